@@ -1,0 +1,208 @@
+//! One level of a partition: its job queue, its timers, its periodic tasks, and how to run a job.
+//!
+//! Any thread may push jobs and arm timers. Only the thread that occupies the level takes jobs out, and
+//! only the level's worker (or, in virtual time, the one thread there is) releases what is due.
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::fifo::Fifo;
+use crate::periodic::{Due, Periodic};
+use crate::timer::{self, Node};
+use crate::{Instant, Worker};
+
+/// A clock reading that is still fresh, handed from one step to the next to save reading it again.
+pub type Stamp = Option<Instant>;
+
+/// Runs the job of a node; given when it starts, if known; tells when it ended, if it looked.
+pub type RunJob = dyn Fn(&'static Worker, u32, Stamp) -> Stamp + Sync;
+
+/// A level of a partition.
+pub struct Level {
+    level: u8,
+    worker: &'static Worker,
+    nodes: &'static [Node],
+    periodic: &'static [&'static Periodic],
+    run: &'static RunJob,
+    fifo: Fifo,
+    /// How many nodes are armed, so that a level without timers never looks for them.
+    armed: AtomicU32,
+    /// Order of insertion among timers of equal time.
+    order: AtomicU64,
+}
+
+impl core::fmt::Debug for Level {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Level").field("level", &self.level).finish_non_exhaustive()
+    }
+}
+
+impl Level {
+    const_new! {
+        /// A level whose jobs wait in `nodes` and are run by `run`, normally on `worker`.
+        pub fn new(
+            level: u8,
+            worker: &'static Worker,
+            nodes: &'static [Node],
+            periodic: &'static [&'static Periodic],
+            run: &'static RunJob,
+        ) -> Self {
+            Self {
+                level,
+                worker,
+                nodes,
+                periodic,
+                run,
+                fifo: Fifo::new(),
+                armed: AtomicU32::new(0),
+                order: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// The level's number, from 1.
+    #[inline]
+    pub const fn number(&self) -> u8 {
+        self.level
+    }
+
+    /// The thread that serves this level when nobody else does.
+    pub const fn worker(&self) -> &'static Worker {
+        self.worker
+    }
+
+    /// When the level's worker has to be awake next, if ever.
+    pub fn next_due(&self) -> Option<Instant> {
+        let periodic = self.periodic.iter().map(|p| p.next()).min().filter(|&t| t != u64::MAX);
+        let timer = self.earliest().map(|(time, ..)| time);
+        [periodic, timer].into_iter().flatten().min().map(Instant::from_ticks)
+    }
+
+    /// Whether anything at this level is ever released by the clock right now.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        !self.periodic.is_empty() || self.armed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Lays the grids of the periodic tasks.
+    pub fn start(&self, start: Instant) {
+        self.periodic.iter().for_each(|p| p.start(start));
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    /// When the job of `node`, which is about to run, was released; in ns, 0 if unknown.
+    #[inline]
+    pub fn released(&self, node: u32) -> u64 {
+        self.node(node).time()
+    }
+
+    /// Queues a node; any thread, which marks the level ready afterwards.
+    #[inline]
+    pub(crate) fn push(&self, node: u32) {
+        self.fifo.push(self.nodes, node);
+    }
+
+    /// Queues a node without an atomic instruction.
+    ///
+    /// # Safety
+    /// The calling thread occupies this level by running a job of it.
+    #[inline]
+    pub(crate) unsafe fn push_own(&self, node: u32) {
+        // SAFETY: by this function's contract.
+        unsafe { self.fifo.push_own(self.nodes, node) }
+    }
+
+    /// Runs the job at the front; `None` if there is none.
+    ///
+    /// # Safety
+    /// The calling thread occupies this level.
+    #[inline]
+    pub(crate) unsafe fn run_next(&self, me: &'static Worker, now: Stamp) -> Option<Stamp> {
+        // SAFETY: by this function's contract.
+        let node = unsafe { self.fifo.pop(self.nodes) }?;
+        Some((self.run)(me, node, now))
+    }
+
+    /// Queues everything that is due at `now` behind the inbox; returns whether there was anything.
+    pub(crate) fn release_due(&self, now: Instant) -> bool {
+        self.each_due(now, |node| self.push(node))
+    }
+
+    /// Queues everything that is due at `now`, each before the jobs released later than it.
+    ///
+    /// # Safety
+    /// The calling thread occupies this level.
+    pub(crate) unsafe fn release_due_in_place(&self, now: Instant) {
+        self.each_due(now, |node| {
+            // SAFETY: by this function's contract.
+            unsafe { self.fifo.insert_by_time(self.nodes, node) }
+        });
+    }
+
+    fn each_due(&self, now: Instant, mut queue: impl FnMut(u32)) -> bool {
+        let mut any = false;
+        loop {
+            let periodic = self.periodic.iter().min_by_key(|p| p.next());
+            let grid = periodic.map_or(u64::MAX, |p| p.next());
+            let timer = self.earliest();
+            match (periodic, timer) {
+                (Some(task), _) if grid <= timer.map_or(u64::MAX, |t| t.0) && grid <= now.as_ticks() => {
+                    if let Due::Release(node, time) = task.release() {
+                        self.node(node).set_time(time);
+                        queue(node);
+                        any = true;
+                    }
+                }
+                (_, Some((time, node, key))) if time <= now.as_ticks() => {
+                    // Losing it to a concurrent cancel is fine: then it is not released.
+                    if self.disarm(node, key) {
+                        queue(node);
+                        any = true;
+                    }
+                }
+                _ => return any,
+            }
+        }
+    }
+
+    fn earliest(&self) -> Option<(u64, u32, u32)> {
+        if self.armed.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        timer::earliest(self.nodes)
+    }
+
+    pub(crate) fn arm(&self, node: u32, time: Instant) -> u32 {
+        let order = self.order.fetch_add(1, Ordering::Relaxed);
+        let key = self.nodes[node as usize].arm(time.as_ticks(), order);
+        self.armed.fetch_add(1, Ordering::Release);
+        key
+    }
+
+    pub(crate) fn disarm(&self, node: u32, key: u32) -> bool {
+        let mine = self.nodes[node as usize].disarm(key);
+        if mine {
+            self.armed.fetch_sub(1, Ordering::Relaxed);
+        }
+        mine
+    }
+
+    pub(crate) fn rearm(&self, node: u32, key: u32, time: Instant) -> bool {
+        let order = self.order.fetch_add(1, Ordering::Relaxed);
+        self.nodes[node as usize].rearm(key, time.as_ticks(), order)
+    }
+
+    /// Empties the queue and the timers without running anything.
+    ///
+    /// # Safety
+    /// No other thread uses the level.
+    pub(crate) unsafe fn reset(&self) {
+        // SAFETY: by this function's contract.
+        while unsafe { self.fifo.pop(self.nodes) }.is_some() {}
+        self.nodes.iter().for_each(Node::reset);
+        self.periodic.iter().for_each(|p| p.reset());
+        self.armed.store(0, Ordering::Relaxed);
+    }
+}

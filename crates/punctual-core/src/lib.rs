@@ -1,0 +1,62 @@
+//! The executor of Punctual, without a clock, a thread or a system call.
+//!
+//! This crate holds what has to be right whatever it runs on: the levels of a partition and their
+//! ceilings ([`Partition`]), the job queues of a level ([`Level`]), its timers and periodic releases,
+//! and the dispatch rules. Everything a platform provides — the time, sleeping, waking — comes in
+//! through the [`Port`] trait, so the same code runs on Linux threads, in virtual time, and later on
+//! bare metal. It is `no_std` and never allocates.
+//!
+//! Users do not depend on this crate; they use `punctual`, whose `#[app]` attribute declares the
+//! statics that this code works on.
+//!
+//! # The protocol in one paragraph
+//!
+//! A partition is one atomic word: a set of *occupied* levels, a set of *ready* levels and a count of
+//! threads that wait for their turn. A job occupies its level while it runs; a critical section
+//! occupies the ceiling of its resource. The highest occupied level is the partition's level. Nothing
+//! may occupy a level unless it is above the partition's level and, for a critical section, unless its
+//! job is the one at the top. That is the Stack Resource Policy (T. P. Baker, *Stack-based scheduling
+//! of realtime processes*, Real-Time Systems 3, 1991, section 3), decided by one compare-and-swap, so
+//! it holds on any number of CPUs and whether or not a job suspends itself. The proof of mutual
+//! exclusion is with [`Partition`].
+//!
+//! ```
+//! use punctual_core::Word;
+//!
+//! let word = Word::EMPTY.occupy(2).mark_ready(3).mark_ready(1);
+//! assert_eq!(word.level(), 2);
+//! assert!(word.must_serve(), "level 3 is ready and above level 2");
+//! assert!(!word.occupy(3).must_serve(), "level 1 has to wait, level 3 is being served");
+//! ```
+#![cfg_attr(not(any(test, loom)), no_std)]
+
+mod atomic;
+mod fifo;
+mod level;
+mod lock;
+mod partition;
+mod periodic;
+mod port;
+mod slots;
+mod time;
+mod timer;
+mod turn;
+mod word;
+mod worker;
+
+pub use fugit::ExtU64;
+pub use level::{Level, RunJob, Stamp};
+pub use lock::{Locked, Mutex, Resource, several};
+pub use partition::{Partition, Preemption};
+pub use periodic::{OverrunPolicy, Periodic};
+pub use port::Port;
+pub use slots::{Armed, Slots};
+pub use time::{Duration, Instant};
+pub use timer::Node;
+pub use word::{MAX_LEVEL, Word};
+pub use worker::Worker;
+
+/// The atomics this crate uses, so that ports and models name the same types.
+pub mod sync {
+    pub use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, UnsafeCell, fence};
+}

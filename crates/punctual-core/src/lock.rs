@@ -1,0 +1,208 @@
+//! Resources and the lock on them.
+//!
+//! A [`Resource`] is a value that several tasks use. [`Locked`] is what a task's context holds for it: the
+//! right to lock it, at the task's level, up to the resource's ceiling, both known at compile time. Locking
+//! raises the partition to the ceiling at once, so a task that might want the resource cannot start until
+//! it is unlocked; it costs one compare-and-swap and one atomic AND, and nothing at all for the highest
+//! task that uses the resource.
+//!
+//! ```
+//! use punctual_core::Mutex;
+//!
+//! /// Generic over where the counter comes from.
+//! fn increment(mut counter: impl Mutex<T = u32>) -> u32 {
+//!     counter.lock(|n| {
+//!         *n += 1;
+//!         *n
+//!     })
+//! }
+//! ```
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+use crate::atomic::UnsafeCell;
+use crate::partition::Partition;
+use crate::port::Port;
+use crate::worker::Worker;
+
+/// A value shared under the ceiling protocol.
+pub trait Mutex {
+    /// The type of the value.
+    type T;
+
+    /// Runs `f` with exclusive access to the value, at the resource's ceiling.
+    ///
+    /// Real-time safety: does not allocate; does not enter the kernel, unless a job above this one has
+    /// suspended itself, which this then waits for. The lock is released if `f` panics.
+    fn lock<R>(&mut self, f: impl FnOnce(&mut Self::T) -> R) -> R;
+}
+
+/// Storage for a resource: empty until the app starts, emptied when it has ended.
+#[derive(Debug)]
+pub struct Resource<T>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: access goes through `unsafe` methods, whose callers follow the ceiling protocol (exclusive
+// access) or share the value between threads by reference, for which the macro demands `T: Sync`.
+unsafe impl<T: Send> Sync for Resource<T> {}
+
+impl<T> Resource<T> {
+    /// Empty storage.
+    #[cfg(not(loom))]
+    #[expect(clippy::new_without_default, reason = "an empty resource is not a useful default value")]
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    /// Storage that already holds `value`.
+    #[cfg(loom)]
+    pub fn with_value(value: T) -> Self {
+        Self(UnsafeCell::new(MaybeUninit::new(value)))
+    }
+
+    /// Fills the storage.
+    ///
+    /// # Safety
+    /// No other thread uses it. A value already there is forgotten.
+    pub unsafe fn fill(&self, value: T) {
+        // SAFETY: by this function's contract.
+        self.0.with_mut(|cell| unsafe { *cell = MaybeUninit::new(value) });
+    }
+
+    /// Drops the value.
+    ///
+    /// # Safety
+    /// It is filled, no reference to it exists, and it is not used again before it is filled anew.
+    pub unsafe fn empty(&self) {
+        // SAFETY: by this function's contract.
+        self.0.with_mut(|cell| unsafe { (*cell).assume_init_drop() });
+    }
+
+    /// Exclusive access.
+    ///
+    /// # Safety
+    /// It is filled, and for the lifetime of the reference no other reference to the value exists.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "exclusiveness comes from the ceiling protocol, see Safety")]
+    pub unsafe fn get_mut(&self) -> &mut T {
+        // SAFETY: by this function's contract.
+        self.0.with_mut(|cell| unsafe { (*cell).assume_init_mut() })
+    }
+
+    /// Shared access.
+    ///
+    /// # Safety
+    /// It is filled, and for the lifetime of the reference no exclusive reference to the value exists.
+    #[inline(always)]
+    pub unsafe fn get(&self) -> &T {
+        // SAFETY: by this function's contract.
+        self.0.with(|cell| unsafe { (*cell).assume_init_ref() })
+    }
+}
+
+/// The right of a job at `LEVEL` to lock a resource whose ceiling is `CEILING`.
+///
+/// Bound to the job's thread: it is neither `Send` nor `Sync`.
+#[derive(Debug)]
+pub struct Locked<'a, T, P: Port + 'static, const LEVEL: u8, const CEILING: u8> {
+    resource: &'a Resource<T>,
+    partition: &'static Partition<P>,
+    worker: &'static Worker,
+    not_send: PhantomData<*mut T>,
+}
+
+impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL, CEILING> {
+    /// The lock right of one job.
+    ///
+    /// # Safety
+    /// * `resource` is filled, and used by others only through `Locked` of the same ceiling and partition,
+    ///   or by tasks of the level `CEILING` while they run.
+    /// * The calling thread is `worker`'s and runs a job of level `LEVEL` of `partition` for as long as the
+    ///   value lives (`LEVEL` 0: it is the partition's idle thread and holds nothing).
+    /// * The job makes one such value per resource.
+    #[inline(always)]
+    pub unsafe fn new(
+        resource: &'a Resource<T>,
+        partition: &'static Partition<P>,
+        worker: &'static Worker,
+    ) -> Self {
+        const { assert!(LEVEL <= CEILING, "a ceiling is at least the level of every user") };
+        Self { resource, partition, worker, not_send: PhantomData }
+    }
+}
+
+impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, LEVEL, CEILING> {
+    type T = T;
+
+    #[inline(always)]
+    fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        // The job's own level is enough, or a ceiling it already holds is; see `Partition`'s proof.
+        let _raised = if LEVEL == CEILING || CEILING <= self.worker.level() {
+            None
+        } else {
+            self.partition.raise(self.worker, CEILING);
+            Some(Raised { partition: self.partition, worker: self.worker, ceiling: CEILING })
+        };
+        // SAFETY: this thread occupies a level at or above the ceiling while `_raised` lives or its job
+        // runs, so no other thread has access (proof with `Partition`); and within this thread `&mut self`
+        // is borrowed, of which the job has one.
+        f(unsafe { self.resource.get_mut() })
+    }
+}
+
+/// Lowers the level again, also when the critical section unwinds.
+struct Raised<P: Port + 'static> {
+    partition: &'static Partition<P>,
+    worker: &'static Worker,
+    ceiling: u8,
+}
+
+impl<P: Port> Drop for Raised<P> {
+    #[inline]
+    fn drop(&mut self) {
+        self.partition.lower(self.worker, self.ceiling);
+    }
+}
+
+macro_rules! lock_several {
+    ($($name:ident: $($resource:ident $index:tt),+);+ $(;)?) => {
+        /// Locking several resources in one closure: `(a, b).lock(|a, b| …)`.
+        pub mod several {
+            use super::Mutex;
+            $(
+                #[doc = concat!("Locks a tuple of ", stringify!($name), " resources, in the order given.")]
+                pub trait $name {
+                    $(#[doc = "The type of one of the values."] type $resource;)+
+
+                    /// Runs `f` with exclusive access to every value.
+                    fn lock<R>(&mut self, f: impl FnOnce($(&mut Self::$resource),+) -> R) -> R;
+                }
+
+                impl<$($resource: Mutex),+> $name for ($($resource,)+) {
+                    $(type $resource = $resource::T;)+
+
+                    #[inline(always)]
+                    fn lock<R>(&mut self, f: impl FnOnce($(&mut Self::$resource),+) -> R) -> R {
+                        lock_several!(@nest self f [$($resource $index)+] [])
+                    }
+                }
+            )+
+        }
+    };
+    (@nest $self:ident $f:ident [] [$($value:ident)+]) => { $f($($value),+) };
+    (@nest $self:ident $f:ident [$first:ident $index:tt $($rest:tt)*] [$($value:ident)*]) => {
+        $self.$index.lock(#[allow(non_snake_case)] |$first| {
+            lock_several!(@nest $self $f [$($rest)*] [$($value)* $first])
+        })
+    };
+}
+
+lock_several! {
+    Lock2: A 0, B 1;
+    Lock3: A 0, B 1, C 2;
+    Lock4: A 0, B 1, C 2, D 3;
+    Lock5: A 0, B 1, C 2, D 3, E 4;
+    Lock6: A 0, B 1, C 2, D 3, E 4, F 5;
+    Lock7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
+    Lock8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+}

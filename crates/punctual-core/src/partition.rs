@@ -1,0 +1,487 @@
+//! A partition: tasks that share one CPU, and the protocol that lets them share it.
+//!
+//! # Why at most one thread uses a resource
+//!
+//! Let *occupying* a level mean having set its bit in the word and not yet cleared it. A thread runs a
+//! job of level `l` while it occupies `l`, and enters a critical section of ceiling `c > l` by occupying
+//! `c` as well. Let a thread's own level be the highest it occupies. Two rules, each one compare-and-swap:
+//!
+//! * **Start**: a job of level `l` starts only if `l` is above every occupied level.
+//! * **Raise**: a thread occupies a ceiling `c` above its own level only if its own level is the
+//!   partition's, that is, if nobody occupies a level above it. (If `c` is not above its own level it need
+//!   not do anything.)
+//!
+//! So every occupied bit was above all others when it was set, and has one owner.
+//!
+//! *Claim: while thread X uses a resource R with ceiling c, no other thread does.* X occupies some
+//! `x >= c` throughout. Suppose Y uses R too, so Y's job has level `<= c` and Y occupies some `y >= c`.
+//! Say `y` was set after `x` (the other case is the same with names exchanged), so `y > x`. If setting
+//! `y` was the start of Y's job, then `y <= c <= x`: a contradiction. If it was a raise, Y's own level
+//! was the partition's just before, hence above `x >= c`; call that level `y'` and repeat the argument
+//! with `y'`, which Y set earlier. If `y'` was set after `x`, this goes on and ends at the start of Y's
+//! job. If it was set before `x`, then `x` was set while `y' > x` was occupied: a contradiction.
+//!
+//! *No deadlock.* A thread waits only to raise, and only for levels above its own to be vacated. Whoever
+//! occupies the top never waits. Owners of the levels above are each waiting, if at all, for higher levels
+//! still; so following who waits for whom climbs and ends at a thread that runs or sleeps for a reason of
+//! its own.
+//!
+//! *No lost job.* A job is queued before its level is marked ready, in the word. Whoever lowers the level
+//! learns of every mark in the same step, and serves each ready level above what remains; whoever marks a
+//! level that is above the partition's sees that in the same step and serves it or wakes its worker.
+//!
+//! None of this depends on priorities, on CPUs, or on jobs not suspending themselves. Priorities decide
+//! *when* things happen, and the bounds of response-time analysis hold for jobs that do not suspend.
+//!
+//! loom checks these claims in `tests/loom_*.rs`.
+
+use crate::atomic::{AtomicBool, AtomicU64, Ordering, const_new};
+use crate::level::{Level, Stamp};
+use crate::port::Port;
+use crate::turn::Turn;
+use crate::word::{MAX_LEVEL, Word, bit, highest};
+use crate::{Instant, Worker};
+
+/// The word, on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Padded(AtomicU64);
+
+/// Tasks that share one CPU.
+#[derive(Debug)]
+pub struct Partition<P: Port> {
+    word: Padded,
+    pub(crate) turn: Turn,
+    stopping: AtomicBool,
+    levels: &'static [&'static Level],
+    workers: &'static [&'static Worker],
+    port: P,
+}
+
+impl<P: Port> Partition<P> {
+    const_new! {
+        /// A partition of these levels (in any order) and all threads that take part in it.
+        pub fn new(
+            port: P,
+            levels: &'static [&'static Level],
+            workers: &'static [&'static Worker],
+        ) -> Self {
+            assert!(levels.len() <= MAX_LEVEL as usize, "a partition has at most 28 levels");
+            assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
+            Self {
+                word: Padded(AtomicU64::new(Word::EMPTY.raw())),
+                turn: Turn::new(0),
+                stopping: AtomicBool::new(false),
+                levels,
+                workers,
+                port,
+            }
+        }
+    }
+
+    /// The platform this partition runs on.
+    #[inline]
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    /// The levels that have tasks.
+    pub fn levels(&self) -> &'static [&'static Level] {
+        self.levels
+    }
+
+    /// All threads of the partition.
+    pub fn workers(&self) -> &'static [&'static Worker] {
+        self.workers
+    }
+
+    /// The word now; it may have changed by the time it is looked at.
+    pub fn snapshot(&self) -> Word {
+        self.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn word(&self) -> &AtomicU64 {
+        &self.word.0
+    }
+
+    #[inline]
+    pub(crate) fn load(&self, order: Ordering) -> Word {
+        Word::from_raw(self.word.0.load(order))
+    }
+
+    #[inline]
+    pub(crate) fn swap(&self, from: Word, to: Word, order: Ordering) -> Result<(), Word> {
+        let swapped = self.word.0.compare_exchange_weak(from.raw(), to.raw(), order, Ordering::Relaxed);
+        swapped.map(drop).map_err(Word::from_raw)
+    }
+
+    // ---- occupying and vacating ---------------------------------------------------------------------
+
+    /// Occupies `ceiling` for a critical section, waiting for this thread's turn if it must.
+    ///
+    /// Pair with [`lower`](Self::lower). Calls nest, each with a ceiling above the one before.
+    #[inline]
+    pub(crate) fn raise(&self, me: &Worker, ceiling: u8) {
+        let held = me.held();
+        debug_assert!(ceiling > highest(held));
+        let mut word = self.load(Ordering::Relaxed);
+        loop {
+            if word.level() != highest(held) && !cfg!(feature = "seed-raise-from-below") {
+                self.await_turn(me, |word| word.level() == highest(held));
+                word = self.load(Ordering::Relaxed);
+                continue;
+            }
+            // Acquire: this thread sees what the resource's previous users did.
+            match self.swap(word, word.occupy(ceiling), Ordering::Acquire) {
+                Ok(()) => break,
+                Err(now) => word = now,
+            }
+        }
+        me.set_held(held | bit(ceiling));
+    }
+
+    /// Vacates a level this thread occupies and serves what that makes possible.
+    #[inline]
+    pub(crate) fn lower(&'static self, me: &'static Worker, level: u8) {
+        let word = self.vacate(me, level);
+        if word.may_need_care() {
+            self.after_lowering(me, word);
+        }
+    }
+
+    /// Vacates a level; returns the word as it was left.
+    #[inline]
+    fn vacate(&self, me: &Worker, level: u8) -> Word {
+        // Before the word: a bit in `held` means a vacating that is still to come (see `turn`).
+        me.set_held(me.held() & !bit(level));
+        // Release: the next to occupy a level sees what this thread did.
+        let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::AcqRel);
+        Word::from_raw(before).vacate(level)
+    }
+
+    #[cold]
+    fn after_lowering(&'static self, me: &'static Worker, word: Word) {
+        if word.waiters() != 0 {
+            self.release_waiters(me);
+        }
+        self.serve(me, None);
+    }
+
+    /// Occupies `level` to run jobs of it, if it is above the partition's level.
+    ///
+    /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
+    #[inline]
+    fn start(&self, me: &Worker, level: u8, unless_ready: bool) -> bool {
+        let mut word = self.load(Ordering::Relaxed);
+        loop {
+            if level <= word.level() || (unless_ready && word.is_ready(level)) {
+                return false;
+            }
+            // Acquire: this thread sees the jobs that were pushed before the level was marked ready.
+            match self.swap(word, word.start(level), Ordering::Acquire) {
+                Ok(()) => break,
+                Err(now) => word = now,
+            }
+        }
+        me.set_held(me.held() | bit(level));
+        true
+    }
+
+    // ---- the dispatch rules -------------------------------------------------------------------------
+
+    /// Whether a spawn at `level` from `me` may run as a call at all (rules 1, 3 and 6).
+    #[inline]
+    fn may_call(me: &Worker, level: u8) -> bool {
+        level > me.level() && level >= me.base() && me.may_call()
+    }
+
+    /// Rule 1: occupies `level` for a job that the calling thread runs right now, on the spawner's stack.
+    ///
+    /// `None` if `level` is not above the partition's level, if jobs of it are waiting, or if this thread
+    /// may not run it: then the job has to be queued.
+    #[inline]
+    pub fn preempt(&'static self, me: &'static Worker, level: &'static Level) -> Option<Preemption<P>> {
+        let number = level.number();
+        if !Self::may_call(me, number) || !self.start(me, number, true) {
+            return None;
+        }
+        Some(Preemption { running: Running::enter(self, me, number), level })
+    }
+
+    /// [`preempt`](Self::preempt) around `job`, which tells when it ended.
+    ///
+    /// # Errors
+    /// Gives `job` back, to be queued, if it may not run now.
+    #[inline]
+    pub fn call<J: FnOnce() -> Stamp>(
+        &'static self,
+        me: &'static Worker,
+        level: &'static Level,
+        job: J,
+    ) -> Result<(), J> {
+        let Some(preemption) = self.preempt(me, level) else { return Err(job) };
+        let end = job();
+        preemption.finish(end);
+        Ok(())
+    }
+
+    /// Queues `node`, whose slot is filled, from a thread of the partition.
+    #[inline]
+    pub fn spawn(&'static self, me: &'static Worker, level: &'static Level, node: u32) {
+        if me.running() == level.number() {
+            // SAFETY: this thread runs a job of the level, so it occupies it; and having occupied it, it
+            // looks at the queue once more before it vacates it, so no ready mark is needed.
+            return unsafe { level.push_own(node) };
+        }
+        level.push(node);
+        self.mark_ready(level);
+        self.serve(me, None);
+    }
+
+    /// Queues `node`, whose slot is filled, from any other thread: wakes the level's worker if it must.
+    pub fn spawn_from_outside(&self, level: &'static Level, node: u32) {
+        level.push(node);
+        let before = self.mark_ready(level);
+        // If the mark was up already, somebody has been told and has not served it yet.
+        if !before.is_ready(level.number()) && level.number() > before.level() {
+            self.port.wake(level.worker());
+        }
+    }
+
+    #[inline]
+    fn mark_ready(&self, level: &Level) -> Word {
+        let mark = Word::ready_bit(level.number());
+        // Release: who starts the level sees the job.
+        Word::from_raw(self.word.0.fetch_or(mark, Ordering::AcqRel))
+    }
+
+    /// Rule 2: runs or hands out every ready level above the partition's level, highest first.
+    ///
+    /// Rule 3: levels below this thread's base are handed to their worker. One wake is enough, since that
+    /// worker does the same when it vacates its level.
+    pub fn serve(&'static self, me: &'static Worker, mut now: Stamp) {
+        loop {
+            let word = self.load(Ordering::Acquire);
+            let ready = word.highest_ready();
+            if ready <= word.level() {
+                return;
+            }
+            let level = self.level(ready);
+            // Not `may_call`, whose question is whether to preempt: a level this thread does not reach by
+            // itself has to go to its worker, whoever is asking.
+            let mine = ready >= me.base() && ready > me.level() && me.may_call();
+            if !mine && !core::ptr::eq(level.worker(), me) {
+                return self.port.wake(level.worker());
+            }
+            if self.start(me, ready, false) {
+                let running = Running::enter(self, me, ready);
+                self.drain(me, level, now.take());
+                // Vacates, and leaves the looking to this loop instead of nesting another one.
+                if running.leave().waiters() != 0 {
+                    self.release_waiters(me);
+                }
+            }
+            now = None;
+        }
+    }
+
+    /// Runs the jobs of a level this thread occupies until there are none.
+    fn drain(&'static self, me: &'static Worker, level: &'static Level, mut now: Stamp) {
+        loop {
+            if core::ptr::eq(level.worker(), me) && level.is_timed() && !self.is_stopping() {
+                let time = now.unwrap_or_else(|| self.port.now());
+                // SAFETY: this thread occupies the level.
+                unsafe { level.release_due_in_place(time) };
+                now = Some(time);
+            }
+            // SAFETY: this thread occupies the level.
+            match unsafe { level.run_next(me, now) } {
+                Some(end) => now = end,
+                None => return,
+            }
+        }
+    }
+
+    fn level(&self, number: u8) -> &'static Level {
+        let found = self.levels.iter().find(|l| l.number() == number);
+        found.expect("only levels of this partition are ever marked ready")
+    }
+
+    // ---- time ---------------------------------------------------------------------------------------
+
+    /// Tells the sleeping worker of `level` that something was armed for `time`.
+    pub fn armed(&self, level: &'static Level, time: Instant) {
+        // Pairs with the fence in `sleep`: either the worker's second look sees the armed node, or this
+        // load sees that it sleeps too long.
+        crate::atomic::fence(Ordering::SeqCst);
+        if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
+            self.port.wake(level.worker());
+        }
+    }
+
+    /// Releases what is due at `level` now and marks it ready; for the thread that keeps its time.
+    pub fn release_due(&self, level: &'static Level, now: Instant) -> bool {
+        let any = level.release_due(now);
+        let forget = cfg!(feature = "seed-drop-ready-mark") && self.snapshot().level() >= level.number();
+        if any && !forget {
+            self.mark_ready(level);
+        }
+        any
+    }
+
+    /// The life of a level's worker: release, serve, sleep; returns once the partition is stopping.
+    ///
+    /// Rule 4 is in here: what this thread finds ready but not startable stays marked, and it sleeps.
+    pub fn work(&'static self, level: &'static Level) {
+        let me = level.worker();
+        while !self.is_stopping() {
+            let mut now = None;
+            if level.is_timed() {
+                let time = self.port.now();
+                now = self.release_due(level, time).then_some(time);
+            }
+            self.serve(me, now);
+            if !self.lend_to_ordinary_holder(me, level.number()) {
+                self.sleep(me, level);
+            }
+        }
+        self.finish(me, level);
+    }
+
+    /// Runs what is still ready at `level`, or waits until somebody else has.
+    ///
+    /// There will be no wake to sleep for: `stop` has woken everybody, and whoever serves the level now does
+    /// not tell its worker. So it waits as one who waits for its turn. And it does not `serve`, since a level
+    /// above may be ready whose worker has left.
+    fn finish(&'static self, me: &'static Worker, level: &'static Level) {
+        let number = level.number();
+        while self.snapshot().is_ready(number) {
+            if self.start(me, number, false) {
+                Preemption { running: Running::enter(self, me, number), level }.finish(None);
+            } else {
+                self.await_turn(me, |word| !word.is_ready(number) || word.level() < number);
+            }
+        }
+    }
+
+    fn sleep(&self, me: &'static Worker, level: &'static Level) {
+        let due = || if self.is_stopping() { None } else { level.next_due() };
+        let until = due();
+        me.sleeps_until.store(until.map_or(u64::MAX, |time| time.as_ticks()), Ordering::Relaxed);
+        // Pairs with the fence in `armed`.
+        crate::atomic::fence(Ordering::SeqCst);
+        let still = if cfg!(feature = "seed-sleep-unchecked") { until } else { due() };
+        if still == until {
+            self.port.wait(me, until);
+        }
+        me.sleeps_until.store(0, Ordering::Relaxed);
+    }
+
+    // ---- starting and stopping ----------------------------------------------------------------------
+
+    /// Occupies the top level, so that everything spawned waits; for the thread that runs `init`.
+    pub fn hold_everything(&self, me: &'static Worker) {
+        self.raise(me, MAX_LEVEL);
+    }
+
+    /// Ends [`hold_everything`](Self::hold_everything): lays the periodic grids at `start` and serves.
+    pub fn go(&'static self, me: &'static Worker, start: Instant) {
+        for level in self.levels {
+            level.start(start);
+            // Its worker may be asleep already, without a time to wake at.
+            self.armed(level, start);
+        }
+        self.lower(me, MAX_LEVEL);
+    }
+
+    /// Ends [`hold_everything`](Self::hold_everything) without starting: after an `init` that failed.
+    pub fn abandon(&'static self, me: &'static Worker) {
+        self.lower(me, MAX_LEVEL);
+    }
+
+    /// Whether the partition is stopping: nothing more is released, what was released is finished.
+    #[inline]
+    pub fn is_stopping(&self) -> bool {
+        // Acquire: a worker that leaves has seen all that was marked ready before `stop`.
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Begins to stop, and wakes every worker to see it.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        for worker in self.workers {
+            self.port.wake(worker);
+        }
+    }
+
+    /// Makes the partition as new for another run.
+    ///
+    /// # Safety
+    /// No thread takes part in the partition and none spawns into it.
+    pub unsafe fn reset(&self) {
+        for level in self.levels {
+            // SAFETY: by this function's contract.
+            unsafe { level.reset() };
+        }
+        self.word.0.store(Word::EMPTY.raw(), Ordering::Relaxed);
+        self.stopping.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A level occupied to run jobs of it, entered on the worker; vacated in the end, also on unwinding.
+#[derive(Debug)]
+struct Running<P: Port + 'static> {
+    partition: &'static Partition<P>,
+    me: &'static Worker,
+    level: u8,
+    outer: u8,
+}
+
+impl<P: Port> Running<P> {
+    #[inline]
+    fn enter(partition: &'static Partition<P>, me: &'static Worker, level: u8) -> Self {
+        let outer = me.running();
+        me.set_running(level);
+        Self { partition, me, level, outer }
+    }
+
+    /// Vacates the level without serving what that makes possible; returns the word as it was left.
+    #[inline]
+    fn leave(self) -> Word {
+        self.me.set_running(self.outer);
+        let word = self.partition.vacate(self.me, self.level);
+        core::mem::forget(self);
+        word
+    }
+}
+
+impl<P: Port> Drop for Running<P> {
+    fn drop(&mut self) {
+        // Only on unwinding: jobs of the level that were queued without a mark must not be forgotten.
+        self.partition.word.0.fetch_or(Word::ready_bit(self.level), Ordering::AcqRel);
+        self.me.set_running(self.outer);
+        self.partition.lower(self.me, self.level);
+    }
+}
+
+/// A job's right to run on its spawner's stack, see [`Partition::preempt`].
+#[derive(Debug)]
+pub struct Preemption<P: Port + 'static> {
+    running: Running<P>,
+    level: &'static Level,
+}
+
+impl<P: Port> Preemption<P> {
+    /// Runs what else is waiting at the level, vacates it, and serves what that makes possible.
+    #[inline]
+    pub fn finish(self, end: Stamp) {
+        let Self { running, level } = self;
+        let (partition, me) = (running.partition, running.me);
+        partition.drain(me, level, end);
+        let word = running.leave();
+        if word.may_need_care() {
+            partition.after_lowering(me, word);
+        }
+    }
+}

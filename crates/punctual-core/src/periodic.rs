@@ -1,0 +1,193 @@
+//! Periodic releases on an absolute grid, and what happens when a job is not done in time.
+//!
+//! A periodic task is released at `start + offset + n * period`, whatever happened before: the grid does
+//! not drift with lateness. A release that finds the previous job unfinished *at that grid point* is an
+//! overrun; it is always counted, and the declared [`OverrunPolicy`] decides what becomes of it.
+//!
+//! Everything here is used by one thread, the level's worker, except [`Periodic::completed`], which the
+//! thread that ran the job calls.
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::{Duration, Instant};
+
+/// What to do with a release whose predecessor has not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OverrunPolicy {
+    /// Leave it out and go on at the next grid point.
+    #[default]
+    Skip,
+    /// Release it all the same, up to the task's capacity of unfinished jobs; beyond that leave it out.
+    Queue,
+    /// Leave it out and call the task's overrun hook, which stops the app or spawns a handler.
+    Hook,
+}
+
+/// One task's grid of releases.
+#[derive(Debug)]
+pub struct Periodic {
+    base: u32,
+    capacity: u32,
+    period: u64,
+    offset: u64,
+    policy: OverrunPolicy,
+    hook: Option<fn()>,
+    next: AtomicU64,
+    released: AtomicU32,
+    unfinished: AtomicU32,
+    last_end: AtomicU64,
+    overruns: AtomicU64,
+}
+
+/// What a due release came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Queue this node, released at this time (ns).
+    Release(u32, u64),
+    /// Left out.
+    Skipped,
+}
+
+impl Periodic {
+    const_new! {
+        /// A task whose `capacity` nodes start at `base` in its level.
+        pub fn new(
+            base: u32,
+            capacity: u32,
+            period: Duration,
+            offset: Duration,
+            policy: OverrunPolicy,
+            hook: Option<fn()>,
+        ) -> Self {
+            assert!(period.as_ticks() > 0, "a period is longer than nothing");
+            assert!(capacity > 0, "a task has a capacity of at least one");
+            Self {
+                base,
+                capacity,
+                period: period.as_ticks(),
+                offset: offset.as_ticks(),
+                policy,
+                hook,
+                next: AtomicU64::new(u64::MAX),
+                released: AtomicU32::new(0),
+                unfinished: AtomicU32::new(0),
+                last_end: AtomicU64::new(0),
+                overruns: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// Lays the grid: the first release is at `start + offset`.
+    pub fn start(&self, start: Instant) {
+        self.next.store(start.as_ticks().saturating_add(self.offset), Ordering::Relaxed);
+        self.released.store(0, Ordering::Relaxed);
+        self.unfinished.store(0, Ordering::Relaxed);
+        self.last_end.store(0, Ordering::Relaxed);
+        self.overruns.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes the grid away.
+    pub(crate) fn reset(&self) {
+        self.next.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// The next grid point in ns; `u64::MAX` before the grid is laid.
+    pub(crate) fn next(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// How many releases found their predecessor unfinished.
+    pub fn overruns(&self) -> u64 {
+        self.overruns.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the job of the oldest unfinished release ended at `end`.
+    pub fn completed(&self, end: Instant) {
+        self.last_end.store(end.as_ticks(), Ordering::Relaxed);
+        // Release: the releasing thread sees `last_end` once it sees the count go down.
+        self.unfinished.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Whether `node` is one of this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        (self.base..self.base + self.capacity).contains(&node)
+    }
+
+    /// Handles the grid point that has come and moves on to the next.
+    pub(crate) fn release(&self) -> Due {
+        let time = self.next.load(Ordering::Relaxed);
+        self.next.store(time.saturating_add(self.period), Ordering::Relaxed);
+        let unfinished = self.unfinished.load(Ordering::Acquire);
+        // A job that ended since was still running at the grid point.
+        if unfinished > 0 || self.last_end.load(Ordering::Relaxed) > time {
+            self.overruns.fetch_add(1, Ordering::Relaxed);
+            match self.policy {
+                OverrunPolicy::Queue if unfinished < self.capacity => {}
+                OverrunPolicy::Hook => {
+                    if let Some(hook) = self.hook {
+                        hook();
+                    }
+                    return Due::Skipped;
+                }
+                OverrunPolicy::Skip | OverrunPolicy::Queue => return Due::Skipped,
+            }
+        }
+        // Jobs of one task finish in the order of their release, so the nodes are free in rotation.
+        let released = self.released.load(Ordering::Relaxed);
+        self.released.store((released + 1) % self.capacity, Ordering::Relaxed);
+        self.unfinished.fetch_add(1, Ordering::Relaxed);
+        Due::Release(self.base + released, time)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const T: u64 = 100;
+
+    fn task(policy: OverrunPolicy, capacity: u32) -> Periodic {
+        let task =
+            Periodic::new(7, capacity, Duration::from_ticks(T), Duration::from_ticks(10), policy, None);
+        task.start(Instant::from_ticks(1_000));
+        task
+    }
+
+    fn end(task: &Periodic, at: u64) {
+        task.completed(Instant::from_ticks(at));
+    }
+
+    #[test]
+    fn the_grid_is_absolute() {
+        let task = task(OverrunPolicy::Skip, 1);
+        for n in 0..5 {
+            let time = 1_010 + n * T;
+            assert_eq!(task.next(), time);
+            assert_eq!(task.release(), Due::Release(7, time));
+            end(&task, time + 33);
+        }
+        assert_eq!(task.overruns(), 0);
+    }
+
+    #[test]
+    fn skip_leaves_out_every_grid_point_the_job_ran_across() {
+        let task = task(OverrunPolicy::Skip, 1);
+        assert_eq!(task.release(), Due::Release(7, 1_010));
+        assert_eq!(task.release(), Due::Skipped, "1110, while running");
+        end(&task, 1_250);
+        assert_eq!(task.release(), Due::Skipped, "1210, seen only after the job ended");
+        assert_eq!(task.release(), Due::Release(7, 1_310));
+        assert_eq!(task.overruns(), 2);
+    }
+
+    #[test]
+    fn queue_releases_up_to_the_capacity_at_nominal_times() {
+        let task = task(OverrunPolicy::Queue, 2);
+        assert_eq!(task.release(), Due::Release(7, 1_010));
+        assert_eq!(task.release(), Due::Release(8, 1_110));
+        assert_eq!(task.release(), Due::Skipped);
+        end(&task, 1_215);
+        assert_eq!(task.release(), Due::Release(7, 1_310));
+        assert_eq!(task.overruns(), 3);
+    }
+}

@@ -1,0 +1,61 @@
+//! What a platform provides to the executor.
+//!
+//! A [`Port`] tells the time, lets a worker sleep until a time or a wake, and wakes it. Two more pairs
+//! serve the rare case in which a thread must wait for its turn (a job that suspended itself, or no
+//! real-time privileges): a plain wait, and a wait that lends the waiter's priority to the holder.
+//!
+//! Contract: `wake` before or during `wait` makes that `wait` return; either may return spuriously.
+//!
+//! A port that never sleeps, for code that must not wait:
+//!
+//! ```
+//! use punctual_core::{Instant, Port, Worker, sync::AtomicU32};
+//!
+//! struct Frozen;
+//!
+//! impl Port for Frozen {
+//!     fn now(&self) -> Instant {
+//!         Instant::from_ticks(0)
+//!     }
+//!     fn wake(&self, _: &Worker) {}
+//!     fn wait(&self, _: &Worker, _: Option<Instant>) {}
+//!     fn wait_turn(&self, _: &AtomicU32, _: u32) {}
+//!     fn wake_turn(&self, _: &AtomicU32) {}
+//!     fn lend(&self, _: &AtomicU32) -> bool {
+//!         false
+//!     }
+//!     fn repay(&self, _: &AtomicU32) {}
+//! }
+//! ```
+
+use crate::atomic::AtomicU32;
+use crate::{Instant, Worker};
+
+/// A platform, as the executor sees it.
+pub trait Port: Sync {
+    /// The time now. Must not go backwards as seen by one thread.
+    fn now(&self) -> Instant;
+
+    /// Makes the current or next [`wait`](Self::wait) of `worker` return.
+    ///
+    /// Real-time safety: enters the kernel only if the worker sleeps. Does not block or allocate.
+    fn wake(&self, worker: &Worker);
+
+    /// Sleeps until `until` (for ever if `None`) or until woken. Called by the worker's own thread.
+    fn wait(&self, worker: &Worker, until: Option<Instant>);
+
+    /// Sleeps while `*turn == seen`, or returns at once.
+    fn wait_turn(&self, turn: &AtomicU32, seen: u32);
+
+    /// Wakes every thread in [`wait_turn`](Self::wait_turn) on `turn`.
+    fn wake_turn(&self, turn: &AtomicU32);
+
+    /// Waits for the priority-inheritance futex `lent`, lending this thread's priority to its owner.
+    ///
+    /// Returns `true` when the calling thread owns `lent` afterwards and must [`repay`](Self::repay) it;
+    /// `false` when the platform has no such thing or refused, so that the caller waits in the plain way.
+    fn lend(&self, lent: &AtomicU32) -> bool;
+
+    /// Releases `lent`, owned by the calling thread, to its first waiter.
+    fn repay(&self, lent: &AtomicU32);
+}

@@ -1,0 +1,173 @@
+//! Job slots: where the arguments of spawned and not yet started jobs wait.
+//!
+//! A task with `capacity = N` has N slots, each with a [`Node`](crate::Node) in its level's queue. Taking a slot and
+//! giving it back is one atomic instruction each on a bit set; the lowest free slot is taken first, so a
+//! task that is spawned and run in turn stays in one cache line.
+//!
+//! Real-time safety: nothing here allocates, blocks or enters the kernel.
+
+use core::mem::MaybeUninit;
+
+use crate::Instant;
+use crate::atomic::{AtomicU64, Ordering, UnsafeCell};
+use crate::level::Level;
+
+/// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
+#[derive(Debug)]
+pub struct Slots<A, const N: usize, const W: usize> {
+    level: &'static Level,
+    /// The node of slot 0; the nodes of a task are adjacent.
+    base: u32,
+    used: [AtomicU64; W],
+    args: [UnsafeCell<MaybeUninit<A>>; N],
+}
+
+// SAFETY: a slot's arguments are touched only by the thread that took the slot and by the one that the
+// slot's node was handed to through the queue or the timer, never at once. They cross threads: `A: Send`.
+unsafe impl<A: Send, const N: usize, const W: usize> Sync for Slots<A, N, W> {}
+
+/// The key of one armed job: which slot, and which arming of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Armed {
+    slot: u32,
+    key: u32,
+}
+
+impl<A, const N: usize, const W: usize> Slots<A, N, W> {
+    /// Slots whose nodes start at `base` in `level`.
+    #[cfg(not(loom))]
+    pub const fn new(level: &'static Level, base: u32) -> Self {
+        assert!(W == N.div_ceil(64), "W is the number of 64-bit words for N slots");
+        Self {
+            level,
+            base,
+            used: [const { AtomicU64::new(0) }; W],
+            args: [const { UnsafeCell::new(MaybeUninit::uninit()) }; N],
+        }
+    }
+
+    /// Slots whose nodes start at `base` in `level`.
+    #[cfg(loom)]
+    pub fn new(level: &'static Level, base: u32) -> Self {
+        Self {
+            level,
+            base,
+            used: core::array::from_fn(|_| AtomicU64::new(0)),
+            args: core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
+        }
+    }
+
+    /// The level these jobs run at.
+    #[inline]
+    pub fn level(&self) -> &'static Level {
+        self.level
+    }
+
+    /// Stores the arguments of a job released at `release` (ns, 0 if unknown); returns its node.
+    ///
+    /// # Errors
+    /// Gives the arguments back if every slot is taken.
+    #[inline]
+    pub fn put(&self, args: A, release: u64) -> Result<u32, A> {
+        let Some(slot) = self.claim() else { return Err(args) };
+        self.write(slot, args);
+        self.level.node(self.base + slot).set_time(release);
+        Ok(self.base + slot)
+    }
+
+    /// Stores the arguments of a job to be released at `time`.
+    ///
+    /// The caller then tells the level's worker, see [`Partition::armed`](crate::Partition::armed).
+    ///
+    /// # Errors
+    /// Gives the arguments back if every slot is taken.
+    pub fn arm(&self, args: A, time: Instant) -> Result<Armed, A> {
+        let Some(slot) = self.claim() else { return Err(args) };
+        self.write(slot, args);
+        Ok(Armed { slot, key: self.level.arm(self.base + slot, time) })
+    }
+
+    /// Takes back an armed job that has not been released yet.
+    pub fn cancel(&self, armed: Armed) -> Option<A> {
+        if !self.level.disarm(self.base + armed.slot, armed.key) {
+            return None;
+        }
+        // SAFETY: disarming made this thread the owner of the slot, which holds arguments.
+        Some(unsafe { self.read(armed.slot) })
+    }
+
+    /// Moves an armed job to another time; `false` if it has been released or cancelled.
+    pub fn reschedule(&self, armed: Armed, time: Instant) -> bool {
+        self.level.rearm(self.base + armed.slot, armed.key, time)
+    }
+
+    /// Takes the job of `node` out of its slot: its arguments and its release time (ns, 0 if unknown).
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue, is one of this task's, and is taken once.
+    #[inline]
+    pub unsafe fn take(&self, node: u32) -> (A, u64) {
+        let release = self.level.node(node).time();
+        // SAFETY: popping a node hands its slot over to the thread that popped it.
+        (unsafe { self.read(node - self.base) }, release)
+    }
+
+    /// Whether `node` is one of this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        (self.base..self.base + N as u32).contains(&node)
+    }
+
+    /// Drops every waiting job and returns how many there were.
+    ///
+    /// # Safety
+    /// No other thread uses the task or its level.
+    pub unsafe fn clear(&self) -> u32 {
+        let mut dropped = 0;
+        for slot in 0..N as u32 {
+            if self.used[slot as usize / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) != 0 {
+                // SAFETY: with no spawn in progress a taken slot holds arguments.
+                drop(unsafe { self.read(slot) });
+                dropped += 1;
+            }
+        }
+        dropped
+    }
+
+    #[inline]
+    fn claim(&self) -> Option<u32> {
+        for (w, word) in self.used.iter().enumerate() {
+            let beyond = if N - w * 64 >= 64 { 0 } else { u64::MAX << (N - w * 64) };
+            let mut used = word.load(Ordering::Relaxed);
+            while used | beyond != u64::MAX {
+                let free = (used | beyond).trailing_ones();
+                // Acquire: the previous owner has finished reading the slot.
+                match word.compare_exchange_weak(used, used | 1 << free, Ordering::Acquire, Ordering::Relaxed)
+                {
+                    Ok(_) => return Some(w as u32 * 64 + free),
+                    Err(now) => used = now,
+                }
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn write(&self, slot: u32, args: A) {
+        self.args[slot as usize].with_mut(|cell| {
+            // SAFETY: the slot was just claimed, so this thread is its only user.
+            unsafe { (*cell).write(args) };
+        });
+    }
+
+    /// # Safety
+    /// The calling thread owns the slot and the slot holds arguments.
+    #[inline]
+    unsafe fn read(&self, slot: u32) -> A {
+        // SAFETY: by this function's contract.
+        let args = self.args[slot as usize].with(|cell| unsafe { (*cell).assume_init_read() });
+        // Release: the next owner writes the slot after this read.
+        self.used[slot as usize / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
+        args
+    }
+}

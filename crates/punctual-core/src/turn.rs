@@ -1,0 +1,139 @@
+//! Waiting for one's turn, and lending one's priority to whoever has it.
+//!
+//! Jobs that do not suspend themselves never get here: on one CPU the thread at the top is the one that
+//! runs. A thread finds somebody above itself only if that somebody sleeps in the kernel in the middle of
+//! a job, or if the threads run in parallel because they lack their real-time policy or their CPU.
+//!
+//! A waiting thread registers in the partition's word. Whoever vacates a level while somebody is
+//! registered bumps `turn` and wakes all of them; each looks again for itself. That alone is enough for
+//! safety and progress. On top of it the waiter lends its priority:
+//!
+//! * Each worker has a priority-inheritance futex word, `lent`, normally 0. The *waiter* writes the
+//!   holder's thread identity into it, which makes the holder its owner as far as the kernel knows, and
+//!   then waits for it, which boosts the holder. The holder pays nothing until it vacates a level with
+//!   waiters registered; then it releases `lent` if it finds itself the owner.
+//! * The waiter must not wait on a thread that will never look. A worker clears its bit in `held` *before*
+//!   it vacates the level. So: the waiter registers, finds a holder, writes `lent`, and *then* checks that
+//!   the holder's bit is still set. If it is, the holder's vacating lies ahead. It will see the
+//!   registration, because both are operations on the word, and it will see `lent`, because of the two
+//!   sequentially consistent fences: one of the two sides must see the other's write.
+//! * If a holder cannot be told (it has won the level and not yet said so), the waiter waits plainly.
+//!
+//! L. Sha, R. Rajkumar, J. P. Lehoczky, *Priority inheritance protocols*, IEEE Trans. Computers 39(9),
+//! 1990, section III, is the protocol the kernel runs on `lent`.
+
+use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::partition::Partition;
+use crate::port::Port;
+use crate::word::Word;
+use crate::worker::Worker;
+
+/// Bits of a priority-inheritance futex that identify its owner (`FUTEX_TID_MASK`).
+const THREAD: u32 = 0x3fff_ffff;
+
+impl<P: Port> Partition<P> {
+    /// Blocks until `mine` holds of the word. It may stop holding by the time this returns.
+    #[cold]
+    pub(crate) fn await_turn(&self, me: &Worker, mine: impl Fn(Word) -> bool) {
+        if !self.register(&mine) {
+            return;
+        }
+        loop {
+            // Read before the word: a vacating that the word does not show yet bumps `turn` after this.
+            let seen = self.turn.load(Ordering::Acquire);
+            let word = self.load(Ordering::Acquire);
+            if mine(word) {
+                break;
+            }
+            if !self.lend_to_holder(me, word.level()) {
+                self.port().wait_turn(&self.turn, seen);
+            }
+        }
+        self.deregister();
+    }
+
+    /// Lends this real-time thread's priority, once, to a holder of the top that has no such priority.
+    ///
+    /// Returns whether it waited, so that the caller looks again. This is what keeps `idle`, an ordinary
+    /// thread, from being held up in a critical section that a worker needs.
+    pub(crate) fn lend_to_ordinary_holder(&self, me: &Worker, level: u8) -> bool {
+        let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
+        let word = self.load(Ordering::Acquire);
+        if !me.is_real_time() || !blocked(word) {
+            return false;
+        }
+        if self.holder(me, word.level()).is_none_or(Worker::is_real_time) {
+            return false;
+        }
+        if !self.register(&|word| !blocked(word)) {
+            return true;
+        }
+        let lent = self.lend_to_holder(me, word.level());
+        self.deregister();
+        lent
+    }
+
+    /// Releases those who wait, after vacating a level.
+    #[cold]
+    pub(crate) fn release_waiters(&self, me: &Worker) {
+        // Pairs with the fence in `lend_to_holder`.
+        fence(Ordering::SeqCst);
+        self.turn.fetch_add(1, Ordering::Release);
+        self.port().wake_turn(&self.turn);
+        let owner = me.lent.load(Ordering::Relaxed) & THREAD;
+        if owner != 0 && owner == me.thread() {
+            self.port().repay(&me.lent);
+        }
+    }
+
+    /// Counts this thread as waiting, in the same step in which it is seen that it has to.
+    fn register(&self, mine: &impl Fn(Word) -> bool) -> bool {
+        let mut word = self.load(Ordering::Relaxed);
+        loop {
+            if mine(word) {
+                return false;
+            }
+            assert!(word.waiters() < u8::MAX, "more threads wait for their turn than a partition can count");
+            let registered = Word::from_raw(word.raw() + Word::ONE_WAITER);
+            match self.swap(word, registered, Ordering::AcqRel) {
+                Ok(()) => return true,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    fn deregister(&self) {
+        self.word().fetch_sub(Word::ONE_WAITER, Ordering::Relaxed);
+    }
+
+    fn holder(&self, me: &Worker, level: u8) -> Option<&'static Worker> {
+        self.workers().iter().copied().find(|w| !core::ptr::eq(*w, me) && w.holds(level))
+    }
+
+    /// Waits once for the holder of `level` with this thread's priority; `false` if that cannot be done.
+    /// The caller is registered.
+    fn lend_to_holder(&self, me: &Worker, level: u8) -> bool {
+        let Some(holder) = self.holder(me, level) else { return false };
+        let owner = holder.thread();
+        if owner == 0 {
+            return false;
+        }
+        let _ = holder.lent.compare_exchange(0, owner, Ordering::Relaxed, Ordering::Relaxed);
+        // Pairs with the fence in `release_waiters`.
+        fence(Ordering::SeqCst);
+        if !cfg!(feature = "seed-lend-unchecked") && !holder.holds(level) {
+            // Perhaps too late for the holder to see it. If another waiter has gone to the kernel with
+            // it, it is not ours to take back, and that waiter has seen the holder's bit.
+            let _ = holder.lent.compare_exchange(owner, 0, Ordering::Relaxed, Ordering::Relaxed);
+            return true;
+        }
+        let lent = self.port().lend(&holder.lent);
+        if lent {
+            self.port().repay(&holder.lent);
+        }
+        lent
+    }
+}
+
+/// The counter that a plain wait waits on.
+pub(crate) type Turn = AtomicU32;

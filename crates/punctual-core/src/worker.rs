@@ -1,0 +1,132 @@
+//! What the partition knows of one thread that takes part in it.
+//!
+//! A [`Worker`] belongs to exactly one thread at a time. Most of its fields are written by that thread
+//! alone and read by the others: which levels it occupies, and which job level it is running.
+//!
+//! ```
+//! use punctual_core::Worker;
+//!
+//! static SAMPLER: Worker = Worker::new(4);
+//! assert_eq!(SAMPLER.base(), 4);
+//! assert_eq!(SAMPLER.level(), 0, "it occupies nothing yet");
+//! ```
+
+use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, const_new};
+use crate::word::{bit, highest};
+
+/// A thread's record in its partition; a cache line of its own, since other CPUs read it.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Worker {
+    /// The lowest level this thread may run; its kernel priority follows from it.
+    base: u8,
+    /// The levels this thread occupies. Written by this thread alone: after it has won a level, and
+    /// before it gives the level back, so a bit seen here is a level truly held (see `turn`).
+    held: AtomicU32,
+    /// The level of the innermost job on this thread's stack, 0 when none runs.
+    running: AtomicU8,
+    /// Whether a spawn on this thread may run a job as a call.
+    may_call: AtomicBool,
+    /// Whether the kernel really schedules this thread with its real-time policy.
+    real_time: AtomicBool,
+    /// The kernel's identity of the thread, 0 before it has started.
+    thread: AtomicU32,
+    /// A priority-inheritance futex. Waiters make it this thread's (see `turn`).
+    pub(crate) lent: AtomicU32,
+    /// For the port: whether this thread sleeps.
+    pub signal: AtomicU32,
+    /// Up to when this thread sleeps, in ns; 0 while it is awake and will look again by itself.
+    pub(crate) sleeps_until: AtomicU64,
+}
+
+impl Worker {
+    const_new! {
+        /// A worker for jobs of `base` and above. The idle thread has base 0.
+        pub fn new(base: u8) -> Self {
+            Self {
+                base,
+                held: AtomicU32::new(0),
+                running: AtomicU8::new(0),
+                may_call: AtomicBool::new(false),
+                real_time: AtomicBool::new(false),
+                thread: AtomicU32::new(0),
+                lent: AtomicU32::new(0),
+                signal: AtomicU32::new(0),
+                sleeps_until: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// The lowest level this worker runs.
+    pub const fn base(&self) -> u8 {
+        self.base
+    }
+
+    /// The highest level this thread occupies, 0 if none.
+    #[inline]
+    pub fn level(&self) -> u8 {
+        highest(self.held())
+    }
+
+    /// Whether this thread occupies `level`.
+    #[inline]
+    pub fn holds(&self, level: u8) -> bool {
+        level != 0 && self.held.load(Ordering::Acquire) & bit(level) != 0
+    }
+
+    /// The level of the innermost job on this thread's stack, 0 if there is none.
+    #[inline]
+    pub fn running(&self) -> u8 {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// The kernel's thread identity, as recorded by [`enter`](Self::enter).
+    pub fn thread(&self) -> u32 {
+        self.thread.load(Ordering::Relaxed)
+    }
+
+    /// Whether the thread has its real-time policy, as recorded by [`enter`](Self::enter).
+    pub fn is_real_time(&self) -> bool {
+        self.real_time.load(Ordering::Relaxed)
+    }
+
+    /// Whether a spawn on this thread may run a job as a call on its stack (rule 6).
+    #[inline]
+    pub fn may_call(&self) -> bool {
+        self.may_call.load(Ordering::Relaxed)
+    }
+
+    /// Binds the record to the calling thread; called by the port before the thread takes part.
+    ///
+    /// # Panics
+    /// If the previous owner of the record left a level occupied.
+    pub fn enter(&self, thread: u32, real_time: bool) {
+        assert_eq!(self.held(), 0, "a worker's previous thread left a level occupied");
+        self.thread.store(thread, Ordering::Relaxed);
+        self.real_time.store(real_time, Ordering::Relaxed);
+        self.running.store(0, Ordering::Relaxed);
+        self.lent.store(0, Ordering::Relaxed);
+        self.signal.store(0, Ordering::Relaxed);
+        self.sleeps_until.store(0, Ordering::Relaxed);
+    }
+
+    /// Lets spawns on this thread run jobs as calls, once it is known what the kernel granted to whom.
+    pub fn allow_calls(&self, allow: bool) {
+        self.may_call.store(allow, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn held(&self) -> u32 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_held(&self, held: u32) {
+        self.held.store(held, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn set_running(&self, level: u8) {
+        self.running.store(level, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,125 @@
+//! How shared resources are taken: by lock, by `&`, or without a lock.
+
+use crate::analyse::Analysis;
+use crate::errors::Errors;
+use crate::model::{App, Handler, Resource, SharedUse};
+
+pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
+    for (resource, users) in app.shared.resources.iter().zip(&analysis.resources) {
+        if !resource.lock_free {
+            mixed_access(app, resource, errors);
+            continue;
+        }
+        lock_free_reference(app, resource, errors);
+        if users.levels.len() > 1 {
+            lock_free_across_levels(app, resource, errors);
+        }
+    }
+}
+
+/// The uses of `resource` by handlers that run beside one another.
+fn uses<'a>(app: &'a App, resource: &'a Resource) -> impl Iterator<Item = (u8, &'a Handler, &'a SharedUse)> {
+    app.concurrent().flat_map(|(level, handler)| {
+        let uses = handler.shared.iter().filter(|used| used.ident == resource.ident);
+        uses.map(move |used| (level, handler, used))
+    })
+}
+
+/// A reference lasts as long as the activation holding it, and no lock keeps it from seeing writes.
+fn mixed_access(app: &App, resource: &Resource, errors: &mut Errors) {
+    let by_reference = uses(app, resource).find(|(.., used)| used.access.is_reference());
+    let by_lock = uses(app, resource).find(|(.., used)| !used.access.is_reference());
+    if let (Some((_, reader, reference)), Some((_, locker, _))) = (by_reference, by_lock)
+        && reader.ident != locker.ident
+    {
+        let (name, reader, locker) = (&resource.ident, &reader.ident, &locker.ident);
+        errors.at(
+            reference,
+            format_args!(
+                "`{reader}` takes `{name}` by `&` where `{locker}` locks it; \
+                 write `{name}`, to lock here too, or `&{name}` everywhere"
+            ),
+        );
+    }
+}
+
+fn lock_free_reference(app: &App, resource: &Resource, errors: &mut Errors) {
+    for (.., used) in uses(app, resource).filter(|(.., used)| used.access.is_reference()) {
+        let name = &resource.ident;
+        errors.at(
+            used,
+            format_args!("`{name}` is `#[lock_free]`, which already gives a reference; write `{name}`"),
+        );
+    }
+}
+
+fn lock_free_across_levels(app: &App, resource: &Resource, errors: &mut Errors) {
+    let mut uses = uses(app, resource);
+    let Some((first_level, first, _)) = uses.next() else { return };
+    if let Some((level, other, used)) = uses.find(|(level, ..)| *level != first_level) {
+        let (name, first, other) = (&resource.ident, &first.ident, &other.ident);
+        errors.at(
+            used,
+            format_args!(
+                "`{name}` is `#[lock_free]`, but `{first}` runs at level {first_level} and `{other}` at \
+                 level {level}; give them one priority or remove `#[lock_free]`"
+            ),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[test]
+    fn mixed_access() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { a: u8 }
+            #[task(shared = [a])] fn t(cx: t::Context) {}
+            #[task(shared = [&a])] fn u(cx: u::Context) {}
+        });
+        assert_one(&errors, &["`u` takes `a` by `&` where `t` locks it"]);
+    }
+
+    #[test]
+    fn shutdown_may_take_what_it_likes() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { a: u8, #[lock_free] b: u8 }
+            #[task(shared = [&a, b])] fn t(cx: t::Context) {}
+            #[shutdown(shared = [a, b])] fn shutdown(cx: shutdown::Context) {}
+        });
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    #[test]
+    fn lock_free_reference() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { #[lock_free] a: u8 }
+            #[task(shared = [&a])] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["`a` is `#[lock_free]`", "write `a`"]);
+    }
+
+    #[test]
+    fn lock_free_across_levels() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { #[lock_free] a: u8 }
+            #[task(priority = 2, shared = [a])] fn t(cx: t::Context) {}
+            #[task(priority = 3, shared = [a])] fn u(cx: u::Context) {}
+        });
+        assert_one(&errors, &["`t` runs at level 2 and `u` at level 3", "remove `#[lock_free]`"]);
+    }
+
+    #[test]
+    fn lock_free_with_idle() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { #[lock_free] a: u8 }
+            #[idle(shared = [a])] fn idle(cx: idle::Context) {}
+            #[task(shared = [a])] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["`idle` runs at level 0 and `t` at level 1"]);
+    }
+}

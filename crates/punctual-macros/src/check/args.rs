@@ -1,0 +1,130 @@
+//! The parameters of handlers after the context.
+
+use syn::visit::{self, Visit};
+use syn::{FnArg, ParenthesizedGenericArguments, TypeBareFn, TypeImplTrait, TypeReference};
+
+use crate::errors::Errors;
+use crate::model::{App, Handler, Role, TaskKind};
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    for handler in app.handlers() {
+        attributes(handler, errors);
+        opaque_types(handler, errors);
+        match handler.role {
+            Role::Idle | Role::Shutdown => context_only(handler, "is called by the framework", errors),
+            Role::Task => borrowed_messages(handler, errors),
+            Role::Init => {}
+        }
+    }
+    for task in &app.tasks {
+        match task.kind {
+            TaskKind::Message => {}
+            TaskKind::Periodic { .. } => context_only(&task.handler, "is released by the clock", errors),
+            TaskKind::Bound { .. } => context_only(&task.handler, "is released by its event source", errors),
+        }
+    }
+}
+
+fn context_only(handler: &Handler, why: &str, errors: &mut Errors) {
+    if let Some(arg) = handler.args.first() {
+        let name = &handler.ident;
+        errors.at(
+            &arg.pat,
+            format_args!("`{name}` {why}, which has no arguments to pass; it takes its context only"),
+        );
+    }
+}
+
+fn attributes(handler: &Handler, errors: &mut Errors) {
+    for input in &handler.sig().inputs {
+        let FnArg::Typed(parameter) = input else { continue };
+        let conditional = |path: &syn::Path| path.is_ident("cfg") || path.is_ident("cfg_attr");
+        if let Some(attr) = parameter.attrs.iter().find(|attr| conditional(attr.path())) {
+            errors.at(attr, "a parameter of a handler cannot be conditional; put the `#[cfg]` in its type");
+        }
+    }
+}
+
+/// `impl Trait` makes a function generic without saying so.
+fn opaque_types(handler: &Handler, errors: &mut Errors) {
+    struct Opaque<'a>(&'a mut Errors);
+    impl<'ast> Visit<'ast> for Opaque<'_> {
+        fn visit_type_impl_trait(&mut self, ty: &'ast TypeImplTrait) {
+            self.0.at(ty, "a handler cannot be generic; name the type in place of `impl`");
+        }
+    }
+    for arg in &handler.args {
+        Opaque(errors).visit_type(&arg.ty);
+    }
+}
+
+/// A message waits in a queue while its sender moves on.
+fn borrowed_messages(handler: &Handler, errors: &mut Errors) {
+    struct Borrowed<'a>(&'a mut Errors);
+    impl<'ast> Visit<'ast> for Borrowed<'_> {
+        fn visit_type_reference(&mut self, ty: &'ast TypeReference) {
+            if ty.lifetime.as_ref().is_none_or(|lifetime| lifetime.ident != "static") {
+                let message = "a message outlives the call that sends it; pass the value, or a `&'static`";
+                self.0.at(ty, message);
+            }
+            visit::visit_type(self, &ty.elem);
+        }
+
+        // References in the signature of a function are not held by it.
+        fn visit_type_bare_fn(&mut self, _: &'ast TypeBareFn) {}
+        fn visit_parenthesized_generic_arguments(&mut self, _: &'ast ParenthesizedGenericArguments) {}
+    }
+    for arg in &handler.args {
+        Borrowed(errors).visit_type(&arg.ty);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[test]
+    fn periodic_task_with_arguments() {
+        let errors = errors(quote! { #[task(period = 1.millis())] fn t(cx: t::Context, a: u32) {} });
+        assert_one(&errors, &["`t` is released by the clock", "its context only"]);
+    }
+
+    #[test]
+    fn bound_task_with_arguments() {
+        let errors = errors(quote! {
+            #[local] struct Local { tick: Timer }
+            #[task(binds = tick, local = [tick])] fn t(cx: t::Context, a: u32) {}
+        });
+        assert_one(&errors, &["`t` is released by its event source"]);
+    }
+
+    #[test]
+    fn idle_with_arguments() {
+        let errors = errors(quote! { #[idle] fn idle(cx: idle::Context, a: u32) {} });
+        assert_one(&errors, &["`idle` is called by the framework"]);
+    }
+
+    #[test]
+    fn opaque_message() {
+        let errors = errors(quote! { #[task] fn t(cx: t::Context, a: impl Copy) {} });
+        assert_one(&errors, &["name the type in place of `impl`"]);
+    }
+
+    #[test]
+    fn borrowed_message() {
+        let one = errors(quote! { #[task] fn t(cx: t::Context, a: Option<&u32>) {} });
+        assert_one(&one, &["outlives the call", "&'static"]);
+        let none = errors(
+            quote! { #[task] fn t(cx: t::Context, a: &'static str, f: fn(&u8), b: Box<dyn Fn(&u8)>) {} },
+        );
+        assert!(none.is_empty(), "{none:#?}");
+    }
+
+    #[test]
+    fn conditional_argument() {
+        let errors = errors(quote! { #[task] fn t(cx: t::Context, #[cfg(a)] a: u8) {} });
+        assert_one(&errors, &["cannot be conditional"]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Event sources: a task that `binds` one owns it.
+
+use syn::Ident;
+
+use crate::errors::Errors;
+use crate::model::{App, Task, TaskKind};
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    for task in &app.tasks {
+        if let TaskKind::Bound { source } = &task.kind {
+            owned_source(task, source, errors);
+        }
+    }
+}
+
+fn owned_source(task: &Task, source: &Ident, errors: &mut Errors) {
+    let name = &task.handler.ident;
+    match task.handler.locals.iter().find(|local| local.ident == *source) {
+        Some(local) if local.is_field() => {}
+        Some(_) => errors.at(
+            source,
+            format_args!(
+                "`{source}` is declared in place, and an event source comes from `init`; \
+                 make it a field of the `#[local]` struct"
+            ),
+        ),
+        None => errors.at(
+            source,
+            format_args!("`{name}` binds `{source}`, which is not its own; add it: `local = [{source}]`"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[test]
+    fn binds_what_is_not_in_its_local_list() {
+        let errors = errors(quote! {
+            #[local] struct Local { tick: Timer }
+            #[task(binds = tick)] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["`t` binds `tick`, which is not its own", "`local = [tick]`"]);
+    }
+
+    #[test]
+    fn binds_a_declared_local() {
+        let errors = errors(quote! {
+            #[task(binds = tick, local = [tick: Timer = Timer::new()])] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["`tick` is declared in place", "field of the `#[local]` struct"]);
+    }
+}

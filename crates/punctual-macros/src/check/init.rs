@@ -1,0 +1,97 @@
+//! What is particular to `init`.
+
+use syn::{ReturnType, Type};
+
+use crate::errors::Errors;
+use crate::model::App;
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    output(app, errors);
+    locals(app, errors);
+    main(app, errors);
+}
+
+fn output(app: &App, errors: &mut Errors) {
+    let (shared, local) = (&app.shared.item.ident, &app.local.item.ident);
+    let message = format!("`init` returns the resources: write `-> ({shared}, {local})`");
+    match &app.init.handler.sig().output {
+        ReturnType::Default => errors.at(&app.init.handler.ident, message),
+        ReturnType::Type(_, ty) => {
+            let expected = [Some(shared), Some(local)];
+            let pair =
+                |ty: &Type| matches!(ty, Type::Tuple(pair) if pair.elems.iter().map(single).eq(expected));
+            if !pair(ty) {
+                errors.at(ty, message);
+            }
+        }
+    }
+}
+
+/// The name a type consists of, if that is all it is.
+fn single(ty: &Type) -> Option<&syn::Ident> {
+    match ty {
+        Type::Path(ty) if ty.qself.is_none() => ty.path.get_ident(),
+        _ => None,
+    }
+}
+
+/// The fields of the `#[local]` struct do not exist until `init` has returned them.
+fn locals(app: &App, errors: &mut Errors) {
+    for local in app.init.handler.local_fields() {
+        let name = &local.ident;
+        errors
+            .at(name, format_args!("`init` declares its own locals: write `{name}: <type> = <expression>`"));
+    }
+}
+
+fn main(app: &App, errors: &mut Errors) {
+    if let (Some(main), Some(arg)) = (&app.args.main, app.init.handler.args.first())
+        && main.value
+    {
+        errors.at(
+            &arg.pat,
+            "`init` takes arguments, which no generated `main` could supply; remove `main = true` and \
+             call `run` yourself",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors_of_module};
+
+    fn errors(args: TokenStream, init: TokenStream) -> Vec<String> {
+        errors_of_module(args, quote! { #[shared] struct S {} #[local] struct L { a: u8 } #init })
+    }
+
+    #[test]
+    fn init_returns_the_pair() {
+        let message = "`init` returns the resources: write `-> (S, L)`";
+        for init in [
+            quote! { #[init] fn init(cx: init::Context) {} },
+            quote! { #[init] fn init(cx: init::Context) -> S {} },
+            quote! { #[init] fn init(cx: init::Context) -> (L, S) {} },
+            quote! { #[init] fn init(cx: init::Context) -> (S, L, u8) {} },
+        ] {
+            assert_one(&errors(quote!(), init), &[message]);
+        }
+        assert!(errors(quote!(), quote! { #[init] fn init(cx: init::Context) -> (S, L) {} }).is_empty());
+    }
+
+    #[test]
+    fn init_uses_a_field_of_local() {
+        let init = quote! { #[init(local = [a])] fn init(cx: init::Context) -> (S, L) {} };
+        assert_one(&errors(quote!(), init), &["`init` declares its own locals: write `a: <type>"]);
+    }
+
+    #[test]
+    fn main_with_arguments() {
+        let init = quote! { #[init] fn init(cx: init::Context, path: &str) -> (S, L) {} };
+        assert_one(&errors(quote!(main = true), init.clone()), &["remove `main = true`"]);
+        assert!(errors(quote!(main = false), init.clone()).is_empty());
+        assert!(errors(quote!(), init).is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! Local resources have one user each.
+
+use std::collections::{HashMap, HashSet};
+
+use super::suggest;
+use crate::errors::Errors;
+use crate::model::{App, Handler, Role};
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    declared_twice(app, errors);
+    two_users(app, errors);
+    for handler in app.handlers() {
+        listed_twice(handler, errors);
+        // All the locals of `init` are its own, and stand for no field.
+        if handler.role != Role::Init {
+            undeclared(app, handler, errors);
+            shadowing(app, handler, errors);
+        }
+    }
+}
+
+fn declared_twice(app: &App, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for name in app.local.fields.iter().map(|field| &field.ident) {
+        if !seen.insert(name) {
+            errors.at(name, format_args!("the local resource `{name}` is declared twice; rename one"));
+        }
+    }
+}
+
+fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
+    for used in handler.local_fields().filter(|used| app.local_field(&used.ident).is_none()) {
+        let name = &used.ident;
+        let place = format!("`{}`", app.local.item.ident);
+        let hint = suggest::hint(name, &place, app.local.fields.iter().map(|field| &field.ident));
+        errors.at(
+            name,
+            format_args!(
+                "no local resource is named `{name}`{hint}; to declare one in place, write \
+                 `{name}: <type> = <expression>`"
+            ),
+        );
+    }
+}
+
+fn listed_twice(handler: &Handler, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for name in handler.locals.iter().map(|local| &local.ident) {
+        if !seen.insert(name) {
+            errors.at(
+                name,
+                format_args!("`{name}` is in the `local` list of `{}` twice; remove one", handler.ident),
+            );
+        }
+    }
+}
+
+/// `shutdown` is not counted: it may take over a local of a handler that no longer runs.
+fn two_users(app: &App, errors: &mut Errors) {
+    let mut users = HashMap::new();
+    for (_, handler) in app.concurrent() {
+        for used in handler.local_fields() {
+            let name = &used.ident;
+            let user = users.entry(name).or_insert(&handler.ident);
+            if *user != &handler.ident {
+                errors.at(
+                    name,
+                    format_args!(
+                        "`{name}` is local to `{user}`; to use it in `{}` too, make it a shared resource",
+                        handler.ident
+                    ),
+                );
+            }
+        }
+    }
+}
+
+fn shadowing(app: &App, handler: &Handler, errors: &mut Errors) {
+    for local in handler.locals.iter().filter(|local| !local.is_field()) {
+        let name = &local.ident;
+        if app.local_field(name).is_some() {
+            let place = &app.local.item.ident;
+            errors.at(name, format_args!("`{name}` is also a field of `{place}`; rename one"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[test]
+    fn undeclared_local() {
+        let errors = errors(quote! {
+            #[local] struct Local { sensor: u8 }
+            #[task(local = [senser])] fn t(cx: t::Context) {}
+        });
+        assert_one(
+            &errors,
+            &["no local resource is named `senser`; did you mean `sensor`?", "write `senser: <type>"],
+        );
+    }
+
+    #[test]
+    fn local_declared_twice() {
+        let errors = errors(quote! { #[local] struct Local { a: u8, a: u8 } });
+        assert_one(&errors, &["the local resource `a` is declared twice"]);
+    }
+
+    #[test]
+    fn local_listed_twice() {
+        let errors = errors(quote! { #[task(local = [a: u8 = 0, a: u8 = 1])] fn t(cx: t::Context) {} });
+        assert_one(&errors, &["`a` is in the `local` list of `t` twice"]);
+    }
+
+    #[test]
+    fn local_of_two_tasks() {
+        let errors = errors(quote! {
+            #[local] struct Local { a: u8, b: u8 }
+            #[idle(local = [b])] fn idle(cx: idle::Context) {}
+            #[task(local = [a, b])] fn t(cx: t::Context) {}
+            #[task(local = [a])] fn u(cx: u::Context) {}
+        });
+        assert_eq!(errors.len(), 2, "{errors:#?}");
+        assert!(errors[0].contains("`b` is local to `idle`; to use it in `t` too"));
+        assert!(errors[1].contains("`a` is local to `t`; to use it in `u` too"));
+    }
+
+    #[test]
+    fn shutdown_may_use_the_local_of_a_task() {
+        let errors = errors(quote! {
+            #[local] struct Local { a: u8 }
+            #[task(local = [a])] fn t(cx: t::Context) {}
+            #[shutdown(local = [a])] fn shutdown(cx: shutdown::Context) {}
+        });
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    #[test]
+    fn declared_local_shadows_a_field() {
+        let errors = errors(quote! {
+            #[local] struct Local { a: u8 }
+            #[task(local = [a: u8 = 0])] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["`a` is also a field of `Local`"]);
+    }
+
+    #[test]
+    fn tasks_may_declare_locals_of_the_same_name() {
+        let errors = errors(quote! {
+            #[task(local = [a: u8 = 0])] fn t(cx: t::Context) {}
+            #[task(local = [a: u8 = 0])] fn u(cx: u::Context) {}
+        });
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+}

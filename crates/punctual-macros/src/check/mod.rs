@@ -1,0 +1,34 @@
+//! The rules of the language that parsing alone cannot enforce.
+//!
+//! A rule is a function that looks at the model, and at the analysis where it needs to, and records an error
+//! at the place where the user can mend what is wrong.
+
+mod access;
+mod args;
+mod binding;
+mod init;
+mod local;
+mod names;
+mod overrun;
+mod release;
+mod shared;
+mod signature;
+mod suggest;
+
+use crate::analyse::Analysis;
+use crate::errors::Errors;
+use crate::model::App;
+
+/// Applies every rule.
+pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
+    names::check(app, errors);
+    signature::check(app, errors);
+    args::check(app, errors);
+    init::check(app, errors);
+    shared::check(app, errors);
+    access::check(app, analysis, errors);
+    local::check(app, errors);
+    release::check(app, errors);
+    binding::check(app, errors);
+    overrun::check(app, errors);
+}

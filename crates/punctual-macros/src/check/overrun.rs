@@ -1,0 +1,76 @@
+//! Overrun handlers: message tasks that can be spawned with nothing to say.
+
+use syn::Ident;
+
+use super::suggest;
+use crate::errors::Errors;
+use crate::model::{App, Overrun, Task, TaskKind};
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    for task in &app.tasks {
+        if let TaskKind::Periodic { on_overrun: Overrun::Handler(name), .. } = &task.kind {
+            match app.task(name) {
+                Some(handler) => spawnable(name, handler, errors),
+                None => missing(app, name, errors),
+            }
+        }
+    }
+}
+
+fn missing(app: &App, name: &Ident, errors: &mut Errors) {
+    let place = format!("`{}`", app.module.ident);
+    let hint = suggest::hint(name, &place, app.tasks.iter().map(|task| &task.handler.ident));
+    errors.at(
+        name,
+        format_args!(
+            "`on_overrun` is `skip`, `queue`, `stop` or a task, and no task is named `{name}`{hint}"
+        ),
+    );
+}
+
+fn spawnable(name: &Ident, handler: &Task, errors: &mut Errors) {
+    if !matches!(handler.kind, TaskKind::Message) {
+        errors.at(
+            name,
+            format_args!(
+                "`{name}` has a release of its own; an overrun handler is a task without `period` or `binds`"
+            ),
+        );
+    } else if !handler.handler.args.is_empty() {
+        errors.at(name, format_args!("`{name}` takes arguments; an overrun handler takes its context only"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[test]
+    fn handler_that_does_not_exist() {
+        let errors = errors(quote! {
+            #[task(period = 1.secs(), on_overrun = laet)] fn t(cx: t::Context) {}
+            #[task] fn late(cx: late::Context) {}
+        });
+        assert_one(&errors, &["no task is named `laet`; did you mean `late`?"]);
+    }
+
+    #[test]
+    fn handler_that_takes_arguments() {
+        let errors = errors(quote! {
+            #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
+            #[task] fn late(cx: late::Context, by: u32) {}
+        });
+        assert_one(&errors, &["`late` takes arguments"]);
+    }
+
+    #[test]
+    fn handler_that_is_periodic() {
+        let errors = errors(quote! {
+            #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
+            #[task(period = 1.secs())] fn late(cx: late::Context) {}
+        });
+        assert_one(&errors, &["`late` has a release of its own"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! How tasks are released: deadlines against periods, and capacities where something waits.
+
+use quote::ToTokens;
+
+use crate::errors::Errors;
+use crate::model::{App, Overrun, Task, TaskKind};
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    for task in &app.tasks {
+        deadline_beyond_period(task, errors);
+        useless_capacity(task, errors);
+    }
+}
+
+fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
+    let TaskKind::Periodic { period, on_overrun, .. } = &task.kind else { return };
+    let (Some(deadline), false) = (&task.deadline, matches!(on_overrun, Overrun::Queue)) else { return };
+    if deadline.nanos.zip(period.nanos).is_some_and(|(deadline, period)| deadline > period) {
+        let (longest, name) = (period.source.to_token_stream(), &task.handler.ident);
+        errors.at(
+            &deadline.source,
+            format_args!(
+                "the deadline of `{name}` is beyond its next release; make it {longest} at most, \
+                 or let releases wait with `on_overrun = queue`"
+            ),
+        );
+    }
+}
+
+fn useless_capacity(task: &Task, errors: &mut Errors) {
+    let Some(key) = &task.capacity_key else { return };
+    match &task.kind {
+        TaskKind::Message | TaskKind::Periodic { on_overrun: Overrun::Queue, .. } => {}
+        TaskKind::Periodic { .. } => errors.at(
+            key,
+            "releases of this task never wait; remove `capacity`, or let them with `on_overrun = queue`",
+        ),
+        TaskKind::Bound { .. } => {
+            errors.at(key, "events wait in their source; remove `capacity`");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[test]
+    fn deadline_beyond_period() {
+        let errors = errors(quote! {
+            #[task(period = 10.millis(), deadline = 11.millis())] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["the deadline of `t` is beyond its next release", "`on_overrun = queue`"]);
+    }
+
+    #[test]
+    fn deadline_that_may_be() {
+        let errors = errors(quote! {
+            #[task(period = 10.millis(), deadline = 10.millis())] fn t(cx: t::Context) {}
+            #[task(period = 10.millis(), deadline = 30.millis(), on_overrun = queue, capacity = 4)]
+            fn u(cx: u::Context) {}
+            #[task(period = PERIOD, deadline = 30.millis())] fn v(cx: v::Context) {}
+        });
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    #[test]
+    fn capacity_of_a_periodic_task() {
+        let errors = errors(quote! {
+            #[task(period = 10.millis(), capacity = 4)] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["releases of this task never wait"]);
+    }
+
+    #[test]
+    fn capacity_of_a_bound_task() {
+        let errors = errors(quote! {
+            #[local] struct Local { tick: Timer }
+            #[task(binds = tick, local = [tick], capacity = 4)] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["events wait in their source"]);
+    }
+}

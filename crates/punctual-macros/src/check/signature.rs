@@ -1,0 +1,189 @@
+//! The signatures of handlers: plain functions that take their own context and return what their role does.
+
+use quote::ToTokens;
+use syn::{GenericArgument, Ident, PathArguments, PathSegment, ReturnType, Type};
+
+use crate::errors::Errors;
+use crate::model::{App, Handler, Role};
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    for handler in app.handlers() {
+        modifiers(handler, errors);
+        generics(handler, errors);
+        context(handler, errors);
+        output(handler, errors);
+    }
+}
+
+fn modifiers(handler: &Handler, errors: &mut Errors) {
+    let (sig, name) = (handler.sig(), &handler.ident);
+    if let Some(keyword) = &sig.asyncness {
+        errors.at(keyword, "async tasks are not supported yet; declare a `fn`");
+    }
+    if let Some(keyword) = &sig.unsafety {
+        errors.at(keyword, format_args!("`{name}` is called by the framework; it cannot be `unsafe`"));
+    }
+    if let Some(keyword) = &sig.constness {
+        errors.at(keyword, format_args!("`{name}` runs at run time; remove the `const`"));
+    }
+    if let Some(abi) = &sig.abi {
+        errors.at(abi, format_args!("`{name}` is called from Rust; remove the `extern`"));
+    }
+    if let Some(variadic) = &sig.variadic {
+        errors.at(variadic, format_args!("`{name}` takes a fixed list of arguments; remove the `...`"));
+    }
+}
+
+fn generics(handler: &Handler, errors: &mut Errors) {
+    let generics = &handler.sig().generics;
+    let message = || format!("`{}` is one function, not many; it cannot be generic", handler.ident);
+    if !generics.params.is_empty() {
+        errors.at(generics, message());
+    } else if let Some(clause) = &generics.where_clause {
+        errors.at(clause, message());
+    }
+}
+
+fn context(handler: &Handler, errors: &mut Errors) {
+    let name = &handler.ident;
+    let expected = format!("write `fn {name}(cx: {name}::Context, ..)`");
+    let Some(context) = &handler.context else {
+        errors.at(name, format_args!("`{name}` does not take its context; {expected}"));
+        return;
+    };
+    match context_owner(&context.ty) {
+        Some(owner) if owner == name => {}
+        Some(owner) => errors.at(
+            &context.ty,
+            format_args!("this is the context of `{owner}`, and `{name}` takes its own; {expected}"),
+        ),
+        None => {
+            errors.at(&context.ty, format_args!("the first parameter of `{name}` is its context; {expected}"))
+        }
+    }
+}
+
+/// The `x` of `x::Context` or `x::Context<'_>`.
+fn context_owner(ty: &Type) -> Option<&Ident> {
+    let Type::Path(ty) = ty else { return None };
+    if ty.qself.is_some() || ty.path.leading_colon.is_some() || ty.path.segments.len() != 2 {
+        return None;
+    }
+    let (owner, context) = (&ty.path.segments[0], &ty.path.segments[1]);
+    (owner.arguments.is_none() && context.ident == "Context" && only_lifetimes(context))
+        .then_some(&owner.ident)
+}
+
+fn only_lifetimes(segment: &PathSegment) -> bool {
+    match &segment.arguments {
+        PathArguments::None => true,
+        PathArguments::AngleBracketed(list) => {
+            list.args.iter().all(|arg| matches!(arg, GenericArgument::Lifetime(_)))
+        }
+        PathArguments::Parenthesized(_) => false,
+    }
+}
+
+/// What `init` returns is a rule of its own.
+fn output(handler: &Handler, errors: &mut Errors) {
+    let ReturnType::Type(_, ty) = &handler.sig().output else { return };
+    let (name, given) = (&handler.ident, ty.to_token_stream());
+    let unit = matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty());
+    match handler.role {
+        Role::Task | Role::Shutdown if !unit => {
+            errors.at(ty, format_args!("`{name}` has no one to return to; remove the `-> {given}`"));
+        }
+        Role::Idle if !unit && !matches!(**ty, Type::Never(_)) => {
+            errors.at(
+                ty,
+                format_args!("`{name}` returns nothing, or never: remove the `-> {given}` or write `-> !`"),
+            );
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[track_caller]
+    fn rejects(items: TokenStream, parts: &[&str]) {
+        assert_one(&errors(items), parts);
+    }
+
+    #[test]
+    fn async_task() {
+        rejects(
+            quote! { #[task] async fn t(cx: t::Context) {} },
+            &["async tasks are not supported yet; declare a `fn`"],
+        );
+    }
+
+    #[test]
+    fn unsafe_task() {
+        rejects(quote! { #[task] unsafe fn t(cx: t::Context) {} }, &["cannot be `unsafe`"]);
+    }
+
+    #[test]
+    fn const_task() {
+        rejects(quote! { #[task] const fn t(cx: t::Context) {} }, &["remove the `const`"]);
+    }
+
+    #[test]
+    fn extern_c_task() {
+        rejects(quote! { #[task] extern "C" fn t(cx: t::Context) {} }, &["remove the `extern`"]);
+    }
+
+    #[test]
+    fn generic_task() {
+        rejects(quote! { #[task] fn t<T>(cx: t::Context) {} }, &["cannot be generic"]);
+        rejects(quote! { #[task] fn t<'a>(cx: t::Context<'a>) {} }, &["cannot be generic"]);
+        rejects(quote! { #[task] fn t(cx: t::Context) where u8: Copy {} }, &["cannot be generic"]);
+    }
+
+    #[test]
+    fn missing_context() {
+        rejects(quote! { #[task] fn t() {} }, &["does not take its context", "`fn t(cx: t::Context, ..)`"]);
+        rejects(quote! { #[task] fn t(a: u32) {} }, &["the first parameter of `t` is its context"]);
+        rejects(quote! { #[task] fn t(cx: &t::Context) {} }, &["the first parameter of `t` is its context"]);
+    }
+
+    #[test]
+    fn context_of_another_task() {
+        rejects(
+            quote! { #[task] fn t(cx: u::Context) {} },
+            &["this is the context of `u`", "`t` takes its own"],
+        );
+    }
+
+    #[test]
+    fn task_returns() {
+        rejects(quote! { #[task] fn t(cx: t::Context) -> u32 { 0 } }, &["remove the `-> u32`"]);
+        rejects(quote! { #[task] fn t(cx: t::Context) -> ! { loop {} } }, &["remove the `-> !`"]);
+    }
+
+    #[test]
+    fn idle_returns() {
+        rejects(quote! { #[idle] fn idle(cx: idle::Context) -> u32 { 0 } }, &["write `-> !`"]);
+    }
+
+    #[test]
+    fn shutdown_returns() {
+        let items = quote! { #[shutdown] fn shutdown(cx: shutdown::Context) -> u32 { 0 } };
+        rejects(items, &["remove the `-> u32`"]);
+    }
+
+    #[test]
+    fn forms_of_the_context() {
+        let errors = errors(quote! {
+            #[idle] fn idle(_: idle::Context<'_>) -> ! { loop {} }
+            #[task] fn t(t::Context { mut shared, .. }: t::Context) {}
+            #[task] fn u(_cx: u::Context) -> () {}
+        });
+        assert!(errors.is_empty(), "{errors:#?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! The context types of the handlers, and the expressions that make them.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::analyse::{Analysis, LockKind};
+use crate::model::{App, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, SharedUse, TaskKind};
+
+use super::{names, quiet, resources};
+
+/// `Context`, `SharedResources` and `LocalResources` of every handler.
+pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
+    app.handlers().map(|handler| types(app, analysis, handler)).collect()
+}
+
+fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
+    let (quiet, cfgs, name) = (quiet(), &handler.cfgs, &handler.ident);
+    let context = names::of("Context", name);
+    let mut fields = TokenStream::new();
+    let mut all = TokenStream::new();
+
+    if !handler.shared.is_empty() {
+        let (ty, doc) = (names::of("SharedResources", name), format!("The shared resources of `{name}`."));
+        let members = handler.shared.iter().map(|used| {
+            let (cfgs, ident) = (&used.cfgs, &used.ident);
+            let ty = shared_type(app, analysis, handler, used);
+            quote!(#(#cfgs)* pub #ident: #ty,)
+        });
+        fields.extend(quote!(pub shared: #ty<'a>,));
+        all.extend(structure(&quiet, cfgs, &ty, &doc, quote!(#(#members)*)));
+    }
+    if !handler.locals.is_empty() {
+        let (ty, doc) = (names::of("LocalResources", name), format!("The local resources of `{name}`."));
+        let members = handler.locals.iter().map(|local| {
+            let (cfgs, ident) = (&local.cfgs, &local.ident);
+            let (ty, lifetime) = local_type(app, handler, local);
+            quote!(#(#cfgs)* pub #ident: &#lifetime mut #ty,)
+        });
+        fields.extend(quote!(pub local: #ty<'a>,));
+        all.extend(structure(&quiet, cfgs, &ty, &doc, quote!(#(#members)*)));
+    }
+    if is_periodic(app, handler) {
+        fields.extend(quote! {
+            /// When this job was released: its point on the task's grid.
+            pub released: ::punctual::Instant,
+        });
+    }
+    let doc = format!("What `{name}` is given.");
+    all.extend(structure(&quiet, cfgs, &context, &doc, fields));
+    all
+}
+
+fn structure(
+    quiet: &TokenStream,
+    cfgs: &[syn::Attribute],
+    ty: &proc_macro2::Ident,
+    doc: &str,
+    fields: TokenStream,
+) -> TokenStream {
+    quote! {
+        #(#cfgs)* #quiet
+        #[doc = #doc]
+        pub struct #ty<'a> {
+            #fields
+            // Bound to the job and to its thread.
+            __punctual_job: ::core::marker::PhantomData<(&'a (), *mut ())>,
+        }
+    }
+}
+
+fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
+    let ty = app.resource(&used.ident).map(|resource| &resource.ty);
+    let level = level(app, handler);
+    match analysis.lock_kind(app, level, used) {
+        LockKind::Reference => quote!(&'a #ty),
+        _ if handler.role == Role::Shutdown => quote!(&'a mut #ty),
+        LockKind::Direct => quote!(&'a mut #ty),
+        LockKind::Exclusive => quote!(::punctual::export::Lock<'a, #ty, #level, #level>),
+        LockKind::Locked(ceiling) => quote!(::punctual::export::Lock<'a, #ty, #level, #ceiling>),
+    }
+}
+
+fn local_type(app: &App, handler: &Handler, local: &LocalUse) -> (TokenStream, TokenStream) {
+    let ty = match &local.origin {
+        LocalOrigin::Declared { ty, .. } => quote!(#ty),
+        LocalOrigin::Field => {
+            let ty = app.local_field(&local.ident).map(|field| &field.ty);
+            quote!(#ty)
+        }
+    };
+    let for_ever = match handler.role {
+        Role::Init => true,
+        Role::Idle => !local.is_field() || resources::is_idles(app, &local.ident),
+        Role::Task | Role::Shutdown => false,
+    };
+    (ty, if for_ever { quote!('static) } else { quote!('a) })
+}
+
+fn level(app: &App, handler: &Handler) -> u8 {
+    app.task(&handler.ident).map_or(IDLE_LEVEL, |task| task.priority)
+}
+
+fn is_periodic(app: &App, handler: &Handler) -> bool {
+    app.task(&handler.ident).is_some_and(|task| matches!(task.kind, TaskKind::Periodic { .. }))
+}
+
+/// An expression that makes the context of `handler`.
+///
+/// In scope: `worker`; for a task `release`; for `idle` its `state`. The caller wraps it in `unsafe`.
+pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
+    let name = &handler.ident;
+    let job = quote!(__punctual_job: ::core::marker::PhantomData);
+    let mut fields = TokenStream::new();
+    if !handler.shared.is_empty() {
+        let ty = names::of("SharedResources", name);
+        let values = handler.shared.iter().map(|used| {
+            let (cfgs, ident) = (&used.cfgs, &used.ident);
+            let value = shared_value(app, analysis, handler, used);
+            quote!(#(#cfgs)* #ident: #value,)
+        });
+        fields.extend(quote!(shared: #ty { #(#values)* #job },));
+    }
+    if !handler.locals.is_empty() {
+        let ty = names::of("LocalResources", name);
+        let values = handler.locals.iter().map(|local| {
+            let (cfgs, ident) = (&local.cfgs, &local.ident);
+            let value = local_value(app, handler, local);
+            quote!(#(#cfgs)* #ident: #value,)
+        });
+        fields.extend(quote!(local: #ty { #(#values)* #job },));
+    }
+    if is_periodic(app, handler) {
+        fields.extend(quote!(released: release,));
+    }
+    let context = names::of("Context", name);
+    quote!(#context { #fields #job })
+}
+
+fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
+    let (resource, runtime) = (names::shared(&used.ident), names::sole("runtime"));
+    match analysis.lock_kind(app, level(app, handler), used) {
+        LockKind::Reference => quote!(#resource.get()),
+        _ if handler.role == Role::Shutdown => quote!(#resource.get_mut()),
+        LockKind::Direct => quote!(#resource.get_mut()),
+        LockKind::Exclusive | LockKind::Locked(_) => {
+            quote!(::punctual::export::Lock::new(&#resource, #runtime.partition(), worker))
+        }
+    }
+}
+
+fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
+    let ident = &local.ident;
+    match (&local.origin, handler.role) {
+        (LocalOrigin::Declared { ty, expr }, Role::Init | Role::Idle) => {
+            quote!(::punctual::export::leak::<#ty>(#expr))
+        }
+        (LocalOrigin::Declared { ty, expr }, Role::Shutdown) => {
+            quote!(&mut { let value: #ty = #expr; value })
+        }
+        (LocalOrigin::Declared { .. }, Role::Task) => {
+            let name = names::declared(&handler.ident, ident);
+            quote!(#name.get_mut())
+        }
+        (LocalOrigin::Field, Role::Idle) if resources::is_idles(app, ident) => {
+            quote!(state.#ident.take().expect("idle runs once"))
+        }
+        (LocalOrigin::Field, _) => {
+            let name = names::field(ident);
+            quote!(#name.get_mut())
+        }
+    }
+}

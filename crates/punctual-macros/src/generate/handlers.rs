@@ -1,0 +1,44 @@
+//! `mod foo` for every handler `foo`: what the user can name of it.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use crate::model::{App, Handler, Role, TaskKind};
+
+use super::{names, quiet};
+
+pub(super) fn modules(app: &App) -> TokenStream {
+    app.handlers().map(|handler| module(app, handler)).collect()
+}
+
+fn module(app: &App, handler: &Handler) -> TokenStream {
+    let (cfgs, ident) = (&handler.cfgs, &handler.ident);
+    let mut exports = vec!["Context"];
+    if !handler.shared.is_empty() {
+        exports.push("SharedResources");
+    }
+    if !handler.locals.is_empty() {
+        exports.push("LocalResources");
+    }
+    match app.task(ident).filter(|_| handler.role == Role::Task).map(|task| &task.kind) {
+        Some(TaskKind::Message) => exports.extend(["SpawnHandle", "spawn", "spawn_after", "spawn_at"]),
+        Some(TaskKind::Bound { .. }) => exports.push("pend"),
+        Some(TaskKind::Periodic { .. }) | None => {}
+    }
+    let exports = exports.into_iter().map(|export| {
+        let (mangled, export) = (names::of(export, ident), format_ident!("{}", export));
+        quote!(pub use super::#mangled as #export;)
+    });
+    let doc = match handler.role {
+        Role::Task => format!("The task `{ident}`: its context and how to release it."),
+        _ => format!("The context of `{ident}`."),
+    };
+    let quiet = quiet();
+    quote! {
+        #(#cfgs)* #quiet
+        #[doc = #doc]
+        pub mod #ident {
+            #(#exports)*
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The levels: a worker, the nodes of the tasks' slots, and the function that runs a node's job.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::analyse::Analysis;
+use crate::model::{App, Task, TaskKind};
+
+use super::{names, quiet};
+
+pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
+    analysis.levels.iter().map(|(&level, tasks)| one(app, level, tasks)).collect()
+}
+
+fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
+    let quiet = quiet();
+    let [worker, nodes, statik, run] =
+        ["worker", "nodes", "level", "run"].map(|what| names::level(what, level));
+    let count: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
+    let tasks = || tasks.iter().map(|&task| &app.tasks[task]);
+    let periodic = tasks().filter(|task| matches!(task.kind, TaskKind::Periodic { .. })).map(|task| {
+        let (cfgs, grid) = (&task.handler.cfgs, names::grid(&task.handler.ident));
+        quote!(#(#cfgs)* &#grid)
+    });
+    let branches = tasks().map(|task| {
+        let (cfgs, statik) = (&task.handler.cfgs, names::task(&task.handler.ident));
+        quote! {
+            #(#cfgs)*
+            if #statik.owns(node) {
+                // The executor has popped the node and occupies the level.
+                return unsafe { #statik.run(me, node, now) };
+            }
+        }
+    });
+    quote! {
+        #quiet static #worker: ::punctual::export::Worker = ::punctual::export::Worker::new(#level);
+        #quiet static #nodes: [::punctual::export::Node; #count] =
+            [const { ::punctual::export::Node::new() }; #count];
+        #quiet static #statik: ::punctual::export::Level =
+            ::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run);
+        #quiet fn #run(
+            me: &'static ::punctual::export::Worker,
+            node: u32,
+            now: ::punctual::export::Stamp,
+        ) -> ::punctual::export::Stamp {
+            #(#branches)*
+            ::core::unreachable!("every node belongs to a task")
+        }
+    }
+}
+
+/// The first node of a task in its level.
+///
+/// Tasks that are configured out keep their nodes, so that the numbers do not depend on `#[cfg]`.
+pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
+    let level = &analysis.levels[&app.tasks[index].priority];
+    let before = level.iter().take_while(|&&task| task != index);
+    before.map(|&task| nodes_of(&app.tasks[task]) as u32).sum()
+}
+
+fn nodes_of(task: &Task) -> usize {
+    usize::from(task.capacity)
+}

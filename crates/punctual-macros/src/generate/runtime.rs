@@ -1,0 +1,38 @@
+//! The static that is the app.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::analyse::Analysis;
+use crate::model::{App, TaskKind};
+
+use super::{names, quiet};
+
+pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
+    let (quiet, runtime, idle) = (quiet(), names::sole("runtime"), names::sole("idle"));
+    let name = app.module.ident.to_string();
+    let cpu = app.args.cpu.as_ref().map_or(quote!(None), |cpu| quote!(Some(#cpu)));
+    let base = app.args.priority_base.map_or(quote!(None), |base| quote!(Some(#base)));
+    let strict = app.args.strict;
+    let levels = analysis.levels.keys().map(|&level| names::level("level", level));
+    let workers = analysis.levels.keys().map(|&level| names::level("worker", level));
+    let listeners = app.tasks.iter().filter(|task| matches!(task.kind, TaskKind::Bound { .. })).map(|task| {
+        let (cfgs, listener) = (&task.handler.cfgs, names::listener(&task.handler.ident));
+        quote!(#(#cfgs)* &#listener)
+    });
+    let tasks = app.tasks.iter().map(|task| {
+        let (cfgs, task) = (&task.handler.cfgs, names::task(&task.handler.ident));
+        quote!(#(#cfgs)* &#task)
+    });
+    quote! {
+        #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
+        #quiet static #runtime: ::punctual::export::Runtime = ::punctual::export::Runtime::new(
+            #name,
+            ::punctual::export::Options { cpu: #cpu, priority_base: #base, strict: #strict },
+            &[#(&#levels),*],
+            &[&#idle, #(&#workers,)* #(#listeners),*],
+            &#idle,
+            &[#(#tasks),*],
+        );
+    }
+}

@@ -1,0 +1,302 @@
+//! The typed model of an application: what the user wrote, with every identifier still carrying its span.
+//!
+//! The parser builds it, the analysis and the checks read it, the generator turns it into code. A model that
+//! has passed the checks upholds all the rules of the language; before that it may not, so only the generator
+//! may rely on, say, a used resource being declared.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{
+    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStruct, LitBool, Pat, Signature, Token, Type,
+    Visibility,
+};
+
+/// The level of `idle`, below that of every task.
+pub(crate) const IDLE_LEVEL: u8 = 0;
+
+/// A whole `#[punctual::app]` module.
+pub(crate) struct App {
+    pub(crate) args: AppArgs,
+    pub(crate) module: Module,
+    pub(crate) shared: Shared,
+    pub(crate) local: Local,
+    pub(crate) init: Init,
+    pub(crate) idle: Option<Idle>,
+    pub(crate) shutdown: Option<Shutdown>,
+    /// The tasks, in order of declaration.
+    pub(crate) tasks: Vec<Task>,
+    /// The items that are none of the framework's business, untouched and in order. They are to be emitted
+    /// ahead of the handlers, which keeps a `macro_rules!` among them in scope of the functions using it.
+    pub(crate) items: Vec<Item>,
+}
+
+/// The arguments of `#[punctual::app(..)]`.
+#[derive(Default)]
+pub(crate) struct AppArgs {
+    pub(crate) cpu: Option<Expr>,
+    pub(crate) priority_base: Option<u8>,
+    pub(crate) strict: bool,
+    /// `monitor = <bool>`; absent means true.
+    pub(crate) monitor: Option<LitBool>,
+    /// `main = <bool>`; absent means "unless `init` takes arguments". See [`App::generates_main`].
+    pub(crate) main: Option<LitBool>,
+}
+
+/// The module around the application, less its contents.
+pub(crate) struct Module {
+    /// Outer attributes, then inner ones (told apart by [`syn::AttrStyle`]).
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) ident: Ident,
+}
+
+/// The `#[shared]` struct.
+pub(crate) struct Shared {
+    /// The struct as written, less the framework's attributes.
+    pub(crate) item: ItemStruct,
+    pub(crate) resources: Vec<Resource>,
+}
+
+/// A field of the `#[shared]` struct.
+pub(crate) struct Resource {
+    pub(crate) ident: Ident,
+    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) ty: Type,
+    pub(crate) lock_free: bool,
+}
+
+/// The `#[local]` struct.
+pub(crate) struct Local {
+    /// The struct as written, less the framework's attributes.
+    pub(crate) item: ItemStruct,
+    pub(crate) fields: Vec<LocalField>,
+}
+
+/// A field of the `#[local]` struct.
+pub(crate) struct LocalField {
+    pub(crate) ident: Ident,
+    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) ty: Type,
+}
+
+/// `#[init]`. Its `handler.args` are the arguments of the application's `run`.
+pub(crate) struct Init {
+    pub(crate) handler: Handler,
+}
+
+/// `#[idle]`.
+pub(crate) struct Idle {
+    pub(crate) handler: Handler,
+    /// Declared `-> !`.
+    pub(crate) diverges: bool,
+}
+
+/// `#[shutdown]`.
+pub(crate) struct Shutdown {
+    pub(crate) handler: Handler,
+}
+
+/// `#[task(..)]`. Its `handler.args` are the message.
+pub(crate) struct Task {
+    pub(crate) handler: Handler,
+    pub(crate) kind: TaskKind,
+    /// The level the task runs at, 1 to 28.
+    pub(crate) priority: u8,
+    /// How many messages, or queued releases, may wait.
+    pub(crate) capacity: u16,
+    /// The `capacity` key, if it was given.
+    pub(crate) capacity_key: Option<Ident>,
+    pub(crate) deadline: Option<Duration>,
+    /// The execution time to charge under virtual time.
+    pub(crate) execution: Option<Duration>,
+}
+
+/// What releases a task.
+pub(crate) enum TaskKind {
+    /// Spawning it.
+    Message,
+    /// The clock.
+    Periodic { period: Duration, offset: Option<Duration>, on_overrun: Overrun },
+    /// An event source: the `Local` field of this name, which is also among the task's own locals.
+    Bound { source: Ident },
+}
+
+/// What happens at a release that finds the previous activation unfinished.
+#[derive(Clone)]
+pub(crate) enum Overrun {
+    Skip,
+    Queue,
+    Stop,
+    /// Skip, and spawn the message task of this name.
+    Handler(Ident),
+}
+
+/// A length of time.
+pub(crate) struct Duration {
+    /// What it comes to, if it was written `<literal>.<unit>()`. Otherwise `source` is an expression of type
+    /// `punctual::Duration`, to be evaluated in a const context.
+    pub(crate) nanos: Option<u64>,
+    pub(crate) source: Box<Expr>,
+}
+
+/// What every function of the application has, be it `init`, `idle`, `shutdown` or a task.
+pub(crate) struct Handler {
+    pub(crate) ident: Ident,
+    pub(crate) role: Role,
+    /// The `#[cfg]`s of the function and of the `extern` block around it: they govern all code generated for
+    /// the handler.
+    pub(crate) cfgs: Vec<Attribute>,
+    /// The first parameter; `None` only before the checks.
+    pub(crate) context: Option<Context>,
+    /// The parameters after the context.
+    pub(crate) args: Vec<Arg>,
+    pub(crate) shared: Vec<SharedUse>,
+    pub(crate) locals: Vec<LocalUse>,
+    pub(crate) item: HandlerItem,
+}
+
+/// Which kind of function a [`Handler`] is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Init,
+    Idle,
+    Shutdown,
+    Task,
+}
+
+/// The source of a [`Handler`], with the framework's attributes removed and all others, `#[cfg]` included, in
+/// place.
+pub(crate) enum HandlerItem {
+    Defined(ItemFn),
+    /// Declared in an `extern "Rust"` block: a function of that name is in scope in the module.
+    Extern(ForeignItemFn),
+}
+
+/// The first parameter of a handler.
+pub(crate) struct Context {
+    pub(crate) ty: Type,
+}
+
+/// A parameter after the context.
+pub(crate) struct Arg {
+    /// The user's name, or a fresh one where the pattern is not a plain name.
+    pub(crate) ident: Ident,
+    pub(crate) pat: Pat,
+    pub(crate) ty: Type,
+}
+
+/// An entry of a `shared = [..]` list.
+pub(crate) struct SharedUse {
+    pub(crate) ident: Ident,
+    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) access: Access,
+}
+
+/// How a handler asks for a shared resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Access {
+    /// `&x`
+    Reference(Token![&]),
+    /// `x`
+    Lock,
+}
+
+/// An entry of a `local = [..]` list.
+pub(crate) struct LocalUse {
+    pub(crate) ident: Ident,
+    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) origin: LocalOrigin,
+}
+
+/// Where the value of a local comes from.
+pub(crate) enum LocalOrigin {
+    /// The `#[local]` struct.
+    Field,
+    /// The list itself: `name: ty = expr`.
+    Declared { ty: Box<Type>, expr: Box<Expr> },
+}
+
+impl App {
+    /// Whether to generate `fn main`: not if `init` wants arguments no `main` could supply.
+    pub(crate) fn generates_main(&self) -> bool {
+        self.args.main.as_ref().is_none_or(LitBool::value) && self.init.handler.args.is_empty()
+    }
+
+    pub(crate) fn resource(&self, name: &Ident) -> Option<&Resource> {
+        self.shared.resources.iter().find(|resource| resource.ident == *name)
+    }
+
+    pub(crate) fn local_field(&self, name: &Ident) -> Option<&LocalField> {
+        self.local.fields.iter().find(|field| field.ident == *name)
+    }
+
+    pub(crate) fn task(&self, name: &Ident) -> Option<&Task> {
+        self.tasks.iter().find(|task| task.handler.ident == *name)
+    }
+
+    /// The handlers that run beside one another, each with its level: `idle` and the tasks.
+    pub(crate) fn concurrent(&self) -> impl Iterator<Item = (u8, &Handler)> {
+        let idle = self.idle.iter().map(|idle| (IDLE_LEVEL, &idle.handler));
+        idle.chain(self.tasks.iter().map(|task| (task.priority, &task.handler)))
+    }
+
+    /// Every handler of the application.
+    pub(crate) fn handlers(&self) -> impl Iterator<Item = &Handler> {
+        let ends = [Some(&self.init.handler), self.shutdown.as_ref().map(|shutdown| &shutdown.handler)];
+        ends.into_iter().flatten().chain(self.concurrent().map(|(_, handler)| handler))
+    }
+}
+
+impl AppArgs {
+    pub(crate) fn monitor(&self) -> bool {
+        self.monitor.as_ref().is_none_or(LitBool::value)
+    }
+}
+
+impl Handler {
+    pub(crate) fn sig(&self) -> &Signature {
+        match &self.item {
+            HandlerItem::Defined(item) => &item.sig,
+            HandlerItem::Extern(item) => &item.sig,
+        }
+    }
+
+    /// The handler's locals that come from the `#[local]` struct.
+    pub(crate) fn local_fields(&self) -> impl Iterator<Item = &LocalUse> {
+        self.locals.iter().filter(|local| local.is_field())
+    }
+}
+
+impl LocalUse {
+    pub(crate) fn is_field(&self) -> bool {
+        matches!(self.origin, LocalOrigin::Field)
+    }
+}
+
+impl Access {
+    pub(crate) fn is_reference(self) -> bool {
+        matches!(self, Access::Reference(_))
+    }
+}
+
+impl Role {
+    /// The name of the attribute that marks a function of this role.
+    pub(crate) fn attribute(self) -> &'static str {
+        match self {
+            Role::Init => "init",
+            Role::Idle => "idle",
+            Role::Shutdown => "shutdown",
+            Role::Task => "task",
+        }
+    }
+}
+
+/// The use as the user wrote it, for errors to point at the `&` as well as the name.
+impl ToTokens for SharedUse {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        if let Access::Reference(and) = self.access {
+            and.to_tokens(tokens);
+        }
+        self.ident.to_tokens(tokens);
+    }
+}

@@ -1,0 +1,91 @@
+//! The arguments of `#[punctual::app(..)]`.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{Expr, ExprLit, Lit, UnOp};
+
+use super::keys::{Key, Keys, ungrouped};
+use crate::errors::Errors;
+use crate::model::AppArgs;
+
+const KEYS: &[Key] = &[
+    Key::new("cpu", "<integer or constant expression>"),
+    Key::new("priority_base", "<integer from 1 to 98>"),
+    Key::flag("strict"),
+    Key::new("monitor", "<bool>"),
+    Key::new("main", "<bool>"),
+];
+
+pub(super) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
+    let keys = Keys::parse("punctual::app", tokens, KEYS, errors);
+    AppArgs {
+        cpu: cpu(&keys, errors),
+        priority_base: keys.int("priority_base", 1..=98, errors).and_then(|base| base.try_into().ok()),
+        strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),
+        monitor: keys.boolean("monitor", errors),
+        main: keys.boolean("main", errors),
+    }
+}
+
+/// The expression is for the compiler to evaluate, save for what can be seen never to be a processor.
+fn cpu(keys: &Keys, errors: &mut Errors) -> Option<Expr> {
+    let expr = keys.expr("cpu", errors)?;
+    let plausible = match ungrouped(expr) {
+        Expr::Lit(ExprLit { lit, .. }) => matches!(lit, Lit::Int(_)),
+        Expr::Unary(unary) => !matches!(unary.op, UnOp::Neg(_)),
+        _ => true,
+    };
+    if !plausible {
+        let given = expr.to_token_stream();
+        errors.at(expr, format_args!("`cpu` is the number of a processor, not `{given}`"));
+    }
+    Some(expr.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::quote;
+
+    use super::parse;
+    use crate::errors::Errors;
+    use crate::model::AppArgs;
+
+    fn args(tokens: TokenStream) -> syn::Result<AppArgs> {
+        let mut errors = Errors::default();
+        let args = parse(tokens, &mut errors);
+        errors.finish().map(|()| args)
+    }
+
+    #[track_caller]
+    fn rejects(tokens: TokenStream, part: &str) {
+        let message = args(tokens).err().expect("the arguments are wrong").to_string();
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+
+    #[test]
+    fn defaults() {
+        let args = args(quote!()).expect("no arguments are needed");
+        assert!(args.cpu.is_none() && args.priority_base.is_none() && args.main.is_none());
+        assert!(!args.strict && args.monitor());
+    }
+
+    #[test]
+    fn everything_given() {
+        let args = args(quote!(cpu = CPUS - 1, priority_base = 40, strict, monitor = false, main = false));
+        let args = args.expect("the arguments are right");
+        assert!(args.cpu.is_some() && args.strict && !args.monitor());
+        assert_eq!(args.priority_base, Some(40));
+        assert_eq!(args.main.map(|main| main.value), Some(false));
+    }
+
+    #[test]
+    fn wrong_arguments() {
+        rejects(quote!(device = x), "the keys are `cpu`, `priority_base`, `strict`, `monitor`, `main`");
+        rejects(quote!(cpu = "0"), "`cpu` is the number of a processor");
+        rejects(quote!(cpu = -1), "`cpu` is the number of a processor");
+        rejects(quote!(priority_base = 99), "an integer from 1 to 98");
+        rejects(quote!(strict = 1), "`strict` is `true` or `false`");
+        rejects(quote!(monitor), "`monitor` has no value; write `monitor = <bool>`");
+    }
+}

@@ -1,0 +1,165 @@
+//! Durations. `10.millis()` and its kin are worked out here, any other expression is left to the
+//! compiler.
+
+use syn::{Expr, ExprLit, ExprMethodCall, Lit, LitInt, UnOp};
+
+use super::keys::{Keys, ungrouped};
+use crate::errors::Errors;
+use crate::model::Duration;
+
+const UNITS: [(&str, u64); 6] = [
+    ("nanos", 1),
+    ("micros", 1_000),
+    ("millis", 1_000_000),
+    ("secs", 1_000_000_000),
+    ("minutes", 60_000_000_000),
+    ("hours", 3_600_000_000_000),
+];
+
+const RATES: [(&str, u64); 2] = [("Hz", 1), ("kHz", 1_000)];
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What a duration is for, which decides what it may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// May be a rate, may not be zero.
+    Period,
+    /// May not be zero.
+    Deadline,
+    Other,
+}
+
+/// The duration under the key `name`.
+pub(super) fn duration(keys: &Keys, name: &str, purpose: Purpose, errors: &mut Errors) -> Option<Duration> {
+    let source = keys.expr(name, errors)?.clone();
+    let nanos = errors.take(value(&source, purpose))?;
+    if nanos == Some(0) && purpose != Purpose::Other {
+        errors.at(&source, format_args!("`{name}` cannot be zero"));
+    }
+    Some(Duration { nanos, source: Box::new(source) })
+}
+
+/// The nanoseconds in `source`, or `None` if only the compiler can tell.
+fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
+    let error = |message: String| Err(syn::Error::new_spanned(source, message));
+    match ungrouped(source) {
+        Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => {
+            error(format!("a duration has a unit: `{lit}.millis()`, say"))
+        }
+        Expr::Lit(_) => error("a duration is an integer with a unit: `10.millis()`, say".into()),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
+            error("a duration cannot be negative".into())
+        }
+        Expr::MethodCall(call) if call.args.is_empty() && call.turbofish.is_none() => {
+            match ungrouped(&call.receiver) {
+                Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => nanos(call, lit, purpose).map(Some),
+                Expr::Lit(ExprLit { lit: Lit::Float(_), .. }) => {
+                    error("a duration is a whole number of its unit; use a smaller unit".into())
+                }
+                _ => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+fn nanos(call: &ExprMethodCall, lit: &LitInt, purpose: Purpose) -> syn::Result<u64> {
+    let error = |message: String| Err(syn::Error::new_spanned(call, message));
+    let count: u64 = lit.base10_parse()?;
+    let unit = call.method.to_string();
+    if let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) {
+        return match count.checked_mul(*nanos) {
+            Some(nanos) => Ok(nanos),
+            None => error("this duration does not fit in 64 bits of nanoseconds".into()),
+        };
+    }
+    let Some((_, factor)) = RATES.iter().find(|(name, _)| *name == unit) else {
+        let units = UNITS.map(|(name, _)| format!("`{name}`")).join(", ");
+        let message = format!("unknown unit `{unit}`; the units are {units}, and for a period `Hz`, `kHz`");
+        return Err(syn::Error::new_spanned(&call.method, message));
+    };
+    if purpose != Purpose::Period {
+        return error("a rate makes a `period` only; give a duration: `10.millis()`, say".into());
+    }
+    match count.checked_mul(*factor) {
+        Some(0) => error("a rate cannot be zero".into()),
+        Some(rate) if SECOND.is_multiple_of(rate) => Ok(SECOND / rate),
+        _ => error(format!(
+            "a period of {count} {unit} is not a whole number of nanoseconds; give it in nanos"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::quote;
+
+    use super::*;
+    use crate::testing::{app, assert_one, errors};
+
+    fn period(tokens: &str) -> syn::Result<Option<u64>> {
+        value(&syn::parse_str(tokens)?, Purpose::Period)
+    }
+
+    #[test]
+    fn literals_are_worked_out() {
+        for (given, nanos) in [
+            ("250.nanos()", 250),
+            ("10.micros()", 10_000),
+            ("10.millis()", 10_000_000),
+            ("2u64.secs()", 2_000_000_000),
+            ("(3).minutes()", 180_000_000_000),
+            ("1_0.hours()", 36_000_000_000_000),
+            ("50.Hz()", 20_000_000),
+            ("8.kHz()", 125_000),
+        ] {
+            match period(given) {
+                Ok(Some(value)) => assert_eq!(value, nanos, "{given}"),
+                other => panic!("{given}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn other_expressions_are_kept() {
+        for given in ["PERIOD", "Duration::from_ticks(3)", "N.millis()", "PERIOD.half()"] {
+            assert!(matches!(period(given), Ok(None)), "{given}");
+        }
+    }
+
+    #[track_caller]
+    fn rejects(keys: TokenStream, part: &str) {
+        assert_one(&errors(quote! { #[task(#keys)] fn t(cx: t::Context) {} }), &[part]);
+    }
+
+    #[test]
+    fn wrong_durations() {
+        rejects(quote!(period = 10), "a duration has a unit: `10.millis()`, say");
+        rejects(quote!(period = "10ms"), "an integer with a unit");
+        rejects(quote!(period = 1.5.millis()), "use a smaller unit");
+        rejects(quote!(period = -1.millis()), "cannot be negative");
+        rejects(quote!(period = 0.millis()), "`period` cannot be zero");
+        rejects(quote!(deadline = 0.millis()), "`deadline` cannot be zero");
+        rejects(quote!(period = 10.ms()), "unknown unit `ms`; the units are `nanos`, `micros`, `millis`");
+        rejects(quote!(period = 6_000_000.hours()), "does not fit in 64 bits");
+        rejects(quote!(period = 99999999999999999999.nanos()), "number too large");
+    }
+
+    #[test]
+    fn wrong_rates() {
+        rejects(quote!(period = 0.Hz()), "a rate cannot be zero");
+        rejects(quote!(period = 3.Hz()), "a period of 3 Hz is not a whole number of nanoseconds");
+        rejects(quote!(deadline = 10.Hz()), "a rate makes a `period` only");
+    }
+
+    #[test]
+    fn zero_is_an_offset() {
+        let app = app(quote! {
+            #[shared] struct Shared {}
+            #[task(period = 1.secs(), offset = 0.secs())] fn t(cx: t::Context) {}
+        });
+        assert_eq!(app.tasks.len(), 1);
+    }
+}

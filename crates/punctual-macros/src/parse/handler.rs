@@ -1,0 +1,94 @@
+//! Handlers: the functions marked `#[init]`, `#[idle]`, `#[shutdown]` and `#[task]`.
+
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, ForeignItem, ForeignItemFn, Ident, ReturnType, Token, Type};
+
+use super::attributes::cfgs;
+use super::keys::{Key, Keys};
+use super::{resources, signature};
+use crate::errors::Errors;
+use crate::model::{Handler, HandlerItem, Idle, Init, Role, Shutdown};
+
+pub(super) const SHARED: Key = Key::new("shared", "[a, &b]");
+pub(super) const LOCAL: Key = Key::new("local", "[x, y: <type> = <expression>]");
+
+const INIT_KEYS: &[Key] = &[LOCAL];
+const IDLE_KEYS: &[Key] = &[SHARED, LOCAL];
+const SHUTDOWN_KEYS: &[Key] = &[SHARED, LOCAL];
+
+/// A function bearing a role's attribute.
+pub(super) struct Marked {
+    pub(super) attr: Attribute,
+    /// The function, less that attribute.
+    pub(super) item: HandlerItem,
+    /// The `#[cfg]`s of the `extern` block around it.
+    pub(super) block_cfgs: Vec<Attribute>,
+}
+
+pub(super) fn init(marked: Marked, errors: &mut Errors) -> Init {
+    let keys = Keys::of(&marked.attr, INIT_KEYS, errors);
+    Init { handler: handler(Role::Init, marked, &keys, errors) }
+}
+
+pub(super) fn idle(marked: Marked, errors: &mut Errors) -> Idle {
+    let keys = Keys::of(&marked.attr, IDLE_KEYS, errors);
+    let handler = handler(Role::Idle, marked, &keys, errors);
+    let diverges = match &handler.sig().output {
+        ReturnType::Type(_, ty) => matches!(**ty, Type::Never(_)),
+        ReturnType::Default => false,
+    };
+    Idle { handler, diverges }
+}
+
+pub(super) fn shutdown(marked: Marked, errors: &mut Errors) -> Shutdown {
+    let keys = Keys::of(&marked.attr, SHUTDOWN_KEYS, errors);
+    Shutdown { handler: handler(Role::Shutdown, marked, &keys, errors) }
+}
+
+/// The part all roles have in common, out of the function itself and the lists in its attribute.
+pub(super) fn handler(role: Role, marked: Marked, keys: &Keys, errors: &mut Errors) -> Handler {
+    let Marked { item, block_cfgs, .. } = marked;
+    let (attrs, sig) = match &item {
+        HandlerItem::Defined(item) => (&item.attrs, &item.sig),
+        HandlerItem::Extern(item) => (&item.attrs, &item.sig),
+    };
+    let (context, args) = signature::parameters(sig, errors);
+    let shared = keys.list("shared", errors).map(|list| resources::shared_list(list, errors));
+    let locals = keys.list("local", errors).map(|list| resources::local_list(list, errors));
+    Handler {
+        ident: sig.ident.clone(),
+        role,
+        cfgs: block_cfgs.into_iter().chain(cfgs(attrs)).collect(),
+        context,
+        args,
+        shared: shared.unwrap_or_default(),
+        locals: locals.unwrap_or_default(),
+        item,
+    }
+}
+
+/// The function an item of an `extern` block declares, if it declares one.
+pub(super) fn foreign_fn(item: &ForeignItem) -> Option<ForeignItemFn> {
+    match item {
+        ForeignItem::Fn(item) => Some(item.clone()),
+        ForeignItem::Verbatim(tokens) => syn::parse2(tokens.clone()).ok().map(|SafeFn(item)| item),
+        _ => None,
+    }
+}
+
+/// `safe fn name(..);`, which syn has no node for.
+struct SafeFn(ForeignItemFn);
+
+impl Parse for SafeFn {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        let vis = input.parse()?;
+        let safe: Ident = input.parse()?;
+        if safe != "safe" {
+            return Err(syn::Error::new(safe.span(), "expected `safe`"));
+        }
+        let sig = input.parse()?;
+        let semi_token = input.parse::<Token![;]>()?;
+        Ok(SafeFn(ForeignItemFn { attrs, vis, sig, semi_token }))
+    }
+}

@@ -1,0 +1,263 @@
+//! The `key = value, ..` lists inside the framework's attributes, and reading typed values out of them.
+
+use std::ops::RangeInclusive;
+
+use proc_macro2::{Group, TokenStream};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::ParseStream;
+use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, Meta, Token, token};
+
+use super::recover;
+use crate::errors::Errors;
+
+/// A key an attribute knows, with the form of its value in words.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) form: &'static str,
+    /// May stand alone, meaning `= true`.
+    pub(super) flag: bool,
+}
+
+impl Key {
+    pub(super) const fn new(name: &'static str, form: &'static str) -> Self {
+        Key { name, form, flag: false }
+    }
+
+    pub(super) const fn flag(name: &'static str) -> Self {
+        Key { name, form: "<bool>", flag: true }
+    }
+}
+
+/// The entries of one attribute: each key known and given once, each value present but not yet typed.
+pub(super) struct Keys {
+    known: &'static [Key],
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    key: Ident,
+    value: Option<Value>,
+}
+
+enum Value {
+    Expr(Expr),
+    /// `[..]`, whose syntax depends on the key.
+    List(Group),
+}
+
+impl Keys {
+    /// Reads the entries of `attr`, which may also be bare.
+    pub(super) fn of(attr: &Attribute, known: &'static [Key], errors: &mut Errors) -> Self {
+        let tokens = match &attr.meta {
+            Meta::Path(_) => TokenStream::new(),
+            Meta::List(list) => list.tokens.clone(),
+            Meta::NameValue(_) => {
+                let name = attr.path().to_token_stream();
+                errors.at(attr, format_args!("`#[{name}]` takes its keys in parentheses: `#[{name}(..)]`"));
+                TokenStream::new()
+            }
+        };
+        Self::parse(&attr.path().to_token_stream().to_string(), tokens, known, errors)
+    }
+
+    /// Reads the entries in `tokens`, the inside of the attribute called `attribute` in errors.
+    pub(super) fn parse(
+        attribute: &str,
+        tokens: TokenStream,
+        known: &'static [Key],
+        errors: &mut Errors,
+    ) -> Self {
+        let entries = recover::separated(entry, tokens, errors);
+        let mut keys = Keys { known, entries: Vec::new() };
+        for entry in entries {
+            let name = entry.key.to_string();
+            let Some(key) = known.iter().find(|key| key.name == name) else {
+                let names = known.iter().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");
+                errors.at(
+                    &entry.key,
+                    format_args!("unknown key `{name}` in `#[{attribute}]`; the keys are {names}"),
+                );
+                continue;
+            };
+            if keys.key(&name).is_some() {
+                errors.at(&entry.key, format_args!("`{name}` is given twice; remove one"));
+            } else if entry.value.is_none() && !key.flag {
+                errors.at(
+                    &entry.key,
+                    format_args!("`{name}` has no value; write `{name} = {form}`", form = key.form),
+                );
+            } else {
+                keys.entries.push(entry);
+            }
+        }
+        keys
+    }
+
+    /// The key of that name as written, if it was given.
+    pub(super) fn key(&self, name: &str) -> Option<&Ident> {
+        self.entry(name).map(|entry| &entry.key)
+    }
+
+    pub(super) fn int(&self, name: &str, range: RangeInclusive<u16>, errors: &mut Errors) -> Option<u16> {
+        let expr = self.expr(name, errors)?;
+        let value = match ungrouped(expr) {
+            Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => lit.base10_parse::<u16>().ok(),
+            _ => None,
+        };
+        let value = value.filter(|value| range.contains(value));
+        if value.is_none() {
+            let (low, high) = range.into_inner();
+            let given = expr.to_token_stream();
+            errors.at(expr, format_args!("`{name}` is an integer from {low} to {high}, not `{given}`"));
+        }
+        value
+    }
+
+    /// A boolean; the key alone, where that is allowed, is `true`.
+    pub(super) fn boolean(&self, name: &str, errors: &mut Errors) -> Option<LitBool> {
+        let entry = self.entry(name)?;
+        if entry.value.is_none() {
+            return Some(LitBool::new(true, entry.key.span()));
+        }
+        let expr = self.expr(name, errors)?;
+        if let Expr::Lit(ExprLit { lit: Lit::Bool(lit), .. }) = ungrouped(expr) {
+            return Some(lit.clone());
+        }
+        errors.at(expr, format_args!("`{name}` is `true` or `false`, not `{}`", expr.to_token_stream()));
+        None
+    }
+
+    pub(super) fn ident(&self, name: &str, errors: &mut Errors) -> Option<Ident> {
+        let expr = self.expr(name, errors)?;
+        if let Expr::Path(path) = ungrouped(expr)
+            && let Some(ident) = path.path.get_ident()
+        {
+            return Some(ident.clone());
+        }
+        errors.push(self.malformed(name, expr));
+        None
+    }
+
+    pub(super) fn expr(&self, name: &str, errors: &mut Errors) -> Option<&Expr> {
+        match self.entry(name)?.value.as_ref()? {
+            Value::Expr(expr) => Some(expr),
+            Value::List(list) => {
+                errors.push(self.malformed(name, list));
+                None
+            }
+        }
+    }
+
+    /// The inside of a `[..]` value.
+    pub(super) fn list(&self, name: &str, errors: &mut Errors) -> Option<TokenStream> {
+        match self.entry(name)?.value.as_ref()? {
+            Value::List(list) => Some(list.stream()),
+            Value::Expr(expr) => {
+                errors.push(self.malformed(name, expr));
+                None
+            }
+        }
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == name)
+    }
+
+    fn malformed(&self, name: &str, value: impl ToTokens) -> syn::Error {
+        let form = self.known.iter().find(|key| key.name == name).map_or("<value>", |key| key.form);
+        let given = value.to_token_stream().to_string();
+        syn::Error::new_spanned(value, format_args!("write `{name} = {form}`, not `{name} = {given}`"))
+    }
+}
+
+/// Sees through the invisible groups that `macro_rules!` fragments arrive in, and through parentheses.
+pub(super) fn ungrouped(mut expr: &Expr) -> &Expr {
+    loop {
+        expr = match expr {
+            Expr::Group(group) => &group.expr,
+            Expr::Paren(paren) => &paren.expr,
+            _ => return expr,
+        };
+    }
+}
+
+fn entry(input: ParseStream<'_>) -> syn::Result<Entry> {
+    let key = input.call(Ident::parse_any)?;
+    if input.parse::<Option<Token![=]>>()?.is_none() || input.is_empty() || input.peek(Token![,]) {
+        return Ok(Entry { key, value: None });
+    }
+    let value =
+        if input.peek(token::Bracket) { Value::List(input.parse()?) } else { Value::Expr(input.parse()?) };
+    Ok(Entry { key, value: Some(value) })
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[track_caller]
+    fn rejects(keys: TokenStream, parts: &[&str]) {
+        assert_one(&errors(quote! { #[task(#keys)] fn t(cx: t::Context) {} }), parts);
+    }
+
+    #[test]
+    fn unknown_key() {
+        rejects(quote!(prio = 2), &["unknown key `prio` in `#[task]`", "`priority`, `capacity`, `shared`"]);
+    }
+
+    #[test]
+    fn key_given_twice() {
+        rejects(quote!(priority = 2, priority = 3), &["`priority` is given twice"]);
+    }
+
+    #[test]
+    fn key_without_a_value() {
+        let message = "`priority` has no value; write `priority = <integer from 1 to 28>`";
+        rejects(quote!(priority), &[message]);
+        rejects(quote!(priority =), &[message]);
+        rejects(quote!(priority = , capacity = 2), &[message]);
+    }
+
+    #[test]
+    fn priorities_out_of_range_or_malformed() {
+        for (given, shown) in [
+            (quote!(0), "`0`"),
+            (quote!(29), "`29`"),
+            (quote!(99999), "`99999`"),
+            (quote!(-1), "`- 1`"),
+            (quote!("2"), "`\"2\"`"),
+            (quote!(LEVEL), "`LEVEL`"),
+        ] {
+            rejects(quote!(priority = #given), &["`priority` is an integer from 1 to 28, not", shown]);
+        }
+    }
+
+    #[test]
+    fn capacities_out_of_range() {
+        rejects(quote!(capacity = 0), &["`capacity` is an integer from 1 to 1024, not `0`"]);
+        rejects(quote!(capacity = 1025), &["`capacity` is an integer from 1 to 1024, not `1025`"]);
+    }
+
+    #[test]
+    fn lists_and_names_of_the_wrong_shape() {
+        rejects(quote!(shared = a), &["write `shared = [a, &b]`, not `shared = a`"]);
+        rejects(quote!(priority = [1]), &["write `priority = <integer from 1 to 28>`"]);
+        rejects(quote!(binds = "x"), &["write `binds = <name in `local`>`"]);
+    }
+
+    #[test]
+    fn parsing_resumes_after_a_bad_entry() {
+        let errors = errors(quote! { #[task(7, priority 2, capacity = 0)] fn t(cx: t::Context) {} });
+        assert_eq!(errors.len(), 3, "{errors:#?}");
+    }
+
+    #[test]
+    fn keys_stand_in_parentheses() {
+        let errors = errors(quote! { #[task = 2] fn t(cx: t::Context) {} });
+        assert_one(&errors, &["`#[task(..)]`"]);
+    }
+}

@@ -1,0 +1,53 @@
+//! From tokens to the model.
+//!
+//! The parser is lenient: it builds as much of the model as it can, records what it could not make sense of,
+//! and leaves every rule that takes more than one construct to judge to the checks.
+
+mod args;
+mod attributes;
+mod duration;
+mod handler;
+mod keys;
+mod module;
+mod recover;
+mod resources;
+mod signature;
+mod task;
+
+use proc_macro2::TokenStream;
+use syn::ItemMod;
+
+use crate::errors::Errors;
+use crate::model::App;
+
+/// The model of the application, unless the input is too far from one for the checks to mean anything.
+pub(crate) fn app(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<App> {
+    let args = args::parse(args, errors);
+    match syn::parse2::<ItemMod>(item.clone()) {
+        Ok(module) => module::parse(args, module, errors),
+        Err(error) => {
+            // A broken module has an error of its own; anything else is the attribute in the wrong place.
+            if item.clone().into_iter().any(|token| token.to_string() == "mod") {
+                errors.push(error);
+            } else {
+                errors.at(item, "`#[punctual::app]` goes on an inline module: `mod app { .. }`");
+            }
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors_of};
+
+    #[test]
+    fn app_goes_on_an_inline_module() {
+        let message = "goes on an inline module";
+        assert_one(&errors_of(quote!(), quote! { struct App; }), &[message]);
+        assert_one(&errors_of(quote!(), quote! { fn app() {} }), &[message]);
+        assert_one(&errors_of(quote!(), quote! { mod app; }), &["`mod app { .. }`"]);
+    }
+}

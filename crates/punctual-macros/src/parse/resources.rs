@@ -1,0 +1,206 @@
+//! Resources: the `#[shared]` and `#[local]` structs, and the lists in which handlers ask for their fields.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::parse::ParseStream;
+use syn::{Attribute, Expr, Field, Fields, Ident, ItemStruct, Meta, Token};
+
+use super::attributes::cfgs;
+use super::recover;
+use crate::errors::Errors;
+use crate::model::{Access, Local, LocalField, LocalOrigin, LocalUse, Resource, Shared, SharedUse};
+
+/// The `#[shared]` struct, its marking attribute already removed.
+pub(super) fn shared(mut item: ItemStruct, errors: &mut Errors) -> Shared {
+    plain_struct(&item, "shared", errors);
+    let mut resources = Vec::new();
+    for field in &mut item.fields {
+        let lock_free = take_lock_free(field, errors).is_some();
+        if let Some(ident) = field.ident.clone() {
+            resources.push(Resource { ident, cfgs: cfgs(&field.attrs), ty: field.ty.clone(), lock_free });
+        }
+    }
+    Shared { item, resources }
+}
+
+/// The `#[local]` struct, its marking attribute already removed.
+pub(super) fn local(mut item: ItemStruct, errors: &mut Errors) -> Local {
+    plain_struct(&item, "local", errors);
+    let mut fields = Vec::new();
+    for field in &mut item.fields {
+        if let Some(attr) = take_lock_free(field, errors) {
+            errors.at(attr, "a local resource has one user and never a lock; remove `#[lock_free]`");
+        }
+        if let Some(ident) = field.ident.clone() {
+            fields.push(LocalField { ident, cfgs: cfgs(&field.attrs), ty: field.ty.clone() });
+        }
+    }
+    Local { item, fields }
+}
+
+fn plain_struct(item: &ItemStruct, attribute: &str, errors: &mut Errors) {
+    let name = &item.ident;
+    if !item.generics.params.is_empty() || item.generics.where_clause.is_some() {
+        let message = format!("the `#[{attribute}]` struct cannot be generic");
+        errors.push(syn::Error::new(name.span(), message));
+    }
+    if !matches!(item.fields, Fields::Named(_)) {
+        let message = format!("the `#[{attribute}]` struct has named fields: `struct {name} {{ .. }}`");
+        errors.push(syn::Error::new(name.span(), message));
+    }
+    if let Some(cfg) = cfgs(&item.attrs).first() {
+        let message = format!("the `#[{attribute}]` struct is always there; put the `#[cfg]` on its fields");
+        errors.at(cfg, message);
+    }
+}
+
+fn take_lock_free(field: &mut Field, errors: &mut Errors) -> Option<Attribute> {
+    let mut found = field.attrs.extract_if(.., |attr| attr.path().is_ident("lock_free"));
+    let attr = found.next()?;
+    if !matches!(attr.meta, Meta::Path(_)) {
+        errors.at(&attr, "`#[lock_free]` takes no arguments");
+    }
+    if let Some(second) = found.next() {
+        errors.at(second, "`#[lock_free]` is given twice; remove one");
+    }
+    Some(attr)
+}
+
+/// The inside of `shared = [..]`.
+pub(super) fn shared_list(tokens: TokenStream, errors: &mut Errors) -> Vec<SharedUse> {
+    recover::separated(shared_use, tokens, errors)
+}
+
+fn shared_use(input: ParseStream<'_>) -> syn::Result<SharedUse> {
+    let cfgs = entry_cfgs(input)?;
+    let access = match input.parse::<Option<Token![&]>>()? {
+        Some(and) => Access::Reference(and),
+        None => Access::Lock,
+    };
+    if let Some(mutable) = input.parse::<Option<Token![mut]>>()? {
+        let message = "a shared resource is asked for as `x`, to lock, or as `&x`, to read; remove the `mut`";
+        return Err(syn::Error::new_spanned(mutable, message));
+    }
+    let ident: Ident = input.parse()?;
+    if input.peek(Token![:]) {
+        let message = format!("`{ident}` is a shared resource; declare it in the `#[shared]` struct");
+        return Err(syn::Error::new(ident.span(), message));
+    }
+    Ok(SharedUse { ident, cfgs, access })
+}
+
+/// The inside of `local = [..]`.
+pub(super) fn local_list(tokens: TokenStream, errors: &mut Errors) -> Vec<LocalUse> {
+    recover::separated(local_use, tokens, errors)
+}
+
+fn local_use(input: ParseStream<'_>) -> syn::Result<LocalUse> {
+    let cfgs = entry_cfgs(input)?;
+    if let Some(and) = input.parse::<Option<Token![&]>>()? {
+        let message = "a local resource is its task's own and always `&mut`; remove the `&`";
+        return Err(syn::Error::new_spanned(and, message));
+    }
+    let ident: Ident = input.parse()?;
+    let mut origin = LocalOrigin::Field;
+    if input.parse::<Option<Token![:]>>()?.is_some() {
+        let ty: Box<syn::Type> = input.parse()?;
+        if input.is_empty() || input.peek(Token![,]) {
+            let ty = ty.to_token_stream();
+            let message = format!("`{ident}` has no initial value; write `{ident}: {ty} = <expression>`");
+            return Err(syn::Error::new(ident.span(), message));
+        }
+        input.parse::<Token![=]>()?;
+        let expr: Box<Expr> = input.parse()?;
+        origin = LocalOrigin::Declared { ty, expr };
+    } else if input.peek(Token![=]) {
+        let message = format!("`{ident}` has no type; write `{ident}: <type> = <expression>`");
+        return Err(syn::Error::new(ident.span(), message));
+    }
+    Ok(LocalUse { ident, cfgs, origin })
+}
+
+fn entry_cfgs(input: ParseStream<'_>) -> syn::Result<Vec<Attribute>> {
+    let attrs = input.call(Attribute::parse_outer)?;
+    match attrs.iter().find(|attr| !attr.path().is_ident("cfg")) {
+        Some(other) => Err(syn::Error::new_spanned(other, "only `#[cfg]` may stand in this list")),
+        None => Ok(attrs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::{ToTokens, quote};
+
+    use crate::testing::{app, assert_one, errors};
+
+    #[track_caller]
+    fn rejects(items: TokenStream, parts: &[&str]) {
+        assert_one(&errors(items), parts);
+    }
+
+    #[test]
+    fn fields_keep_their_types_and_conditions() {
+        let app = app(quote! {
+            #[shared] struct Shared { #[cfg(a)] #[lock_free] x: Vec<u8>, /** docs */ y: u16 }
+        });
+        let [x, y] = &app.shared.resources[..] else { panic!("there are two resources") };
+        assert_eq!((x.cfgs.len(), x.lock_free, y.cfgs.len(), y.lock_free), (1, true, 0, false));
+        assert_eq!(x.ty.to_token_stream().to_string(), "Vec < u8 >");
+        let emitted = app.shared.item.to_token_stream().to_string();
+        assert!(!emitted.contains("lock_free") && emitted.contains("docs"), "{emitted}");
+    }
+
+    #[test]
+    fn lists_take_conditions_references_and_declarations() {
+        let app = app(quote! {
+            #[shared] struct Shared { a: u8, b: u8, c: u8 }
+            #[task(
+                shared = [a, &b, #[cfg(x)] c],
+                local = [z: HashMap<u32, u8> = HashMap::new(), #[cfg(x)] arr: [u8; 4] = [0; 4],],
+            )]
+            fn t(cx: t::Context) {}
+        });
+        let handler = &app.tasks[0].handler;
+        let shared: Vec<_> =
+            handler.shared.iter().map(|used| (used.access.is_reference(), used.cfgs.len())).collect();
+        assert_eq!(shared, [(false, 0), (true, 0), (false, 1)]);
+        assert_eq!(handler.locals.len(), 2);
+        assert!(handler.locals.iter().all(|local| !local.is_field()));
+    }
+
+    #[test]
+    fn every_bad_entry_of_a_list_is_reported() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { a: u8, b: u8, c: u8 }
+            #[task(shared = [&mut a, b: u8 = 0, 7, #[inline] c], local = [&x, y = 1, z: u8])]
+            fn t(cx: t::Context) {}
+        });
+        let expected = [
+            "remove the `mut`",
+            "declare it in the `#[shared]` struct",
+            "expected identifier",
+            "only `#[cfg]`",
+            "always `&mut`",
+            "`y` has no type",
+            "`z` has no initial value; write `z: u8 = <expression>`",
+        ];
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+        for (error, expected) in errors.iter().zip(expected) {
+            assert!(error.contains(expected), "{expected:?} is not in {error:?}");
+        }
+    }
+
+    #[test]
+    fn resource_structs_are_plain() {
+        rejects(quote! { #[shared] struct Shared<T> {} }, &["cannot be generic"]);
+        rejects(quote! { #[shared] struct Shared(u8); }, &["named fields: `struct Shared { .. }`"]);
+        rejects(quote! { #[cfg(a)] #[shared] struct Shared {} }, &["put the `#[cfg]` on its fields"]);
+    }
+
+    #[test]
+    fn misplaced_lock_free() {
+        rejects(quote! { #[local] struct Local { #[lock_free] a: u8 } }, &["remove `#[lock_free]`"]);
+        rejects(quote! { #[shared] struct Shared { #[lock_free(3)] a: u8 } }, &["takes no arguments"]);
+    }
+}

@@ -1,0 +1,120 @@
+//! The `#[task(..)]` attribute.
+
+use super::duration::{Purpose, duration};
+use super::handler::{self, Marked};
+use super::keys::{Key, Keys};
+use crate::errors::Errors;
+use crate::model::{Overrun, Role, Task, TaskKind};
+
+const DURATION: &str = "<duration>";
+
+const KEYS: &[Key] = &[
+    Key::new("priority", "<integer from 1 to 28>"),
+    Key::new("capacity", "<integer from 1 to 1024>"),
+    handler::SHARED,
+    handler::LOCAL,
+    Key::new("period", "<duration or rate>"),
+    Key::new("offset", DURATION),
+    Key::new("deadline", DURATION),
+    Key::new("execution", DURATION),
+    Key::new("on_overrun", "<skip, queue, stop or a task>"),
+    Key::new("binds", "<name in `local`>"),
+];
+
+pub(super) fn parse(marked: Marked, errors: &mut Errors) -> Task {
+    let keys = Keys::of(&marked.attr, KEYS, errors);
+    let priority = keys.int("priority", 1..=28, errors).and_then(|level| level.try_into().ok());
+    Task {
+        priority: priority.unwrap_or(1),
+        capacity: keys.int("capacity", 1..=1024, errors).unwrap_or(1),
+        capacity_key: keys.key("capacity").cloned(),
+        kind: kind(&keys, errors),
+        deadline: duration(&keys, "deadline", Purpose::Deadline, errors),
+        execution: duration(&keys, "execution", Purpose::Other, errors),
+        handler: handler::handler(Role::Task, marked, &keys, errors),
+    }
+}
+
+fn kind(keys: &Keys, errors: &mut Errors) -> TaskKind {
+    let period = duration(keys, "period", Purpose::Period, errors);
+    let offset = duration(keys, "offset", Purpose::Other, errors);
+    let on_overrun = overrun(keys, errors);
+    let source = keys.ident("binds", errors);
+    if let (Some(_), Some(binds)) = (keys.key("period"), keys.key("binds")) {
+        errors.at(binds, "a task is released by the clock or by an event source; remove `period` or `binds`");
+    }
+    if keys.key("period").is_none() {
+        for key in ["offset", "on_overrun"].into_iter().filter_map(|name| keys.key(name)) {
+            errors.at(key, format_args!("`{key}` is for periodic tasks; add a `period` or remove `{key}`"));
+        }
+    }
+    match (period, source) {
+        (Some(period), _) => TaskKind::Periodic { period, offset, on_overrun },
+        (None, Some(source)) => TaskKind::Bound { source },
+        (None, None) => TaskKind::Message,
+    }
+}
+
+fn overrun(keys: &Keys, errors: &mut Errors) -> Overrun {
+    let Some(policy) = keys.ident("on_overrun", errors) else { return Overrun::Skip };
+    match policy.to_string().as_str() {
+        "skip" => Overrun::Skip,
+        "queue" => Overrun::Queue,
+        "stop" => Overrun::Stop,
+        _ => Overrun::Handler(policy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::*;
+    use crate::testing::{app, assert_one, errors};
+
+    #[test]
+    fn a_bare_task_has_the_defaults() {
+        let app = app(quote! { #[shared] struct Shared {} #[task] fn t(cx: t::Context, a: u32, b: u8) {} });
+        let task = &app.tasks[0];
+        assert!(matches!(task.kind, TaskKind::Message));
+        assert_eq!((task.priority, task.capacity, task.handler.args.len()), (1, 1, 2));
+        assert!(task.deadline.is_none() && task.execution.is_none());
+    }
+
+    #[test]
+    fn a_periodic_task() {
+        let app = app(quote! {
+            #[shared] struct Shared {}
+            #[task(
+                priority = 28, capacity = 1024, period = 100.Hz(), offset = 1.millis(),
+                deadline = 20.millis(), execution = 2.millis(), on_overrun = queue,
+            )]
+            fn t(cx: t::Context) {}
+        });
+        let task = &app.tasks[0];
+        let TaskKind::Periodic { period, offset, on_overrun } = &task.kind else {
+            panic!("the task is periodic")
+        };
+        assert_eq!(period.nanos, Some(10_000_000));
+        assert_eq!(offset.as_ref().and_then(|offset| offset.nanos), Some(1_000_000));
+        assert!(matches!(on_overrun, Overrun::Queue));
+        assert_eq!((task.priority, task.capacity), (28, 1024));
+    }
+
+    #[test]
+    fn periodic_and_bound() {
+        let errors = errors(quote! {
+            #[local] struct Local { tick: Timer }
+            #[task(binds = tick, period = 1.secs(), local = [tick])] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["remove `period` or `binds`"]);
+    }
+
+    #[test]
+    fn keys_of_periodic_tasks() {
+        let errors = errors(quote! { #[task(offset = 1.secs(), on_overrun = skip)] fn t(cx: t::Context) {} });
+        assert_eq!(errors.len(), 2, "{errors:#?}");
+        assert!(errors[0].contains("`offset` is for periodic tasks; add a `period`"));
+        assert!(errors[1].contains("`on_overrun` is for periodic tasks; add a `period`"));
+    }
+}

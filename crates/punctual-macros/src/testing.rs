@@ -1,0 +1,54 @@
+//! Running the front half of the macro on quoted applications, for the unit tests.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::errors::Errors;
+use crate::model::App;
+
+/// The model of an application that has no mistakes. A `#[local]` struct and an `#[init]` are supplied.
+pub(crate) fn app(items: TokenStream) -> App {
+    let mut errors = Errors::default();
+    let module = quote! {
+        mod app {
+            #[local] struct Local {}
+            #[init] fn init(cx: init::Context) -> (Shared, Local) { (Shared {}, Local {}) }
+            #items
+        }
+    };
+    let app = crate::front(TokenStream::new(), module, &mut errors);
+    errors.finish().expect("the application has no mistakes");
+    app.expect("the application is whole").0
+}
+
+/// The messages of the errors in an application with nothing but `items` in it.
+pub(crate) fn errors_of_module(args: TokenStream, items: TokenStream) -> Vec<String> {
+    errors_of(args, quote! { mod app { #items } })
+}
+
+/// The messages of the errors in an application with `items` in it besides an `#[init]` without mistakes and,
+/// unless `items` has one, a `#[shared]` and a `#[local]` struct.
+pub(crate) fn errors(items: TokenStream) -> Vec<String> {
+    let text = items.to_string();
+    let shared = (!text.contains("# [shared")).then(|| quote! { #[shared] struct Shared {} });
+    let local = (!text.contains("# [local")).then(|| quote! { #[local] struct Local {} });
+    let init = quote! { #[init] fn init(cx: init::Context) -> (Shared, Local) { loop {} } };
+    errors_of_module(TokenStream::new(), quote! { #shared #local #init #items })
+}
+
+/// The messages of the errors in `item`.
+pub(crate) fn errors_of(args: TokenStream, item: TokenStream) -> Vec<String> {
+    let mut errors = Errors::default();
+    crate::front(args, item, &mut errors);
+    let Err(error) = errors.finish() else { return Vec::new() };
+    error.into_iter().map(|error| error.to_string()).collect()
+}
+
+/// Asserts that there is one error, that it says each of `parts`.
+#[track_caller]
+pub(crate) fn assert_one(errors: &[String], parts: &[&str]) {
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    for part in parts {
+        assert!(errors[0].contains(part), "{part:?} is not in {:?}", errors[0]);
+    }
+}

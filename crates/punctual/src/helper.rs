@@ -1,0 +1,34 @@
+//! Threads for everything that is not real time: logging, networking, user interfaces.
+//!
+//! A thread started from a task would inherit the task's CPU (its policy is not inherited). [`spawn`] starts
+//! one that is ordinary in every respect and stays off the partition's CPU where the machine has another.
+//!
+//! ```
+//! let answer = punctual::helper::spawn("adder", || 40 + 2).expect("threads can be started");
+//! assert_eq!(answer.join().unwrap(), 42);
+//! ```
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+/// Starts a named ordinary thread off the partition's CPU.
+///
+/// Real-time safety: allocates and enters the kernel; call it from `init` or from other helpers.
+///
+/// # Errors
+/// As [`std::thread::Builder::spawn`].
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let cpus = crate::linux::helper_cpus();
+    Builder::new().name(name.into()).spawn(move || {
+        if let Some(cpus) = cpus {
+            // Staying where the parent was is worse for timing and no error for the helper.
+            if let Err(error) = cpus.apply() {
+                eprintln!("punctual: a helper thread stays on its parent's CPUs: {error}");
+            }
+        }
+        body()
+    })
+}

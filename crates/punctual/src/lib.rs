@@ -1,0 +1,105 @@
+//! Real-time tasks on Linux: deadlock-free by construction, measured against the clock.
+//!
+//! Declare tasks, their priorities, periods and deadlines, and the resources they share, in one module.
+//! The [`app`] attribute computes the priority ceilings and turns the module into a program that runs on
+//! real-time threads pinned to one CPU, or, unchanged, in virtual time on one ordinary thread.
+//!
+//! ```
+//! use punctual::prelude::*;
+//!
+//! #[punctual::app(main = false)]
+//! mod app {
+//!     use punctual::prelude::*;
+//!
+//!     #[shared]
+//!     struct Shared {
+//!         level: f32,
+//!     }
+//!
+//!     #[local]
+//!     struct Local {}
+//!
+//!     #[init]
+//!     fn init(_: init::Context) -> (Shared, Local) {
+//!         (Shared { level: 0.0 }, Local {})
+//!     }
+//!
+//!     /// Released by the clock, every 10 ms on an absolute grid.
+//!     #[task(priority = 2, period = 10.millis(), shared = [level])]
+//!     fn sample(mut cx: sample::Context) {
+//!         let level = cx.shared.level.lock(|level| {
+//!             *level += 0.5;
+//!             *level
+//!         });
+//!         if level >= 2.0 {
+//!             // Queued: `alarm` is below `sample`. A spawn of a higher task would run right here.
+//!             alarm::spawn(level).expect("at most one alarm is waiting");
+//!         }
+//!     }
+//!
+//!     #[task(priority = 1, shared = [level])]
+//!     fn alarm(mut cx: alarm::Context, seen: f32) {
+//!         cx.shared.level.lock(|level| assert!(*level >= seen));
+//!         punctual::shutdown();
+//!     }
+//! }
+//!
+//! // The same program in virtual time: no waiting, no privileges, the same order every time.
+//! let report = app::run(punctual::Config::new().virtual_time()).expect("nothing can be missing");
+//! assert_eq!(report.task("sample").unwrap().jobs, 4);
+//! ```
+//!
+//! # A spawn is a preemption point
+//!
+//! Spawning a task whose level is above the partition's level runs it there and then, as a function call on
+//! the spawner's stack: no thread is woken, the kernel is not entered. This is what pending an interrupt
+//! does in RTIC on a microcontroller. Inside `lock`, the level is the resource's ceiling, so a spawned task
+//! at or below the ceiling runs right after the lock is released.
+//!
+//! # What the guarantees rest on
+//!
+//! Mutual exclusion, freedom from deadlock, at most one running job per level and no lost job hold
+//! whatever the tasks do and whatever the kernel granted; see `punctual_core::Partition` for the proof.
+//! *Timing* needs the real-time settings: the run's [`Report`] says per thread what really applied, and
+//! [`Config::strict`] refuses to run with less.
+//!
+//! # Modules
+//!
+//! * [`mod@config`]: where and how to run; [`mod@report`]: what happened.
+//! * [`helper`]: threads for everything that is not real time.
+#![warn(missing_docs)]
+
+pub mod config;
+pub mod helper;
+pub mod report;
+
+mod bound_task;
+mod current;
+mod linux;
+mod monitor;
+mod periodic_task;
+mod port;
+mod run;
+mod runtime;
+mod task;
+mod virtual_time;
+
+#[doc(hidden)]
+pub mod export;
+
+pub use config::Config;
+pub use current::{now, shutdown, spend, wait_for_event};
+pub use punctual_core::{Duration, Instant, Mutex};
+pub use punctual_macros::app;
+pub use report::Report;
+pub use run::StartError;
+pub use task::SpawnHandle;
+
+/// What an app module usually imports.
+///
+/// [`Mutex`] for `lock`, the same for tuples of resources, and `100.micros()`.
+pub mod prelude {
+    pub use punctual_core::ExtU64;
+    pub use punctual_core::Mutex;
+    pub use punctual_core::several::{Lock2, Lock3, Lock4, Lock5, Lock6, Lock7, Lock8};
+}

@@ -1,0 +1,113 @@
+//! The threads that wait for event sources.
+//!
+//! Each bound task has one: a worker of the task's level that sleeps in `ppoll` instead of on its futex.
+//! When the descriptor is ready it releases the job and, if the level is free, runs it itself, so from the
+//! kernel's wake to the user's function there is no further thread.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use punctual_core::Port;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+
+use super::suspension;
+use crate::report::Outcome;
+use crate::runtime::{Runtime, Source};
+
+/// One eventfd per event source, which makes its thread look again; taken back when dropped.
+pub(crate) struct Controls {
+    runtime: &'static Runtime,
+    fds: Vec<OwnedFd>,
+}
+
+impl Controls {
+    pub(crate) fn new(runtime: &'static Runtime) -> rustix::io::Result<Self> {
+        let mut controls = Self { runtime, fds: Vec::new() };
+        for source in runtime.sources() {
+            let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            source.set_control(fd.as_raw_fd());
+            controls.fds.push(fd);
+        }
+        Ok(controls)
+    }
+}
+
+impl Drop for Controls {
+    fn drop(&mut self) {
+        self.runtime.sources().for_each(|source| {
+            source.set_control(NONE);
+            source.forget();
+        });
+    }
+}
+
+/// The life of such a thread; returns once the app is stopping.
+pub(crate) fn listen(runtime: &'static Runtime, source: &'static dyn Source) {
+    let (partition, me) = (&runtime.partition, source.worker());
+    while !partition.is_stopping() {
+        match wait_for_event(source) {
+            Ok(Event::LookAgain) => continue,
+            Ok(Event::Ready) => {}
+            Err(problem) => {
+                eprintln!(
+                    "punctual: task `{}` is bound to a descriptor that {problem}; the app stops",
+                    source.name()
+                );
+                return runtime.stop(Outcome::Panicked {
+                    task: source.name().into(),
+                    message: format!("its event source {problem}"),
+                });
+            }
+        }
+        let ended = source.ended();
+        source.release();
+        // Not before the job has had its chance to consume the event.
+        while source.ended() == ended && !partition.is_stopping() {
+            partition.port().wait(me, None);
+        }
+    }
+    // A job released just now may have been handed to this thread to run.
+    partition.serve(me, None);
+}
+
+/// A source's descriptor before there is one.
+pub(crate) const NONE: RawFd = -1;
+
+enum Event {
+    Ready,
+    LookAgain,
+}
+
+fn wait_for_event(source: &dyn Source) -> Result<Event, String> {
+    // SAFETY: the run closes the eventfd after joining this thread.
+    let control = unsafe { BorrowedFd::borrow_raw(source.control()) };
+    let control_only = PollFd::from_borrowed_fd(control, PollFlags::IN);
+    let mut fds = [control_only.clone(), control_only];
+    let fd = source.fd();
+    // Until `init` has made the resource there is nothing to wait for but being told so.
+    if fd != NONE {
+        // SAFETY: the descriptor was the resource's after its last job, and the resource lives until the
+        // app's threads are joined. Should a job replace the resource while this thread sleeps, it is told
+        // to look again; at worst it has asked about a number that is closed or stands for another file by
+        // now, and asking changes nothing.
+        fds[0] = PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(fd) }, PollFlags::IN);
+    }
+    let ready = poll(&mut fds, None);
+    suspension::slept();
+    match ready {
+        Err(Errno::INTR) => return Ok(Event::LookAgain),
+        Err(error) => return Err(format!("cannot be waited for: {error}")),
+        Ok(_) => {}
+    }
+    if !fds[1].revents().is_empty() {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(control, &mut count);
+        return Ok(Event::LookAgain);
+    }
+    match fds[0].revents() {
+        events if events.is_empty() => Ok(Event::LookAgain),
+        events if events.contains(PollFlags::NVAL) => Err("is not open".into()),
+        // Errors and hang-ups are for the task to find.
+        _ => Ok(Event::Ready),
+    }
+}

@@ -1,0 +1,85 @@
+//! Sleeping and waking by futex.
+//!
+//! A worker's `signal` is [`AWAKE`], [`ASLEEP`] or [`SIGNALLED`]. A wake enters the kernel only when it
+//! finds `ASLEEP`; a wake that comes before the sleep leaves `SIGNALLED`, which makes the sleep return.
+//! Time-outs are absolute on `CLOCK_MONOTONIC`, so a preempted worker does not sleep longer for it.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use punctual_core::{Instant, Worker};
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+
+use super::{clock, suspension};
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+const SIGNALLED: u32 = 2;
+
+const ANY: NonZeroU32 = NonZeroU32::MAX;
+
+/// See [`Port::wake`](punctual_core::Port::wake).
+#[inline]
+pub(crate) fn wake(worker: &Worker) {
+    if worker.signal.swap(SIGNALLED, Ordering::AcqRel) == ASLEEP {
+        // Nobody there any more is as good as woken.
+        let _ = futex::wake(&worker.signal, Flags::PRIVATE, 1);
+    }
+}
+
+/// See [`Port::wait`](punctual_core::Port::wait).
+pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
+    let signal = &worker.signal;
+    if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        let timeout = until.map(clock::timespec);
+        // Whether woken, timed out, interrupted or not even asleep: the caller looks for itself.
+        let _ = futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY);
+        suspension::slept();
+    }
+    signal.store(AWAKE, Ordering::Release);
+}
+
+/// See [`Port::wait_turn`](punctual_core::Port::wait_turn).
+pub(crate) fn wait_turn(turn: &AtomicU32, seen: u32) {
+    let _ = futex::wait(turn, Flags::PRIVATE, seen, None);
+    suspension::slept();
+}
+
+/// See [`Port::wake_turn`](punctual_core::Port::wake_turn).
+pub(crate) fn wake_turn(turn: &AtomicU32) {
+    let _ = futex::wake(turn, Flags::PRIVATE, i32::MAX as u32);
+}
+
+/// See [`Port::lend`](punctual_core::Port::lend).
+pub(crate) fn lend(lent: &AtomicU32) -> bool {
+    loop {
+        match futex::lock_pi(lent, Flags::PRIVATE, None) {
+            Ok(()) => break,
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // The owner is gone, or the kernel has no priority inheritance: wait in the plain way.
+            Err(_) => return false,
+        }
+    }
+    suspension::slept();
+    true
+}
+
+/// See [`Port::repay`](punctual_core::Port::repay).
+pub(crate) fn repay(lent: &AtomicU32) {
+    // Refused only if a waiter took it back in the meantime; then there is nothing to release.
+    let _ = futex::unlock_pi(lent, Flags::PRIVATE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_before_the_wait_is_not_lost() {
+        let worker = Worker::new(1);
+        wake(&worker);
+        wait(&worker, None);
+        wait(&worker, Some(Instant::from_ticks(1)));
+    }
+}

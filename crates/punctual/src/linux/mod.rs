@@ -1,0 +1,35 @@
+//! What Linux provides: the clock, futexes, CPUs, scheduling policies, locked memory, event sources.
+
+pub(crate) mod clock;
+pub(crate) mod cpu;
+pub(crate) mod events;
+pub(crate) mod futex;
+pub(crate) mod memory;
+pub(crate) mod neighbours;
+pub(crate) mod settings;
+pub(crate) mod suspension;
+
+use std::sync::{Mutex, PoisonError};
+
+static HELPER_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
+
+/// Where helper threads belong while an app runs; `None` leaves them where they are.
+pub(crate) fn helper_cpus() -> Option<cpu::Allowed> {
+    HELPER_CPUS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Keeps helper threads on `cpus` from now on.
+pub(crate) fn set_helper_cpus(cpus: Option<cpu::Allowed>) {
+    *HELPER_CPUS.lock().unwrap_or_else(PoisonError::into_inner) = cpus;
+}
+
+/// The kernel's release, and whether it says that it is PREEMPT_RT.
+pub(crate) fn kernel() -> String {
+    let uname = rustix::system::uname();
+    let version = uname.version().to_string_lossy();
+    // Distributions' real-time kernels have the file; a plain mainline one only says so in its version.
+    let real_time = std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")
+        || version.contains("PREEMPT_RT");
+    let kind = if real_time { "PREEMPT_RT" } else { "not PREEMPT_RT" };
+    format!("Linux {}, {kind}", uname.release().to_string_lossy())
+}

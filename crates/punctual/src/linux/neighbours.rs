@@ -1,0 +1,94 @@
+//! Who else runs on the partition's CPU, and what the kernel keeps from real-time threads.
+//!
+//! The band of kernel priorities from the app's lowest to its highest level belongs to the app. A foreign
+//! real-time thread inside it, allowed on the same CPU, would preempt some levels and not others, which no
+//! analysis of the app knows of; so it is reported.
+
+use std::fs;
+use std::ops::RangeInclusive;
+
+use rustix::process::Pid;
+use rustix::thread::sched_getaffinity;
+
+/// Real-time threads of other processes in `band` on `cpu`, one description each.
+pub(crate) fn in_band(cpu: usize, band: RangeInclusive<u8>) -> Vec<String> {
+    let me = std::process::id();
+    let threads = numbers("/proc").filter(|&pid| pid != me).flat_map(|pid| {
+        numbers(&format!("/proc/{pid}/task")).filter_map(move |tid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+            let (name, priority, policy) = parse_stat(&stat)?;
+            Some((tid, name, priority, policy))
+        })
+    });
+    threads
+        .filter(|(tid, _, priority, policy)| {
+            matches!(policy, 1 | 2) && band.contains(priority) && may_run_on(*tid, cpu)
+        })
+        .map(|(tid, name, priority, policy)| {
+            let policy = if policy == 1 { "SCHED_FIFO" } else { "SCHED_RR" };
+            format!(
+                "thread {name}/{tid} runs at {policy} {priority} on CPU {cpu}, inside the app's band {}..={}",
+                band.start(),
+                band.end()
+            )
+        })
+        .collect()
+}
+
+/// What the kernel takes away from real-time threads on `cpu`, if it says so.
+pub(crate) fn throttling(cpu: usize) -> Vec<String> {
+    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
+    let mut notes = Vec::new();
+    let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
+    if let Some(runtime) = number("/proc/sys/kernel/sched_rt_runtime_us").filter(|&r| r >= 0 && r < period) {
+        notes.push(format!(
+            "real-time throttling is on: {runtime} of every {period} µs (set kernel.sched_rt_runtime_us=-1)"
+        ));
+    }
+    let server = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+    if let Some(runtime) = number(&server).filter(|&r| r > 0) {
+        notes.push(format!(
+            "the kernel's fair server gives ordinary threads on CPU {cpu} up to {} ms of every second (keep \
+             them off that CPU, or write 0 to {server})",
+            runtime / 1_000_000
+        ));
+    }
+    notes
+}
+
+fn may_run_on(tid: u32, cpu: usize) -> bool {
+    let pid = i32::try_from(tid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| sched_getaffinity(Some(pid)).is_ok_and(|cpus| cpus.is_set(cpu)))
+}
+
+fn numbers(dir: &str) -> impl Iterator<Item = u32> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Name, real-time priority and policy from a `/proc/…/stat` line (proc(5), fields 2, 40 and 41).
+fn parse_stat(stat: &str) -> Option<(String, u8, u32)> {
+    let (before, after) = stat.rsplit_once(')')?;
+    let name = before.split_once('(')?.1.to_owned();
+    let mut fields = after.split_whitespace().skip(37);
+    Some((name, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_line_with_an_awkward_name() {
+        let stat = format!("42 (a) b (c)) S {} 55 1 0 0", vec!["0"; 36].join(" "));
+        assert_eq!(parse_stat(&stat), Some(("a) b (c)".into(), 55, 1)));
+        assert_eq!(parse_stat("nonsense"), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        // Whatever runs here, nothing has a priority above 99.
+        assert!(in_band(0, 100..=255).is_empty());
+        let _ = throttling(0);
+    }
+}

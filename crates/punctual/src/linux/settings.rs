@@ -1,0 +1,153 @@
+//! The real-time settings of a worker thread: apply them, then read back what really applies.
+//!
+//! Every setting is tried and nothing is assumed: a kernel with real-time group scheduling refuses
+//! SCHED_FIFO to root in a new group, a container may hide capabilities, an administrator may change an
+//! affinity. What the report shows is what the kernel answered when asked.
+
+use std::io::Error;
+
+use crate::report::ThreadSettings;
+
+use super::cpu;
+
+/// What a worker thread is to have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) cpu: usize,
+    pub(crate) priority: u8,
+}
+
+/// Applies `wanted` to the calling thread and reads back what came of it.
+pub(crate) fn apply(thread: &str, wanted: Wanted) -> ThreadSettings {
+    let mut missing = Vec::new();
+
+    if let Err(error) = cpu::pin(wanted.cpu) {
+        missing.push(format!(
+            "not pinned to CPU {}: {error}; allow that CPU to the process (cpuset, taskset)",
+            wanted.cpu
+        ));
+    }
+    let refused = set_fifo(wanted.priority).err();
+    if set_timer_slack().is_err() {
+        missing.push("timer slack is not 1 ns: prctl(PR_SET_TIMERSLACK) was refused".into());
+    }
+    prefault_stack();
+
+    let (policy, priority) = policy();
+    if (policy, priority) != ("SCHED_FIFO", i32::from(wanted.priority)) {
+        let why = refused.map_or_else(|| "the kernel accepted it and did not apply it".into(), explain);
+        missing.push(format!("no SCHED_FIFO priority {}: {why}", wanted.priority));
+    }
+    let cpus = cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string());
+    ThreadSettings {
+        thread: thread.into(),
+        kernel_thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+        policy: policy.into(),
+        priority,
+        cpus,
+        missing,
+    }
+}
+
+/// Describes the calling thread, which is to have nothing special.
+pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
+    let (policy, priority) = policy();
+    ThreadSettings {
+        thread: thread.into(),
+        kernel_thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+        policy: policy.into(),
+        priority,
+        cpus: cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string()),
+        missing: Vec::new(),
+    }
+}
+
+/// SCHED_FIFO for the calling thread. What it spawns starts as an ordinary thread again.
+fn set_fifo(priority: u8) -> Result<(), Error> {
+    let param = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+fn explain(error: Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "not permitted; run as root, grant CAP_SYS_NICE, raise RLIMIT_RTPRIO (`ulimit -r \
+                              99`), and if this is root: give the cpu cgroup a cpu.rt_runtime_us above 0"
+                .into()
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn policy() -> (&'static str, i32) {
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 names the calling thread, and `param` is a valid place for its parameters.
+    let policy = unsafe {
+        libc::sched_getparam(0, &mut param);
+        libc::sched_getscheduler(0)
+    };
+    let name = match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => "SCHED_OTHER",
+        libc::SCHED_FIFO => "SCHED_FIFO",
+        libc::SCHED_RR => "SCHED_RR",
+        libc::SCHED_BATCH => "SCHED_BATCH",
+        libc::SCHED_IDLE => "SCHED_IDLE",
+        libc::SCHED_DEADLINE => "SCHED_DEADLINE",
+        _ => "unknown",
+    };
+    (name, param.sched_priority)
+}
+
+/// Real-time threads have no timer slack anyway; this is for when the policy was refused.
+fn set_timer_slack() -> rustix::io::Result<()> {
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
+}
+
+/// How much of each worker's stack is touched before the first job.
+pub(crate) const PREFAULTED_STACK: usize = 256 * 1024;
+
+/// Touches the stack below this frame, so that no job takes a page fault for it.
+fn prefault_stack() {
+    const CHUNK: usize = 16 * 1024;
+    #[inline(never)]
+    fn touch(chunks: usize) {
+        let mut chunk = [0_u8; CHUNK];
+        for page in chunk.chunks_mut(4096) {
+            page[0] = 1;
+        }
+        std::hint::black_box(&mut chunk);
+        if chunks > 1 {
+            touch(chunks - 1);
+        }
+        // Keeps the call from becoming a loop over one frame.
+        std::hint::black_box(&chunk);
+    }
+    touch(PREFAULTED_STACK / CHUNK);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_is_said_and_what_applies_is_read_back() {
+        // On a thread of its own, whose settings end with it.
+        std::thread::spawn(|| {
+            let cpu = cpu::default(&cpu::Allowed::of_this_thread().unwrap()).unwrap();
+            let settings = apply("test", Wanted { cpu, priority: 1 });
+            assert_eq!(settings.cpus, cpu.to_string());
+            match settings.policy.as_str() {
+                "SCHED_FIFO" => assert_eq!((settings.priority, settings.missing.len()), (1, 0)),
+                _ => assert!(settings.missing[0].contains("CAP_SYS_NICE"), "{:?}", settings.missing),
+            }
+            let absurd = apply("test", Wanted { cpu: 1023, priority: 1 });
+            assert!(absurd.missing.iter().any(|m| m.contains("not pinned to CPU 1023")), "{absurd:?}");
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,67 @@
+//! Periodic tasks: jobs released by the clock, without arguments and without slots.
+
+use punctual_core::{Duration, Level, Periodic, Stamp, Worker};
+
+use crate::monitor::Monitor;
+use crate::report::{Outcome, TaskReport};
+use crate::runtime::Registered;
+use crate::task::{Body, execute};
+
+/// A task with a period.
+pub struct PeriodicTask<B: Body<Args = ()>> {
+    monitor: Monitor,
+    level: &'static Level,
+    periodic: &'static Periodic,
+    period: Duration,
+    body: std::marker::PhantomData<fn(B)>,
+}
+
+impl<B: Body<Args = ()>> PeriodicTask<B> {
+    /// A task released by `periodic`, which `level` knows.
+    pub const fn new(level: &'static Level, periodic: &'static Periodic, period: Duration) -> Self {
+        assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
+        Self { monitor: Monitor::new(), level, periodic, period, body: std::marker::PhantomData }
+    }
+
+    /// Whether `node` is one of this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.periodic.owns(node)
+    }
+
+    /// Runs the job of `node`.
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue by the calling thread, which is `me`'s and occupies the
+    /// level, and is one of this task's.
+    #[inline]
+    pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
+        if B::runtime().drops_jobs() {
+            return None;
+        }
+        // SAFETY: by this function's contract.
+        unsafe { execute::<B>(&self.monitor, me, (), self.level.released(node), now) }
+    }
+}
+
+impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
+    unsafe fn begin(&self) {
+        // SAFETY: by this function's contract.
+        unsafe { self.monitor.start() };
+    }
+
+    unsafe fn end(&self) -> (TaskReport, u32) {
+        // SAFETY: by this function's contract.
+        let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL) };
+        report.period = Some(self.period);
+        report.deadline = B::DEADLINE;
+        report.overruns = self.periodic.overruns();
+        (report, 0)
+    }
+}
+
+/// The overrun hook of `on_overrun = stop`.
+#[cold]
+pub fn stop_on_overrun<B: Body>() {
+    B::runtime().stop(Outcome::Overrun { task: B::NAME.into() });
+}

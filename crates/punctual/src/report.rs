@@ -1,0 +1,309 @@
+//! What happened in a run: why it ended, what real-time settings applied, and how every task fared.
+//!
+//! Printed with `{}` it is the table a user reads; the fields hold the same for a program. Maxima come
+//! first, and nothing is dropped from them.
+//!
+//! ```
+//! use punctual::report::{Outcome, Report, TaskReport};
+//!
+//! let report = Report {
+//!     outcome: Outcome::Shutdown,
+//!     tasks: vec![TaskReport { name: "sample".into(), level: 4, jobs: 100_000, ..Default::default() }],
+//!     ..Default::default()
+//! };
+//! assert_eq!(report.exit_code(), 0);
+//! assert!(report.to_string().contains("sample"));
+//! ```
+
+use std::fmt;
+
+use punctual_core::Duration;
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Outcome {
+    /// `punctual::shutdown` was called.
+    #[default]
+    Shutdown,
+    /// The time set with [`Config::until`](crate::Config::until) was up.
+    TimeUp,
+    /// In virtual time: nothing was left that could happen.
+    Quiescent,
+    /// The process got this signal.
+    Signal(i32),
+    /// A task, `init` or `idle` panicked.
+    Panicked {
+        /// Which one.
+        task: String,
+        /// What the panic said.
+        message: String,
+    },
+    /// A periodic task with `on_overrun = stop` was released while its previous job was unfinished.
+    Overrun {
+        /// Which one.
+        task: String,
+    },
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shutdown => f.write_str("shut down"),
+            Self::TimeUp => f.write_str("time up"),
+            Self::Quiescent => f.write_str("nothing left to do"),
+            Self::Signal(number) => write!(f, "signal {number}"),
+            Self::Panicked { task, message } => write!(f, "`{task}` panicked: {message}"),
+            Self::Overrun { task } => write!(f, "overrun of `{task}`"),
+        }
+    }
+}
+
+/// A measured quantity over all jobs of a task, in ns.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Summary {
+    /// The largest value, exactly.
+    pub max: u64,
+    /// The 99.9th percentile, within 1 %.
+    pub p999: u64,
+    /// The median, within 1 %.
+    pub p50: u64,
+    /// The mean, exactly.
+    pub mean: f64,
+    /// The histogram: upper end of each bucket that is not empty, and its count.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// How a task fared.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TaskReport {
+    /// The task's name.
+    pub name: String,
+    /// Its level.
+    pub level: u8,
+    /// Its period, if it has one.
+    pub period: Option<Duration>,
+    /// Its relative deadline, if it has one.
+    pub deadline: Option<Duration>,
+    /// How many jobs ended.
+    pub jobs: u64,
+    /// How many releases found the previous job unfinished.
+    pub overruns: u64,
+    /// How many jobs ended after their deadline.
+    pub misses: u64,
+    /// How many jobs suspended themselves; for those the bounds of the analysis do not hold.
+    pub self_suspensions: u64,
+    /// Release jitter J: start - release.
+    pub jitter: Summary,
+    /// Response time R: end - release.
+    pub response: Summary,
+    /// Execution time C: end - start, without the jobs that preempted.
+    pub execution: Summary,
+}
+
+/// What one thread was given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThreadSettings {
+    /// What the thread does.
+    pub thread: String,
+    /// The kernel's number for it.
+    pub kernel_thread: u32,
+    /// The scheduling policy, as read back.
+    pub policy: String,
+    /// The real-time priority, as read back; 0 for an ordinary thread.
+    pub priority: i32,
+    /// The CPUs it may run on, as read back.
+    pub cpus: String,
+    /// What it lacks, each with the fix.
+    pub missing: Vec<String>,
+}
+
+/// What the kernel gave the app.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// The kernel, and whether it is PREEMPT_RT.
+    pub kernel: String,
+    /// How much memory is locked.
+    pub memory: String,
+    /// Every thread that runs tasks, and the idle thread.
+    pub threads: Vec<ThreadSettings>,
+    /// What the process as a whole lacks, each with the fix.
+    pub missing: Vec<String>,
+    /// What else affects timing on the partition's CPU.
+    pub notes: Vec<String>,
+}
+
+impl Settings {
+    /// Everything that is missing, each with the fix, naming the thread where it is a thread's.
+    pub fn all_missing(&self) -> Vec<String> {
+        let threads = self
+            .threads
+            .iter()
+            .flat_map(|t| t.missing.iter().map(move |what| format!("thread {}: {what}", t.thread)));
+        self.missing.iter().cloned().chain(threads).collect()
+    }
+}
+
+/// What happened in a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    /// Name of the app's module.
+    pub app: String,
+    /// Whether the run was in virtual time.
+    pub virtual_time: bool,
+    /// Why it ended.
+    pub outcome: Outcome,
+    /// How long it ran, from the end of `init`.
+    pub elapsed: std::time::Duration,
+    /// What the kernel gave; empty in virtual time.
+    pub settings: Settings,
+    /// Every task, highest level first.
+    pub tasks: Vec<TaskReport>,
+    /// Jobs that were released and not run, because the app ended before they could.
+    pub dropped_jobs: u64,
+}
+
+impl Report {
+    /// The task of this name.
+    pub fn task(&self, name: &str) -> Option<&TaskReport> {
+        self.tasks.iter().find(|task| task.name == name)
+    }
+
+    /// What the process should exit with: 0, 101 after a panic, 1 after an overrun that stops.
+    pub fn exit_code(&self) -> u8 {
+        match self.outcome {
+            Outcome::Panicked { .. } => 101,
+            Outcome::Overrun { .. } => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// Nanoseconds, with the unit that suits them and three significant digits.
+pub fn humane(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => (ns, "ns"),
+        ns if ns < 1e6 => (ns / 1e3, "µs"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    match value {
+        v if unit == "ns" || v >= 99.95 => format!("{v:.0} {unit}"),
+        v if v >= 9.995 => format!("{v:.1} {unit}"),
+        v => format!("{v:.2} {unit}"),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = if self.virtual_time { "virtual time" } else { "real time" };
+        writeln!(
+            f,
+            "{}: {} after {} of {time}",
+            self.app,
+            self.outcome,
+            humane(self.elapsed.as_nanos() as f64)
+        )?;
+        writeln!(f)?;
+        table(f, &self.task_rows())?;
+        if self.dropped_jobs > 0 {
+            writeln!(f, "{} released jobs were not run, because the app ended first", self.dropped_jobs)?;
+        }
+        if !self.virtual_time {
+            writeln!(f, "\n{}; memory: {}", self.settings.kernel, self.settings.memory)?;
+            table(f, &self.thread_rows())?;
+            for missing in self.settings.all_missing() {
+                writeln!(f, "missing: {missing}")?;
+            }
+            for note in &self.settings.notes {
+                writeln!(f, "note: {note}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn task_rows(&self) -> Vec<Vec<String>> {
+        let head = [
+            "task",
+            "level",
+            "jobs",
+            "J max",
+            "p99.9",
+            "p50",
+            "mean",
+            "R max",
+            "p99.9",
+            "p50",
+            "mean",
+            "C max",
+            "overruns",
+            "misses",
+            "suspended",
+        ];
+        let rows = self.tasks.iter().map(|task| {
+            let mut row = vec![task.name.clone(), task.level.to_string(), task.jobs.to_string()];
+            for quantity in [&task.jitter, &task.response] {
+                let values = [quantity.max as f64, quantity.p999 as f64, quantity.p50 as f64, quantity.mean];
+                row.extend(values.map(humane));
+            }
+            row.push(humane(task.execution.max as f64));
+            row.extend([task.overruns, task.misses, task.self_suspensions].map(|count| count.to_string()));
+            row
+        });
+        std::iter::once(head.map(str::to_owned).to_vec()).chain(rows).collect()
+    }
+
+    fn thread_rows(&self) -> Vec<Vec<String>> {
+        let head = ["thread", "policy", "priority", "CPUs"].map(str::to_owned).to_vec();
+        let rows = self.settings.threads.iter().map(|thread| {
+            vec![
+                thread.thread.clone(),
+                thread.policy.clone(),
+                thread.priority.to_string(),
+                thread.cpus.clone(),
+            ]
+        });
+        std::iter::once(head).chain(rows).collect()
+    }
+}
+
+/// Rows under a head, the first column to the left and the rest to the right.
+fn table(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
+    let columns = rows[0].len();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for (number, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match column {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        if number == 0 {
+            writeln!(f, "{}", "─".repeat(widths.iter().sum::<usize>() + 2 * (columns - 1)))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        let cases =
+            [(0.0, "0 ns"), (999.0, "999 ns"), (1_234.0, "1.23 µs"), (99_960.0, "100 µs"), (2.5e9, "2.50 s")];
+        for (ns, text) in cases {
+            assert_eq!(humane(ns), text);
+        }
+    }
+
+    #[test]
+    fn exit_codes() {
+        let ended = |outcome| Report { outcome, ..Report::default() }.exit_code();
+        assert_eq!(ended(Outcome::Signal(15)), 0);
+        assert_eq!(ended(Outcome::Overrun { task: "t".into() }), 1);
+        assert_eq!(ended(Outcome::Panicked { task: "t".into(), message: "m".into() }), 101);
+    }
+}

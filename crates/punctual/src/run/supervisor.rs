@@ -1,0 +1,177 @@
+//! The ordinary thread that watches over a run: signals, the time limit, and an end that does not come.
+
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::SigId;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::StartError;
+use crate::report::Outcome;
+use crate::runtime::Runtime;
+
+/// How long jobs may take to finish once the app is stopping, before the process is ended under them.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same after a panic.
+const PATIENCE_AFTER_PANIC: Duration = Duration::from_millis(800);
+/// How long an `idle` that never returns gets to call `wait_for_event`.
+const PATIENCE_WITH_IDLE: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(20);
+
+/// What the supervisor and the run tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Threads running tasks that have not ended.
+    pub(super) workers: AtomicUsize,
+    /// Whether `idle` is still on its thread.
+    pub(super) idling: AtomicBool,
+    over: AtomicBool,
+}
+
+/// A running supervisor; ended and joined when dropped.
+pub(super) struct Supervisor {
+    runtime: &'static Runtime,
+    progress: Arc<Progress>,
+    thread: Option<JoinHandle<()>>,
+    signals: Vec<SigId>,
+    bell: UnixStream,
+}
+
+impl Supervisor {
+    /// Starts it. `last_resort` ends the process when `idle` does not return: all tasks have ended then.
+    pub(super) fn start(
+        runtime: &'static Runtime,
+        until: Option<Duration>,
+        last_resort: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, StartError> {
+        let system = |attempt| move |error| StartError::System { attempt, error };
+        let (bell, ringing) = UnixStream::pair().map_err(system("making a socket pair for signals"))?;
+        let caught = Arc::new(AtomicUsize::new(0));
+        let mut signals = Vec::new();
+        for signal in [SIGINT, SIGTERM] {
+            let number = signal as usize;
+            let attempt = "installing a signal handler";
+            let ring = bell.try_clone().map_err(system(attempt))?;
+            let id = signal_hook::flag::register_usize(signal, Arc::clone(&caught), number);
+            signals.push(id.map_err(system(attempt))?);
+            let id = signal_hook::low_level::pipe::register(signal, ring);
+            signals.push(id.map_err(system(attempt))?);
+        }
+        runtime.set_bell(bell.as_raw_fd());
+        let progress = Arc::new(Progress::default());
+        let watch = Watch { runtime, ringing, caught, progress: Arc::clone(&progress) };
+        let thread = Builder::new()
+            .name("punctual-watch".into())
+            .spawn(move || watch.run(until, last_resort))
+            .map_err(system("starting the supervisor thread"))?;
+        Ok(Self { runtime, progress, thread: Some(thread), signals, bell })
+    }
+
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.progress.over.store(true, Ordering::Release);
+        let _ = rustix::io::write(&self.bell, b"!");
+        for id in self.signals.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; and if it did, the run is over all the same.
+            let _ = thread.join();
+        }
+        self.runtime.set_bell(-1);
+    }
+}
+
+struct Watch {
+    runtime: &'static Runtime,
+    ringing: UnixStream,
+    caught: Arc<AtomicUsize>,
+    progress: Arc<Progress>,
+}
+
+impl Watch {
+    fn run(self, until: Option<Duration>, last_resort: impl FnOnce() + Send) {
+        let mut stopping_since = None;
+        let mut idle_alone_since = None;
+        while !self.progress.over.load(Ordering::Acquire) {
+            if let Some(signal) = self.take_signal() {
+                if stopping_since.is_some() {
+                    eprintln!("punctual: second signal; the process ends now");
+                    std::process::exit(128 + signal);
+                }
+                self.runtime.stop(Outcome::Signal(signal));
+            }
+            let mut pause = self.keep_time(until);
+            if self.runtime.partition.is_stopping() {
+                pause = TICK;
+                let since = *stopping_since.get_or_insert_with(Instant::now);
+                if self.progress.workers.load(Ordering::Acquire) > 0 {
+                    self.give_up_on_jobs(since);
+                } else if self.progress.idling.load(Ordering::Acquire) {
+                    let since = *idle_alone_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > PATIENCE_WITH_IDLE {
+                        return last_resort();
+                    }
+                }
+            }
+            self.sleep(pause);
+        }
+    }
+
+    /// Stops the app when its time is up; returns how long until there is something to see to.
+    fn keep_time(&self, until: Option<Duration>) -> Duration {
+        let Some(until) = until else { return Duration::from_secs(3600) };
+        if !self.runtime.has_started() {
+            return TICK;
+        }
+        let left = until.saturating_sub(Duration::from_nanos(self.runtime.elapsed()));
+        if left.is_zero() && !self.runtime.partition.is_stopping() {
+            self.runtime.stop(Outcome::TimeUp);
+        }
+        left
+    }
+
+    fn take_signal(&self) -> Option<i32> {
+        match self.caught.swap(0, Ordering::AcqRel) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+
+    /// Ends the process if jobs have been running for too long since the app began to stop.
+    fn give_up_on_jobs(&self, since: Instant) {
+        let outcome = self.runtime.outcome();
+        let panicked = matches!(outcome, Outcome::Panicked { .. });
+        if since.elapsed() < if panicked { PATIENCE_AFTER_PANIC } else { PATIENCE } {
+            return;
+        }
+        let levels = self.runtime.partition.workers().iter().map(|w| w.running()).filter(|&l| l > 0);
+        let levels: Vec<String> = levels.map(|level| level.to_string()).collect();
+        eprintln!(
+            "punctual: {outcome}, and the job at level {} does not end; the process ends under it",
+            if levels.is_empty() { "?".into() } else { levels.join(", ") }
+        );
+        std::process::exit(if panicked { 101 } else { 1 });
+    }
+
+    /// Sleeps until rung for, at most `pause`.
+    fn sleep(&self, pause: Duration) {
+        let timeout =
+            Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) as _ };
+        let mut fds = [PollFd::new(&self.ringing, PollFlags::IN)];
+        if poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0) {
+            let mut rung = [0; 64];
+            let _ = rustix::io::read(&self.ringing, &mut rung);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The static state of an app, and how a run of it begins and ends.
+
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use punctual_core::{Instant, Level, Partition, Port, Worker};
+use rustix::thread::futex::{self, Flags};
+
+use crate::port::AppPort;
+use crate::report::{Outcome, TaskReport};
+
+/// What the `#[app]` attribute says about where to run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// The CPU, if one is given.
+    pub cpu: Option<usize>,
+    /// The kernel priority of level 0, if one is given.
+    pub priority_base: Option<u8>,
+    /// Whether to refuse less than full real-time settings.
+    pub strict: bool,
+}
+
+/// A task, as far as starting and reporting go.
+pub trait Registered: Sync {
+    /// Makes room for a run's measurements.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    unsafe fn begin(&self);
+
+    /// Drops jobs that were never run and returns their number with the measurements.
+    ///
+    /// # Safety
+    /// No job of the task can run and none can be spawned.
+    unsafe fn end(&self) -> (TaskReport, u32);
+
+    /// The task's event source, if it is bound to one.
+    fn source(&'static self) -> Option<&'static dyn Source> {
+        None
+    }
+}
+
+/// A task released by the readiness of a file descriptor.
+pub trait Source: Sync {
+    /// The thread that waits for it.
+    fn worker(&self) -> &'static Worker;
+    /// Name of the task.
+    fn name(&self) -> &'static str;
+    /// The descriptor to wait for.
+    fn fd(&self) -> RawFd;
+    /// Notes the descriptor that the resource has now.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    unsafe fn refresh(&self);
+    /// Forgets the descriptor, at the end of a run.
+    fn forget(&self);
+    /// The eventfd that makes the waiting thread look again, -1 if there is none.
+    fn control(&self) -> RawFd;
+    /// Sets the eventfd that makes the waiting thread look again.
+    fn set_control(&self, control: RawFd);
+    /// Makes the waiting thread look again.
+    fn interrupt(&self);
+    /// How many jobs of the task have ended.
+    fn ended(&self) -> u32;
+    /// Releases a job unless one is waiting already.
+    fn release(&'static self);
+}
+
+/// The state of one app. A static of the generated code; one run at a time.
+pub struct Runtime {
+    pub(crate) name: &'static str,
+    pub(crate) options: Options,
+    pub(crate) partition: Partition<AppPort>,
+    pub(crate) idle: &'static Worker,
+    pub(crate) tasks: &'static [&'static dyn Registered],
+    taken: AtomicBool,
+    outside: Outside,
+    /// Set by a panic: queued jobs are not run any more.
+    aborting: AtomicBool,
+    /// Jobs released and never run.
+    dropped: AtomicU64,
+    /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
+    executed: AtomicU64,
+    started: AtomicU64,
+    outcome: Mutex<Option<Outcome>>,
+    /// 0 while running, 1 once it is to stop; a futex.
+    stop_requested: AtomicU32,
+    /// A descriptor to write to when the app begins to stop, -1 if there is none.
+    bell: AtomicI32,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// The state of an app that is not running.
+    pub const fn new(
+        name: &'static str,
+        options: Options,
+        levels: &'static [&'static Level],
+        workers: &'static [&'static Worker],
+        idle: &'static Worker,
+        tasks: &'static [&'static dyn Registered],
+    ) -> Self {
+        Self {
+            name,
+            options,
+            partition: Partition::new(AppPort::new(), levels, workers),
+            idle,
+            tasks,
+            taken: AtomicBool::new(false),
+            outside: Outside::closed(),
+            aborting: AtomicBool::new(false),
+            dropped: AtomicU64::new(0),
+            executed: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            outcome: Mutex::new(None),
+            stop_requested: AtomicU32::new(0),
+            bell: AtomicI32::new(-1),
+        }
+    }
+
+    /// The partition, for resources.
+    #[inline]
+    pub fn partition(&'static self) -> &'static Partition<AppPort> {
+        &self.partition
+    }
+
+    /// Takes the app for a run; `None` if it is running already.
+    pub(crate) fn take(&'static self, virtual_time: bool) -> Option<Taken> {
+        if self.taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the previous run, if any, has joined its threads and closed the app to others.
+        unsafe {
+            self.partition.reset();
+            self.tasks.iter().for_each(|task| task.begin());
+        }
+        self.partition.port().choose(virtual_time);
+        self.aborting.store(false, Ordering::Relaxed);
+        self.dropped.store(0, Ordering::Relaxed);
+        self.executed.store(0, Ordering::Relaxed);
+        self.stop_requested.store(0, Ordering::Relaxed);
+        self.started.store(0, Ordering::Relaxed);
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+        self.outside.open();
+        Some(Taken { runtime: self })
+    }
+
+    /// Notes when the app started, which is where the periodic grids begin.
+    pub(crate) fn set_started(&self, start: Instant) {
+        self.started.store(start.as_ticks(), Ordering::Relaxed);
+    }
+
+    /// When the app started, in ns; 0 before.
+    #[inline]
+    pub(crate) fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.partition.port().now().as_ticks().saturating_sub(self.started())
+    }
+
+    /// Begins to stop. The first cause is the one reported.
+    pub(crate) fn stop(&self, cause: Outcome) {
+        if matches!(cause, Outcome::Panicked { .. }) {
+            self.aborting.store(true, Ordering::Relaxed);
+        }
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+        self.partition.stop();
+        self.sources().for_each(|source| source.interrupt());
+        self.stop_requested.store(1, Ordering::Release);
+        let _ = futex::wake(&self.stop_requested, Flags::PRIVATE, i32::MAX as u32);
+        ring(self.bell.load(Ordering::Acquire));
+    }
+
+    /// Sets the descriptor to write to when the app begins to stop. It stays open until this is set to -1,
+    /// after every thread of the app has ended.
+    pub(crate) fn set_bell(&self, bell: RawFd) {
+        self.bell.store(bell, Ordering::Release);
+    }
+
+    /// Whether `init` is done.
+    pub(crate) fn has_started(&self) -> bool {
+        self.started() != 0
+    }
+
+    /// Sleeps until the app is to stop.
+    pub(crate) fn wait_for_stop(&self) {
+        while self.stop_requested.load(Ordering::Acquire) == 0 {
+            let _ = futex::wait(&self.stop_requested, Flags::PRIVATE, 0, None);
+        }
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.clone().unwrap_or(Outcome::Shutdown)
+    }
+
+    /// Whether a task has panicked, so that the queued job at hand is dropped instead of run.
+    #[inline]
+    pub(crate) fn drops_jobs(&self) -> bool {
+        let drops = self.aborting.load(Ordering::Relaxed);
+        if drops {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        drops
+    }
+
+    /// Execution time of all ended jobs. What it grows by during a job is what preempted that job.
+    #[inline]
+    pub(crate) fn executed(&self) -> u64 {
+        self.executed.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_executed(&self, executed: u64) {
+        self.executed.store(executed, Ordering::Relaxed);
+    }
+
+    /// Lets a thread of no app spawn: holds off the end of the run while the guard lives.
+    pub(crate) fn enter_from_outside(&self) -> Option<Visit<'_>> {
+        self.outside.enter()
+    }
+
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &'static dyn Source> {
+        self.tasks.iter().filter_map(|task| task.source())
+    }
+}
+
+/// Makes the thread that polls eventfd or socket `fd` look; does nothing if it is -1.
+pub(crate) fn ring(fd: RawFd) {
+    if fd >= 0 {
+        // SAFETY: whoever published the descriptor keeps it open until every thread of the app has ended.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        // Full means that it is ringing already.
+        let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+    }
+}
+
+/// The apps that are running, for signals and for `shutdown` from other threads.
+static RUNNING: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
+
+/// Calls `f` for every running app.
+pub(crate) fn each_running(f: impl Fn(&'static Runtime)) {
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    running.into_iter().for_each(f);
+}
+
+/// A run in progress; gives the app free again when dropped.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    runtime: &'static Runtime,
+}
+
+impl Taken {
+    /// Ends the run: no spawns any more, every waiting job dropped. Returns measurements and drop count.
+    ///
+    /// # Safety
+    /// Every thread of the run has ended.
+    pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
+        self.runtime.outside.close();
+        // SAFETY: by this function's contract, and nobody comes in from outside any more.
+        let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
+        let (mut tasks, mut dropped) = (Vec::new(), self.runtime.dropped.load(Ordering::Relaxed));
+        for (task, waiting) in ended {
+            tasks.push(task);
+            dropped += u64::from(waiting);
+        }
+        (tasks, dropped)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.runtime.outside.close();
+        RUNNING
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|running| !std::ptr::eq(*running, self.runtime));
+        self.runtime.taken.store(false, Ordering::Release);
+    }
+}
+
+/// How many threads of no app are in the middle of a spawn, and whether any may begin one.
+struct Outside(AtomicU32);
+
+const OPEN: u32 = 1 << 31;
+
+impl Outside {
+    const fn closed() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    fn open(&self) {
+        self.0.fetch_or(OPEN, Ordering::Release);
+    }
+
+    fn enter(&self) -> Option<Visit<'_>> {
+        let visit = Visit(self);
+        let before = self.0.fetch_add(1, Ordering::Acquire);
+        (before & OPEN != 0).then_some(visit)
+    }
+
+    /// Lets nobody in and waits until everybody is out. Visits are short and never block.
+    fn close(&self) {
+        self.0.fetch_and(!OPEN, Ordering::AcqRel);
+        while self.0.load(Ordering::Acquire) != 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A thread of no app, in the middle of a spawn.
+pub(crate) struct Visit<'a>(&'a Outside);
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_comes_in_when_closed() {
+        let outside = Outside::closed();
+        assert!(outside.enter().is_none());
+        outside.open();
+        let visit = outside.enter();
+        assert!(visit.is_some());
+        drop(visit);
+        outside.close();
+        assert!(outside.enter().is_none());
+        assert_eq!(outside.0.load(Ordering::Relaxed), 0);
+    }
+}

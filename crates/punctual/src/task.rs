@@ -1,0 +1,293 @@
+//! Message tasks: spawn now, spawn at a time, cancel, reschedule; and what running one job involves.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use punctual_core::{Armed, Duration, Instant, Level, Port, Slots, Stamp, Worker};
+
+use crate::current;
+use crate::linux::suspension;
+use crate::monitor::{self, Monitor};
+use crate::report::{Outcome, TaskReport};
+use crate::runtime::{Registered, Runtime};
+use crate::virtual_time;
+
+/// What the generated code says of a task.
+pub trait Body: 'static {
+    /// The arguments beyond the context: none, one, or a tuple.
+    type Args: Send + 'static;
+    /// The task's name.
+    const NAME: &'static str;
+    /// The task's level.
+    const LEVEL: u8;
+    /// Whether jobs are measured.
+    const MONITOR: bool;
+    /// Relative deadline.
+    const DEADLINE: Option<Duration>;
+    /// Execution time in virtual time.
+    const EXECUTION: Duration;
+
+    /// The app.
+    fn runtime() -> &'static Runtime;
+
+    /// Runs the user's function.
+    ///
+    /// # Safety
+    /// The calling thread is `worker`'s and runs a job of this task's level, of which this is the one.
+    unsafe fn call(worker: &'static Worker, release: Instant, args: Self::Args);
+
+    /// Called after each job, at the task's level, with the job's end if that is known.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call), which has returned.
+    #[inline]
+    unsafe fn after(end: Stamp) {
+        let _ = end;
+    }
+}
+
+/// Runs one job: measured, and with a panic turned into the end of the app.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute<B: Body>(
+    monitor: &Monitor,
+    me: &'static Worker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    let runtime = B::runtime();
+    let port = runtime.partition.port();
+    let body = |release| {
+        // SAFETY: by this function's contract.
+        catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
+    };
+    if !B::MONITOR {
+        if let Err(panic) = body(Instant::from_ticks(release)) {
+            panicked(runtime, B::NAME, &*panic);
+        }
+        // SAFETY: by this function's contract.
+        unsafe { B::after(None) };
+        return None;
+    }
+    let start = now.unwrap_or_else(|| port.now());
+    let release = match release {
+        0 => start,
+        // What `init` spawned is released when the app starts.
+        release => Instant::from_ticks(release.max(runtime.started())),
+    };
+    let executed = runtime.executed();
+    if let Err(panic) = body(release) {
+        panicked(runtime, B::NAME, &*panic);
+    }
+    if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
+        virtual_time::spend(runtime, me, B::EXECUTION);
+    }
+    let end = port.now();
+    let gross = monitor::since(end, start);
+    let preempted = runtime.executed().saturating_sub(executed);
+    runtime.set_executed(executed + gross);
+    let suspended = gross > suspension::SHORTEST.as_ticks() && !port.is_virtual() && suspension::since() > 0;
+    let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
+    // SAFETY: by this function's contract this thread occupies the task's level.
+    unsafe { monitor.record(job) };
+    // SAFETY: by this function's contract.
+    unsafe { B::after(Some(end)) };
+    Some(end)
+}
+
+/// Ends the app because `task` panicked.
+#[cold]
+pub(crate) fn panicked(runtime: &Runtime, task: &str, panic: &(dyn Any + Send)) {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let message = text.unwrap_or("(the panic carries no text)").to_owned();
+    eprintln!("punctual: task `{task}` panicked: {message}; the app stops");
+    runtime.stop(Outcome::Panicked { task: task.to_owned(), message });
+}
+
+/// A task with `N` job slots; `W` is `N.div_ceil(64)`.
+pub struct Task<B: Body, const N: usize, const W: usize> {
+    slots: Slots<B::Args, N, W>,
+    pub(crate) monitor: Monitor,
+}
+
+impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
+    /// A task whose nodes start at `base` in `level`.
+    pub const fn new(level: &'static Level, base: u32) -> Self {
+        assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
+        Self { slots: Slots::new(level, base), monitor: Monitor::new() }
+    }
+
+    /// Whether `node` is one of this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.slots.owns(node)
+    }
+
+    /// Runs the job of `node`.
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue by the calling thread, which is `me`'s and occupies the
+    /// level, and is one of this task's.
+    #[inline]
+    pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
+        // SAFETY: by this function's contract.
+        let (args, release) = unsafe { self.slots.take(node) };
+        if B::runtime().drops_jobs() {
+            return None;
+        }
+        // SAFETY: by this function's contract.
+        unsafe { execute::<B>(&self.monitor, me, args, release, now) }
+    }
+
+    /// Spawns a job. If the level is above the partition's, the job has run when this returns.
+    ///
+    /// # Errors
+    /// Gives the arguments back if the task's capacity is used up or the app is not running.
+    #[inline]
+    pub fn spawn(&'static self, args: B::Args) -> Result<(), B::Args> {
+        let runtime = B::runtime();
+        let Some(me) = current::worker_of(runtime) else { return self.spawn_from_outside(args) };
+        let partition = runtime.partition();
+        if partition.is_stopping() {
+            return Err(args);
+        }
+        if let Some(preemption) = partition.preempt(me, self.slots.level()) {
+            // SAFETY: `preempt` made this thread occupy the level to run this job.
+            let end = unsafe { execute::<B>(&self.monitor, me, args, 0, None) };
+            preemption.finish(end);
+            return Ok(());
+        }
+        let node = self.slots.put(args, self.stamp())?;
+        partition.spawn(me, self.slots.level(), node);
+        Ok(())
+    }
+
+    /// [`spawn`](Self::spawn) from a thread that is none of the app's: always through the queue.
+    #[cold]
+    fn spawn_from_outside(&'static self, args: B::Args) -> Result<(), B::Args> {
+        let runtime = B::runtime();
+        let Some(_visit) = runtime.enter_from_outside() else { return Err(args) };
+        if runtime.partition.is_stopping() {
+            return Err(args);
+        }
+        let node = self.slots.put(args, self.stamp())?;
+        runtime.partition.spawn_from_outside(self.slots.level(), node);
+        Ok(())
+    }
+
+    /// Arms a job for `time`.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_at(&'static self, time: Instant, args: B::Args) -> Result<Armed, B::Args> {
+        let runtime = B::runtime();
+        // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
+        let Some(_visit) = runtime.enter_from_outside() else { return Err(args) };
+        if runtime.partition.is_stopping() {
+            return Err(args);
+        }
+        let armed = self.slots.arm(args, time)?;
+        runtime.partition.armed(self.slots.level(), time);
+        Ok(armed)
+    }
+
+    /// Takes an armed job back; `None` if it has been released, cancelled or lost with its run.
+    pub fn cancel(&'static self, armed: Armed) -> Option<B::Args> {
+        let _visit = B::runtime().enter_from_outside()?;
+        self.slots.cancel(armed)
+    }
+
+    /// Moves an armed job; `false` if it has been released, cancelled or lost with its run.
+    pub fn reschedule(&'static self, armed: Armed, time: Instant) -> bool {
+        let runtime = B::runtime();
+        let Some(_visit) = runtime.enter_from_outside() else { return false };
+        let moved = self.slots.reschedule(armed, time);
+        if moved {
+            runtime.partition.armed(self.slots.level(), time);
+        }
+        moved
+    }
+
+    /// `duration` from now, by the app's clock.
+    fn after(&self, duration: Duration) -> Instant {
+        let now = B::runtime().partition.port().now().as_ticks();
+        Instant::from_ticks(now.saturating_add(duration.as_ticks()))
+    }
+
+    #[inline]
+    fn stamp(&self) -> u64 {
+        if B::MONITOR { B::runtime().partition.port().now().as_ticks() } else { 0 }
+    }
+}
+
+/// A job that is going to be released, from `spawn_after` or `spawn_at`.
+///
+/// Dropping it changes nothing; the job is released all the same.
+pub struct SpawnHandle<B: Body, const N: usize, const W: usize> {
+    task: &'static Task<B, N, W>,
+    armed: Armed,
+}
+
+#[expect(clippy::result_unit_err, reason = "as in RTIC: there is one way to fail, being too late")]
+impl<B: Body, const N: usize, const W: usize> SpawnHandle<B, N, W> {
+    #[doc(hidden)]
+    pub fn at(task: &'static Task<B, N, W>, time: Instant, args: B::Args) -> Result<Self, B::Args> {
+        task.spawn_at(time, args).map(|armed| Self { task, armed })
+    }
+
+    #[doc(hidden)]
+    pub fn after(task: &'static Task<B, N, W>, after: Duration, args: B::Args) -> Result<Self, B::Args> {
+        Self::at(task, task.after(after), args)
+    }
+
+    /// Takes the job back.
+    ///
+    /// Real-time safety: does not allocate, block or enter the kernel.
+    ///
+    /// # Errors
+    /// If it has been released already.
+    pub fn cancel(self) -> Result<B::Args, ()> {
+        self.task.cancel(self.armed).ok_or(())
+    }
+
+    /// Moves the job to `after` from now.
+    ///
+    /// # Errors
+    /// If it has been released already.
+    pub fn reschedule_after(self, after: Duration) -> Result<Self, ()> {
+        let time = self.task.after(after);
+        self.reschedule_at(time)
+    }
+
+    /// Moves the job to another time.
+    ///
+    /// Real-time safety: enters the kernel if the level's thread has to wake earlier for it.
+    ///
+    /// # Errors
+    /// If it has been released already.
+    pub fn reschedule_at(self, time: Instant) -> Result<Self, ()> {
+        if self.task.reschedule(self.armed, time) { Ok(self) } else { Err(()) }
+    }
+}
+
+impl<B: Body, const N: usize, const W: usize> std::fmt::Debug for SpawnHandle<B, N, W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpawnHandle").field("task", &B::NAME).finish_non_exhaustive()
+    }
+}
+
+impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
+    unsafe fn begin(&self) {
+        // SAFETY: by this function's contract.
+        unsafe { self.monitor.start() };
+    }
+
+    unsafe fn end(&self) -> (TaskReport, u32) {
+        // SAFETY: by this function's contract.
+        unsafe { (self.monitor.report(B::NAME, B::LEVEL), self.slots.clear()) }
+    }
+}

@@ -1,0 +1,120 @@
+//! The command line.
+
+use clap::{ArgGroup, Parser};
+use std::path::{Path, PathBuf};
+
+/// The longest run, in seconds: what is recorded of it has to fit in memory reserved beforehand.
+pub const MAX_SECONDS: f64 = 3600.0;
+
+/// Holds a simulated two-axis camera gimbal at its setpoints, in real time, and reports how well that went.
+#[derive(Debug, Clone, PartialEq, Parser)]
+#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin"]))]
+pub struct Args {
+    /// Length of the run in seconds, up to 3600
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    #[arg(allow_hyphen_values = true, value_parser = seconds)]
+    pub seconds: f64,
+
+    /// Write a report to look at in a browser
+    #[arg(long, value_name = "FILE.html", value_parser = output_file)]
+    pub report: Option<PathBuf>,
+
+    /// Write the numbers of the report as JSON
+    #[arg(long, value_name = "FILE", value_parser = output_file)]
+    pub json: Option<PathBuf>,
+
+    /// Run in virtual time: deterministic, as fast as possible, without real-time rights
+    #[arg(long = "virtual")]
+    pub virtual_time: bool,
+
+    /// Take setpoints from a CSV file with the header time_s,pan_rad,tilt_rad
+    #[arg(long, value_name = "FILE.csv")]
+    pub setpoints: Option<PathBuf>,
+
+    /// Take setpoints from lines `pan_rad,tilt_rad` or `time_s,pan_rad,tilt_rad` on the standard input
+    #[arg(long)]
+    pub stdin: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if seconds > 0.0 && seconds <= MAX_SECONDS {
+        Ok(seconds)
+    } else {
+        Err(format!("must be more than 0 and at most {MAX_SECONDS}"))
+    }
+}
+
+/// A file that can be written as far as can be told without creating it: the run comes first, and a mistyped
+/// directory should not cost its results.
+fn output_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.file_name().is_none() || path.is_dir() {
+        return Err("not the name of a file".to_owned());
+    }
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    if directory.is_dir() { Ok(path) } else { Err(format!("there is no directory {}", directory.display())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(args: &[&str]) -> Result<Args, String> {
+        Args::try_parse_from([&["gimbal"], args].concat()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn without_arguments_it_runs_ten_seconds_in_real_time() {
+        let args = parse(&[]).unwrap();
+        assert_eq!(args.seconds, 10.0);
+        assert!(!args.virtual_time && !args.stdin);
+        assert_eq!((args.report, args.json, args.setpoints), (None, None, None));
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let args = ["--seconds", "0.5", "--virtual", "--stdin", "--report", "r.html", "--json", "./r.json"];
+        let args = parse(&args).unwrap();
+        assert!(args.virtual_time && args.stdin);
+        assert_eq!(args.seconds, 0.5);
+        assert_eq!(args.report.as_deref(), Some(Path::new("r.html")));
+        assert_eq!(args.json.as_deref(), Some(Path::new("./r.json")));
+    }
+
+    #[test]
+    fn the_length_must_make_sense() {
+        assert_eq!(parse(&["--seconds", "3600"]).unwrap().seconds, 3600.0);
+        for bad in ["0", "-1", "3600.1", "inf", "NaN", "1e999"] {
+            let error = parse(&["--seconds", bad]).unwrap_err();
+            assert!(error.contains("must be more than 0 and at most 3600"), "{error}");
+        }
+        assert!(parse(&["--seconds", "ten"]).unwrap_err().contains("not a number"));
+    }
+
+    #[test]
+    fn outputs_go_where_there_is_a_directory() {
+        let error = parse(&["--json", "no/such/directory/x.json"]).unwrap_err();
+        assert!(error.contains("there is no directory no/such/directory"), "{error}");
+        assert!(parse(&["--report", "/"]).unwrap_err().contains("not the name of a file"));
+        assert!(parse(&["--report", "."]).is_err());
+        assert!(parse(&["--report", ""]).is_err());
+        let inside = std::env::temp_dir().join("gimbal.html");
+        assert!(parse(&["--report", inside.to_str().unwrap()]).is_ok());
+    }
+
+    #[test]
+    fn there_is_one_source_of_setpoints() {
+        let error = parse(&["--stdin", "--setpoints", "steps.csv"]).unwrap_err();
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}

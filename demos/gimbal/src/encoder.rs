@@ -1,0 +1,67 @@
+//! The 13-bit absolute encoder on each axis: what an angle looks like after quantisation.
+
+use std::f64::consts::TAU;
+
+/// Counts in a full turn.
+pub const COUNTS_PER_TURN: i32 = 1 << 13;
+
+/// Angle of one count, in radians: 766.99 µrad.
+pub const RESOLUTION_RAD: f64 = TAU / COUNTS_PER_TURN as f64;
+
+/// Smallest count: half a turn below zero.
+pub const MIN_COUNT: i16 = -(COUNTS_PER_TURN / 2) as i16;
+
+/// Largest count: one short of half a turn above zero.
+pub const MAX_COUNT: i16 = (COUNTS_PER_TURN / 2 - 1) as i16;
+
+/// The count nearest to `angle_rad`, from [`MIN_COUNT`] to [`MAX_COUNT`].
+///
+/// The encoder is absolute within one turn: an angle a full turn away has the same count.
+pub fn count(angle_rad: f64) -> i16 {
+    let half_turn = f64::from(COUNTS_PER_TURN / 2);
+    let nearest = (angle_rad / RESOLUTION_RAD).round();
+    // Within one turn after the remainder, so the conversion is exact.
+    ((nearest + half_turn).rem_euclid(f64::from(COUNTS_PER_TURN)) - half_turn) as i16
+}
+
+/// The angle in the middle of `count`, in radians.
+pub fn angle_rad(count: i16) -> f64 {
+    f64::from(count) * RESOLUTION_RAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::f64::consts::PI;
+
+    #[test]
+    fn one_count_is_767_microradians() {
+        assert!((RESOLUTION_RAD * 1e6 - 766.99).abs() < 0.005);
+    }
+
+    #[test]
+    fn half_a_turn_is_the_seam() {
+        assert_eq!(count(0.0), 0);
+        assert_eq!(count(-PI), MIN_COUNT);
+        assert_eq!(count(PI), MIN_COUNT);
+        assert_eq!(count(PI - RESOLUTION_RAD), MAX_COUNT);
+    }
+
+    proptest! {
+        #[test]
+        fn quantisation_is_off_by_half_a_count_at_most(angle in -3.1..3.1_f64) {
+            prop_assert!((angle_rad(count(angle)) - angle).abs() <= 0.5 * RESOLUTION_RAD + 1e-12);
+        }
+
+        #[test]
+        fn every_count_is_the_count_of_its_angle(n in MIN_COUNT..=MAX_COUNT) {
+            prop_assert_eq!(count(angle_rad(n)), n);
+        }
+
+        #[test]
+        fn any_float_gives_a_count_in_range(angle in any::<f64>()) {
+            prop_assert!((MIN_COUNT..=MAX_COUNT).contains(&count(angle)));
+        }
+    }
+}

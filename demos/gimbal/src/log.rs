@@ -1,0 +1,81 @@
+//! The record of a run, kept in memory that is there before the run starts.
+
+use crate::axes::Axes;
+
+/// One line of the record.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sample {
+    /// Time of the sample since the start of the run, in nanoseconds.
+    pub t_ns: u64,
+    /// Angles wanted, in radians.
+    pub setpoint_rad: Axes<f64>,
+    /// Angles the encoders showed, in radians.
+    pub measured_rad: Axes<f64>,
+    /// Angles without quantisation, in radians; only a simulated gimbal can tell.
+    pub true_rad: Option<Axes<f64>>,
+}
+
+/// A record of at most a fixed number of samples.
+///
+/// Recording writes to memory that was allocated, and touched, when the recorder was made: it can neither
+/// allocate nor meet a page for the first time. What does not fit is counted.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    samples: Box<[Sample]>,
+    used: usize,
+    dropped: u64,
+}
+
+impl Recorder {
+    /// An empty record with room for `capacity` samples.
+    pub fn with_capacity(capacity: usize) -> Self {
+        // A time that is not zero keeps the memory from being handed out as untouched zero pages.
+        let blank = Sample { t_ns: u64::MAX, ..Sample::default() };
+        Self { samples: vec![blank; capacity].into_boxed_slice(), used: 0, dropped: 0 }
+    }
+
+    /// Adds a sample, or counts it if the record is full.
+    pub fn record(&mut self, sample: Sample) {
+        match self.samples.get_mut(self.used) {
+            Some(free) => {
+                *free = sample;
+                self.used += 1;
+            }
+            None => self.dropped += 1,
+        }
+    }
+
+    /// The samples recorded, in the order of recording.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples[..self.used]
+    }
+
+    /// Samples that did not fit.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_the_beginning_kept() {
+        let mut recorder = Recorder::with_capacity(3);
+        let memory = recorder.samples.as_ptr();
+        for t_ns in 0..5 {
+            recorder.record(Sample { t_ns, ..Sample::default() });
+        }
+        assert_eq!(recorder.samples().iter().map(|s| s.t_ns).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(recorder.dropped(), 2);
+        assert_eq!(recorder.samples.as_ptr(), memory);
+    }
+
+    #[test]
+    fn no_capacity_is_no_accident() {
+        let mut recorder = Recorder::with_capacity(0);
+        recorder.record(Sample::default());
+        assert_eq!((recorder.samples().len(), recorder.dropped()), (0, 1));
+    }
+}

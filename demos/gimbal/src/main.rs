@@ -1,0 +1,199 @@
+//! Holds a simulated two-axis camera gimbal at its setpoints, in real time, and reports how well that went.
+//!
+//! ```text
+//! cargo run --release -p gimbal
+//! cargo run --release -p gimbal -- --virtual --seconds 3 --report step.html
+//! ```
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use clap::Parser;
+use gimbal::cli::Args;
+use gimbal::controller::{self, Outcome};
+use gimbal::log::Recorder;
+use gimbal::plant::GIMBAL;
+use gimbal::report::{StepResponse, to_html, to_json};
+use gimbal::setpoints::{LineParser, Timeline, read_file};
+use gimbal::summary::{self, Run};
+use punctual::{Config, StartError};
+
+const DEFAULT_REPORT: &str = "gimbal-report.html";
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(code) => code,
+        Err(Failure { code, message }) => {
+            eprintln!("gimbal: {message}");
+            code.into()
+        }
+    }
+}
+
+/// Why there is no result, and the exit code for it.
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    fn input(error: impl ToString) -> Self {
+        Self { code: 2, message: error.to_string() }
+    }
+
+    fn other(error: impl ToString) -> Self {
+        Self { code: 1, message: error.to_string() }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        Self { code: error.exit_code(), message: error.to_string() }
+    }
+}
+
+fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let (timeline, setpoints) = setpoints(args)?;
+    let by_hand = args.stdin && !args.virtual_time;
+    // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
+    let virtual_run = |timeline| controller::run(Config::new().virtual_time(), args.seconds, timeline);
+    let reference = if by_hand { None } else { Some(virtual_run(timeline.clone())?) };
+
+    let started = SystemTime::now();
+    let (outcome, reference) = if args.virtual_time {
+        (reference.ok_or_else(|| Failure::other("a virtual run has its own reference"))?, None)
+    } else {
+        announce(args.seconds);
+        if by_hand {
+            steer_from_stdin()?;
+        }
+        let outcome = controller::run(Config::from_env(), args.seconds, timeline)?;
+        let reference = match (reference, &outcome.record) {
+            (None, Some(record)) => Some(virtual_run(as_recorded(&record.recorder))?),
+            (reference, _) => reference,
+        };
+        (outcome, reference.and_then(|reference| reference.record))
+    };
+    finish(args, &outcome, reference.as_ref().map(|r| &r.recorder), &setpoints, started)
+}
+
+fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
+    let ranges = GIMBAL.map(|axis| axis.range);
+    if let Some(path) = &args.setpoints {
+        let timeline = read_file(path, ranges).map_err(Failure::input)?;
+        return Ok((timeline, path.display().to_string()));
+    }
+    match (args.stdin, args.virtual_time) {
+        (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),
+        (true, false) => Ok((Timeline::new(), "standard input".into())),
+        // In virtual time there is no "now" for a line to come at: all of them are read first.
+        (true, true) => {
+            let mut parser = LineParser::new("standard input", ranges);
+            let mut timeline = Timeline::new();
+            for line in std::io::stdin().lock().split(b'\n') {
+                let line = line.map_err(Failure::other)?;
+                if let Some(setpoint) = parser.parse(&line).map_err(Failure::input)? {
+                    let latest = timeline.end_ns() as f64 / 1e9;
+                    timeline.push(setpoint.time_s.unwrap_or(latest).max(latest), setpoint.angles_rad);
+                }
+            }
+            Ok((timeline, "standard input".into()))
+        }
+    }
+}
+
+/// Passes lines on to the controller as they come, from an ordinary thread that ends with the process.
+fn steer_from_stdin() -> Result<(), Failure> {
+    let reader = move || {
+        let mut parser = LineParser::new("standard input", GIMBAL.map(|axis| axis.range));
+        for line in std::io::stdin().lock().split(b'\n') {
+            let parsed = match line {
+                Ok(line) => parser.parse(&line),
+                Err(error) => return eprintln!("gimbal: standard input: {error}"),
+            };
+            match parsed {
+                Ok(None) => {}
+                Ok(Some(setpoint)) => {
+                    if !controller::steer(setpoint.time_s, setpoint.angles_rad) {
+                        eprintln!("gimbal: a setpoint is lost: 64 are waiting already, or the run is over");
+                    }
+                }
+                // The gimbal stays where it is; the next line may be better.
+                Err(error) => eprintln!("gimbal: {error}"),
+            }
+        }
+    };
+    punctual::helper::spawn("setpoints", reader).map(drop).map_err(Failure::other)
+}
+
+/// The setpoints as they were followed, for a reference made afterwards.
+fn as_recorded(recorder: &Recorder) -> Timeline {
+    let mut timeline = Timeline::new();
+    let mut last = None;
+    for sample in recorder.samples() {
+        if last != Some(sample.setpoint_rad) {
+            timeline.push(sample.t_ns as f64 / 1e9, sample.setpoint_rad);
+            last = Some(sample.setpoint_rad);
+        }
+    }
+    timeline
+}
+
+fn announce(seconds: f64) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("gimbal: controlling two axes at 10 kHz for {seconds} s; Ctrl-C ends it early");
+    }
+}
+
+fn finish(
+    args: &Args,
+    outcome: &Outcome,
+    reference: Option<&Recorder>,
+    setpoints: &str,
+    started: SystemTime,
+) -> Result<ExitCode, Failure> {
+    let report = &outcome.report;
+    let mut text = report.to_string();
+    if let Some(record) = &outcome.record {
+        let link = record.link;
+        let summary =
+            summary::of(&Run { report, record: &record.recorder, link, reference, setpoints, started });
+        text.push_str(&motion(&summary.step));
+        let lost =
+            link.lost_feedback + link.lost_commands + link.crc_errors + link.format_errors + link.bus_errors;
+        text.push_str(&format!("SPI: {} exchanges, {lost} lost or damaged\n", link.exchanges));
+        let path = args.report.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_REPORT));
+        write(&path, &to_html(&summary))?;
+        let shown = path.canonicalize().unwrap_or(path);
+        text.push_str(&format!("\nThe report with the step response is in {}\n", shown.display()));
+        if let Some(path) = &args.json {
+            write(path, &to_json(&summary).map_err(Failure::other)?)?;
+        }
+    }
+    // A reader that has gone away, as `| head` does, is no failure of the run.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    match outcome.record.as_ref().is_some_and(|record| record.gave_up) {
+        true => Err(Failure::other("the bus failed for 10 ms on end; the controller gave up")),
+        false => Ok(report.exit_code().into()),
+    }
+}
+
+fn motion(step: &StepResponse) -> String {
+    let mut text = String::from("\n");
+    for axis in &step.axes {
+        if let (Some(max), Some(rms)) = (axis.residual_max_urad, axis.residual_rms_urad) {
+            text.push_str(&format!(
+                "{}: at most {max:.0} µrad from the virtual-time reference, RMS {rms:.1} µrad\n",
+                axis.name
+            ));
+        }
+    }
+    text
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::other(format!("writing {}: {error}", path.display())))
+}

@@ -1,0 +1,99 @@
+//! The whole gimbal in ideal time: what a run would look like if every task started exactly when it should.
+//!
+//! It is the reference a real run is compared with. The code is that of the real run, from the setpoint to
+//! the bytes on the bus; only the clock is replaced by a counter that advances by exactly one period.
+
+use crate::axes::Axes;
+use crate::client::Gimbal;
+use crate::control::{
+    CURRENT_PERIOD_NS, CurrentController, CurrentGains, POSITION_PERIOD_NS, PositionController, PositionGains,
+};
+use crate::device::SimulatedGimbal;
+use crate::log::{Recorder, Sample};
+use crate::plant::{AxisParameters, SUPPLY_V};
+use std::cell::Cell;
+
+/// Runs the gimbal for `duration_ns` from time zero and records every period of the position controller.
+///
+/// `setpoints` is asked for the angles wanted at a time in nanoseconds. The order of things in a period is
+/// that of the application: exchange with the voltages computed one period ago, then the position controllers
+/// if it is their turn, then the current controllers.
+pub fn run(
+    parameters: Axes<AxisParameters>,
+    mut setpoints: impl FnMut(u64) -> Axes<f64>,
+    duration_ns: u64,
+) -> Recorder {
+    let now_ns = Cell::new(0);
+    let mut gimbal = Gimbal::new(SimulatedGimbal::new(parameters, SUPPLY_V, || now_ns.get()));
+    let mut position = parameters
+        .map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a));
+    let mut current =
+        parameters.map(|axis| CurrentController::new(CurrentGains::for_motor(&axis.motor), SUPPLY_V));
+    let mut recorder = Recorder::with_capacity((duration_ns / POSITION_PERIOD_NS) as usize + 1);
+
+    let mut setpoint_a = Axes::both(0.0);
+    let mut voltages_v = Axes::both(0.0);
+    for t_ns in (0..=duration_ns).step_by(CURRENT_PERIOD_NS as usize) {
+        now_ns.set(t_ns);
+        let Ok(feedback) = gimbal.exchange(voltages_v) else {
+            unreachable!("the simulated device takes and gives whole, undamaged frames")
+        };
+        if t_ns % POSITION_PERIOD_NS == 0 {
+            let setpoint_rad = setpoints(t_ns);
+            let measured_rad = feedback.angles_rad();
+            setpoint_a = position
+                .as_mut()
+                .zip(setpoint_rad.zip(measured_rad))
+                .map(|(controller, (wanted, measured))| controller.update(wanted, measured));
+            let true_rad = Some(gimbal.device().true_state().map(|state| state.angle_rad));
+            recorder.record(Sample { t_ns, setpoint_rad, measured_rad, true_rad });
+        }
+        voltages_v = current
+            .as_mut()
+            .zip(setpoint_a.zip(feedback.currents_a()))
+            .map(|(controller, (wanted, measured))| controller.update(wanted, measured));
+    }
+    recorder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::RESOLUTION_RAD;
+    use crate::plant::GIMBAL;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// True angles of the axis chosen by `axis` after a step at time zero, one every millisecond.
+    fn angles(recorder: &Recorder, axis: fn(Axes<f64>) -> f64) -> Vec<f64> {
+        recorder.samples().iter().filter_map(|sample| sample.true_rad.map(axis)).collect()
+    }
+
+    #[test]
+    fn half_a_radian_settles_within_a_second() {
+        let recorder = run(GIMBAL, |_| Axes::new(0.5, -0.5), 3 * SECOND_NS);
+        for angles in [angles(&recorder, |a| a.pan), angles(&recorder, |a| -a.tilt)] {
+            let peak = angles.iter().copied().fold(0.0, f64::max);
+            let worst_late = angles[1_000..].iter().map(|a| (a - 0.5).abs()).fold(0.0, f64::max);
+            assert!(peak < 0.5 * 1.15, "overshoot to {peak} rad");
+            assert!(worst_late < 2.0 * RESOLUTION_RAD, "off by {worst_late} rad after 1 s");
+        }
+    }
+
+    #[test]
+    fn two_radians_do_not_wind_up() {
+        let setpoint = |t_ns| Axes::new(if t_ns < 2 * SECOND_NS { -1.0 } else { 1.0 }, 0.0);
+        let recorder = run(GIMBAL, setpoint, 4 * SECOND_NS);
+        let angles = angles(&recorder, |a| a.pan);
+        let peak = angles[2_000..].iter().copied().fold(0.0, f64::max);
+        assert!(peak < 1.0 + 2.0 * 0.15, "overshoot to {peak} rad");
+        let worst_late = angles[3_500..].iter().map(|a| (a - 1.0).abs()).fold(0.0, f64::max);
+        assert!(worst_late < 2.0 * RESOLUTION_RAD, "off by {worst_late} rad after 1.5 s");
+    }
+
+    #[test]
+    fn two_runs_are_the_same_bit_for_bit() {
+        let run = || run(GIMBAL, |_| Axes::new(0.3, 0.2), SECOND_NS / 2);
+        assert_eq!(run().samples(), run().samples());
+    }
+}

@@ -1,0 +1,247 @@
+//! What a report says, as plain data.
+//!
+//! Times are in nanoseconds and angles in radians, as in the rest of the program; the page converts them to
+//! what reads best.
+
+use crate::axes::Axes;
+use crate::client::LinkCounters;
+use crate::difference::difference;
+use crate::log::{Recorder, Sample};
+use serde::Serialize;
+
+/// Version of the JSON form: raised whenever a field changes its meaning or goes away.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Everything about one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// [`FORMAT_VERSION`].
+    pub version: u32,
+    /// What was run, and where.
+    pub meta: Meta,
+    /// One row per task, highest level first.
+    pub tasks: Vec<TaskRow>,
+    /// The real-time settings asked for, and what became of them.
+    pub settings: Vec<SettingRow>,
+    /// What went over the SPI bus.
+    pub link: LinkCounters,
+    /// How the gimbal moved.
+    pub step: StepResponse,
+}
+
+/// What was run, and where.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Meta {
+    /// Headline of the report.
+    pub title: String,
+    /// Date and time of the start, as text.
+    pub started: String,
+    /// The time the tasks ran in.
+    pub clock: Clock,
+    /// Length of the run, in nanoseconds.
+    pub length_ns: u64,
+    /// Anything else one has to know to judge or repeat the run.
+    pub conditions: Vec<Condition>,
+}
+
+/// The time the tasks of a run lived in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The time of the machine.
+    Real,
+    /// Time that passes only as the program says.
+    Virtual,
+}
+
+/// A named condition of the run, such as the kernel or the load on the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Condition {
+    /// What it is.
+    pub name: String,
+    /// What it was.
+    pub value: String,
+}
+
+/// The timing of one task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TaskRow {
+    /// Name of the task.
+    pub name: String,
+    /// Its level; a higher one preempts a lower one.
+    pub level: u32,
+    /// Jobs that ran to their end.
+    pub jobs: u64,
+    /// Releases skipped or late because the job before was still running.
+    pub overruns: u64,
+    /// Jobs that ended after their deadline.
+    pub misses: u64,
+    /// Times a job gave up the processor by itself, which a real-time job should never do.
+    pub suspensions: u64,
+    /// Release jitter J: from the planned release to the actual start.
+    pub jitter: Distribution,
+    /// Response time R: from the planned release to the end of the job.
+    pub response: Distribution,
+    /// Execution time C: processor time spent in the job.
+    pub execution: Distribution,
+}
+
+/// How often which duration occurred.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Distribution {
+    /// The longest, exactly.
+    pub max_ns: u64,
+    /// Not exceeded by 99.9 % of all.
+    pub p999_ns: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// The mean.
+    pub mean_ns: u64,
+    /// Upper bound in nanoseconds and count of each bucket, in order of the bounds; empty ones may be left
+    /// out.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// A real-time setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingRow {
+    /// What was to be set.
+    pub name: String,
+    /// What was asked for.
+    pub wanted: String,
+    /// What is in effect.
+    pub effective: String,
+    /// Whether these agree.
+    pub outcome: Outcome,
+    /// Why not, or what that means.
+    pub note: String,
+}
+
+/// What became of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// In effect as asked for.
+    Applied,
+    /// In effect, but not as asked for.
+    Partial,
+    /// Not in effect.
+    Refused,
+    /// Not asked for.
+    NotRequested,
+}
+
+/// The record of both axes, and how it compares with the reference.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct StepResponse {
+    /// Whether `run` and `reference` are angles without quantisation, as only a simulated gimbal has them.
+    pub true_angles: bool,
+    /// Samples recorded.
+    pub samples: u64,
+    /// Samples that did not fit the record.
+    pub dropped: u64,
+    /// Pan and tilt.
+    pub axes: Vec<AxisResponse>,
+}
+
+/// The record of one axis; all series are (time in nanoseconds, angle in radians).
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct AxisResponse {
+    /// Name of the axis.
+    pub name: String,
+    /// Largest absolute difference from the reference in microradians, if there is a reference.
+    pub residual_max_urad: Option<f64>,
+    /// Time of that difference, in nanoseconds.
+    pub residual_max_at_ns: Option<u64>,
+    /// Root mean square of the difference from the reference in microradians, if there is a reference.
+    pub residual_rms_urad: Option<f64>,
+    /// The angle wanted.
+    pub setpoint: Vec<(u64, f64)>,
+    /// The angle in this run.
+    pub run: Vec<(u64, f64)>,
+    /// The angle in the reference run; empty if there is none.
+    pub reference: Vec<(u64, f64)>,
+    /// Run minus reference.
+    pub residual: Vec<(u64, f64)>,
+}
+
+impl StepResponse {
+    /// Compares the record of a run with that of the reference, if there is one.
+    ///
+    /// True angles are compared if both records have them throughout, encoder angles otherwise.
+    pub fn from_records(run: &Recorder, reference: Option<&Recorder>) -> Self {
+        let records = [Some(run), reference];
+        let true_angles =
+            records.iter().flatten().all(|record| record.samples().iter().all(|s| s.true_rad.is_some()));
+        let angle = |sample: &Sample| match sample.true_rad {
+            Some(true_rad) if true_angles => true_rad,
+            _ => sample.measured_rad,
+        };
+        let axis = |name: &str, select: fn(Axes<f64>) -> f64| {
+            let series = |record: &Recorder, value: &dyn Fn(&Sample) -> Axes<f64>| -> Vec<_> {
+                record.samples().iter().map(|s| (s.t_ns, select(value(s)))).collect()
+            };
+            let setpoint = series(run, &|s| s.setpoint_rad);
+            let run = series(run, &angle);
+            let reference = reference.map_or_else(Vec::new, |reference| series(reference, &angle));
+            let difference = difference(&run, &reference);
+            AxisResponse {
+                name: name.to_owned(),
+                residual_max_urad: difference.as_ref().map(|d| d.max * 1e6),
+                residual_max_at_ns: difference.as_ref().map(|d| d.max_at_ns),
+                residual_rms_urad: difference.as_ref().map(|d| d.rms * 1e6),
+                setpoint,
+                run,
+                reference,
+                residual: difference.map_or_else(Vec::new, |d| d.points),
+            }
+        };
+        Self {
+            true_angles,
+            samples: run.samples().len() as u64,
+            dropped: run.dropped(),
+            axes: vec![axis("pan", |a| a.pan), axis("tilt", |a| a.tilt)],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(offset_rad: f64, with_truth: bool) -> Recorder {
+        let mut recorder = Recorder::with_capacity(2);
+        for t_ns in [0, 1_000_000, 2_000_000] {
+            let measured_rad = Axes::new(0.25 + offset_rad, 0.5);
+            let true_rad = with_truth.then_some(Axes::new(0.75 + offset_rad, 0.5));
+            recorder.record(Sample { t_ns, setpoint_rad: Axes::both(1.0), measured_rad, true_rad });
+        }
+        recorder
+    }
+
+    #[test]
+    fn true_angles_are_compared_only_if_both_have_them() {
+        let both = StepResponse::from_records(&record(1e-6, true), Some(&record(0.0, true)));
+        assert!(both.true_angles);
+        assert_eq!(both.axes[0].run[0].1, 0.75 + 1e-6);
+        let one = StepResponse::from_records(&record(1e-6, false), Some(&record(0.0, true)));
+        assert!(!one.true_angles);
+        assert_eq!(one.axes[0].reference[0].1, 0.25);
+    }
+
+    #[test]
+    fn the_difference_is_in_microradians() {
+        let step = StepResponse::from_records(&record(3e-6, true), Some(&record(0.0, true)));
+        assert!((step.axes[0].residual_max_urad.unwrap() - 3.0).abs() < 1e-6);
+        assert!((step.axes[0].residual_rms_urad.unwrap() - 3.0).abs() < 1e-6);
+        assert_eq!(step.axes[1].residual_max_urad, Some(0.0));
+        assert_eq!((step.samples, step.dropped), (2, 1));
+    }
+
+    #[test]
+    fn without_reference_there_is_no_difference() {
+        let step = StepResponse::from_records(&record(0.0, true), None);
+        assert_eq!(step.axes[0].residual_max_urad, None);
+        assert!(step.axes[0].residual.is_empty());
+    }
+}

@@ -1,0 +1,112 @@
+//! What can be wrong with setpoints, and where.
+
+use std::fmt;
+
+/// Something wrong with a source of setpoints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetpointError {
+    /// The file, or what stands for it.
+    pub source: String,
+    /// Line in the file, from 1, if the problem is in a certain line.
+    pub line: Option<u64>,
+    /// Number, from 1, and name of the column, if the problem is in a certain column.
+    pub column: Option<(usize, &'static str)>,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Problem {
+    /// The file could not be read at all.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// There is more of it than a sensible sequence of setpoints takes.
+    #[error("is larger than {max_bytes} bytes")]
+    TooLarge {
+        /// The most that is read.
+        max_bytes: u64,
+    },
+    /// Not even a header.
+    #[error("is empty; the first line must be `{header}`")]
+    Empty {
+        /// The header expected.
+        header: &'static str,
+    },
+    /// A header and nothing below it.
+    #[error("has a header but no setpoints")]
+    NoSetpoints,
+    /// A column of the header has the wrong name.
+    #[error("the header says {found:?} where `{expected}` belongs")]
+    Header {
+        /// Name in the file.
+        found: String,
+        /// Name of this column.
+        expected: &'static str,
+    },
+    /// A line ends before this column.
+    #[error("is missing")]
+    Missing,
+    /// There is a value in a column that should not be there.
+    #[error("{found:?} is one value too many: a line has {columns}")]
+    Extra {
+        /// The value in the first superfluous column.
+        found: String,
+        /// The columns a line has.
+        columns: &'static str,
+    },
+    /// Text that is not a number.
+    #[error("{found:?} is not a number")]
+    NotANumber {
+        /// The text.
+        found: String,
+    },
+    /// A NaN or an infinity.
+    #[error("{found:?} is not a finite number")]
+    NotFinite {
+        /// The text.
+        found: String,
+    },
+    /// A time before the start of the run.
+    #[error("the time {found_s} s is negative")]
+    NegativeTime {
+        /// The time, in seconds.
+        found_s: f64,
+    },
+    /// A time before that of the line above.
+    #[error("the time {found_s} s is before the {last_s} s of the line above")]
+    TimeBackwards {
+        /// The time, in seconds.
+        found_s: f64,
+        /// The time before it, in seconds.
+        last_s: f64,
+    },
+    /// An angle that the axis cannot reach.
+    #[error("the angle {found_rad} rad is beyond the mechanical range of {min_rad} to {max_rad} rad")]
+    OutOfRange {
+        /// The angle, in radians.
+        found_rad: f64,
+        /// The lower hard stop, in radians.
+        min_rad: f64,
+        /// The upper hard stop, in radians.
+        max_rad: f64,
+    },
+}
+
+impl fmt::Display for SetpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)?;
+        if let Some(line) = self.line {
+            write!(f, ", line {line}")?;
+        }
+        if let Some((number, name)) = self.column {
+            write!(f, ", column {number}")?;
+            if !name.is_empty() {
+                write!(f, " ({name})")?;
+            }
+        }
+        write!(f, ": {}", self.problem)
+    }
+}
+
+impl std::error::Error for SetpointError {}

@@ -1,0 +1,12 @@
+//! `cargo xtask ci`: everything that is checked before a merge.
+//!
+//! The list itself is the shell script `.ci/run`, because a bare machine has no Rust to start an xtask with.
+
+use std::process::Command;
+
+use crate::{Result, cargo, no_arguments, process};
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    no_arguments(arguments)?;
+    process::succeed(Command::new(cargo::root().join(".ci/run")).current_dir(cargo::root()))
+}

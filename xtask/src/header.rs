@@ -1,0 +1,117 @@
+//! What an example says about itself to the checker, in the doc comment at the top of its source.
+//!
+//! ```text
+//! //! virtual-only: <reason>      not run on the Linux port
+//! //! linux-only: <reason>        not run on the virtual port
+//! //! exit: <code>                ends with this code instead of 0
+//! ```
+
+use std::fmt;
+
+/// The port that an app runs on, chosen by the environment variable `PUNCTUAL_PORT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// Virtual time: one thread, deterministic.
+    Virtual,
+    /// Threads of the kernel.
+    Linux,
+}
+
+impl Port {
+    pub(crate) const VARIABLE: &str = "PUNCTUAL_PORT";
+
+    /// The value of [`Self::VARIABLE`] that selects this port.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Linux => "linux",
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The directives of one example.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    only: Option<Port>,
+    /// The exit code that the example has to end with.
+    pub(crate) exit: i32,
+}
+
+impl Header {
+    /// Reads the directives from the `//!` lines at the top of `source`.
+    pub(crate) fn parse(source: &str) -> Result<Self, String> {
+        let mut header = Self::default();
+        for line in source.lines().map_while(|line| line.strip_prefix("//!")) {
+            let Some((key, value)) = line.trim().split_once(':') else { continue };
+            let value = value.trim();
+            match key {
+                "virtual-only" => header.restrict(Port::Virtual, value)?,
+                "linux-only" => header.restrict(Port::Linux, value)?,
+                "exit" => {
+                    header.exit = value.parse().map_err(|error| format!("`exit: {value}`: {error}"))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(header)
+    }
+
+    fn restrict(&mut self, port: Port, reason: &str) -> Result<(), String> {
+        if reason.is_empty() {
+            return Err(format!("`{port}-only:` needs a reason"));
+        }
+        match self.only.replace(port) {
+            None => Ok(()),
+            Some(_) => Err("at most one `…-only:` line".to_owned()),
+        }
+    }
+
+    /// The ports to run the example on; the first is the one whose output is blessed.
+    pub(crate) fn ports(&self) -> &'static [Port] {
+        match self.only {
+            None => &[Port::Virtual, Port::Linux],
+            Some(Port::Virtual) => &[Port::Virtual],
+            Some(Port::Linux) => &[Port::Linux],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinary_example_runs_on_both_ports_and_succeeds() {
+        let header = Header::parse("//! Blinks: forever.\n//!\n//! More.\nuse x;\n").unwrap();
+        assert_eq!(header, Header::default());
+        assert_eq!(header.ports(), [Port::Virtual, Port::Linux]);
+        assert_eq!(header.exit, 0);
+    }
+
+    #[test]
+    fn reads_directives_among_prose() {
+        let header =
+            Header::parse("//! virtual-only: it simulates a plant\n//! A panic.\n//! exit: 101\n").unwrap();
+        assert_eq!(header.ports(), [Port::Virtual]);
+        assert_eq!(header.exit, 101);
+        assert_eq!(Header::parse("//! linux-only: signals\n").unwrap().ports(), [Port::Linux]);
+    }
+
+    #[test]
+    fn looks_no_further_than_the_leading_comment() {
+        assert_eq!(Header::parse("//! A.\n\n//! exit: 101\n").unwrap().exit, 0);
+    }
+
+    #[test]
+    fn refuses_directives_that_say_nothing() {
+        assert!(Header::parse("//! virtual-only:\n").is_err());
+        assert!(Header::parse("//! exit: badly\n").is_err());
+        assert!(Header::parse("//! virtual-only: a\n//! linux-only: b\n").is_err());
+    }
+}

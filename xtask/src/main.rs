@@ -1,0 +1,94 @@
+//! The chores of the workspace: `cargo xtask help` lists them.
+//!
+//! Each subcommand is a module with a `run` function. The other modules serve several of them: [`cargo`] builds,
+//! [`process`] runs what was built, and [`golden`], [`header`] and [`diff`] hold an example to its expected output.
+
+mod cargo;
+mod ci;
+mod diff;
+mod examples;
+mod golden;
+mod header;
+mod loom;
+mod process;
+mod scratch;
+mod stress;
+mod unprivileged;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+/// What a chore returns; the error is a message for the person who typed the command.
+type Result<T = (), E = Box<dyn Error>> = std::result::Result<T, E>;
+
+/// One subcommand.
+struct Chore {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result,
+}
+
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "examples",
+        usage: "examples [--bless] [NAME..]",
+        about: "run the examples on both ports and compare their output with the expected files",
+        run: examples::run,
+    },
+    Chore {
+        name: "loom",
+        usage: "loom",
+        about: "model-check the protocols, and check that the models catch every seeded bug",
+        run: loom::run,
+    },
+    Chore {
+        name: "stress",
+        usage: "stress [--seconds N]",
+        about: "stress the executor on real threads in a release build",
+        run: stress::run,
+    },
+    Chore {
+        name: "unprivileged",
+        usage: "unprivileged",
+        about: "as root: run tests and examples again as a user without privileges",
+        run: unprivileged::run,
+    },
+    Chore { name: "ci", usage: "ci", about: "everything that is checked before a merge", run: ci::run },
+    Chore { name: "help", usage: "help", about: "print this list", run: help },
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let name = words.next().unwrap_or_else(|| "help".to_owned());
+    let arguments: Vec<String> = words.collect();
+
+    let outcome = match CHORES.iter().find(|chore| chore.name == name) {
+        Some(chore) => (chore.run)(&arguments),
+        None => Err("no such chore; `cargo xtask help` lists them".into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help(_: &[String]) -> Result {
+    println!("Usage: cargo xtask <chore>\n");
+    let width = CHORES.iter().map(|chore| chore.usage.len()).max().unwrap_or(0);
+    for chore in CHORES {
+        println!("  {:width$}  {}", chore.usage, chore.about);
+    }
+    Ok(())
+}
+
+/// Refuses arguments on behalf of a chore that takes none.
+fn no_arguments(arguments: &[String]) -> Result {
+    match arguments.first() {
+        None => Ok(()),
+        Some(word) => Err(format!("unexpected argument `{word}`").into()),
+    }
+}

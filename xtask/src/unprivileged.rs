@@ -1,0 +1,110 @@
+//! `cargo xtask unprivileged`: what root has tested, tested again as a user who may do nothing special.
+//!
+//! Without the privilege for real-time scheduling an app has to run and say what it lacks. Root never sees that, so
+//! as root this runs the tests and the examples once more as `nobody`, from copies: the workspace may lie where
+//! only root can look.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::cargo::{self, Artifact, Purpose};
+use crate::process::{self, End};
+use crate::scratch::Scratch;
+use crate::{Result, examples, no_arguments};
+
+/// The packages whose tests depend on privileges.
+const PACKAGES: [&str; 2] = ["punctual", "punctual-core"];
+
+/// The compile-fail tests need cargo and the sources, and privileges make no difference to them.
+const NEEDS_THE_WORKSPACE: &str = "ui";
+
+/// A test executable that takes longer hangs.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// Takes every privilege away and runs what follows: no real-time priority by resource limit, the user and group
+/// `nobody`, no capabilities.
+const DROP_PRIVILEGES: [&str; 9] = [
+    "prlimit",
+    "--rtprio=0",
+    "--nice=0",
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+    "--bounding-set=-all",
+    "--inh-caps=-all",
+];
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    no_arguments(arguments)?;
+    if !is_root(&fs::read_to_string("/proc/self/status")?) {
+        println!("already unprivileged: `cargo test` and `cargo xtask examples` have tested this case");
+        return Ok(());
+    }
+
+    // The whole workspace, because a selection of packages could unify features differently and build everything
+    // again instead of finding it built.
+    let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
+    let scratch = Scratch::new("unprivileged")?;
+    let staged = stage(built, &scratch)?;
+    let launch = |executable: &Path| {
+        let [program, arguments @ ..] = &DROP_PRIVILEGES;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(executable).current_dir(scratch.path());
+        command
+    };
+
+    let mut failures = 0;
+    for test in staged.iter().filter(|artifact| artifact.purpose == Purpose::Test) {
+        let outcome = process::capture(&mut launch(&test.path), TIME_LIMIT)?;
+        let summary = outcome.stdout.lines().find(|line| line.starts_with("test result")).unwrap_or_default();
+        println!("{}::{}: {summary}", test.package, test.target);
+        if outcome.end != End::Exited(0) {
+            failures += 1;
+            println!("FAILED: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
+        }
+    }
+    if failures > 0 {
+        return Err(format!("test executables that fail without privileges: {failures}").into());
+    }
+    examples::check(&examples::discover()?, &staged, &launch)
+}
+
+/// Copies what is to be run into `scratch`.
+fn stage(built: Vec<Artifact>, scratch: &Scratch) -> Result<Vec<Artifact>> {
+    let mut staged = Vec::new();
+    for artifact in built {
+        let wanted = match artifact.purpose {
+            Purpose::Test => {
+                PACKAGES.contains(&artifact.package.as_str()) && artifact.target != NEEDS_THE_WORKSPACE
+            }
+            Purpose::Example => artifact.package == examples::PACKAGE,
+            Purpose::Other => false,
+        };
+        if wanted {
+            let path = scratch.stage(&artifact.path)?;
+            staged.push(Artifact { path, ..artifact });
+        }
+    }
+    Ok(staged)
+}
+
+/// Whether the process with this `/proc/<pid>/status` runs as root (its effective user, the second of four).
+fn is_root(status: &str) -> bool {
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_root_by_the_effective_user() {
+        assert!(is_root("Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t0\t0\t0\t0\n"));
+        assert!(!is_root("Uid:\t0\t1000\t0\t0\n"));
+        assert!(!is_root("Name:\tx\n"));
+    }
+}

@@ -53,23 +53,32 @@ pub struct Outcome {
     pub record: Option<Record>,
 }
 
-/// Runs the controller for `seconds` on the setpoints of `timeline`; by hand if there are none.
+/// Where setpoints come from.
+#[derive(Debug, Clone)]
+pub enum Setpoints {
+    /// Known beforehand.
+    Timeline(Timeline),
+    /// From [`steer`], called by this function on an ordinary thread that is started with the app.
+    ByHand(fn()),
+}
+
+/// Runs the controller for `seconds`.
 ///
 /// # Errors
 /// If the app cannot start.
-pub fn run(config: Config, seconds: f64, timeline: Timeline) -> Result<Outcome, StartError> {
+pub fn run(config: Config, seconds: f64, setpoints: Setpoints) -> Result<Outcome, StartError> {
     let (sender, records) = std::sync::mpsc::channel();
     let config = config.until(Duration::from_nanos((seconds * 1e9) as u64));
     let periods = (seconds * 1e9) as u64 / POSITION_PERIOD_NS + 2;
     let every = periods.div_ceil(MAX_SAMPLES);
     let recording = Recording { recorder: Recorder::with_capacity((periods / every + 1) as usize), every };
-    let report = app::run(config, timeline, recording, sender)?;
+    let report = app::run(config, setpoints, recording, sender)?;
     Ok(Outcome { report, record: records.try_recv().ok() })
 }
 
 /// Sets the setpoints by hand; at `time_s` of the run if given. Gives `false` if the app cannot take it.
 ///
-/// Not for real-time threads: it may take a lock-free slot and wake a thread.
+/// For ordinary threads: it waits until the gimbal has started to move.
 pub fn steer(time_s: Option<f64>, angles_rad: Axes<f64>) -> bool {
     app::steer_from_outside(time_s, angles_rad)
 }
@@ -96,7 +105,7 @@ mod app {
     use punctual::prelude::*;
     use punctual::{Duration, Instant};
 
-    use super::{Bus, MAX_FAILURES, Record, Recording, Sender, simulated};
+    use super::{Bus, MAX_FAILURES, Record, Recording, Sender, Setpoints, simulated};
     use crate::axes::Axes;
     use crate::client::Gimbal;
     use crate::control::{
@@ -136,10 +145,18 @@ mod app {
     #[init]
     fn init(
         _: init::Context,
-        timeline: Timeline,
+        setpoints: Setpoints,
         recording: Recording,
         records: Sender<Record>,
     ) -> (Shared, Local) {
+        START.store(0, Ordering::Relaxed);
+        let timeline = match setpoints {
+            Setpoints::Timeline(timeline) => timeline,
+            Setpoints::ByHand(read) => {
+                punctual::helper::spawn("setpoints", read).expect("a thread can be started");
+                Timeline::new()
+            }
+        };
         let position_loops = GIMBAL
             .map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a));
         let current_loops =
@@ -150,7 +167,6 @@ mod app {
             setpoints_rad: timeline.at(0),
         };
         let gimbal = simulated();
-        START.store(0, Ordering::Relaxed);
         (
             shared,
             Local { gimbal, recording, gave_up: false, position_loops, current_loops, timeline, records },
@@ -180,13 +196,13 @@ mod app {
         };
         *cx.local.failures = 0;
 
-        if turn % SAMPLES_PER_POSITION != 0 {
+        if !turn.is_multiple_of(SAMPLES_PER_POSITION) {
             // A full queue means that the loops are behind; the next sample brings newer values.
             let _ = current::spawn(feedback.currents_a());
             return;
         }
         let measured_rad = feedback.angles_rad();
-        if turn / SAMPLES_PER_POSITION % cx.local.recording.every == 0 {
+        if (turn / SAMPLES_PER_POSITION).is_multiple_of(cx.local.recording.every) {
             cx.local.recording.recorder.record(Sample {
                 t_ns: (punctual::now() - start).as_ticks(),
                 setpoint_rad: cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad),
@@ -244,14 +260,14 @@ mod app {
     }
 
     pub(super) fn steer_from_outside(time_s: Option<f64>, angles_rad: Axes<f64>) -> bool {
-        let start = START.load(Ordering::Relaxed);
-        match time_s {
-            Some(time_s) if start != 0 => {
-                let time = Instant::from_ticks(start) + Duration::from_nanos((time_s * 1e9) as u64);
-                steer::spawn_at(time, angles_rad).is_ok()
-            }
-            _ => steer::spawn(angles_rad).is_ok(),
+        let Some(time_s) = time_s else { return steer::spawn(angles_rad).is_ok() };
+        let mut start = START.load(Ordering::Relaxed);
+        while start == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            start = START.load(Ordering::Relaxed);
         }
+        let time = Instant::from_ticks(start) + Duration::from_nanos((time_s * 1e9) as u64);
+        steer::spawn_at(time, angles_rad).is_ok()
     }
 
     #[shutdown(local = [gimbal, recording, gave_up, records])]
@@ -272,7 +288,8 @@ mod tests {
     #[test]
     fn in_virtual_time_the_app_is_the_reference_to_the_bit() {
         let timeline = Timeline::built_in(1.0);
-        let outcome = run(Config::new().virtual_time(), 1.0, timeline.clone()).unwrap();
+        let setpoints = Setpoints::Timeline(timeline.clone());
+        let outcome = run(Config::new().virtual_time(), 1.0, setpoints).unwrap();
         let record = outcome.record.unwrap();
         // The last sample of the reference lies at the very end, when the app has stopped.
         let reference = reference::run(GIMBAL, |t_ns| timeline.at(t_ns), 999_900_000);

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use clap::Parser;
 use gimbal::cli::Args;
-use gimbal::controller::{self, Outcome};
+use gimbal::controller::{self, Outcome, Setpoints};
 use gimbal::log::Recorder;
 use gimbal::plant::GIMBAL;
 use gimbal::report::{StepResponse, to_html, to_json};
@@ -59,7 +59,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (timeline, setpoints) = setpoints(args)?;
     let by_hand = args.stdin && !args.virtual_time;
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
-    let virtual_run = |timeline| controller::run(Config::new().virtual_time(), args.seconds, timeline);
+    let virtual_run =
+        |timeline| controller::run(Config::new().virtual_time(), args.seconds, Setpoints::Timeline(timeline));
     let reference = if by_hand { None } else { Some(virtual_run(timeline.clone())?) };
 
     let started = SystemTime::now();
@@ -67,10 +68,9 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         (reference.ok_or_else(|| Failure::other("a virtual run has its own reference"))?, None)
     } else {
         announce(args.seconds);
-        if by_hand {
-            steer_from_stdin()?;
-        }
-        let outcome = controller::run(Config::from_env(), args.seconds, timeline)?;
+        let setpoints =
+            if by_hand { Setpoints::ByHand(steer_from_stdin) } else { Setpoints::Timeline(timeline) };
+        let outcome = controller::run(Config::from_env(), args.seconds, setpoints)?;
         let reference = match (reference, &outcome.record) {
             (None, Some(record)) => Some(virtual_run(as_recorded(&record.recorder))?),
             (reference, _) => reference,
@@ -105,28 +105,25 @@ fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
     }
 }
 
-/// Passes lines on to the controller as they come, from an ordinary thread that ends with the process.
-fn steer_from_stdin() -> Result<(), Failure> {
-    let reader = move || {
-        let mut parser = LineParser::new("standard input", GIMBAL.map(|axis| axis.range));
-        for line in std::io::stdin().lock().split(b'\n') {
-            let parsed = match line {
-                Ok(line) => parser.parse(&line),
-                Err(error) => return eprintln!("gimbal: standard input: {error}"),
-            };
-            match parsed {
-                Ok(None) => {}
-                Ok(Some(setpoint)) => {
-                    if !controller::steer(setpoint.time_s, setpoint.angles_rad) {
-                        eprintln!("gimbal: a setpoint is lost: 64 are waiting already, or the run is over");
-                    }
+/// Passes lines on to the controller as they come, on an ordinary thread that ends with the process.
+fn steer_from_stdin() {
+    let mut parser = LineParser::new("standard input", GIMBAL.map(|axis| axis.range));
+    for line in std::io::stdin().lock().split(b'\n') {
+        let parsed = match line {
+            Ok(line) => parser.parse(&line),
+            Err(error) => return eprintln!("gimbal: standard input: {error}"),
+        };
+        match parsed {
+            Ok(None) => {}
+            Ok(Some(setpoint)) => {
+                if !controller::steer(setpoint.time_s, setpoint.angles_rad) {
+                    eprintln!("gimbal: a setpoint is lost: 64 are waiting already, or the run is over");
                 }
-                // The gimbal stays where it is; the next line may be better.
-                Err(error) => eprintln!("gimbal: {error}"),
             }
+            // The gimbal stays where it is; the next line may be better.
+            Err(error) => eprintln!("gimbal: {error}"),
         }
-    };
-    punctual::helper::spawn("setpoints", reader).map(drop).map_err(Failure::other)
+    }
 }
 
 /// The setpoints as they were followed, for a reference made afterwards.

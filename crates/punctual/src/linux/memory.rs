@@ -1,11 +1,15 @@
 //! Locking the process's memory, so that no job waits for a page.
 
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
-/// Keeps memory locked; gives it free again when dropped, if it was this that locked it.
+/// How many runs keep memory locked. The lock is the process's, not theirs.
+static USERS: Mutex<usize> = Mutex::new(0);
+
+/// Keeps memory locked; the last one gives it free again when dropped, if it was locked here.
 #[derive(Debug)]
 pub(crate) struct Locked {
-    unlock: bool,
+    user: bool,
     /// What is missing, if anything.
     pub(crate) missing: Option<String>,
 }
@@ -16,7 +20,7 @@ impl Locked {
         // With a limit in force, a lock that succeeds now would make later allocations fail instead.
         if let Some(limit) = limit() {
             return Self {
-                unlock: false,
+                user: false,
                 missing: Some(format!(
                     "memory is not locked: RLIMIT_MEMLOCK is {} KiB; grant CAP_IPC_LOCK or raise it (`ulimit \
                      -l unlimited`)",
@@ -24,12 +28,19 @@ impl Locked {
                 )),
             };
         }
-        let already = locked_kib() > 0;
+        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if *users == 0 && locked_kib() > 0 {
+            // Somebody else did it and is not to have it undone.
+            return Self { user: false, missing: None };
+        }
         // SAFETY: the call takes no pointers.
         match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {
-            0 => Self { unlock: !already, missing: None },
+            0 => {
+                *users += 1;
+                Self { user: true, missing: None }
+            }
             _ => Self {
-                unlock: false,
+                user: false,
                 missing: Some(format!("memory is not locked: mlockall: {}", std::io::Error::last_os_error())),
             },
         }
@@ -39,14 +50,20 @@ impl Locked {
     pub(crate) fn describe() -> String {
         match locked_kib() {
             0 => "not locked".into(),
-            kib => format!("{:.1} MiB locked", kib as f64 / 1024.0),
+            // Not how much is locked: that counts address space which is only reserved.
+            _ => format!("locked, {:.1} MiB resident", resident_kib() as f64 / 1024.0),
         }
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        if self.unlock {
+        if !self.user {
+            return;
+        }
+        let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
+        *users -= 1;
+        if *users == 0 {
             // SAFETY: the call takes no pointers.
             unsafe { libc::munlockall() };
         }
@@ -65,6 +82,10 @@ fn limit() -> Option<u64> {
 
 fn locked_kib() -> u64 {
     status_field("VmLck:").and_then(|kib| kib.parse().ok()).unwrap_or(0)
+}
+
+fn resident_kib() -> u64 {
+    status_field("VmRSS:").and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }
 
 /// The first word after `name` in this process's status.

@@ -1,0 +1,131 @@
+//! Apps whose one driver job measures an operation, with and without monitoring.
+//!
+//! Each measurement is a run of the app: real-time threads are started and pinned, the driver does
+//! `iterations` operations in a row and takes the time around all of them, and the app is shut down.
+
+use std::time::Duration;
+
+/// What the driver is to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Operation {
+    /// A job spawns the next one of its own level, which runs after it.
+    SameLevel,
+    /// The driver spawns a job of a higher level, which runs as a call.
+    HigherLevel,
+    /// The driver locks a resource that a higher task uses too.
+    Lock,
+    /// The driver locks a resource that it alone uses.
+    LockAlone,
+    /// The driver arms a job for later and takes it back.
+    ArmAndCancel,
+}
+
+macro_rules! app {
+    ($name:ident, $monitor:literal) => {
+        /// The app.
+        pub(crate) mod $name {
+            use super::*;
+
+            /// Does it so many times and returns how long that took.
+            pub(crate) fn measure(operation: Operation, iterations: u64) -> Duration {
+                let (answer, took) = std::sync::mpsc::channel();
+                let report = app::run(punctual::Config::new(), operation, iterations, answer);
+                report.expect("the app starts");
+                took.recv().expect("the driver answers")
+            }
+
+            #[punctual::app(main = false, monitor = $monitor)]
+            mod app {
+                use std::sync::mpsc::Sender;
+                use std::time::Instant;
+
+                use super::Operation;
+                use punctual::prelude::*;
+
+                #[shared]
+                struct Shared {
+                    counter: u64,
+                    alone: u64,
+                    #[lock_free]
+                    start: Option<Instant>,
+                }
+
+                #[local]
+                struct Local {
+                    answer: Sender<std::time::Duration>,
+                }
+
+                #[init]
+                fn init(
+                    _: init::Context,
+                    operation: Operation,
+                    iterations: u64,
+                    answer: Sender<std::time::Duration>,
+                ) -> (Shared, Local) {
+                    driver::spawn(operation, iterations).expect("it is spawned once");
+                    (Shared { counter: 0, alone: 0, start: None }, Local { answer })
+                }
+
+                #[task(priority = 1, shared = [counter, alone, start])]
+                fn driver(mut cx: driver::Context, operation: Operation, iterations: u64) {
+                    let start = Instant::now();
+                    match operation {
+                        Operation::SameLevel => {
+                            *cx.shared.start = Some(start);
+                            return link::spawn(iterations).expect("it fits");
+                        }
+                        Operation::HigherLevel => {
+                            for i in 0..iterations {
+                                high::spawn(i).expect("it runs at once");
+                            }
+                        }
+                        Operation::Lock => {
+                            for i in 0..iterations {
+                                cx.shared.counter.lock(|counter| *counter ^= std::hint::black_box(i));
+                            }
+                        }
+                        Operation::LockAlone => {
+                            for i in 0..iterations {
+                                cx.shared.alone.lock(|alone| *alone ^= std::hint::black_box(i));
+                            }
+                        }
+                        Operation::ArmAndCancel => {
+                            let later = punctual::now() + 10.secs();
+                            for i in 0..iterations {
+                                let armed = high::spawn_at(later, i).expect("there is room");
+                                armed.cancel().expect("it is far off");
+                            }
+                        }
+                    }
+                    done::spawn(start.elapsed()).expect("it runs at once");
+                }
+
+                /// One link of a chain: spawns the next.
+                #[task(priority = 1, capacity = 4, shared = [start])]
+                fn link(cx: link::Context, left: u64) {
+                    match left {
+                        0 => {
+                            let took = cx.shared.start.map(|start| start.elapsed());
+                            done::spawn(took.expect("the driver has set it")).expect("it runs at once");
+                        }
+                        left => link::spawn(left - 1).expect("one link waits at a time"),
+                    }
+                }
+
+                #[task(priority = 2, capacity = 4, shared = [counter])]
+                fn high(_: high::Context, i: u64) {
+                    std::hint::black_box(i);
+                }
+
+                #[task(priority = 2, local = [answer])]
+                fn done(cx: done::Context, took: std::time::Duration) {
+                    cx.local.answer.send(took).expect("the bench waits for it");
+                    punctual::shutdown();
+                }
+            }
+        }
+    };
+}
+
+app!(plain, false);
+app!(monitored, true);

@@ -87,8 +87,6 @@ pub(crate) struct Init {
 /// `#[idle]`.
 pub(crate) struct Idle {
     pub(crate) handler: Handler,
-    /// Declared `-> !`.
-    pub(crate) diverges: bool,
 }
 
 /// `#[shutdown]`.

@@ -46,6 +46,9 @@ pub trait Body: 'static {
     }
 }
 
+/// The release of a job that runs as a call, which is its start. Not 0: that is when virtual time begins.
+const AT_ITS_START: u64 = u64::MAX;
+
 /// Runs one job: measured, and with a panic turned into the end of the app.
 ///
 /// # Safety
@@ -68,13 +71,16 @@ pub(crate) unsafe fn execute<B: Body>(
         if let Err(panic) = body(Instant::from_ticks(release)) {
             panicked(runtime, B::NAME, &*panic);
         }
+        if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
+            virtual_time::spend(runtime, me, B::EXECUTION);
+        }
         // SAFETY: by this function's contract.
         unsafe { B::after(None) };
         return None;
     }
     let start = now.unwrap_or_else(|| port.now());
     let release = match release {
-        0 => start,
+        AT_ITS_START => start,
         // What `init` spawned is released when the app starts.
         release => Instant::from_ticks(release.max(runtime.started())),
     };
@@ -157,7 +163,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         }
         if let Some(preemption) = partition.preempt(me, self.slots.level()) {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
-            let end = unsafe { execute::<B>(&self.monitor, me, args, 0, None) };
+            let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
             preemption.finish(end);
             return Ok(());
         }
@@ -183,7 +189,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).
-    pub fn spawn_at(&'static self, time: Instant, args: B::Args) -> Result<Armed, B::Args> {
+    pub fn spawn_at(&'static self, time: Instant, args: B::Args) -> Result<SpawnHandle<B::Args>, B::Args> {
         let runtime = B::runtime();
         // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
         let Some(_visit) = runtime.enter_from_outside() else { return Err(args) };
@@ -192,30 +198,19 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         }
         let armed = self.slots.arm(args, time)?;
         runtime.partition.armed(self.slots.level(), time);
-        Ok(armed)
+        Ok(SpawnHandle { task: self, armed })
     }
 
-    /// Takes an armed job back; `None` if it has been released, cancelled or lost with its run.
-    pub fn cancel(&'static self, armed: Armed) -> Option<B::Args> {
-        let _visit = B::runtime().enter_from_outside()?;
-        self.slots.cancel(armed)
-    }
-
-    /// Moves an armed job; `false` if it has been released, cancelled or lost with its run.
-    pub fn reschedule(&'static self, armed: Armed, time: Instant) -> bool {
-        let runtime = B::runtime();
-        let Some(_visit) = runtime.enter_from_outside() else { return false };
-        let moved = self.slots.reschedule(armed, time);
-        if moved {
-            runtime.partition.armed(self.slots.level(), time);
-        }
-        moved
-    }
-
-    /// `duration` from now, by the app's clock.
-    fn after(&self, duration: Duration) -> Instant {
-        let now = B::runtime().partition.port().now().as_ticks();
-        Instant::from_ticks(now.saturating_add(duration.as_ticks()))
+    /// Arms a job for `after` from now.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_after(
+        &'static self,
+        after: Duration,
+        args: B::Args,
+    ) -> Result<SpawnHandle<B::Args>, B::Args> {
+        self.spawn_at(self.after(after), args)
     }
 
     #[inline]
@@ -224,33 +219,64 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     }
 }
 
-/// A job that is going to be released, from `spawn_after` or `spawn_at`.
+/// What a handle does with its task, whichever task of these arguments it is.
+trait Timed<A>: Sync {
+    /// The task's name.
+    fn name(&self) -> &'static str;
+
+    /// `duration` from now, by the app's clock.
+    fn after(&self, duration: Duration) -> Instant;
+
+    /// Takes an armed job back; `None` if it has been released, cancelled or lost with its run.
+    fn cancel(&self, armed: Armed) -> Option<A>;
+
+    /// Moves an armed job; `false` if it has been released, cancelled or lost with its run.
+    fn reschedule(&self, armed: Armed, time: Instant) -> bool;
+}
+
+impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
+    fn name(&self) -> &'static str {
+        B::NAME
+    }
+
+    fn after(&self, duration: Duration) -> Instant {
+        let now = B::runtime().partition.port().now().as_ticks();
+        Instant::from_ticks(now.saturating_add(duration.as_ticks()))
+    }
+
+    fn cancel(&self, armed: Armed) -> Option<B::Args> {
+        let _visit = B::runtime().enter_from_outside()?;
+        self.slots.cancel(armed)
+    }
+
+    fn reschedule(&self, armed: Armed, time: Instant) -> bool {
+        let runtime = B::runtime();
+        let Some(_visit) = runtime.enter_from_outside() else { return false };
+        let moved = self.slots.reschedule(armed, time);
+        if moved {
+            runtime.partition.armed(self.slots.level(), time);
+        }
+        moved
+    }
+}
+
+/// A job that is going to be released, from `spawn_after` or `spawn_at`; `A` are its arguments.
 ///
 /// Dropping it changes nothing; the job is released all the same.
-pub struct SpawnHandle<B: Body, const N: usize, const W: usize> {
-    task: &'static Task<B, N, W>,
+pub struct SpawnHandle<A: 'static> {
+    task: &'static dyn Timed<A>,
     armed: Armed,
 }
 
 #[expect(clippy::result_unit_err, reason = "as in RTIC: there is one way to fail, being too late")]
-impl<B: Body, const N: usize, const W: usize> SpawnHandle<B, N, W> {
-    #[doc(hidden)]
-    pub fn at(task: &'static Task<B, N, W>, time: Instant, args: B::Args) -> Result<Self, B::Args> {
-        task.spawn_at(time, args).map(|armed| Self { task, armed })
-    }
-
-    #[doc(hidden)]
-    pub fn after(task: &'static Task<B, N, W>, after: Duration, args: B::Args) -> Result<Self, B::Args> {
-        Self::at(task, task.after(after), args)
-    }
-
+impl<A> SpawnHandle<A> {
     /// Takes the job back.
     ///
     /// Real-time safety: does not allocate, block or enter the kernel.
     ///
     /// # Errors
     /// If it has been released already.
-    pub fn cancel(self) -> Result<B::Args, ()> {
+    pub fn cancel(self) -> Result<A, ()> {
         self.task.cancel(self.armed).ok_or(())
     }
 
@@ -274,9 +300,9 @@ impl<B: Body, const N: usize, const W: usize> SpawnHandle<B, N, W> {
     }
 }
 
-impl<B: Body, const N: usize, const W: usize> std::fmt::Debug for SpawnHandle<B, N, W> {
+impl<A> std::fmt::Debug for SpawnHandle<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SpawnHandle").field("task", &B::NAME).finish_non_exhaustive()
+        f.debug_struct("SpawnHandle").field("task", &self.task.name()).finish_non_exhaustive()
     }
 }
 

@@ -1,15 +1,16 @@
-//! The parameters of handlers after the context.
+//! The parameters of handlers after the context, and the types of what handlers keep.
 
 use syn::visit::{self, Visit};
-use syn::{FnArg, ParenthesizedGenericArguments, TypeBareFn, TypeImplTrait, TypeReference};
+use syn::{FnArg, ParenthesizedGenericArguments, Type, TypeBareFn, TypeImplTrait, TypeReference};
 
 use crate::errors::Errors;
-use crate::model::{App, Handler, Role, TaskKind};
+use crate::model::{App, Handler, LocalOrigin, Role, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {
         attributes(handler, errors);
         opaque_types(handler, errors);
+        borrowed_locals(handler, errors);
         match handler.role {
             Role::Idle | Role::Shutdown => context_only(handler, "is called by the framework", errors),
             Role::Task => borrowed_messages(handler, errors),
@@ -60,12 +61,29 @@ fn opaque_types(handler: &Handler, errors: &mut Errors) {
 
 /// A message waits in a queue while its sender moves on.
 fn borrowed_messages(handler: &Handler, errors: &mut Errors) {
-    struct Borrowed<'a>(&'a mut Errors);
+    for arg in &handler.args {
+        let message = "a message outlives the call that sends it; pass the value, or a `&'static`";
+        borrowed(&arg.ty, message, errors);
+    }
+}
+
+/// A local keeps its value from one job to the next.
+fn borrowed_locals(handler: &Handler, errors: &mut Errors) {
+    for local in &handler.locals {
+        if let LocalOrigin::Declared { ty, .. } = &local.origin {
+            let message = "a local resource outlives every job; keep the value, or a `&'static`";
+            borrowed(ty, message, errors);
+        }
+    }
+}
+
+/// Records `message` against every reference in `ty` that is not `'static`.
+fn borrowed(ty: &Type, message: &str, errors: &mut Errors) {
+    struct Borrowed<'a>(&'a str, &'a mut Errors);
     impl<'ast> Visit<'ast> for Borrowed<'_> {
         fn visit_type_reference(&mut self, ty: &'ast TypeReference) {
             if ty.lifetime.as_ref().is_none_or(|lifetime| lifetime.ident != "static") {
-                let message = "a message outlives the call that sends it; pass the value, or a `&'static`";
-                self.0.at(ty, message);
+                self.1.at(ty, self.0);
             }
             visit::visit_type(self, &ty.elem);
         }
@@ -74,9 +92,7 @@ fn borrowed_messages(handler: &Handler, errors: &mut Errors) {
         fn visit_type_bare_fn(&mut self, _: &'ast TypeBareFn) {}
         fn visit_parenthesized_generic_arguments(&mut self, _: &'ast ParenthesizedGenericArguments) {}
     }
-    for arg in &handler.args {
-        Borrowed(errors).visit_type(&arg.ty);
-    }
+    Borrowed(message, errors).visit_type(ty);
 }
 
 #[cfg(test)]
@@ -120,6 +136,13 @@ mod tests {
             quote! { #[task] fn t(cx: t::Context, a: &'static str, f: fn(&u8), b: Box<dyn Fn(&u8)>) {} },
         );
         assert!(none.is_empty(), "{none:#?}");
+    }
+
+    #[test]
+    fn borrowed_local() {
+        let one =
+            errors(quote! { #[task(local = [a: &str = "", b: &'static str = ""])] fn t(cx: t::Context) {} });
+        assert_one(&one, &["outlives every job", "&'static"]);
     }
 
     #[test]

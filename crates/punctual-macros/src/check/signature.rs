@@ -1,7 +1,8 @@
 //! The signatures of handlers: plain functions that take their own context and return what their role does.
 
 use quote::ToTokens;
-use syn::{GenericArgument, Ident, PathArguments, PathSegment, ReturnType, Type};
+use syn::visit::Visit;
+use syn::{GenericArgument, Ident, Lifetime, PathArguments, PathSegment, ReturnType, Type};
 
 use crate::errors::Errors;
 use crate::model::{App, Handler, Role};
@@ -52,7 +53,7 @@ fn context(handler: &Handler, errors: &mut Errors) {
         return;
     };
     match context_owner(&context.ty) {
-        Some(owner) if owner == name => {}
+        Some(owner) if owner == name => context_lifetime(handler, &context.ty, errors),
         Some(owner) => errors.at(
             &context.ty,
             format_args!("this is the context of `{owner}`, and `{name}` takes its own; {expected}"),
@@ -60,6 +61,32 @@ fn context(handler: &Handler, errors: &mut Errors) {
         None => {
             errors.at(&context.ty, format_args!("the first parameter of `{name}` is its context; {expected}"))
         }
+    }
+}
+
+/// What is in a context lasts as long as the job it is made for. That of `init` never ends.
+fn context_lifetime(handler: &Handler, ty: &Type, errors: &mut Errors) {
+    struct Named<'ast>(Option<&'ast Lifetime>);
+    impl<'ast> Visit<'ast> for Named<'ast> {
+        fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
+            if lifetime.ident != "_" {
+                self.0 = Some(lifetime);
+            }
+        }
+    }
+    let mut named = Named(None);
+    named.visit_type(ty);
+    if let Some(lifetime) = named.0
+        && handler.role != Role::Init
+        && handler.sig().generics.params.is_empty()
+    {
+        let name = &handler.ident;
+        errors.at(
+            lifetime,
+            format_args!(
+                "a context lasts as long as its job; write `{name}::Context` or `{name}::Context<'_>`"
+            ),
+        );
     }
 }
 
@@ -158,6 +185,15 @@ mod tests {
             quote! { #[task] fn t(cx: u::Context) {} },
             &["this is the context of `u`", "`t` takes its own"],
         );
+    }
+
+    #[test]
+    fn context_of_a_longer_lifetime() {
+        rejects(
+            quote! { #[task] fn t(cx: t::Context<'static>) {} },
+            &["lasts as long as its job", "`t::Context<'_>`"],
+        );
+        rejects(quote! { #[idle] fn idle(cx: idle::Context<'static>) {} }, &["write `idle::Context` or"]);
     }
 
     #[test]

@@ -20,7 +20,10 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let mut all = TokenStream::new();
 
     if !handler.shared.is_empty() {
-        let (ty, doc) = (names::of("SharedResources", name), format!("The shared resources of `{name}`."));
+        let (ty, doc) = (
+            names::of("SharedResources", name),
+            format!("The shared resources of `{}`.", names::plain(name)),
+        );
         let members = handler.shared.iter().map(|used| {
             let (cfgs, ident) = (&used.cfgs, &used.ident);
             let ty = shared_type(app, analysis, handler, used);
@@ -30,7 +33,8 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         all.extend(structure(&quiet, cfgs, &ty, &doc, quote!(#(#members)*)));
     }
     if !handler.locals.is_empty() {
-        let (ty, doc) = (names::of("LocalResources", name), format!("The local resources of `{name}`."));
+        let (ty, doc) =
+            (names::of("LocalResources", name), format!("The local resources of `{}`.", names::plain(name)));
         let members = handler.locals.iter().map(|local| {
             let (cfgs, ident) = (&local.cfgs, &local.ident);
             let (ty, lifetime) = local_type(app, handler, local);
@@ -45,7 +49,7 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             pub released: ::punctual::Instant,
         });
     }
-    let doc = format!("What `{name}` is given.");
+    let doc = format!("What `{}` is given.", names::plain(name));
     all.extend(structure(&quiet, cfgs, &context, &doc, fields));
     all
 }
@@ -106,7 +110,8 @@ fn is_periodic(app: &App, handler: &Handler) -> bool {
 
 /// An expression that makes the context of `handler`.
 ///
-/// In scope: `worker`; for a task `release`; for `idle` its `state`. The caller wraps it in `unsafe`.
+/// In scope are the variables `worker`, for a task `release`, and for `idle` its `kept`. The caller wraps the
+/// expression in `unsafe`.
 pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let name = &handler.ident;
     let job = quote!(__punctual_job: ::core::marker::PhantomData);
@@ -130,43 +135,45 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
         fields.extend(quote!(local: #ty { #(#values)* #job },));
     }
     if is_periodic(app, handler) {
-        fields.extend(quote!(released: release,));
+        let release = names::var("release");
+        fields.extend(quote!(released: #release,));
     }
     let context = names::of("Context", name);
     quote!(#context { #fields #job })
 }
 
 fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
-    let (resource, runtime) = (names::shared(&used.ident), names::sole("runtime"));
+    let (resource, runtime, worker) =
+        (names::shared(&used.ident), names::sole("runtime"), names::var("worker"));
     match analysis.lock_kind(app, level(app, handler), used) {
-        LockKind::Reference => quote!(#resource.get()),
-        _ if handler.role == Role::Shutdown => quote!(#resource.get_mut()),
-        LockKind::Direct => quote!(#resource.get_mut()),
+        LockKind::Reference => quote!(#resource.0.get()),
+        _ if handler.role == Role::Shutdown => quote!(#resource.0.get_mut()),
+        LockKind::Direct => quote!(#resource.0.get_mut()),
         LockKind::Exclusive | LockKind::Locked(_) => {
-            quote!(::punctual::export::Lock::new(&#resource, #runtime.partition(), worker))
+            quote!(::punctual::export::Lock::new(&#resource.0, #runtime.partition(), #worker))
         }
     }
 }
 
 fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
     let ident = &local.ident;
+    let initial = names::initial(&handler.ident, ident);
     match (&local.origin, handler.role) {
-        (LocalOrigin::Declared { ty, expr }, Role::Init | Role::Idle) => {
-            quote!(::punctual::export::leak::<#ty>(#expr))
+        (LocalOrigin::Declared { .. }, Role::Init | Role::Idle) => {
+            quote!(::punctual::export::leak(#initial()))
         }
-        (LocalOrigin::Declared { ty, expr }, Role::Shutdown) => {
-            quote!(&mut { let value: #ty = #expr; value })
-        }
+        (LocalOrigin::Declared { .. }, Role::Shutdown) => quote!(&mut #initial()),
         (LocalOrigin::Declared { .. }, Role::Task) => {
             let name = names::declared(&handler.ident, ident);
-            quote!(#name.get_mut())
+            quote!(#name.0.get_mut())
         }
         (LocalOrigin::Field, Role::Idle) if resources::is_idles(app, ident) => {
-            quote!(state.#ident.take().expect("idle runs once"))
+            let kept = names::var("kept");
+            quote!(#kept.#ident.take().expect("idle runs once"))
         }
         (LocalOrigin::Field, _) => {
             let name = names::field(ident);
-            quote!(#name.get_mut())
+            quote!(#name.0.get_mut())
         }
     }
 }

@@ -1,53 +1,56 @@
 //! `run` and `main`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use crate::analyse::Analysis;
-use crate::model::{App, Arg};
+use crate::model::App;
 
-use super::{contexts, names, quiet, resources};
+use super::{contexts, names, option, quiet, resources, tasks};
 
 /// `run`, and the type that tells the runtime about `init`, `idle` and `shutdown`.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let quiet = quiet();
     let [handlers, kept, runtime] = ["Handlers", "Kept", "runtime"].map(names::sole);
     let init = &app.init.handler;
-    let (init_name, init_context) = (&init.ident, contexts::make(app, analysis, init));
-    let params = init.args.iter().map(|Arg { ident, ty, .. }| quote!(#ident: #ty));
-    let passed = init.args.iter().map(|Arg { ident, .. }| ident);
+    let (init_function, init_type) = (names::function(&init.ident), names::of("Context", &init.ident));
+    let init_context = contexts::make(app, analysis, init);
+    let params = names::params(&init.args);
+    let types = init.args.iter().map(|arg| &arg.ty);
     let (shared, local) = (&app.shared.item.ident, &app.local.item.ident);
+    let [worker, kept_value, context, shared_value, local_value] =
+        ["worker", "kept", "context", "shared", "local"].map(names::var);
+    let config = Ident::new("config", Span::mixed_site());
 
     let fill = resources::fill(app);
     let empty = resources::empty(app);
     let (kept_types, kept_values) = kept_fields(app);
-    let (has_idle, diverges, shares, idle) = idle(app, analysis);
+    let (has_idle, shares, idle) = idle(app, analysis);
     let shutdown = shutdown(app, analysis);
     quote! {
         /// What `init` returned and no static holds.
-        #quiet pub struct #kept {
+        #quiet struct #kept {
             #kept_types
         }
 
-        #quiet pub struct #handlers<F>(F);
+        #quiet struct #handlers<F>(F);
 
         #quiet
-        impl<F: FnOnce(__punctual_Context_init<'static>) -> (#shared, #local)> ::punctual::export::App
+        impl<F: ::core::ops::FnOnce(#init_type<'static>) -> (#shared, #local)> ::punctual::export::App
             for #handlers<F>
         {
             type Kept = #kept;
             const HAS_IDLE: bool = #has_idle;
-            const IDLE_DIVERGES: bool = #diverges;
             const IDLE_SHARES: bool = #shares;
 
-            unsafe fn init(self, worker: &'static ::punctual::export::Worker) -> #kept {
-                let context = #init_context;
-                let (shared, local) = (self.0)(context);
+            unsafe fn init(self, #worker: &'static ::punctual::export::Worker) -> #kept {
+                let #context = #init_context;
+                let (#shared_value, #local_value) = (self.0)(#context);
                 #fill
                 #kept { #kept_values }
             }
 
-            unsafe fn idle(worker: &'static ::punctual::export::Worker, state: &mut #kept) {
+            unsafe fn idle(#worker: &'static ::punctual::export::Worker, #kept_value: &mut #kept) {
                 #idle
             }
 
@@ -64,15 +67,15 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
         ///
         /// # Errors
         /// If it cannot start; then nothing of it has run.
-        #[allow(missing_docs, dead_code, unreachable_pub, clippy::all)]
+        #[allow(private_interfaces, clippy::all, clippy::pedantic)]
         pub fn run(
-            config: ::punctual::Config,
-            #(#params),*
+            #config: ::punctual::Config,
+            #(#params: #types),*
         ) -> ::core::result::Result<::punctual::Report, ::punctual::StartError> {
             ::punctual::export::run(
                 &#runtime,
-                config,
-                #handlers(move |context: __punctual_Context_init<'static>| #init_name(context, #(#passed),*)),
+                #config,
+                #handlers(move |#context: #init_type<'static>| #init_function(#context, #(#params),*)),
             )
         }
     }
@@ -82,54 +85,63 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
 /// live as long as the app does.
 fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
     let (mut types, mut values) = (TokenStream::new(), TokenStream::new());
+    let local = names::var("local");
     for field in app.local.fields.iter().filter(|field| !resources::is_static(app, &field.ident)) {
-        let (cfgs, ident, ty) = (&field.cfgs, &field.ident, &field.ty);
-        if resources::is_idles(app, ident) {
-            types.extend(quote!(#(#cfgs)* pub #ident: Option<&'static mut #ty>,));
-            values.extend(quote!(#(#cfgs)* #ident: Some(::punctual::export::leak(local.#ident)),));
+        // Nobody may ever read it.
+        let (cfgs, ident, ty) = (&field.cfgs, names::own(&field.ident), &field.ty);
+        if resources::is_idles(app, &field.ident) {
+            types.extend(quote!(#(#cfgs)* #ident: ::core::option::Option<&'static mut #ty>,));
+            let value = option(Some(quote!(::punctual::export::leak(#local.#ident))));
+            values.extend(quote!(#(#cfgs)* #ident: #value,));
         } else {
-            types.extend(quote!(#(#cfgs)* pub #ident: #ty,));
-            values.extend(quote!(#(#cfgs)* #ident: local.#ident,));
+            types.extend(quote!(#(#cfgs)* #ident: #ty,));
+            values.extend(quote!(#(#cfgs)* #ident: #local.#ident,));
         }
     }
     (types, values)
 }
 
-fn idle(app: &App, analysis: &Analysis) -> (TokenStream, bool, bool, TokenStream) {
-    let Some(idle) = &app.idle else { return (quote!(false), false, false, TokenStream::new()) };
+fn idle(app: &App, analysis: &Analysis) -> (TokenStream, bool, TokenStream) {
+    let Some(idle) = &app.idle else { return (quote!(false), false, TokenStream::new()) };
     let (handler, cfgs) = (&idle.handler, &idle.handler.cfgs);
     let (name, context) = (&handler.ident, contexts::make(app, analysis, handler));
+    let is = names::var("is");
     let has_idle = match cfgs.is_empty() {
         true => quote!(true),
         // The conjunction of the `#[cfg]`s, as a value.
         false => quote!({
             #[allow(unused_mut)]
-            let mut is = false;
-            #(#cfgs)* { is = true; }
-            is
+            let mut #is = false;
+            #(#cfgs)* { #is = true; }
+            #is
         }),
     };
+    let (variable, ty, function) =
+        (names::var("function"), tasks::function_type(handler), names::function(name));
     let call = quote! {
         #(#cfgs)*
         {
+            let #variable: #ty = #function;
             // The caller is the idle thread and calls this once.
-            let context = unsafe { #context };
-            #name(context);
+            #variable(unsafe { #context });
         }
     };
-    (has_idle, idle.diverges, !handler.shared.is_empty(), call)
+    (has_idle, !handler.shared.is_empty(), call)
 }
 
 fn shutdown(app: &App, analysis: &Analysis) -> TokenStream {
     let Some(shutdown) = &app.shutdown else { return TokenStream::new() };
     let (handler, cfgs) = (&shutdown.handler, &shutdown.handler.cfgs);
     let (name, context) = (&handler.ident, contexts::make(app, analysis, handler));
+    let (variable, ty, function) =
+        (names::var("function"), tasks::function_type(handler), names::function(name));
     // In one expression, so that the locals it declares live as long as the call.
     quote! {
         #(#cfgs)*
         {
+            let #variable: #ty = #function;
             // The caller excludes everything else.
-            unsafe { #name(#context) };
+            unsafe { #variable(#context) };
         }
     }
 }

@@ -29,15 +29,16 @@ fn module(app: &App, handler: &Handler) -> TokenStream {
         let (mangled, export) = (names::of(export, ident), format_ident!("{}", export));
         quote!(pub use super::#mangled as #export;)
     });
+    let name = names::plain(ident);
     let doc = match handler.role {
-        Role::Task => format!("The task `{ident}`: its context and how to release it."),
-        _ => format!("The context of `{ident}`."),
+        Role::Task => format!("The task `{name}`: its context and how to release it."),
+        _ => format!("The context of `{name}`."),
     };
-    let quiet = quiet();
+    let (quiet, module) = (quiet(), names::own(ident));
     quote! {
         #(#cfgs)* #quiet
         #[doc = #doc]
-        pub mod #ident {
+        pub mod #module {
             #(#exports)*
         }
     }

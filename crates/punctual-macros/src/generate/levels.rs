@@ -6,7 +6,7 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::model::{App, Task, TaskKind};
 
-use super::{names, quiet};
+use super::{names, quiet, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     analysis.levels.iter().map(|(&level, tasks)| one(app, level, tasks)).collect()
@@ -16,6 +16,7 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
     let quiet = quiet();
     let [worker, nodes, statik, run] =
         ["worker", "nodes", "level", "run"].map(|what| names::level(what, level));
+    let [me, node, now] = ["me", "node", "now"].map(names::var);
     let count: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
     let tasks = || tasks.iter().map(|&task| &app.tasks[task]);
     let periodic = tasks().filter(|task| matches!(task.kind, TaskKind::Periodic { .. })).map(|task| {
@@ -23,12 +24,12 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
         quote!(#(#cfgs)* &#grid)
     });
     let branches = tasks().map(|task| {
-        let (cfgs, statik) = (&task.handler.cfgs, names::task(&task.handler.ident));
+        let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
         quote! {
             #(#cfgs)*
-            if #statik.owns(node) {
+            if #task.owns(#node) {
                 // The executor has popped the node and occupies the level.
-                return unsafe { #statik.run(me, node, now) };
+                return unsafe { #task.run(#me, #node, #now) };
             }
         }
     });
@@ -39,9 +40,9 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
         #quiet static #statik: ::punctual::export::Level =
             ::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run);
         #quiet fn #run(
-            me: &'static ::punctual::export::Worker,
-            node: u32,
-            now: ::punctual::export::Stamp,
+            #me: &'static ::punctual::export::Worker,
+            #node: u32,
+            #now: ::punctual::export::Stamp,
         ) -> ::punctual::export::Stamp {
             #(#branches)*
             ::core::unreachable!("every node belongs to a task")

@@ -3,7 +3,6 @@
 //! Whatever the user can name (`foo::spawn`, `foo::Context`) is generated beside the user's functions under a
 //! mangled name, where the user's types are in scope, and re-exported by its proper name in `mod foo`.
 
-mod assertions;
 mod contexts;
 mod entry;
 mod handlers;
@@ -11,14 +10,18 @@ mod levels;
 mod names;
 mod resources;
 mod runtime;
+mod statics;
+mod stubs;
 mod tasks;
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::quote;
 use syn::AttrStyle;
 
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, HandlerItem};
+
+pub(crate) use stubs::stubs;
 
 /// The module, with the framework's attributes gone from its items and the generated code added, and `main`.
 pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
@@ -29,8 +32,8 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let (shared, local) = (&app.shared.item, &app.local.item);
     let handlers = app.handlers().filter_map(definition);
     let generated = [
-        assertions::all(app),
-        resources::statics(app, analysis),
+        statics::wrapper(),
+        resources::all(app),
         contexts::all(app, analysis),
         handlers::modules(app),
         tasks::all(app, analysis),
@@ -53,22 +56,22 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     }
 }
 
-fn definition(handler: &Handler) -> Option<&impl ToTokens> {
+/// A handler takes its context by value whether it needs to or not.
+fn definition(handler: &Handler) -> Option<TokenStream> {
     match &handler.item {
-        HandlerItem::Defined(item) => Some(item),
+        HandlerItem::Defined(item) => Some(quote!(#[allow(clippy::needless_pass_by_value)] #item)),
         HandlerItem::Extern(_) => None,
     }
 }
 
-/// Attributes for everything that is generated: it is not the user's to document or to use up.
+/// Attributes for everything that is generated.
+///
+/// The compiler applies few lints to what a macro makes of its own: those allowed here, and `missing_docs`. A lint
+/// that is not allowed here may be forbidden by the user, `unsafe_code` above all.
 fn quiet() -> TokenStream {
     quote! {
         #[doc(hidden)]
-        #[allow(
-            missing_docs, dead_code, unused_imports, unused_variables, unused_mut, unused_unsafe, private_interfaces,
-            unreachable_pub, unreachable_code, unsafe_code, non_camel_case_types, non_snake_case,
-            non_upper_case_globals, clippy::all, clippy::undocumented_unsafe_blocks
-        )]
+        #[allow(private_interfaces, clippy::all, clippy::pedantic)]
     }
 }
 
@@ -78,7 +81,15 @@ fn duration(duration: &Duration) -> TokenStream {
         Some(nanos) => quote!(::punctual::export::Duration::from_ticks(#nanos)),
         None => {
             let source = &duration.source;
-            quote!({ const DURATION: ::punctual::Duration = #source; DURATION })
+            quote!({ const __PUNCTUAL_DURATION: ::punctual::Duration = #source; __PUNCTUAL_DURATION })
         }
+    }
+}
+
+/// `Some` of what there is, as an expression.
+fn option(value: Option<TokenStream>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
     }
 }

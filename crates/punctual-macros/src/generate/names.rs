@@ -1,11 +1,69 @@
-//! The mangled names of what is generated.
+//! The names of what is generated, none of which can meet a name of the user's.
+//!
+//! Items have mangled names. Local variables are mangled as well, and hygienic on top of that: expressions of the
+//! user's do not see them.
 
-use proc_macro2::{Ident, Span};
-use quote::format_ident;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote_spanned};
+use syn::ext::IdentExt;
+
+use crate::model::Arg;
 
 /// `__punctual_<what>_<name>`, pointing at `name` in errors.
+///
+/// `what` loses its underscores, for the `spawn` of `after_x` is not the `spawn_after` of `x`.
 pub(super) fn of(what: &str, name: &Ident) -> Ident {
-    format_ident!("__punctual_{}_{}", what, name, span = name.span())
+    format_ident!("__punctual_{}_{}", what.replace('_', ""), name, span = at(name.span()))
+}
+
+/// A local variable or parameter of generated code.
+pub(super) fn var(what: &str) -> Ident {
+    Ident::new(&format!("__punctual_{what}"), Span::mixed_site())
+}
+
+/// [`var`] for something that errors of the user's are about, which are to point at `span`.
+pub(super) fn var_at(what: &str, span: Span) -> Ident {
+    let mut var = var(what);
+    var.set_span(var.span().located_at(span));
+    var
+}
+
+/// The function of a handler, which a local variable of the same name does not hide.
+pub(super) fn function(handler: &Ident) -> TokenStream {
+    let own = own(handler);
+    quote_spanned!(own.span()=> self::#own)
+}
+
+/// The parameters of a generated function, under the names they have in the user's.
+///
+/// Where a `macro_rules!` made the user's function, two of them may look the same.
+pub(super) fn params(args: &[Arg]) -> Vec<Ident> {
+    let mut params = Vec::<Ident>::new();
+    for Arg { ident, .. } in args {
+        let mut param = own(ident);
+        while params.contains(&param) {
+            param = format_ident!("{}_", param);
+        }
+        params.push(param);
+    }
+    params
+}
+
+/// The user's name for something of ours.
+pub(super) fn own(name: &Ident) -> Ident {
+    let mut own = name.clone();
+    own.set_span(at(name.span()));
+    own
+}
+
+/// A name as it is read: without the `r#` of a raw identifier.
+pub(super) fn plain(name: &Ident) -> String {
+    name.unraw().to_string()
+}
+
+/// A place in the user's code for something that is not: the user's lints are not applied to it.
+pub(super) fn at(span: Span) -> Span {
+    span.resolved_at(Span::call_site())
 }
 
 /// The static of a shared resource.
@@ -20,7 +78,18 @@ pub(super) fn field(local: &Ident) -> Ident {
 
 /// The static of a local declared by `handler`.
 pub(super) fn declared(handler: &Ident, local: &Ident) -> Ident {
-    format_ident!("__punctual_local_{}_{}", handler, local, span = local.span())
+    of_declared("local", handler, local)
+}
+
+/// The function that makes the initial value of a local declared by `handler`.
+pub(super) fn initial(handler: &Ident, local: &Ident) -> Ident {
+    of_declared("initial", handler, local)
+}
+
+/// The length tells the `c` of `a_b` from the `b_c` of `a`.
+fn of_declared(what: &str, handler: &Ident, local: &Ident) -> Ident {
+    let length = plain(handler).len();
+    format_ident!("__punctual_{}{}_{}_{}", what, length, handler, local, span = at(local.span()))
 }
 
 /// The type that stands for a task.
@@ -51,4 +120,27 @@ pub(super) fn level(what: &str, level: u8) -> Ident {
 /// Something there is one of.
 pub(super) fn sole(what: &str) -> Ident {
     Ident::new(&format!("__punctual_{what}"), Span::call_site())
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::format_ident;
+
+    use super::*;
+
+    #[test]
+    fn names_that_meet_halfway_stay_apart() {
+        let [a, a_b, b_c, c] = ["a", "a_b", "b_c", "c"].map(|name| format_ident!("{name}"));
+        assert_ne!(declared(&a, &b_c), declared(&a_b, &c));
+        assert_ne!(initial(&a, &b_c), declared(&a, &b_c));
+        assert_ne!(of("spawn_after", &a), of("spawn", &format_ident!("after_a")));
+    }
+
+    #[test]
+    fn raw_identifiers_lose_their_mark() {
+        let raw = Ident::new_raw("match", Span::call_site());
+        assert_eq!(plain(&raw), "match");
+        assert_eq!(task(&raw), "__punctual_task_match");
+        assert_eq!(declared(&raw, &raw), "__punctual_local5_match_match");
+    }
 }

@@ -2,11 +2,11 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
+use syn::{Attribute, Type};
 
-use crate::analyse::Analysis;
-use crate::model::{App, LocalOrigin};
+use crate::model::{App, Handler, LocalOrigin};
 
-use super::{names, quiet};
+use super::{names, quiet, statics};
 
 /// Whether a field of the `#[local]` struct lives in a static, for tasks and `shutdown`.
 ///
@@ -23,36 +23,54 @@ pub(super) fn is_idles(app: &App, field: &Ident) -> bool {
     !is_static(app, field) && idle.any(|local| local.ident == *field)
 }
 
-pub(super) fn statics(app: &App, _: &Analysis) -> TokenStream {
-    let quiet = quiet();
+/// The statics, and the functions that make the initial values of what handlers declare.
+pub(super) fn all(app: &App) -> TokenStream {
     let shared = app.shared.resources.iter().map(|resource| {
-        let (cfgs, ty, name) = (&resource.cfgs, &resource.ty, names::shared(&resource.ident));
-        quote! { #(#cfgs)* #quiet static #name: ::punctual::export::Resource<#ty> = ::punctual::export::Resource::new(); }
+        let (cfgs, ty) = (Vec::from_iter(&resource.cfgs), &resource.ty);
+        let shared = statics::resource(&cfgs, &names::shared(&resource.ident), ty);
+        let by_reference = app
+            .handlers()
+            .flat_map(|handler| &handler.shared)
+            .any(|used| used.ident == resource.ident && used.access.is_reference());
+        let sync = by_reference.then(|| statics::assert("sync", &cfgs, ty));
+        quote!(#shared #sync)
     });
-    let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
-        let (cfgs, ty, name) = (&field.cfgs, &field.ty, names::field(&field.ident));
-        quote! { #(#cfgs)* #quiet static #name: ::punctual::export::Resource<#ty> = ::punctual::export::Resource::new(); }
+    let fields =
+        app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
+            statics::resource(&Vec::from_iter(&field.cfgs), &names::field(&field.ident), &field.ty)
+        });
+    let declared = declared(app).map(|Declared { cfgs, handler, local, ty, .. }| {
+        statics::resource(&cfgs, &names::declared(handler, local), ty)
     });
-    let declared = declared(app).map(|local| {
-        let Declared { cfgs, name, ty, .. } = local;
-        quote! { #cfgs #quiet static #name: ::punctual::export::Resource<#ty> = ::punctual::export::Resource::new(); }
-    });
-    quote!(#(#shared)* #(#fields)* #(#declared)*)
+    let initial = app.handlers().map(initial_values);
+    quote!(#(#shared)* #(#fields)* #(#declared)* #(#initial)*)
 }
 
-/// Statements that fill every static from `shared` and `local`, which `init` returned.
+/// Expressions of the user's, in functions of their own: nothing generated is in scope, `unsafe` least of all.
+fn initial_values(handler: &Handler) -> TokenStream {
+    let quiet = quiet();
+    let values = handler.locals.iter().filter_map(|local| {
+        let LocalOrigin::Declared { ty, expr } = &local.origin else { return None };
+        let (outer, inner, name) = (&handler.cfgs, &local.cfgs, names::initial(&handler.ident, &local.ident));
+        Some(quote!(#(#outer)* #(#inner)* #quiet fn #name() -> #ty { #expr }))
+    });
+    values.collect()
+}
+
+/// Statements that fill every static from the variables `shared` and `local`, which `init` returned.
 pub(super) fn fill(app: &App) -> TokenStream {
+    let [shared_value, local_value] = ["shared", "local"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
         let (cfgs, ident, name) = (&resource.cfgs, &resource.ident, names::shared(&resource.ident));
-        quote! { #(#cfgs)* unsafe { #name.fill(shared.#ident) }; }
+        quote! { #(#cfgs)* unsafe { #name.0.fill(#shared_value.#ident) }; }
     });
     let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
         let (cfgs, ident, name) = (&field.cfgs, &field.ident, names::field(&field.ident));
-        quote! { #(#cfgs)* unsafe { #name.fill(local.#ident) }; }
+        quote! { #(#cfgs)* unsafe { #name.0.fill(#local_value.#ident) }; }
     });
-    let declared = declared(app).map(|local| {
-        let Declared { cfgs, name, ty, expr } = local;
-        quote! { #cfgs unsafe { #name.fill({ let value: #ty = #expr; value }) }; }
+    let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
+        let (name, initial) = (names::declared(handler, local), names::initial(handler, local));
+        quote! { #(#cfgs)* unsafe { #name.0.fill(#initial()) }; }
     });
     quote!(#(#declared)* #(#shared)* #(#fields)*)
 }
@@ -61,37 +79,34 @@ pub(super) fn fill(app: &App) -> TokenStream {
 pub(super) fn empty(app: &App) -> TokenStream {
     let shared = app.shared.resources.iter().map(|resource| {
         let (cfgs, name) = (&resource.cfgs, names::shared(&resource.ident));
-        quote! { #(#cfgs)* unsafe { #name.empty() }; }
+        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
     });
     let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
         let (cfgs, name) = (&field.cfgs, names::field(&field.ident));
-        quote! { #(#cfgs)* unsafe { #name.empty() }; }
+        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
     });
-    let declared =
-        declared(app).map(|Declared { cfgs, name, .. }| quote! { #cfgs unsafe { #name.empty() }; });
+    let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
+        let name = names::declared(handler, local);
+        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
+    });
     quote!(#(#shared)* #(#fields)* #(#declared)*)
 }
 
-struct Declared {
-    cfgs: TokenStream,
-    name: Ident,
-    ty: TokenStream,
-    expr: TokenStream,
+/// A local that a task declares itself.
+struct Declared<'a> {
+    cfgs: Vec<&'a Attribute>,
+    handler: &'a Ident,
+    local: &'a Ident,
+    ty: &'a Type,
 }
 
-/// The locals that tasks declare themselves.
-fn declared(app: &App) -> impl Iterator<Item = Declared> {
+fn declared(app: &App) -> impl Iterator<Item = Declared<'_>> {
     app.tasks.iter().flat_map(|task| {
         let handler = &task.handler;
         handler.locals.iter().filter_map(|local| {
-            let LocalOrigin::Declared { ty, expr } = &local.origin else { return None };
-            let (outer, inner) = (&handler.cfgs, &local.cfgs);
-            Some(Declared {
-                cfgs: quote!(#(#outer)* #(#inner)*),
-                name: names::declared(&handler.ident, &local.ident),
-                ty: quote!(#ty),
-                expr: quote!(#expr),
-            })
+            let LocalOrigin::Declared { ty, .. } = &local.origin else { return None };
+            let cfgs = handler.cfgs.iter().chain(&local.cfgs).collect();
+            Some(Declared { cfgs, handler: &handler.ident, local: &local.ident, ty })
         })
     })
 }

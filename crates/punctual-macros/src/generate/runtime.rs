@@ -6,13 +6,13 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::model::{App, TaskKind};
 
-use super::{names, quiet};
+use super::{names, option, quiet, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime, idle) = (quiet(), names::sole("runtime"), names::sole("idle"));
-    let name = app.module.ident.to_string();
-    let cpu = app.args.cpu.as_ref().map_or(quote!(None), |cpu| quote!(Some(#cpu)));
-    let base = app.args.priority_base.map_or(quote!(None), |base| quote!(Some(#base)));
+    let name = names::plain(&app.module.ident);
+    let cpu = option(app.args.cpu.as_ref().map(|cpu| quote!(#cpu)));
+    let base = option(app.args.priority_base.map(|base| quote!(#base)));
     let strict = app.args.strict;
     let levels = analysis.levels.keys().map(|&level| names::level("level", level));
     let workers = analysis.levels.keys().map(|&level| names::level("worker", level));
@@ -21,10 +21,12 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         quote!(#(#cfgs)* &#listener)
     });
     let tasks = app.tasks.iter().map(|task| {
-        let (cfgs, task) = (&task.handler.cfgs, names::task(&task.handler.ident));
+        let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
         quote!(#(#cfgs)* &#task)
     });
+    let all = names::sole("tasks");
     quote! {
+        #quiet static #all: &[&dyn ::punctual::export::Registered] = &[#(#tasks),*];
         #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
         #quiet static #runtime: ::punctual::export::Runtime = ::punctual::export::Runtime::new(
             #name,
@@ -32,7 +34,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
             &[#(&#levels),*],
             &[&#idle, #(&#workers,)* #(#listeners),*],
             &#idle,
-            &[#(#tasks),*],
+            #all,
         );
     }
 }

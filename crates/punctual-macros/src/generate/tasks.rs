@@ -1,12 +1,14 @@
 //! The tasks: their bodies, their statics, and the functions that release them.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{ReturnType, Type};
 
 use crate::analyse::Analysis;
-use crate::model::{App, Arg, Handler, Overrun, Task, TaskKind};
+use crate::model::{App, Handler, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, levels, names, quiet};
+use super::{contexts, duration, levels, names, option, quiet};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
@@ -18,27 +20,38 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         .collect()
 }
 
+/// Where a task is: an expression.
+pub(super) fn place(task: &Task) -> TokenStream {
+    let name = names::task(&task.handler.ident);
+    match task.kind {
+        TaskKind::Message => quote!(#name.0),
+        TaskKind::Periodic { .. } | TaskKind::Bound { .. } => quote!(#name),
+    }
+}
+
 /// The type that stands for the task, and what the executor asks of it.
 fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, ident, level) = (&handler.cfgs, &handler.ident, task.priority);
-    let (body, runtime, name) = (names::body(ident), names::sole("runtime"), ident.to_string());
-    let (args, names) = (args_type(handler), args_pattern(handler));
-    let passed = handler.args.iter().map(|Arg { ident, .. }| ident);
+    let (body, runtime, name) = (names::body(ident), names::sole("runtime"), names::plain(ident));
+    let args = args_type(handler);
+    let [worker, release, args_var, context_var, function_var] =
+        ["worker", "release", "args", "context", "function"].map(names::var);
+    let variables: Vec<_> = (0..handler.args.len()).map(|index| names::var(&format!("arg{index}"))).collect();
+    let pattern = tuple(&variables);
+    let (function, function_type) = (names::function(ident), function_type(handler));
     let context = contexts::make(app, analysis, handler);
     let monitor = app.args.monitor();
-    let deadline = match (&task.deadline, &task.kind) {
+    let deadline = option(match (&task.deadline, &task.kind) {
         (Some(deadline), _) => Some(duration(deadline)),
         (None, TaskKind::Periodic { period, .. }) => Some(duration(period)),
         (None, _) => None,
-    };
-    let deadline = deadline.map_or(quote!(None), |deadline| quote!(Some(#deadline)));
+    });
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
-    let after = after(task);
-    let bound = bound(task);
+    let (after, bound) = (after(task), bound(app, task));
     quote! {
-        #(#cfgs)* #quiet pub struct #body;
+        #(#cfgs)* #quiet struct #body;
 
         #(#cfgs)* #quiet
         impl ::punctual::export::Body for #body {
@@ -46,7 +59,7 @@ fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             const NAME: &'static str = #name;
             const LEVEL: u8 = #level;
             const MONITOR: bool = #monitor;
-            const DEADLINE: Option<::punctual::export::Duration> = #deadline;
+            const DEADLINE: ::core::option::Option<::punctual::export::Duration> = #deadline;
             const EXECUTION: ::punctual::export::Duration = #execution;
 
             #[inline(always)]
@@ -56,13 +69,15 @@ fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
 
             #[inline(always)]
             unsafe fn call(
-                worker: &'static ::punctual::export::Worker,
-                release: ::punctual::export::Instant,
-                #names: #args,
+                #worker: &'static ::punctual::export::Worker,
+                #release: ::punctual::export::Instant,
+                #args_var: #args,
             ) {
+                let #pattern = #args_var;
+                let #function_var: #function_type = #function;
                 // The caller runs a job of this level on `worker`'s thread, the only one of this task.
-                let context = unsafe { #context };
-                #ident(context, #(#passed),*);
+                let #context_var = unsafe { #context };
+                #function_var(#context_var, #(#variables),*);
             }
 
             #after
@@ -72,13 +87,26 @@ fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     }
 }
 
+/// The type of a handler as a function pointer.
+///
+/// It takes a context of any lifetime, so nothing in the context outlives the job, whatever the function that an
+/// `extern` block declares looks like in truth.
+pub(super) fn function_type(handler: &Handler) -> TokenStream {
+    let (context, types) = (names::of("Context", &handler.ident), handler.args.iter().map(|arg| &arg.ty));
+    let output = match &handler.sig().output {
+        ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => quote!(-> !),
+        _ => TokenStream::new(),
+    };
+    quote!(for<'a> fn(#context<'a>, #(#types),*) #output)
+}
+
 fn after(task: &Task) -> TokenStream {
-    let ident = &task.handler.ident;
+    let (ident, end) = (&task.handler.ident, names::var("end"));
     let statement = match &task.kind {
         TaskKind::Message => return TokenStream::new(),
         TaskKind::Periodic { .. } => {
             let grid = names::grid(ident);
-            quote!(#grid.completed(end.unwrap_or_else(::punctual::now)))
+            quote!(#grid.completed(#end.unwrap_or_else(::punctual::now)))
         }
         TaskKind::Bound { .. } => {
             let task = names::task(ident);
@@ -87,22 +115,28 @@ fn after(task: &Task) -> TokenStream {
     };
     quote! {
         #[inline]
-        unsafe fn after(end: ::punctual::export::Stamp) {
+        unsafe fn after(#end: ::punctual::export::Stamp) {
             #statement;
         }
     }
 }
 
-fn bound(task: &Task) -> TokenStream {
+fn bound(app: &App, task: &Task) -> TokenStream {
     let TaskKind::Bound { source } = &task.kind else { return TokenStream::new() };
-    let (cfgs, quiet, body, field) =
+    let Some(field) = app.local_field(source) else { return TokenStream::new() };
+    let (cfgs, quiet, body, name) =
         (&task.handler.cfgs, quiet(), names::body(&task.handler.ident), names::field(source));
+    let ty = &field.ty;
+    let source = names::var_at("source", ty.span());
+    // Whether the resource is an event source is found out here, at the type that is not.
+    let fd = quote_spanned!(names::at(ty.span())=> ::punctual::export::EventSource::raw_fd(#source));
     quote! {
         #(#cfgs)* #quiet
         impl ::punctual::export::Bound for #body {
             unsafe fn fd() -> ::std::os::fd::RawFd {
                 // The caller excludes jobs of the task, the only users of its local.
-                ::punctual::export::raw_fd(unsafe { #field.get() })
+                let #source: &#ty = unsafe { #name.0.get() };
+                #fd
             }
         }
     }
@@ -110,9 +144,8 @@ fn bound(task: &Task) -> TokenStream {
 
 /// `spawn` and its kin, or `pend`.
 fn release(task: &Task) -> TokenStream {
-    let (handler, quiet) = (&task.handler, quiet());
+    let (handler, quiet, place) = (&task.handler, quiet(), place(task));
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
-    let statik = names::task(ident);
     match &task.kind {
         TaskKind::Periodic { .. } => TokenStream::new(),
         TaskKind::Bound { .. } => {
@@ -121,43 +154,45 @@ fn release(task: &Task) -> TokenStream {
                 /// Releases a job of this task, as its event source does. Does nothing if one is waiting.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #pend() {
-                    #statik.pend()
+                    #place.pend()
                 }
             }
         }
         TaskKind::Message => {
-            let [spawn, after, at, handle] =
+            let [spawn, spawn_after, spawn_at, handle] =
                 ["spawn", "spawn_after", "spawn_at", "SpawnHandle"].map(|what| names::of(what, ident));
-            let (body, slots) = (names::body(ident), slots(task));
+            let [after, at] = ["after", "at"].map(names::var);
             let args = args_type(handler);
-            let value = args_value(handler);
-            let params = handler.args.iter().map(|Arg { ident, ty, .. }| quote!(#ident: #ty));
-            let params = quote!(#(#params),*);
+            let names = names::params(&handler.args);
+            let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
+            let params = quote!(#(#names: #types),*);
             quote! {
                 /// A job that is going to be released, to be cancelled or moved.
                 #(#cfgs)* #quiet
-                pub type #handle = ::punctual::SpawnHandle<#body, #slots>;
+                pub type #handle = ::punctual::SpawnHandle<#args>;
 
                 /// Releases a job. If its level is above the partition's, it has run when this returns.
                 ///
                 /// Gives the arguments back if the capacity is used up or the app is not running.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #spawn(#params) -> ::core::result::Result<(), #args> {
-                    #statik.spawn(#value)
+                    #place.spawn(#value)
                 }
 
                 /// Releases a job after a while. Errors are those of `spawn`.
                 #(#cfgs)* #quiet
-                pub fn #after(
-                    after: ::punctual::Duration, #params
+                pub fn #spawn_after(
+                    #after: ::punctual::Duration, #params
                 ) -> ::core::result::Result<#handle, #args> {
-                    ::punctual::SpawnHandle::after(&#statik, after, #value)
+                    #place.spawn_after(#after, #value)
                 }
 
                 /// Releases a job at a point in time. Errors are those of `spawn`.
                 #(#cfgs)* #quiet
-                pub fn #at(at: ::punctual::Instant, #params) -> ::core::result::Result<#handle, #args> {
-                    ::punctual::SpawnHandle::at(&#statik, at, #value)
+                pub fn #spawn_at(
+                    #at: ::punctual::Instant, #params
+                ) -> ::core::result::Result<#handle, #args> {
+                    #place.spawn_at(#at, #value)
                 }
             }
         }
@@ -171,11 +206,11 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
     let base = levels::base(app, analysis, index);
     match &task.kind {
         TaskKind::Message => {
-            let slots = slots(task);
+            let (slots, wrapper) = (slots(task), names::sole("Static"));
             quote! {
                 #(#cfgs)* #quiet
-                static #statik: ::punctual::export::Task<#body, #slots> =
-                    ::punctual::export::Task::new(&#level, #base);
+                static #statik: #wrapper<::punctual::export::Task<#body, #slots>> =
+                    #wrapper(::punctual::export::Task::new(&#level, #base));
             }
         }
         TaskKind::Bound { .. } => {
@@ -194,15 +229,16 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             let offset =
                 offset.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
             let (policy, hook) = match on_overrun {
-                Overrun::Skip => (quote!(Skip), quote!(None)),
-                Overrun::Queue => (quote!(Queue), quote!(None)),
-                Overrun::Stop => (quote!(Hook), quote!(Some(::punctual::export::stop_on_overrun::<#body>))),
+                Overrun::Skip => (quote!(Skip), None),
+                Overrun::Queue => (quote!(Queue), None),
+                Overrun::Stop => (quote!(Hook), Some(quote!(::punctual::export::stop_on_overrun::<#body>))),
                 Overrun::Handler(handler) => {
                     let handler = names::task(handler);
                     // A handler that has not caught up with the last overrun will see this one too.
-                    (quote!(Hook), quote!(Some(|| { let _ = #handler.spawn(()); })))
+                    (quote!(Hook), Some(quote!(|| { let _ = #handler.0.spawn(()); })))
                 }
             };
+            let hook = option(hook);
             quote! {
                 #(#cfgs)* #quiet
                 static #grid: ::punctual::export::Periodic = ::punctual::export::Periodic::new(
@@ -223,27 +259,28 @@ fn slots(task: &Task) -> TokenStream {
     quote!(#capacity, #words)
 }
 
-/// One argument stands for itself, several make a tuple.
+/// The type of a message: one argument stands for itself, several make a tuple.
+///
+/// The tuple is where the function has its parameters, which is where a type that cannot be sent is reported.
 fn args_type(handler: &Handler) -> TokenStream {
-    let types = handler.args.iter().map(|arg| &arg.ty);
-    match handler.args.len() {
-        1 => quote!(#(#types)*),
-        _ => quote!((#(#types),*)),
+    let types: Vec<_> = handler.args.iter().map(|arg| &arg.ty).collect();
+    let mut types = tuple(&types);
+    if handler.args.len() > 1 {
+        types =
+            types.into_iter().map(|token| located(token, handler.sig().paren_token.span.join())).collect();
     }
+    types
 }
 
-fn args_value(handler: &Handler) -> TokenStream {
-    let values = handler.args.iter().map(|arg| &arg.ident);
-    match handler.args.len() {
-        1 => quote!(#(#values)*),
-        _ => quote!((#(#values),*)),
-    }
+fn located(mut token: TokenTree, span: Span) -> TokenTree {
+    token.set_span(span);
+    token
 }
 
-/// As a pattern, a value's names look the same.
-fn args_pattern(handler: &Handler) -> TokenStream {
-    match handler.args.len() {
-        0 => quote!(_),
-        _ => args_value(handler),
+/// One thing, or else a tuple of them; of names, a pattern as well as an expression.
+fn tuple(parts: &[impl ToTokens]) -> TokenStream {
+    match parts {
+        [part] => quote!(#part),
+        _ => quote!((#(#parts),*)),
     }
 }

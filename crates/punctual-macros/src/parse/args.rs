@@ -16,7 +16,7 @@ const KEYS: &[Key] = &[
     Key::new("main", "<bool>"),
 ];
 
-pub(super) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
+pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
     let keys = Keys::parse("punctual::app", tokens, KEYS, errors);
     AppArgs {
         cpu: cpu(&keys, errors),

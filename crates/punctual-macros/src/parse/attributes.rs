@@ -7,7 +7,7 @@ use crate::model::Role;
 
 /// What an attribute of the framework says an item is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Shared,
     Local,
     Handler(Role),
@@ -31,7 +31,7 @@ impl Mark {
 }
 
 /// Removes the framework's attribute from `attrs`; an item bears one at most.
-pub(super) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Option<(Mark, Attribute)> {
+pub(crate) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Option<(Mark, Attribute)> {
     let mut marks = attrs.extract_if(.., |attr| Mark::of(attr).is_some());
     let first = marks.next()?;
     for extra in marks {
@@ -46,7 +46,7 @@ pub(super) fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
 }
 
 /// The attributes of an item, whatever it is.
-pub(super) fn item_attrs(item: &mut Item) -> Option<&mut Vec<Attribute>> {
+pub(crate) fn item_attrs(item: &mut Item) -> Option<&mut Vec<Attribute>> {
     Some(match item {
         Item::Const(item) => &mut item.attrs,
         Item::Enum(item) => &mut item.attrs,

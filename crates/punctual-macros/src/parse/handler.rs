@@ -1,7 +1,7 @@
 //! Handlers: the functions marked `#[init]`, `#[idle]`, `#[shutdown]` and `#[task]`.
 
 use syn::parse::{Parse, ParseStream};
-use syn::{Attribute, ForeignItem, ForeignItemFn, Ident, ReturnType, Token, Type};
+use syn::{Attribute, ForeignItem, ForeignItemFn, Ident, Token};
 
 use super::attributes::cfgs;
 use super::keys::{Key, Keys};
@@ -32,12 +32,7 @@ pub(super) fn init(marked: Marked, errors: &mut Errors) -> Init {
 
 pub(super) fn idle(marked: Marked, errors: &mut Errors) -> Idle {
     let keys = Keys::of(&marked.attr, IDLE_KEYS, errors);
-    let handler = handler(Role::Idle, marked, &keys, errors);
-    let diverges = match &handler.sig().output {
-        ReturnType::Type(_, ty) => matches!(**ty, Type::Never(_)),
-        ReturnType::Default => false,
-    };
-    Idle { handler, diverges }
+    Idle { handler: handler(Role::Idle, marked, &keys, errors) }
 }
 
 pub(super) fn shutdown(marked: Marked, errors: &mut Errors) -> Shutdown {
@@ -68,7 +63,7 @@ pub(super) fn handler(role: Role, marked: Marked, keys: &Keys, errors: &mut Erro
 }
 
 /// The function an item of an `extern` block declares, if it declares one.
-pub(super) fn foreign_fn(item: &ForeignItem) -> Option<ForeignItemFn> {
+pub(crate) fn foreign_fn(item: &ForeignItem) -> Option<ForeignItemFn> {
     match item {
         ForeignItem::Fn(item) => Some(item.clone()),
         ForeignItem::Verbatim(tokens) => syn::parse2(tokens.clone()).ok().map(|SafeFn(item)| item),

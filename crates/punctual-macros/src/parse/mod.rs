@@ -20,6 +20,10 @@ use syn::ItemMod;
 use crate::errors::Errors;
 use crate::model::App;
 
+pub(crate) use args::parse as args;
+pub(crate) use attributes::{Mark, item_attrs, take_mark};
+pub(crate) use handler::foreign_fn;
+
 /// The model of the application, unless the input is too far from one for the checks to mean anything.
 pub(crate) fn app(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<App> {
     let args = args::parse(args, errors);

@@ -25,8 +25,6 @@ pub trait App: Sized {
     type Kept;
     /// Whether there is an `#[idle]` function.
     const HAS_IDLE: bool;
-    /// Whether that function never returns.
-    const IDLE_DIVERGES: bool;
     /// Whether it uses shared resources.
     const IDLE_SHARES: bool;
 

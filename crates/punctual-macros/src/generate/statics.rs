@@ -1,0 +1,51 @@
+//! The type of the statics whose contents are the user's.
+//!
+//! A static is `Sync`, which takes a resource that is `Send`. Were the compiler to find that out from the static, it
+//! would report the attribute of the app; so it is made to believe it, and checks the type where the user wrote it.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Attribute, Type};
+
+use super::{names, quiet};
+
+/// A wrapper that makes every resource and every task `Sync`.
+pub(super) fn wrapper() -> TokenStream {
+    let (quiet, wrapper) = (quiet(), names::sole("Static"));
+    quote! {
+        #quiet struct #wrapper<T>(T);
+
+        // Every static of a resource has an `assert_send` beside it.
+        #quiet unsafe impl<T> ::core::marker::Sync for #wrapper<::punctual::export::Resource<T>> {}
+        #quiet unsafe impl<B: ::punctual::export::Body, const N: usize, const W: usize> ::core::marker::Sync
+            for #wrapper<::punctual::export::Task<B, N, W>> {}
+
+        #quiet const _: () = {
+            const fn resources_of_send_types_are<T: ::core::marker::Send>() {
+                ::punctual::export::assert_sync::<::punctual::export::Resource<T>>();
+            }
+            const fn tasks_are<B: ::punctual::export::Body, const N: usize, const W: usize>() {
+                ::punctual::export::assert_sync::<::punctual::export::Task<B, N, W>>();
+            }
+        };
+    }
+}
+
+/// The static of a resource, and the check that its type may be there.
+pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, ty: &Type) -> TokenStream {
+    let (quiet, wrapper, send) = (quiet(), names::sole("Static"), assert("send", cfgs, ty));
+    quote! {
+        #(#cfgs)* #quiet
+        static #name: #wrapper<::punctual::export::Resource<#ty>> =
+            #wrapper(::punctual::export::Resource::new());
+        #send
+    }
+}
+
+/// A check at compile time that `ty` is what is asked, at the place where the user wrote it.
+pub(super) fn assert(what: &str, cfgs: &[&Attribute], ty: &Type) -> TokenStream {
+    let check = format_ident!("assert_{}", what);
+    let call = quote_spanned!(names::at(ty.span())=> ::punctual::export::#check::<#ty>());
+    quote!(#(#cfgs)* const _: () = #call;)
+}

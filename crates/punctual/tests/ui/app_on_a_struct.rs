@@ -1,0 +1,4 @@
+#[punctual::app]
+struct App;
+
+fn main() {}

@@ -1,0 +1,18 @@
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        sensor: u32,
+    }
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local { sensor: 0 })
+    }
+
+    #[task(local = [&sensor])]
+    fn tick(_: tick::Context) {}
+}

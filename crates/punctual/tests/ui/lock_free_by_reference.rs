@@ -1,0 +1,19 @@
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {
+        #[lock_free]
+        count: u32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared { count: 0 }, Local {})
+    }
+
+    #[task(shared = [&count])]
+    fn tick(_: tick::Context) {}
+}

@@ -1,0 +1,20 @@
+#[punctual::app]
+mod app {
+    use std::rc::Rc;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task]
+    fn tick(_: tick::Context, count: u32, handle: Rc<u32>) {
+        drop((count, handle));
+    }
+}

@@ -1,0 +1,19 @@
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task(period = 10.millis(), on_overrun = laet)]
+    fn tick(_: tick::Context) {}
+
+    #[task]
+    fn late(_: late::Context) {}
+}

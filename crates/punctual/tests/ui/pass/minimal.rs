@@ -1,0 +1,14 @@
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        punctual::shutdown();
+        (Shared {}, Local {})
+    }
+}

@@ -1,0 +1,38 @@
+//! A resource that everyone only reads is asked for with `&`, and then there is nothing to lock.
+//!
+//! `key` raises no level, so `bar` preempts `foo` at the spawn, while `foo` is using it too. The value has to
+//! be `Sync`; what changes inside it, here an atomic counter, is its own affair.
+
+#[punctual::app]
+mod app {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    #[shared]
+    struct Shared {
+        key: u32,
+        uses: AtomicU32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        foo::spawn().unwrap();
+        (Shared { key: 0xdead_beef, uses: AtomicU32::new(0) }, Local {})
+    }
+
+    #[task(priority = 1, shared = [&key, &uses])]
+    fn foo(cx: foo::Context) {
+        let key: &u32 = cx.shared.key;
+        println!("foo: {key:#x}, use {}", cx.shared.uses.fetch_add(1, Ordering::Relaxed));
+        bar::spawn().unwrap();
+        println!("foo: {key:#x}, use {}", cx.shared.uses.fetch_add(1, Ordering::Relaxed));
+        punctual::shutdown();
+    }
+
+    #[task(priority = 2, shared = [&key, &uses])]
+    fn bar(cx: bar::Context) {
+        println!("bar: {:#x}, use {}", cx.shared.key, cx.shared.uses.fetch_add(1, Ordering::Relaxed));
+    }
+}

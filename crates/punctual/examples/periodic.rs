@@ -1,0 +1,33 @@
+//! A periodic task is released by the clock, on a grid that does not drift.
+//!
+//! `released` is the nominal time of a job's release: the start of the app plus a whole number of periods,
+//! however late the job really begins and however long it takes. Hence the exact differences.
+
+#[punctual::app]
+mod app {
+    use punctual::Instant;
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task(period = 50.millis(), local = [first: Option<Instant> = None])]
+    fn sample(cx: sample::Context) {
+        let first = *cx.local.first.get_or_insert(cx.released);
+        let after = cx.released - first;
+        println!("released {} ms after the first", after.as_millis());
+        assert!(punctual::now() >= cx.released, "no job begins before its release");
+        punctual::spend(1.millis());
+        if after >= 150.millis::<1, 1_000_000_000>() {
+            punctual::shutdown();
+        }
+    }
+}

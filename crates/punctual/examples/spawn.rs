@@ -1,0 +1,25 @@
+//! Spawning a task releases a job of it.
+//!
+//! `init` holds everything back, so `foo` runs after it.
+
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        foo::spawn().unwrap();
+        println!("init");
+        (Shared {}, Local {})
+    }
+
+    #[task]
+    fn foo(_: foo::Context) {
+        println!("foo");
+        punctual::shutdown();
+    }
+}

@@ -1,0 +1,38 @@
+//! Any thread may spawn into an app. What it spawns is queued, and the level's worker is woken.
+//!
+//! `punctual::helper::spawn` starts threads for what is not real time, off the app's CPU. `ask` waits for its
+//! helper here, which makes the order certain: the answers are of the level of `ask`, so they wait until it
+//! has ended. A real-time task would not wait for a thread; it would let the answers come.
+
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        ask::spawn().unwrap();
+        (Shared {}, Local {})
+    }
+
+    #[task]
+    fn ask(_: ask::Context) {
+        println!("ask starts");
+        let helper = punctual::helper::spawn("helper", || {
+            (1..=3).map(|n| answer::spawn(n, format!("the answer {n}"))).filter(Result::is_err).count()
+        });
+        let refused = helper.expect("threads can be started").join().expect("it does not panic");
+        println!("ask ends, {refused} refused");
+    }
+
+    #[task(capacity = 2)]
+    fn answer(_: answer::Context, n: u32, text: String) {
+        println!("{text}");
+        if n == 2 {
+            punctual::shutdown();
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! A task may spawn itself: a loop in which everything above gets its turn.
+//!
+//! `foo` has left its slot when it starts, so a capacity of 1 is enough. Each round ends before the next
+//! begins. `idle` has to wait for the end of the loop, since `foo` is above it.
+
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        foo::spawn(1).unwrap();
+        (Shared {}, Local {})
+    }
+
+    #[idle]
+    fn idle(_: idle::Context) {
+        println!("idle");
+        punctual::shutdown();
+    }
+
+    #[task]
+    fn foo(_: foo::Context, round: u32) {
+        println!("round {round} starts");
+        if round < 3 {
+            foo::spawn(round + 1).unwrap();
+        }
+        println!("round {round} ends");
+    }
+}

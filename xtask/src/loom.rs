@@ -1,15 +1,19 @@
 //! `cargo xtask loom`: the models of the protocols, and the proof that they can fail.
 //!
 //! A model that passes may simply not look. So `punctual-core` has test-only features named `seed-…`, each of which
-//! puts one bug into a protocol, and every one of them has to make a model fail.
+//! puts one bug into a protocol. Beside each stands the model that has to find it, by saying what went wrong.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
 use crate::cargo::{self, Purpose};
-use crate::process::{self, End};
+use crate::process::{self, End, Outcome};
 use crate::{Result, no_arguments};
 
 const PACKAGE: &str = "punctual-core";
@@ -18,92 +22,168 @@ const PACKAGE: &str = "punctual-core";
 const PREEMPTIONS: &str = "3";
 const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
 
-/// A seeded bug is found in seconds; a model that still runs after this has been made to run in circles.
-const SEED_LIMIT: Duration = Duration::from_secs(300);
+/// Chooses one of the bugs that the models are built with.
+const SEED_VARIABLE: &str = "PUNCTUAL_SEED";
+
+/// A model that still runs after this has been made to run in circles.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A bug, and the model that has to find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seed<'a> {
+    feature: &'a str,
+    target: &'a str,
+    model: &'a str,
+}
 
 pub(crate) fn run(arguments: &[String]) -> Result {
     no_arguments(arguments)?;
     let manifest = fs::read_to_string(cargo::root().join("crates").join(PACKAGE).join("Cargo.toml"))?;
-    let seeds = seeds(&manifest);
+    let seeds = seeds(&manifest)?;
     if seeds.is_empty() {
         return Err(
             format!("{PACKAGE} has no feature `seed-…`: nothing shows that the models can fail").into()
         );
     }
+    let features = seeds.iter().map(|seed| seed.feature).collect::<Vec<_>>().join(",");
+    let sound = executables(&mut models())?;
+    let seeded = executables(models().args(["--features", &features]))?;
 
-    process::succeed(&mut models())?;
-
-    let mut missed = Vec::new();
-    for seed in seeds {
-        match catch(seed)? {
-            Some(model) => println!("{seed}: caught by {model}"),
-            None => {
-                println!("{seed}: NOT CAUGHT");
-                missed.push(seed);
-            }
+    let mut tests = Vec::new();
+    for (target, path) in &sound {
+        tests.extend(names(path)?.into_iter().map(|model| (target, path, model)));
+    }
+    let failed = in_parallel(&tests, |(target, path, model)| {
+        let outcome = model_command(path, model, None)?;
+        let passed = outcome.end == End::Exited(0);
+        if passed {
+            println!("{target}::{model}: passed");
+        } else {
+            println!("{target}::{model}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
         }
+        Ok(passed)
+    })?;
+    if failed > 0 {
+        return Err(format!("{failed} models fail").into());
     }
-    if missed.is_empty() {
-        return Ok(());
+
+    let missed = in_parallel(&seeds, |seed| {
+        let Seed { feature, target, model } = *seed;
+        let path = seeded.get(target).ok_or_else(|| format!("{feature}: there is no {target}"))?;
+        if !names(path)?.iter().any(|name| name == model) {
+            return Err(format!("{feature}: there is no {target}::{model}").into());
+        }
+        let verdict = verdict(&model_command(path, model, Some(feature))?);
+        match &verdict {
+            Ok(message) => println!("{feature}: caught by {target}::{model}: {message}"),
+            Err(miss) => println!("{feature}: NOT CAUGHT by {target}::{model}: {miss}"),
+        }
+        Ok(verdict.is_ok())
+    })?;
+    if missed > 0 {
+        return Err(format!("{missed} of {} bugs are not caught", seeds.len()).into());
     }
-    Err(format!("no model notices {}", missed.join(", ")).into())
+    println!("{} models pass, {} bugs caught", tests.len(), seeds.len());
+    Ok(())
 }
 
-/// The cargo command that runs the models, in a target directory of its own: `--cfg loom` changes every crate, and
+/// The cargo command that builds the models, in a target directory of its own: `--cfg loom` changes every crate, and
 /// sharing the usual directory would rebuild them all each time one goes back and forth.
 fn models() -> Command {
     let mut command = cargo::command();
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     command
-        .args(["test", "-p", PACKAGE, "--release", "--test", "loom_*"])
+        .args(["test", "-p", PACKAGE, "--release", "--test", "loom_*", "--no-run"])
         .env("RUSTFLAGS", format!("{flags} --cfg loom").trim_start())
-        .env("CARGO_TARGET_DIR", cargo::target_dir().join("loom"))
-        .env(PREEMPTIONS_VARIABLE, preemptions());
+        .env("CARGO_TARGET_DIR", cargo::target_dir().join("loom"));
     command
 }
 
-fn preemptions() -> String {
-    env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned())
+/// Builds the models; returns their executables by name. They are run without cargo, so that a build that fails does
+/// not count as a bug that was caught.
+fn executables(command: &mut Command) -> Result<BTreeMap<String, PathBuf>> {
+    let built = cargo::build(command)?.into_iter();
+    Ok(built.filter(|a| a.purpose == Purpose::Test).map(|a| (a.target, a.path)).collect())
 }
 
-/// Runs the models with the bug `seed` in the code; returns the name of the first that fails.
-///
-/// The executables are run one by one instead of through cargo: a build that fails must not count as a bug that was
-/// caught, and neither must a model that never ends.
-fn catch(seed: &str) -> Result<Option<String>> {
-    let built = cargo::build(models().args(["--no-run", "--features", seed]))?;
-    for test in built.iter().filter(|artifact| artifact.purpose == Purpose::Test) {
-        let mut command = Command::new(&test.path);
-        let outcome = process::capture(command.env(PREEMPTIONS_VARIABLE, preemptions()), SEED_LIMIT)?;
-        match outcome.end {
-            End::Exited(0) => {}
-            End::TimedOut(_) => return Err(format!("{seed}: {} {}", test.target, outcome.end).into()),
-            End::Exited(_) | End::Signalled(_) => {
-                let model = failed_test(&outcome.stdout).unwrap_or("an abort");
-                return Ok(Some(format!("{}::{model}", test.target)));
-            }
-        }
+/// The models in an executable.
+fn names(path: &Path) -> Result<Vec<String>> {
+    let listed = process::capture(Command::new(path).args(["--list", "--format", "terse"]), LIMIT)?;
+    Ok(listed.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// Runs one model, on its own in a process: two in one process would hinder each other, since loom maps and unmaps
+/// a stack for each thread of each execution.
+fn model_command(path: &Path, model: &str, seed: Option<&str>) -> Result<Outcome> {
+    let preemptions = env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
+    let mut command = Command::new(path);
+    command.args(["--exact", model, "--nocapture"]).env(PREEMPTIONS_VARIABLE, preemptions);
+    if let Some(seed) = seed {
+        command.env(SEED_VARIABLE, seed);
     }
-    Ok(None)
+    process::capture(&mut command, LIMIT)
 }
 
-/// The first test that the test harness reports as failed.
-fn failed_test(output: &str) -> Option<&str> {
-    output.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
+/// Does `job` for each of `items`, on as many threads as there are CPUs; returns how often it gave `false`.
+fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) -> Result<bool> + Sync) -> Result<usize> {
+    let queue = Mutex::new(items.iter());
+    let next = || queue.lock().expect("nothing panics with the queue").next();
+    let failed = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = next() {
+                    let error = match job(item) {
+                        Ok(true) => continue,
+                        Ok(false) => None,
+                        Err(error) => Some(error.to_string()),
+                    };
+                    failed.lock().expect("nothing panics with the list").push(error);
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner()?;
+    match failed.iter().flatten().next() {
+        Some(error) => Err(error.as_str().into()),
+        None => Ok(failed.len()),
+    }
 }
 
-/// The features of a manifest whose names begin with `seed-`.
-fn seeds(manifest: &str) -> Vec<&str> {
-    manifest
-        .lines()
-        .map(str::trim)
-        .skip_while(|&line| line != "[features]")
-        .skip(1)
-        .take_while(|line| !line.starts_with('['))
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, _)| name.trim().trim_matches('"'))
-        .filter(|name| name.starts_with("seed-"))
+/// What a model said about a bug, or why that does not count.
+fn verdict(outcome: &Outcome) -> std::result::Result<String, String> {
+    if matches!(outcome.end, End::Exited(0) | End::TimedOut(_)) {
+        return Err(outcome.end.to_string());
+    }
+    match panic_message(&outcome.stderr) {
+        // A model that only hangs does not say whether the bug or the model is to blame.
+        Some(message) if message.starts_with("deadlock") => Err(message.to_owned()),
+        Some(message) => Ok(message.to_owned()),
+        None => Err(format!("{} without a panic", outcome.end)),
+    }
+}
+
+/// The first line of the first panic's message.
+fn panic_message(stderr: &str) -> Option<&str> {
+    let mut lines = stderr.lines();
+    lines.find(|line| line.contains("panicked at"))?;
+    lines.map(str::trim).find(|line| !line.is_empty())
+}
+
+/// The features of a manifest whose names begin with `seed-`, each with a comment that names its model.
+fn seeds(manifest: &str) -> Result<Vec<Seed<'_>>> {
+    let lines = manifest.lines().map(str::trim);
+    let features = lines.skip_while(|&line| line != "[features]").skip(1).take_while(|l| !l.starts_with('['));
+    features
+        .filter(|line| line.starts_with("seed-"))
+        .map(|line| seed(line).ok_or_else(|| format!("no `# target::model` behind `{line}`").into()))
         .collect()
+}
+
+fn seed(line: &str) -> Option<Seed<'_>> {
+    let (feature, rest) = line.split_once('=')?;
+    let (target, model) = rest.split_once('#')?.1.trim().split_once("::")?;
+    Some(Seed { feature: feature.trim(), target, model })
 }
 
 #[cfg(test)]
@@ -112,16 +192,25 @@ mod tests {
 
     #[test]
     fn finds_seeds_among_the_features_only() {
-        let manifest = "[package]\nseed-not = 1\n\n[features]\n# seed-comment = []\ndefault = []\nseed-a = []\n\
-                        \"seed-b\"=[]\nseedling = []\n\n[dependencies]\nseed-dep = \"1\"\n";
-        assert_eq!(seeds(manifest), ["seed-a", "seed-b"]);
-        assert!(seeds("[package]\nname = \"x\"\n").is_empty());
+        let manifest = "[package]\nseed-not = 1\n\n[features]\n# seed-comment = []\ndefault = []\n\
+                        seed-a = [] # loom_x::one\nseedling = []\n\n[dependencies]\nseed-dep = \"1\"\n";
+        let expected = Seed { feature: "seed-a", target: "loom_x", model: "one" };
+        assert_eq!(seeds(manifest).unwrap(), [expected]);
+        assert!(seeds("[package]\nname = \"x\"\n").unwrap().is_empty());
+        assert!(seeds("[features]\nseed-a = []\n").is_err(), "no model is named");
+    }
+
+    fn ended(code: i32, stderr: &str) -> Outcome {
+        Outcome { stdout: String::new(), stderr: stderr.to_owned(), end: End::Exited(code) }
     }
 
     #[test]
-    fn names_the_model_that_failed() {
-        let output = "running 2 tests\ntest one ... ok\ntest level::two ... FAILED\n";
-        assert_eq!(failed_test(output), Some("level::two"));
-        assert_eq!(failed_test("test one ... ok\n"), None);
+    fn a_bug_is_caught_by_a_message() {
+        let panic =
+            "\nthread 'a' panicked at x.rs:1:2:\nlost a job\nnote: more\n\nthread 'a' panicked at y:\nno\n";
+        assert_eq!(verdict(&ended(101, panic)), Ok("lost a job".to_owned()));
+        assert!(verdict(&ended(0, panic)).is_err());
+        assert!(verdict(&ended(101, "")).is_err());
+        assert!(verdict(&ended(101, "thread 'a' panicked at x:\ndeadlock; threads = []\n")).is_err());
     }
 }

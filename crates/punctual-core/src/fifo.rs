@@ -10,6 +10,7 @@
 //! Nodes are linked by index + 1; 0 ends a list.
 
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
+use crate::seed::seeded;
 use crate::timer::Node;
 
 #[derive(Debug)]
@@ -43,7 +44,8 @@ impl Fifo {
         loop {
             nodes[node as usize].next.store(first, Ordering::Relaxed);
             // Release: whoever takes the inbox sees the node's link, its time and its arguments.
-            match self.inbox.compare_exchange_weak(first, node + 1, Ordering::Release, Ordering::Relaxed) {
+            let order = if seeded!("seed-push-relaxed") { Ordering::Relaxed } else { Ordering::Release };
+            match self.inbox.compare_exchange_weak(first, node + 1, order, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
             }

@@ -6,6 +6,7 @@
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::fifo::Fifo;
 use crate::periodic::{Due, Periodic};
+use crate::seed::seeded;
 use crate::timer::{self, Node};
 use crate::{Instant, Worker};
 
@@ -92,7 +93,7 @@ impl Level {
         &self.nodes[node as usize]
     }
 
-    /// When the job of `node`, which is about to run, was released; in ns, 0 if unknown.
+    /// When the job of `node`, which is about to run, was released; in ns, 0 if nobody looked at the clock.
     #[inline]
     pub fn released(&self, node: u32) -> u64 {
         self.node(node).time()
@@ -155,9 +156,10 @@ impl Level {
                         any = true;
                     }
                 }
-                (_, Some((time, node, key))) if time <= now.as_ticks() => {
-                    // Losing it to a concurrent cancel is fine: then it is not released.
-                    if self.disarm(node, key) {
+                (_, Some((time, node, state))) if time <= now.as_ticks() => {
+                    // Losing it to a concurrent cancel or move is fine: then it is not released now.
+                    if self.nodes[node as usize].expire(state) {
+                        self.armed.fetch_sub(1, Ordering::Relaxed);
                         queue(node);
                         any = true;
                     }
@@ -167,8 +169,8 @@ impl Level {
         }
     }
 
-    fn earliest(&self) -> Option<(u64, u32, u32)> {
-        if self.armed.load(Ordering::Acquire) == 0 {
+    fn earliest(&self) -> Option<(u64, u32, u64)> {
+        if self.armed.load(Ordering::Relaxed) == 0 {
             return None;
         }
         timer::earliest(self.nodes)
@@ -176,8 +178,15 @@ impl Level {
 
     pub(crate) fn arm(&self, node: u32, time: Instant) -> u32 {
         let order = self.order.fetch_add(1, Ordering::Relaxed);
+        // Before the node: the worker may release it at once, and counting that must not hide another timer
+        // until this thread, which may be preempted here, has counted its own.
+        if !seeded!("seed-arm-uncounted") {
+            self.armed.fetch_add(1, Ordering::Relaxed);
+        }
         let key = self.nodes[node as usize].arm(time.as_ticks(), order);
-        self.armed.fetch_add(1, Ordering::Release);
+        if seeded!("seed-arm-uncounted") {
+            self.armed.fetch_add(1, Ordering::Release);
+        }
         key
     }
 

@@ -37,6 +37,7 @@ mod lock;
 mod partition;
 mod periodic;
 mod port;
+mod seed;
 mod slots;
 mod time;
 mod timer;

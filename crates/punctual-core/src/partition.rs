@@ -38,6 +38,7 @@
 use crate::atomic::{AtomicBool, AtomicU64, Ordering, const_new};
 use crate::level::{Level, Stamp};
 use crate::port::Port;
+use crate::seed::seeded;
 use crate::turn::Turn;
 use crate::word::{MAX_LEVEL, Word, bit, highest};
 use crate::{Instant, Worker};
@@ -127,13 +128,14 @@ impl<P: Port> Partition<P> {
         debug_assert!(ceiling > highest(held));
         let mut word = self.load(Ordering::Relaxed);
         loop {
-            if word.level() != highest(held) && !cfg!(feature = "seed-raise-from-below") {
+            if word.level() != highest(held) && !seeded!("seed-raise-from-below") {
                 self.await_turn(me, |word| word.level() == highest(held));
                 word = self.load(Ordering::Relaxed);
                 continue;
             }
             // Acquire: this thread sees what the resource's previous users did.
-            match self.swap(word, word.occupy(ceiling), Ordering::Acquire) {
+            let order = if seeded!("seed-raise-relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+            match self.swap(word, word.occupy(ceiling), order) {
                 Ok(()) => break,
                 Err(now) => word = now,
             }
@@ -146,7 +148,7 @@ impl<P: Port> Partition<P> {
     pub(crate) fn lower(&'static self, me: &'static Worker, level: u8) {
         let word = self.vacate(me, level);
         if word.may_need_care() {
-            self.after_lowering(me, word);
+            self.after_lowering(me, word, None);
         }
     }
 
@@ -154,18 +156,26 @@ impl<P: Port> Partition<P> {
     #[inline]
     fn vacate(&self, me: &Worker, level: u8) -> Word {
         // Before the word: a bit in `held` means a vacating that is still to come (see `turn`).
-        me.set_held(me.held() & !bit(level));
+        if !seeded!("seed-held-late") {
+            me.set_held(me.held() & !bit(level));
+        }
+        let stale = if seeded!("seed-vacate-unseeing") { Some(self.snapshot()) } else { None };
         // Release: the next to occupy a level sees what this thread did.
-        let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::AcqRel);
-        Word::from_raw(before).vacate(level)
+        let order = if seeded!("seed-vacate-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
+        let before = self.word.0.fetch_and(!u64::from(bit(level)), order);
+        if seeded!("seed-held-late") {
+            me.set_held(me.held() & !bit(level));
+        }
+        stale.unwrap_or(Word::from_raw(before)).vacate(level)
     }
 
     #[cold]
-    fn after_lowering(&'static self, me: &'static Worker, word: Word) {
+    fn after_lowering(&'static self, me: &'static Worker, word: Word, mut now: Stamp) {
         if word.waiters() != 0 {
             self.release_waiters(me);
+            now = None;
         }
-        self.serve(me, None);
+        self.serve(me, now);
     }
 
     /// Occupies `level` to run jobs of it, if it is above the partition's level.
@@ -175,11 +185,14 @@ impl<P: Port> Partition<P> {
     fn start(&self, me: &Worker, level: u8, unless_ready: bool) -> bool {
         let mut word = self.load(Ordering::Relaxed);
         loop {
-            if level <= word.level() || (unless_ready && word.is_ready(level)) {
+            let below = level < word.level() || (level == word.level() && !seeded!("seed-start-twice"));
+            let overtakes = unless_ready && word.is_ready(level) && !seeded!("seed-call-overtakes");
+            if below || overtakes {
                 return false;
             }
             // Acquire: this thread sees the jobs that were pushed before the level was marked ready.
-            match self.swap(word, word.start(level), Ordering::Acquire) {
+            let order = if seeded!("seed-start-relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+            match self.swap(word, word.start(level), order) {
                 Ok(()) => break,
                 Err(now) => word = now,
             }
@@ -241,8 +254,13 @@ impl<P: Port> Partition<P> {
 
     /// Queues `node`, whose slot is filled, from any other thread: wakes the level's worker if it must.
     pub fn spawn_from_outside(&self, level: &'static Level, node: u32) {
+        if seeded!("seed-mark-first") {
+            self.mark_ready(level);
+        }
+        let stale = if seeded!("seed-mark-unseeing") { Some(self.snapshot()) } else { None };
         level.push(node);
-        let before = self.mark_ready(level);
+        let before = if seeded!("seed-mark-first") { Word::EMPTY } else { self.mark_ready(level) };
+        let before = stale.unwrap_or(before);
         // If the mark was up already, somebody has been told and has not served it yet.
         if !before.is_ready(level.number()) && level.number() > before.level() {
             self.port.wake(level.worker());
@@ -253,7 +271,8 @@ impl<P: Port> Partition<P> {
     fn mark_ready(&self, level: &Level) -> Word {
         let mark = Word::ready_bit(level.number());
         // Release: who starts the level sees the job.
-        Word::from_raw(self.word.0.fetch_or(mark, Ordering::AcqRel))
+        let order = if seeded!("seed-mark-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
+        Word::from_raw(self.word.0.fetch_or(mark, order))
     }
 
     /// Rule 2: runs or hands out every ready level above the partition's level, highest first.
@@ -270,24 +289,31 @@ impl<P: Port> Partition<P> {
             let level = self.level(ready);
             // Not `may_call`, whose question is whether to preempt: a level this thread does not reach by
             // itself has to go to its worker, whoever is asking.
-            let mine = ready >= me.base() && ready > me.level() && me.may_call();
+            let reach = ready >= me.base() || seeded!("seed-serve-below");
+            let mine = reach && ready > me.level() && me.may_call();
             if !mine && !core::ptr::eq(level.worker(), me) {
+                if seeded!("seed-serve-unwoken") {
+                    return;
+                }
                 return self.port.wake(level.worker());
             }
-            if self.start(me, ready, false) {
-                let running = Running::enter(self, me, ready);
-                self.drain(me, level, now.take());
-                // Vacates, and leaves the looking to this loop instead of nesting another one.
-                if running.leave().waiters() != 0 {
-                    self.release_waiters(me);
-                }
+            if !self.start(me, ready, false) {
+                now = None;
+                continue;
             }
-            now = None;
+            let running = Running::enter(self, me, ready);
+            // The end of the last job is the time at which the next level's first job can start.
+            now = self.drain(me, level, now);
+            // Vacates, and leaves the looking to this loop instead of nesting another one.
+            if running.leave().waiters() != 0 {
+                self.release_waiters(me);
+                now = None;
+            }
         }
     }
 
-    /// Runs the jobs of a level this thread occupies until there are none.
-    fn drain(&'static self, me: &'static Worker, level: &'static Level, mut now: Stamp) {
+    /// Runs the jobs of a level this thread occupies until there are none; tells when the last one ended.
+    fn drain(&'static self, me: &'static Worker, level: &'static Level, mut now: Stamp) -> Stamp {
         loop {
             if core::ptr::eq(level.worker(), me) && level.is_timed() && !self.is_stopping() {
                 let time = now.unwrap_or_else(|| self.port.now());
@@ -298,7 +324,7 @@ impl<P: Port> Partition<P> {
             // SAFETY: this thread occupies the level.
             match unsafe { level.run_next(me, now) } {
                 Some(end) => now = end,
-                None => return,
+                None => return now,
             }
         }
     }
@@ -314,7 +340,9 @@ impl<P: Port> Partition<P> {
     pub fn armed(&self, level: &'static Level, time: Instant) {
         // Pairs with the fence in `sleep`: either the worker's second look sees the armed node, or this
         // load sees that it sleeps too long.
-        crate::atomic::fence(Ordering::SeqCst);
+        if !seeded!("seed-arm-unfenced") {
+            crate::atomic::fence(Ordering::SeqCst);
+        }
         if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
             self.port.wake(level.worker());
         }
@@ -323,7 +351,7 @@ impl<P: Port> Partition<P> {
     /// Releases what is due at `level` now and marks it ready; for the thread that keeps its time.
     pub fn release_due(&self, level: &'static Level, now: Instant) -> bool {
         let any = level.release_due(now);
-        let forget = cfg!(feature = "seed-drop-ready-mark") && self.snapshot().level() >= level.number();
+        let forget = seeded!("seed-drop-ready-mark") && self.snapshot().level() >= level.number();
         if any && !forget {
             self.mark_ready(level);
         }
@@ -359,6 +387,8 @@ impl<P: Port> Partition<P> {
         while self.snapshot().is_ready(number) {
             if self.start(me, number, false) {
                 Preemption { running: Running::enter(self, me, number), level }.finish(None);
+            } else if seeded!("seed-stop-unwaiting") {
+                self.port.wait(me, None);
             } else {
                 self.await_turn(me, |word| !word.is_ready(number) || word.level() < number);
             }
@@ -371,7 +401,7 @@ impl<P: Port> Partition<P> {
         me.sleeps_until.store(until.map_or(u64::MAX, |time| time.as_ticks()), Ordering::Relaxed);
         // Pairs with the fence in `armed`.
         crate::atomic::fence(Ordering::SeqCst);
-        let still = if cfg!(feature = "seed-sleep-unchecked") { until } else { due() };
+        let still = if seeded!("seed-sleep-unchecked") { until } else { due() };
         if still == until {
             self.port.wait(me, until);
         }
@@ -382,7 +412,9 @@ impl<P: Port> Partition<P> {
 
     /// Occupies the top level, so that everything spawned waits; for the thread that runs `init`.
     pub fn hold_everything(&self, me: &'static Worker) {
-        self.raise(me, MAX_LEVEL);
+        if !seeded!("seed-init-unheld") {
+            self.raise(me, MAX_LEVEL);
+        }
     }
 
     /// Ends [`hold_everything`](Self::hold_everything): lays the periodic grids at `start` and serves.
@@ -404,14 +436,17 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub fn is_stopping(&self) -> bool {
         // Acquire: a worker that leaves has seen all that was marked ready before `stop`.
-        self.stopping.load(Ordering::Acquire)
+        let order = if seeded!("seed-leave-unseeing") { Ordering::Relaxed } else { Ordering::Acquire };
+        self.stopping.load(order)
     }
 
     /// Begins to stop, and wakes every worker to see it.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         for worker in self.workers {
-            self.port.wake(worker);
+            if !seeded!("seed-stop-unwoken") {
+                self.port.wake(worker);
+            }
         }
     }
 
@@ -478,10 +513,10 @@ impl<P: Port> Preemption<P> {
     pub fn finish(self, end: Stamp) {
         let Self { running, level } = self;
         let (partition, me) = (running.partition, running.me);
-        partition.drain(me, level, end);
+        let end = partition.drain(me, level, end);
         let word = running.leave();
         if word.may_need_care() {
-            partition.after_lowering(me, word);
+            partition.after_lowering(me, word, end);
         }
     }
 }

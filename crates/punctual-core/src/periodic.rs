@@ -8,6 +8,7 @@
 //! thread that ran the job calls.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::seed::seeded;
 use crate::{Duration, Instant};
 
 /// What to do with a release whose predecessor has not finished.
@@ -78,11 +79,16 @@ impl Periodic {
 
     /// Lays the grid: the first release is at `start + offset`.
     pub fn start(&self, start: Instant) {
-        self.next.store(start.as_ticks().saturating_add(self.offset), Ordering::Relaxed);
+        let first = start.as_ticks().saturating_add(self.offset);
+        if seeded!("seed-grid-first") {
+            self.next.store(first, Ordering::Release);
+        }
         self.released.store(0, Ordering::Relaxed);
         self.unfinished.store(0, Ordering::Relaxed);
         self.last_end.store(0, Ordering::Relaxed);
         self.overruns.store(0, Ordering::Relaxed);
+        // Last, and Release: the worker is awake and may release the first job before this returns.
+        self.next.store(first, Ordering::Release);
     }
 
     /// Takes the grid away.
@@ -92,7 +98,8 @@ impl Periodic {
 
     /// The next grid point in ns; `u64::MAX` before the grid is laid.
     pub(crate) fn next(&self) -> u64 {
-        self.next.load(Ordering::Relaxed)
+        // Acquire: who sees the grid sees it laid.
+        self.next.load(Ordering::Acquire)
     }
 
     /// How many releases found their predecessor unfinished.

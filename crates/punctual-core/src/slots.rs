@@ -11,6 +11,7 @@ use core::mem::MaybeUninit;
 use crate::Instant;
 use crate::atomic::{AtomicU64, Ordering, UnsafeCell};
 use crate::level::Level;
+use crate::seed::seeded;
 
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         self.level
     }
 
-    /// Stores the arguments of a job released at `release` (ns, 0 if unknown); returns its node.
+    /// Stores the arguments of a job released at `release` (ns, 0 if nobody looked at the clock); returns its node.
     ///
     /// # Errors
     /// Gives the arguments back if every slot is taken.
@@ -101,7 +102,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         self.level.rearm(self.base + armed.slot, armed.key, time)
     }
 
-    /// Takes the job of `node` out of its slot: its arguments and its release time (ns, 0 if unknown).
+    /// Takes the job of `node` out of its slot: its arguments and its release time (ns, 0 if nobody looked at the clock).
     ///
     /// # Safety
     /// `node` was popped from the level's queue, is one of this task's, and is taken once.
@@ -167,7 +168,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         // SAFETY: by this function's contract.
         let args = self.args[slot as usize].with(|cell| unsafe { (*cell).assume_init_read() });
         // Release: the next owner writes the slot after this read.
-        self.used[slot as usize / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
+        let order = if seeded!("seed-slot-relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.used[slot as usize / 64].fetch_and(!(1 << (slot % 64)), order);
         args
     }
 }

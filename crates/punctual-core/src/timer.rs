@@ -7,12 +7,17 @@
 //! by (time, insertion).
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::seed::seeded;
 
-/// The part of a node's state that says what it is; the rest counts how often it was armed.
+/// The part of a node's key that says what it is; the rest counts how often it was armed.
 const TAG: u32 = 0b11;
 const IDLE: u32 = 0;
 const ARMED: u32 = 1;
 const MOVING: u32 = 2;
+
+/// The upper half of a node's state counts how often this arming was moved; the lower half is its key. Who
+/// cancels or moves a timer needs the key; who releases it needs the time it looked at to be the last one.
+const MOVED: u64 = 1 << 32;
 
 /// The queue entry of one job slot: its link, its time, and whether a timer holds it.
 ///
@@ -20,7 +25,7 @@ const MOVING: u32 = 2;
 #[derive(Debug)]
 pub struct Node {
     pub(crate) next: AtomicU32,
-    state: AtomicU32,
+    state: AtomicU64,
     time: AtomicU64,
     order: AtomicU64,
 }
@@ -31,14 +36,14 @@ impl Node {
         pub fn new() -> Self {
             Self {
                 next: AtomicU32::new(0),
-                state: AtomicU32::new(IDLE),
+                state: AtomicU64::new(IDLE as u64),
                 time: AtomicU64::new(0),
                 order: AtomicU64::new(0),
             }
         }
     }
 
-    /// The release time in ns, 0 if unknown.
+    /// The release time in ns, 0 if nobody looked at the clock.
     #[inline]
     pub fn time(&self) -> u64 {
         self.time.load(Ordering::Relaxed)
@@ -51,67 +56,87 @@ impl Node {
 
     /// Arms an idle node that the caller owns; returns the key that cancels this arming and no later one.
     pub(crate) fn arm(&self, time: u64, order: u64) -> u32 {
-        let key = (self.state.load(Ordering::Relaxed) & !TAG).wrapping_add(TAG + 1) | ARMED;
+        let last = self.state.load(Ordering::Relaxed) as u32;
+        let key = (last & !TAG).wrapping_add(TAG + 1) | ARMED;
         self.time.store(time, Ordering::Relaxed);
         self.order.store(order, Ordering::Relaxed);
         // Release: who disarms the node sees its time and the job's arguments.
-        self.state.store(key, Ordering::Release);
+        let release = if seeded!("seed-arm-relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.state.store(key.into(), release);
         key
     }
 
     /// Takes the node out of the timer, if it is still armed under `key`; the caller then owns it.
     pub(crate) fn disarm(&self, key: u32) -> bool {
-        self.swap_state(key, key & !TAG)
+        self.leave_armed(key, IDLE).is_some()
+    }
+
+    /// Takes the node out of the timer, if it is still armed for the time that [`armed`](Self::armed) told
+    /// along with `state`; the caller then owns it.
+    pub(crate) fn expire(&self, state: u64) -> bool {
+        let idle = state & !u64::from(TAG);
+        self.state.compare_exchange(state, idle, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Moves an arming to another time; `false` if it is no longer armed under `key`.
     pub(crate) fn rearm(&self, key: u32, time: u64, order: u64) -> bool {
         // Between the two states the node is nobody's to release, so time and order change together.
-        if !self.swap_state(key, key & !TAG | MOVING) {
-            return false;
-        }
+        let Some(state) = self.leave_armed(key, MOVING) else { return false };
         self.time.store(time, Ordering::Relaxed);
         self.order.store(order, Ordering::Relaxed);
-        self.state.store(key, Ordering::Release);
+        let moved = if seeded!("seed-move-uncounted") { 0 } else { MOVED };
+        self.state.store(state.wrapping_add(moved), Ordering::Release);
         true
     }
 
-    /// If armed: (time, order, key).
+    /// If armed: (time, order, state).
     #[inline]
-    pub(crate) fn armed(&self) -> Option<(u64, u64, u32)> {
-        let key = self.state.load(Ordering::Acquire);
-        if key & TAG != ARMED {
+    pub(crate) fn armed(&self) -> Option<(u64, u64, u64)> {
+        let state = self.state.load(Ordering::Acquire);
+        if state as u32 & TAG != ARMED {
             return None;
         }
-        Some((self.time.load(Ordering::Relaxed), self.order.load(Ordering::Relaxed), key))
+        Some((self.time.load(Ordering::Relaxed), self.order.load(Ordering::Relaxed), state))
     }
 
     /// Forgets whatever the node was, between two runs of an app.
     pub(crate) fn reset(&self) {
-        let key = self.state.load(Ordering::Relaxed);
-        self.state.store(key & !TAG, Ordering::Relaxed);
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store(state & !u64::from(TAG), Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);
     }
 
-    fn swap_state(&self, from: u32, to: u32) -> bool {
-        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    /// Turns a node armed under `key`, for whatever time, into something else; returns what it was.
+    fn leave_armed(&self, key: u32, tag: u32) -> Option<u64> {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state as u32 == key {
+            let to = state & !u64::from(TAG) | u64::from(tag);
+            if seeded!("seed-cancel-unclaimed") {
+                self.state.store(to, Ordering::Release);
+                return Some(state);
+            }
+            match self.state.compare_exchange_weak(state, to, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Some(state),
+                Err(now) => state = now,
+            }
+        }
+        None
     }
 }
 
-#[cfg(not(loom))]
 impl Default for Node {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// The earliest armed node: (time, node, key).
-pub(crate) fn earliest(nodes: &[Node]) -> Option<(u64, u32, u32)> {
+/// The earliest armed node: (time, node, state).
+pub(crate) fn earliest(nodes: &[Node]) -> Option<(u64, u32, u64)> {
     let armed = nodes.iter().enumerate().filter_map(|(i, node)| {
-        let (time, order, key) = node.armed()?;
-        Some((time, order, i as u32, key))
+        let (time, order, state) = node.armed()?;
+        Some((time, order, i as u32, state))
     });
-    armed.min().map(|(time, _, node, key)| (time, node, key))
+    armed.min().map(|(time, _, node, state)| (time, node, state))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -138,7 +163,12 @@ mod tests {
         assert!(!node.disarm(first));
         let second = node.arm(2, 1);
         assert!(!node.rearm(first, 9, 2), "a stale handle must not move the next arming");
+        let before = node.armed().unwrap();
         assert!(node.rearm(second, 3, 2));
-        assert_eq!(node.armed(), Some((3, 2, second)));
+        let after = node.armed().unwrap();
+        assert_eq!((after.0, after.1), (3, 2));
+        assert!(!node.expire(before.2), "it is no longer armed for the time that was looked at");
+        assert!(node.expire(after.2));
+        assert!(!node.disarm(second));
     }
 }

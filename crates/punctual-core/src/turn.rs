@@ -18,6 +18,11 @@
 //!   registration, because both are operations on the word, and it will see `lent`, because of the two
 //!   sequentially consistent fences: one of the two sides must see the other's write.
 //! * If a holder cannot be told (it has won the level and not yet said so), the waiter waits plainly.
+//! * When the holder releases `lent`, the kernel hands it from waiter to waiter, and each lets go of it at once.
+//!   As long as it is on its way, waiting for it would lend nothing to the holder. Worse, the kernel lets a
+//!   waiter of high priority take it from one of low priority that has been given it and has not run yet; on
+//!   one CPU the first would take it again and again, and neither the second nor the holder would ever run. So
+//!   a waiter that finds it on its way waits plainly, and whoever lets go of it bumps `turn`.
 //!
 //! L. Sha, R. Rajkumar, J. P. Lehoczky, *Priority inheritance protocols*, IEEE Trans. Computers 39(9),
 //! 1990, section III, is the protocol the kernel runs on `lent`.
@@ -25,6 +30,7 @@
 use crate::atomic::{AtomicU32, Ordering, fence};
 use crate::partition::Partition;
 use crate::port::Port;
+use crate::seed::seeded;
 use crate::word::Word;
 use crate::worker::Worker;
 
@@ -45,7 +51,8 @@ impl<P: Port> Partition<P> {
             if mine(word) {
                 break;
             }
-            if !self.lend_to_holder(me, word.level()) {
+            let seen = if seeded!("seed-turn-late") { self.turn.load(Ordering::Acquire) } else { seen };
+            if self.lend_to_holder(me, word.level()) != Lending::LookAgain {
                 self.port().wait_turn(&self.turn, seen);
             }
         }
@@ -58,6 +65,7 @@ impl<P: Port> Partition<P> {
     /// thread, from being held up in a critical section that a worker needs.
     pub(crate) fn lend_to_ordinary_holder(&self, me: &Worker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
+        let seen = self.turn.load(Ordering::Acquire);
         let word = self.load(Ordering::Acquire);
         if !me.is_real_time() || !blocked(word) {
             return false;
@@ -68,16 +76,21 @@ impl<P: Port> Partition<P> {
         if !self.register(&|word| !blocked(word)) {
             return true;
         }
-        let lent = self.lend_to_holder(me, word.level());
+        let lending = self.lend_to_holder(me, word.level());
+        if lending == Lending::OnItsWay {
+            self.port().wait_turn(&self.turn, seen);
+        }
         self.deregister();
-        lent
+        lending != Lending::Refused
     }
 
     /// Releases those who wait, after vacating a level.
     #[cold]
     pub(crate) fn release_waiters(&self, me: &Worker) {
         // Pairs with the fence in `lend_to_holder`.
-        fence(Ordering::SeqCst);
+        if !seeded!("seed-repay-unfenced") {
+            fence(Ordering::SeqCst);
+        }
         self.turn.fetch_add(1, Ordering::Release);
         self.port().wake_turn(&self.turn);
         let owner = me.lent.load(Ordering::Relaxed) & THREAD;
@@ -94,6 +107,9 @@ impl<P: Port> Partition<P> {
                 return false;
             }
             assert!(word.waiters() < u8::MAX, "more threads wait for their turn than a partition can count");
+            if seeded!("seed-wait-unregistered") {
+                return true;
+            }
             let registered = Word::from_raw(word.raw() + Word::ONE_WAITER);
             match self.swap(word, registered, Ordering::AcqRel) {
                 Ok(()) => return true,
@@ -103,36 +119,55 @@ impl<P: Port> Partition<P> {
     }
 
     fn deregister(&self) {
-        self.word().fetch_sub(Word::ONE_WAITER, Ordering::Relaxed);
+        if !seeded!("seed-wait-unregistered") {
+            self.word().fetch_sub(Word::ONE_WAITER, Ordering::Relaxed);
+        }
     }
 
     fn holder(&self, me: &Worker, level: u8) -> Option<&'static Worker> {
         self.workers().iter().copied().find(|w| !core::ptr::eq(*w, me) && w.holds(level))
     }
 
-    /// Waits once for the holder of `level` with this thread's priority; `false` if that cannot be done.
-    /// The caller is registered.
-    fn lend_to_holder(&self, me: &Worker, level: u8) -> bool {
-        let Some(holder) = self.holder(me, level) else { return false };
+    /// Waits once for the holder of `level` with this thread's priority. The caller is registered, and has read
+    /// `turn` before.
+    fn lend_to_holder(&self, me: &Worker, level: u8) -> Lending {
+        let Some(holder) = self.holder(me, level) else { return Lending::Refused };
         let owner = holder.thread();
         if owner == 0 {
-            return false;
+            return Lending::Refused;
         }
-        let _ = holder.lent.compare_exchange(0, owner, Ordering::Relaxed, Ordering::Relaxed);
+        let written = holder.lent.compare_exchange(0, owner, Ordering::Relaxed, Ordering::Relaxed);
+        if written.is_err_and(|lent| lent & THREAD != owner) {
+            return Lending::OnItsWay;
+        }
         // Pairs with the fence in `release_waiters`.
         fence(Ordering::SeqCst);
-        if !cfg!(feature = "seed-lend-unchecked") && !holder.holds(level) {
+        if !seeded!("seed-lend-unchecked") && !holder.holds(level) {
             // Perhaps too late for the holder to see it. If another waiter has gone to the kernel with
             // it, it is not ours to take back, and that waiter has seen the holder's bit.
             let _ = holder.lent.compare_exchange(owner, 0, Ordering::Relaxed, Ordering::Relaxed);
-            return true;
+            return Lending::LookAgain;
         }
-        let lent = self.port().lend(&holder.lent);
-        if lent {
-            self.port().repay(&holder.lent);
+        if !self.port().lend(&holder.lent) {
+            return Lending::Refused;
         }
-        lent
+        self.port().repay(&holder.lent);
+        // For those that found it on its way.
+        self.turn.fetch_add(1, Ordering::Release);
+        self.port().wake_turn(&self.turn);
+        Lending::LookAgain
     }
+}
+
+/// What came of lending one's priority.
+#[derive(PartialEq, Eq)]
+enum Lending {
+    /// The holder has vacated something, or is about to.
+    LookAgain,
+    /// `lent` is another waiter's, who bumps `turn` when it lets go of it.
+    OnItsWay,
+    /// The holder cannot be told, or the platform lends nothing.
+    Refused,
 }
 
 /// The counter that a plain wait waits on.

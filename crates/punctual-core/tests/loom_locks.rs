@@ -1,0 +1,168 @@
+//! Mutual exclusion and freedom from deadlock: jobs of different levels that really run in parallel, as they
+//! do without real-time privileges, lock the same resources, plainly waiting or lending their priority.
+#![cfg(loom)]
+
+mod loom_support;
+
+use loom_support::{Arena, Model, ModelPort, Region, check, i_am, level, partition, start, worker};
+use punctual_core::{Level, Locked, Mutex, Resource, Worker};
+
+type Shared = Resource<Region>;
+
+struct Trio {
+    partition: &'static Model,
+    levels: [&'static Level; 3],
+    workers: [&'static Worker; 3],
+}
+
+/// Levels 1 to 3 without queued jobs, each with a worker; the calling thread is the lowest one's.
+fn trio(arena: &Arena, lends: bool) -> Trio {
+    let workers = [1, 2, 3].map(|base| worker(arena, base, u32::from(base), true));
+    let levels = workers.map(|worker| level(arena, worker.base(), worker, 0, |_, _| {}));
+    let partition = partition(arena, ModelPort::new(3, lends), &levels, &workers);
+    i_am(1);
+    Trio { partition, levels, workers }
+}
+
+fn shared(arena: &Arena) -> &'static Shared {
+    arena.put(Resource::with_value(Region::new()))
+}
+
+/// What a job at `LEVEL` holds to lock `resource`.
+fn right<const LEVEL: u8, const CEILING: u8>(
+    resource: &'static Shared,
+    partition: &'static Model,
+    worker: &'static Worker,
+) -> Locked<'static, Region, ModelPort, LEVEL, CEILING> {
+    // SAFETY: the models lock each resource with one ceiling, in jobs of the level that they state.
+    unsafe { Locked::new(resource, partition, worker) }
+}
+
+fn count(resource: &'static Shared) -> u32 {
+    // SAFETY: called when every other thread has ended.
+    unsafe { resource.get() }.count()
+}
+
+/// A job at level 1 is raising while another starts at level 2 and raises too. Whichever is first, the other
+/// waits or does not start.
+fn two_jobs(lends: bool) {
+    check(3, move |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, lends);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 3>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+            });
+            right::<1, 3>(resource, partition, w1).lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((1..=2).contains(&count(resource)));
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}
+
+#[test]
+fn two_jobs_that_wait_plainly() {
+    two_jobs(false);
+}
+
+#[test]
+fn two_jobs_that_lend() {
+    two_jobs(true);
+}
+
+/// The upper job is at the ceiling itself and so never raises: the lower one has to see that it runs.
+#[test]
+fn a_job_at_the_ceiling_uses_the_resource_without_raising() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, _, l3], workers: [w1, _, w3] } = trio(arena, true);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(3, move || {
+                let _ = partition.call(w3, l3, || {
+                    right::<3, 3>(resource, partition, w3).lock(|r| r.enter());
+                    None
+                });
+            });
+            let mut right = right::<1, 3>(resource, partition, w1);
+            right.lock(|r| r.enter());
+            right.lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((2..=3).contains(&count(resource)));
+    });
+}
+
+/// Two resources of different ceilings, nested one way by one job and the other way by the other.
+#[test]
+fn opposite_nesting_does_not_deadlock() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
+        let (q, r) = (shared(arena), shared(arena));
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 4>(r, partition, w2).lock(|r| {
+                        right::<2, 3>(q, partition, w2).lock(|q| q.enter());
+                        r.enter();
+                    });
+                    None
+                });
+            });
+            right::<1, 3>(q, partition, w1).lock(|q| {
+                right::<1, 4>(r, partition, w1).lock(|r| r.enter());
+                q.enter();
+            });
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert_eq!(count(q), count(r));
+    });
+}
+
+/// Two waiters at different levels below one holder, and the holder's job ends while they arrive.
+fn three_jobs(lends: bool) {
+    check(2, move |arena| {
+        let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, lends);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let middle = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 4>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+            });
+            let high = start(3, move || {
+                let _ = partition.call(w3, l3, || {
+                    right::<3, 4>(resource, partition, w3).lock(|r| r.enter());
+                    None
+                });
+            });
+            right::<1, 4>(resource, partition, w1).lock(|r| r.enter());
+            middle.join().unwrap();
+            high.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((1..=3).contains(&count(resource)));
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}
+
+#[test]
+fn three_jobs_that_wait_plainly() {
+    three_jobs(false);
+}
+
+#[test]
+fn three_jobs_that_lend() {
+    three_jobs(true);
+}

@@ -1,0 +1,186 @@
+//! The queue of a level and its job slots: jobs come out in the order in which their thread put them in, and
+//! the arguments of each are handed over to one thread, once, whole.
+#![cfg(loom)]
+
+mod loom_support;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use loom_support::{Arena, Model, ModelPort, check, level, partition, start, worker};
+use punctual_core::{Instant, Level, Slots, Worker};
+
+fn at(time: u64) -> Instant {
+    Instant::from_ticks(time)
+}
+
+/// Two foreign threads push, one of them twice, while the worker takes jobs out; a job of the level pushes
+/// one more without an atomic instruction.
+#[test]
+fn each_threads_jobs_keep_their_order() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<(&Model, &Level)>::new());
+        let order = arena.put(Mutex::new(Vec::new()));
+        let w1 = worker(arena, 1, 1, true);
+        let l1 = level(arena, 1, w1, 4, move |me, node| {
+            order.lock().unwrap().push(node);
+            let &(partition, level) = linked.get().unwrap();
+            if node == 0 {
+                partition.spawn(me, level, 3);
+            }
+        });
+        let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
+        linked.set((p, l1)).ok().unwrap();
+        let other = start(9, move || p.spawn_from_outside(l1, 2));
+        let consumer = start(1, move || p.serve(w1, None));
+        p.spawn_from_outside(l1, 0);
+        p.spawn_from_outside(l1, 1);
+        other.join().unwrap();
+        consumer.join().unwrap();
+        p.serve(w1, None);
+        let order = order.lock().unwrap();
+        let place = |node| order.iter().position(|&n| n == node).unwrap();
+        assert_eq!(order.len(), 4, "none lost, none doubled: {order:?}");
+        assert!(place(0) < place(1) && place(0) < place(3), "{order:?}");
+    });
+}
+
+/// The arguments of a job that is pushed while another of its level runs reach the thread that runs it; and
+/// a slot is written again only after it has been read.
+#[test]
+fn arguments_are_handed_over_whole() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<&Slots<[u32; 2], 1, 1>>::new());
+        let sum = arena.put(AtomicU32::new(0));
+        let w1 = worker(arena, 1, 1, true);
+        let l1 = level(arena, 1, w1, 1, |_, node| {
+            // SAFETY: the level's only task is this one.
+            let ([a, b], _) = unsafe { linked.get().unwrap().take(node) };
+            assert_eq!(a, b);
+            sum.fetch_add(a, Ordering::Relaxed);
+        });
+        let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
+        let slots: &Slots<_, 1, 1> = arena.put(Slots::new(l1, 0));
+        linked.set(slots).ok().unwrap();
+        let spawn = move |n| match slots.put([n; 2], 0) {
+            Ok(node) => {
+                p.spawn_from_outside(l1, node);
+                n
+            }
+            Err(_) => 0,
+        };
+        let consumer = start(1, move || p.serve(w1, None));
+        let spawned = spawn(1) + spawn(2) + spawn(4);
+        consumer.join().unwrap();
+        p.serve(w1, None);
+        assert_eq!(sum.load(Ordering::Relaxed), spawned, "every job runs once");
+    });
+}
+
+/// Counts how often it is dropped.
+struct Argument(&'static AtomicU32);
+
+impl Drop for Argument {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A level with one timer slot whose jobs are counted, and whose arguments are too.
+struct Timed {
+    partition: &'static Model,
+    worker: &'static Worker,
+    level: &'static Level,
+    slots: &'static Slots<Argument, 1, 1>,
+    ran: &'static AtomicU32,
+    dropped: &'static AtomicU32,
+}
+
+impl Timed {
+    fn new(arena: &Arena) -> &'static Timed {
+        let linked = arena.put(OnceLock::<&'static Timed>::new());
+        let worker = worker(arena, 1, 1, true);
+        let level = level(arena, 1, worker, 1, |_, node| {
+            let timed = linked.get().unwrap();
+            // SAFETY: the level's only task is this one.
+            drop(unsafe { timed.slots.take(node) });
+            timed.ran.fetch_add(1, Ordering::Relaxed);
+        });
+        let timed = arena.put(Timed {
+            partition: partition(arena, ModelPort::new(1, false), &[level], &[worker]),
+            worker,
+            level,
+            slots: arena.put(Slots::new(level, 0)),
+            ran: arena.put(AtomicU32::new(0)),
+            dropped: arena.put(AtomicU32::new(0)),
+        });
+        linked.set(timed).ok().unwrap();
+        timed
+    }
+
+    /// What the worker does at `time`.
+    fn release(&self, time: u64) {
+        self.partition.release_due(self.level, at(time));
+        self.partition.serve(self.worker, None);
+    }
+
+    fn argument(&self) -> Argument {
+        Argument(self.dropped)
+    }
+
+    fn ran(&self) -> u32 {
+        self.ran.load(Ordering::Relaxed)
+    }
+
+    fn dropped(&self) -> u32 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// A timer runs out while it is cancelled: one of the two gets the arguments. The slot can be used again.
+#[test]
+fn cancelling_and_releasing() {
+    check(3, |arena| {
+        let t = Timed::new(arena);
+        let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
+        let worker = start(1, move || t.release(5));
+        let taken = t.slots.cancel(armed);
+        // Stale by now, whatever happened, and so without effect on the next arming.
+        let again = t.slots.arm(t.argument(), at(9)).is_ok();
+        assert!(t.slots.cancel(armed).is_none());
+        worker.join().unwrap();
+        assert_eq!(t.ran() + u32::from(taken.is_some()), 1);
+        t.release(9);
+        assert_eq!(t.ran() + u32::from(taken.is_some()), 1 + u32::from(again));
+        drop(taken);
+        assert_eq!(t.dropped(), 2);
+    });
+}
+
+/// Two threads cancel the same timer.
+#[test]
+fn cancelling_twice() {
+    check(3, |arena| {
+        let t = Timed::new(arena);
+        let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
+        let other = start(2, move || drop(t.slots.cancel(armed)));
+        drop(t.slots.cancel(armed));
+        other.join().unwrap();
+        assert_eq!(t.dropped(), 1, "one of the two gets the arguments");
+    });
+}
+
+/// A timer that was moved to a later time is not released before it, and is released then.
+#[test]
+fn rescheduling_and_releasing() {
+    check(3, |arena| {
+        let t = Timed::new(arena);
+        let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
+        let worker = start(1, move || t.release(5));
+        let moved = t.slots.reschedule(armed, at(9));
+        worker.join().unwrap();
+        assert_eq!(t.ran(), u32::from(!moved), "released though moved to later, or not at all");
+        t.release(9);
+        assert_eq!((t.ran(), t.dropped()), (1, 1));
+    });
+}

@@ -1,0 +1,114 @@
+//! A worker that goes to sleep until its next timer is not too late for one that is armed meanwhile: either
+//! it sees the timer, or whoever arms it sees that the worker sleeps too long.
+#![cfg(loom)]
+
+mod loom_support;
+
+use std::sync::OnceLock;
+
+use loom_support::{Model, ModelPort, check, level, partition, start, worker};
+use punctual_core::{Armed, Instant, Slots};
+
+type Timers = Slots<u64, 2, 1>;
+
+fn at(time: u64) -> Instant {
+    Instant::from_ticks(time)
+}
+
+/// A worker of level 2 whose first job stops the partition. Nothing happens after `time`, so a worker that
+/// sleeps longer never wakes.
+fn awake_by(time: u64, first: Option<u64>, change: fn(&'static Timers, Option<Armed>) -> u64) {
+    check(3, move |arena| {
+        let linked = arena.put(OnceLock::<(&Model, &Timers)>::new());
+        let w2 = worker(arena, 2, 2, true);
+        let l2 = level(arena, 2, w2, 2, move |_, node| {
+            let &(partition, slots) = linked.get().unwrap();
+            // SAFETY: the level's only task is this one.
+            let (argument, release) = unsafe { slots.take(node) };
+            assert_eq!(argument, release, "the job for this time");
+            assert_eq!(release, time);
+            partition.stop();
+        });
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        let slots: &Timers = arena.put(Slots::new(l2, 0));
+        linked.set((p, slots)).ok().unwrap();
+        let armed = first.map(|first| slots.arm(first, at(first)).unwrap());
+        let thread = start(2, move || p.work(l2));
+        p.armed(l2, at(change(slots, armed)));
+        p.port().advance(time, &[w2]);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_first_timer() {
+    awake_by(5, None, |slots, _| {
+        slots.arm(5, at(5)).unwrap();
+        5
+    });
+}
+
+#[test]
+fn an_earlier_timer() {
+    awake_by(5, Some(9), |slots, _| {
+        slots.arm(5, at(5)).unwrap();
+        5
+    });
+}
+
+#[test]
+fn a_later_timer_changes_nothing() {
+    awake_by(5, Some(5), |slots, _| {
+        slots.arm(9, at(9)).unwrap();
+        9
+    });
+}
+
+/// The only timer is moved to an earlier time; the argument is the time that it was moved to.
+#[test]
+fn a_timer_that_is_moved() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<&Model>::new());
+        let w2 = worker(arena, 2, 2, true);
+        let l2 = level(arena, 2, w2, 1, |_, _| linked.get().unwrap().stop());
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        linked.set(p).ok().unwrap();
+        let slots = arena.put(Slots::<u64, 1, 1>::new(l2, 0));
+        let armed = slots.arm(0, at(9)).unwrap();
+        let thread = start(2, move || p.work(l2));
+        assert!(slots.reschedule(armed, at(5)), "it is not due before the clock moves");
+        p.armed(l2, at(5));
+        p.port().advance(5, &[w2]);
+        thread.join().unwrap();
+    });
+}
+
+/// A thread arms a timer that is due and is preempted before it can tell the worker. Whether the worker has
+/// released that timer or not, it must not forget the other one.
+#[test]
+fn a_timer_beside_one_that_is_being_armed() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<(&Model, &Timers)>::new());
+        let w2 = worker(arena, 2, 2, true);
+        let l2 = level(arena, 2, w2, 2, move |_, node| {
+            let &(partition, slots) = linked.get().unwrap();
+            // SAFETY: the level's only task is this one.
+            let (argument, release) = unsafe { slots.take(node) };
+            assert_eq!(argument, release, "the job for this time");
+            if argument == 5 {
+                partition.stop();
+            }
+        });
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        let slots: &Timers = arena.put(Slots::new(l2, 0));
+        linked.set((p, slots)).ok().unwrap();
+        slots.arm(5, at(5)).unwrap();
+        let thread = start(2, move || p.work(l2));
+        let preempted = start(9, move || {
+            slots.arm(0, at(0)).unwrap();
+        });
+        p.port().advance(5, &[w2]);
+        thread.join().unwrap();
+        preempted.join().unwrap();
+    });
+}

@@ -1,0 +1,74 @@
+//! Starting: what is released while `init` holds everything waits for it, and the grids of periodic tasks
+//! are laid while their workers are awake already.
+#![cfg(loom)]
+
+mod loom_support;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use loom_support::{Model, ModelPort, Region, check, i_am, level, level_with, partition, start, worker};
+use punctual_core::{Duration, Instant, OverrunPolicy, Periodic};
+
+/// The worker of a periodic task is awake when the grid is laid and its first point is due at once. Every
+/// release is one job, none is taken for an overrun.
+#[test]
+fn a_grid_is_laid_under_a_worker() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<&Model>::new());
+        let (idle, w2) = (worker(arena, 0, 1, false), worker(arena, 2, 2, true));
+        let task = Periodic::new(
+            0,
+            1,
+            Duration::from_ticks(100),
+            Duration::from_ticks(0),
+            OverrunPolicy::Skip,
+            None,
+        );
+        let task = arena.put(task);
+        let jobs = arena.put(AtomicU32::new(0));
+        let l2 = level_with(arena, 2, w2, 1, &[task], |me, _| {
+            let &partition = linked.get().unwrap();
+            let job = jobs.fetch_add(1, Ordering::Relaxed);
+            task.completed(Instant::from_ticks(u64::from(job) * 100));
+            if job == 0 {
+                partition.port().advance(100, &[me]);
+            } else {
+                partition.stop();
+            }
+        });
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[idle, w2]);
+        linked.set(p).ok().unwrap();
+        i_am(1);
+        p.hold_everything(idle);
+        let thread = start(2, move || p.work(l2));
+        p.go(idle, Instant::from_ticks(0));
+        thread.join().unwrap();
+        assert_eq!(jobs.load(Ordering::Relaxed), 2, "one job for each release");
+        assert_eq!(task.overruns(), 0, "a release was taken for an overrun");
+    });
+}
+
+/// Jobs that are spawned during `init` run after it, and see what it did.
+#[test]
+fn a_spawn_during_init_waits_for_it() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<&Model>::new());
+        let init = arena.put(Region::new());
+        let (idle, w1) = (worker(arena, 0, 1, false), worker(arena, 1, 2, true));
+        let l1 = level(arena, 1, w1, 1, |_, _| {
+            init.enter();
+            linked.get().unwrap().stop();
+        });
+        let p = partition(arena, ModelPort::new(1, false), &[l1], &[idle, w1]);
+        linked.set(p).ok().unwrap();
+        i_am(1);
+        p.hold_everything(idle);
+        let thread = start(2, move || p.work(l1));
+        p.spawn(idle, l1, 0);
+        init.enter();
+        p.go(idle, Instant::from_ticks(0));
+        thread.join().unwrap();
+        assert_eq!(init.count(), 2);
+    });
+}

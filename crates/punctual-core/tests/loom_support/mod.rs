@@ -1,0 +1,162 @@
+//! What the loom models share: a [`ModelPort`] whose every wait loom sees, and a short way to build a
+//! partition that lives for one execution of a model.
+//!
+//! loom knows no time-outs. The clock stands still until the model calls [`ModelPort::advance`], which wakes
+//! whoever sleeps up to that time, as a kernel's timer would, and nobody else.
+
+#![allow(dead_code, reason = "every model uses its own part of this")]
+
+mod arena;
+mod awake;
+mod port;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use awake::Ending;
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use punctual_core::{Level, Node, Partition, Periodic, Worker};
+
+pub(crate) use arena::Arena;
+pub(crate) use port::ModelPort;
+
+/// The partition of a model.
+pub(crate) type Model = Partition<ModelPort>;
+
+/// Explores every execution of `model` with at most `preemptions` preemptions, or fewer if
+/// `LOOM_MAX_PREEMPTIONS` says so.
+pub(crate) fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + 'static) {
+    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
+    // process that takes ten times as long.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(builder.preemption_bound.map_or(preemptions, |b| b.min(preemptions)));
+    builder.max_branches = 5_000;
+    builder.check(move || {
+        port::begin();
+        let arena = Arena::new();
+        model(&arena);
+    });
+}
+
+/// A worker whose thread is `thread` to the model's kernel, with its real-time policy or without.
+pub(crate) fn worker(arena: &Arena, base: u8, thread: u32, real_time: bool) -> &'static Worker {
+    let worker = arena.put(Worker::new(base));
+    worker.enter(thread, real_time);
+    worker.allow_calls(real_time);
+    worker
+}
+
+/// A level with `nodes` job slots and no periodic tasks.
+pub(crate) fn level(
+    arena: &Arena,
+    number: u8,
+    worker: &'static Worker,
+    nodes: usize,
+    job: impl Fn(&'static Worker, u32) + Sync + 'static,
+) -> &'static Level {
+    level_with(arena, number, worker, nodes, &[], job)
+}
+
+/// A level with `nodes` job slots.
+pub(crate) fn level_with(
+    arena: &Arena,
+    number: u8,
+    worker: &'static Worker,
+    nodes: usize,
+    periodic: &[&'static Periodic],
+    job: impl Fn(&'static Worker, u32) + Sync + 'static,
+) -> &'static Level {
+    let nodes: &'static Vec<Node> = arena.put((0..nodes).map(|_| Node::new()).collect());
+    let periodic: &'static Vec<&'static Periodic> = arena.put(periodic.to_vec());
+    let run = arena.put(move |me: &'static Worker, node: u32, _| {
+        job(me, node);
+        None
+    });
+    arena.put(Level::new(number, worker, nodes, periodic, run))
+}
+
+/// A partition of these levels and workers.
+pub(crate) fn partition(
+    arena: &Arena,
+    port: ModelPort,
+    levels: &[&'static Level],
+    workers: &[&'static Worker],
+) -> &'static Model {
+    let levels: &'static Vec<&'static Level> = arena.put(levels.to_vec());
+    let workers: &'static Vec<&'static Worker> = arena.put(workers.to_vec());
+    let partition = arena.put(Partition::new(port, levels, workers));
+    port::is_about(partition);
+    partition
+}
+
+/// Starts a thread that is `thread` to the model's kernel.
+pub(crate) fn start(thread: u32, body: impl FnOnce() + 'static) -> Started {
+    let ending = Ending::new();
+    let mine = Arc::clone(&ending);
+    port::awake().more(1);
+    let handle = loom::thread::spawn(move || {
+        port::become_thread(thread);
+        body();
+        if !mine.end(&port::awake()) {
+            port::stuck();
+        }
+    });
+    Started { handle, ending }
+}
+
+/// A thread that was started.
+pub(crate) struct Started {
+    handle: loom::thread::JoinHandle<()>,
+    ending: Arc<Ending>,
+}
+
+impl Started {
+    /// Waits for the thread's end.
+    pub(crate) fn join(self) -> std::thread::Result<()> {
+        if !self.ending.join(&port::awake()) {
+            port::stuck();
+        }
+        self.handle.join()
+    }
+}
+
+/// Makes the model's first thread `thread` to the model's kernel.
+pub(crate) fn i_am(thread: u32) {
+    port::become_thread(thread);
+}
+
+/// Something that two threads must not be in at once, and that counts how often one was.
+///
+/// Entering is not one instant: another thread can be scheduled in the middle. loom panics if it then enters
+/// too, or if it enters later without seeing what its predecessor did.
+pub(crate) struct Region {
+    entered: UnsafeCell<u32>,
+    inside: AtomicU32,
+}
+
+// SAFETY: loom checks every access to `entered`; that is what it is for.
+unsafe impl Sync for Region {}
+
+impl Region {
+    pub(crate) fn new() -> Self {
+        Self { entered: UnsafeCell::new(0), inside: AtomicU32::new(0) }
+    }
+
+    /// Is inside for a while.
+    pub(crate) fn enter(&self) {
+        self.entered.with_mut(|entered| {
+            // Does nothing but let loom switch threads.
+            self.inside.load(Ordering::Relaxed);
+            // SAFETY: `with_mut` panics if any other access is in progress.
+            unsafe { *entered += 1 };
+        });
+    }
+
+    /// How often it was entered.
+    pub(crate) fn count(&self) -> u32 {
+        // SAFETY: `with` panics if a writing access is in progress.
+        self.entered.with(|entered| unsafe { *entered })
+    }
+}

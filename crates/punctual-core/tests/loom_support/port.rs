@@ -1,0 +1,253 @@
+//! A platform made of loom's primitives: a clock, sleeping workers, a futex and the kernel's
+//! priority-inheritance futexes.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use loom::sync::atomic::AtomicU64;
+use loom::sync::{Condvar, Mutex};
+use punctual_core::sync::{AtomicU32, Ordering};
+use punctual_core::{Instant, Port, Worker};
+
+use super::Model;
+use super::awake::Awake;
+
+/// `FUTEX_TID_MASK` and `FUTEX_WAITERS`.
+const THREAD: u32 = 0x3fff_ffff;
+const WAITERS: u32 = 0x8000_0000;
+
+loom::thread_local! {
+    static ME: Cell<u32> = Cell::new(0);
+}
+
+std::thread_local! {
+    /// Of the execution that goes on; all its threads run on one of the operating system's.
+    static NOW: RefCell<Option<Arc<Awake>>> = const { RefCell::new(None) };
+    static PARTITION: Cell<Option<&'static Model>> = const { Cell::new(None) };
+}
+
+/// Begins an execution.
+pub(super) fn begin() {
+    NOW.set(Some(Awake::new()));
+    PARTITION.set(None);
+}
+
+/// Names the partition that [`stuck`] tells about.
+pub(super) fn is_about(partition: &'static Model) {
+    PARTITION.set(Some(partition));
+}
+
+/// Who is awake in this execution.
+pub(super) fn awake() -> Arc<Awake> {
+    NOW.with_borrow(|now| now.clone().expect("models run in `check`"))
+}
+
+/// Says what has been forgotten. Nobody is left to do it.
+#[track_caller]
+pub(super) fn stuck() -> ! {
+    let Some(partition) = PARTITION.get() else { panic!("nobody is awake") };
+    let (word, time) = (partition.snapshot(), partition.port().now().as_ticks());
+    let due = partition.levels().iter().filter_map(|l| l.next_due()).any(|due| due.as_ticks() <= time);
+    let what = match () {
+        () if word.must_serve() => "a level is ready and free, and was not served",
+        () if due => "a timer has run out, and was not released",
+        () if partition.is_stopping() => "the partition stops, and somebody was not told",
+        () if word.waiters() != 0 => "somebody waits for its turn, and was not told that it has come",
+        () => "a job or a wake was lost",
+    };
+    panic!("everybody sleeps: {what}; at {time}, {word:?}");
+}
+
+pub(super) fn become_thread(thread: u32) {
+    ME.with(|me| me.set(thread));
+}
+
+/// One worker's place to sleep.
+struct Bed {
+    state: Mutex<Sleep>,
+    ring: Condvar,
+}
+
+#[derive(Default)]
+struct Sleep {
+    woken: bool,
+    /// While asleep: up to when.
+    asleep: Option<Option<u64>>,
+}
+
+impl Sleep {
+    /// Counts the sleeper as awake, if there is one.
+    fn rise(&mut self) {
+        if self.asleep.take().is_some() {
+            awake().more(1);
+        }
+    }
+}
+
+/// The futex of those who wait for their turn.
+#[derive(Default)]
+struct Turns {
+    wakes: u32,
+    asleep: usize,
+}
+
+/// A thread in `FUTEX_LOCK_PI`.
+struct Queued {
+    futex: usize,
+    thread: u32,
+    owns: bool,
+}
+
+pub(crate) struct ModelPort {
+    now: AtomicU64,
+    beds: Vec<Bed>,
+    turn: (Mutex<Turns>, Condvar),
+    kernel: (Mutex<Vec<Queued>>, Condvar),
+    lends: bool,
+}
+
+impl ModelPort {
+    /// A platform for workers of base 0 to `highest`, which lends priorities or does not know how to.
+    pub(crate) fn new(highest: u8, lends: bool) -> Self {
+        let bed = |_| Bed { state: Mutex::new(Sleep::default()), ring: Condvar::new() };
+        Self {
+            now: AtomicU64::new(0),
+            beds: (0..=highest).map(bed).collect(),
+            turn: (Mutex::new(Turns::default()), Condvar::new()),
+            kernel: (Mutex::new(Vec::new()), Condvar::new()),
+            lends,
+        }
+    }
+
+    /// Sets the clock and rings for those of `workers` that sleep no longer than up to then.
+    pub(crate) fn advance(&self, now: u64, workers: &[&Worker]) {
+        self.now.store(now, Ordering::Release);
+        for worker in workers {
+            let bed = self.bed(worker);
+            let mut state = bed.state.lock().unwrap();
+            if matches!(state.asleep, Some(Some(until)) if until <= now) {
+                state.rise();
+                bed.ring.notify_one();
+            }
+        }
+    }
+
+    fn bed(&self, worker: &Worker) -> &Bed {
+        &self.beds[worker.base() as usize]
+    }
+}
+
+fn futex_of(lent: &AtomicU32) -> usize {
+    core::ptr::from_ref(lent).addr()
+}
+
+impl Port for ModelPort {
+    fn now(&self) -> Instant {
+        Instant::from_ticks(self.now.load(Ordering::Acquire))
+    }
+
+    fn wake(&self, worker: &Worker) {
+        let bed = self.bed(worker);
+        let mut state = bed.state.lock().unwrap();
+        state.woken = true;
+        state.rise();
+        bed.ring.notify_one();
+    }
+
+    fn wait(&self, worker: &Worker, until: Option<Instant>) {
+        let bed = self.bed(worker);
+        let mut state = bed.state.lock().unwrap();
+        while !state.woken && until.is_none_or(|until| self.now() < until) {
+            state.asleep = Some(until.map(|until| until.as_ticks()));
+            if !awake().less() {
+                drop(state);
+                stuck();
+            }
+            state = bed.ring.wait(state).unwrap();
+            state.rise();
+        }
+        state.woken = false;
+    }
+
+    fn wait_turn(&self, turn: &AtomicU32, seen: u32) {
+        let mut turns = self.turn.0.lock().unwrap();
+        let before = turns.wakes;
+        // Under the lock, as the kernel compares under its bucket's lock.
+        if turn.load(Ordering::Relaxed) == seen {
+            turns.asleep += 1;
+            if !awake().less() {
+                drop(turns);
+                stuck();
+            }
+            while turns.wakes == before {
+                turns = self.turn.1.wait(turns).unwrap();
+            }
+        }
+    }
+
+    fn wake_turn(&self, _: &AtomicU32) {
+        let mut turns = self.turn.0.lock().unwrap();
+        turns.wakes += 1;
+        awake().more(std::mem::take(&mut turns.asleep));
+        self.turn.1.notify_all();
+    }
+
+    fn lend(&self, lent: &AtomicU32) -> bool {
+        if !self.lends {
+            return false;
+        }
+        let (me, futex) = (ME.with(Cell::get), futex_of(lent));
+        assert_ne!(me, 0, "a thread that lends has an identity");
+        let mut kernel = self.kernel.0.lock().unwrap();
+        let mut word = lent.load(Ordering::Acquire);
+        loop {
+            if word & THREAD == me {
+                return false;
+            }
+            let free = word & THREAD == 0;
+            let claimed = if free { me } else { word | WAITERS };
+            // The word is user space's too, so the kernel compares and swaps.
+            match lent.compare_exchange(word, claimed, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) if free => return true,
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        kernel.push(Queued { futex, thread: me, owns: false });
+        if !awake().less() {
+            drop(kernel);
+            stuck();
+        }
+        loop {
+            if let Some(place) = kernel.iter().position(|q| q.thread == me && q.owns) {
+                kernel.remove(place);
+                return true;
+            }
+            kernel = self.kernel.1.wait(kernel).unwrap();
+        }
+    }
+
+    fn repay(&self, lent: &AtomicU32) {
+        let (me, futex) = (ME.with(Cell::get), futex_of(lent));
+        let mut kernel = self.kernel.0.lock().unwrap();
+        let word = lent.load(Ordering::Acquire);
+        if word & THREAD != me {
+            return;
+        }
+        let waiting = |q: &&mut Queued| q.futex == futex && !q.owns;
+        match kernel.iter_mut().find(waiting) {
+            Some(first) => {
+                first.owns = true;
+                awake().more(1);
+                let next = first.thread;
+                let more = kernel.iter_mut().any(|q| waiting(&q));
+                lent.store(next | if more { WAITERS } else { 0 }, Ordering::Release);
+                self.kernel.1.notify_all();
+            }
+            None => {
+                // Refused if user space took it back just now.
+                let _ = lent.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
+    }
+}

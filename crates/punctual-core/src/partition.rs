@@ -432,6 +432,20 @@ impl<P: Port> Partition<P> {
         self.lower(me, MAX_LEVEL);
     }
 
+    /// Occupies the top level for good, if no level is occupied: no job runs from then on. For a thread that is none
+    /// of the partition's and is about to end the process.
+    pub fn close(&self) -> bool {
+        let mut word = self.load(Ordering::Relaxed);
+        while word.level() == 0 {
+            // Acquire: the caller sees what every job did.
+            match self.swap(word, word.occupy(MAX_LEVEL), Ordering::Acquire) {
+                Ok(()) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
     /// Whether the partition is stopping: nothing more is released, what was released is finished.
     #[inline]
     pub fn is_stopping(&self) -> bool {

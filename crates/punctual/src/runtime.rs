@@ -168,12 +168,18 @@ impl Runtime {
         self.partition.port().now().as_ticks().saturating_sub(self.started())
     }
 
-    /// Begins to stop. The first cause is the one reported.
+    /// Begins to stop. The first cause is the one reported, except that a panic comes before any other.
     pub(crate) fn stop(&self, cause: Outcome) {
         if matches!(cause, Outcome::Panicked { .. }) {
             self.aborting.store(true, Ordering::Relaxed);
         }
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let panicked = |outcome: &Outcome| matches!(outcome, Outcome::Panicked { .. });
+        // A job that finishes or the hook may still panic, and then the app has not ended well.
+        if outcome.as_ref().is_none_or(|before| panicked(&cause) && !panicked(before)) {
+            *outcome = Some(cause);
+        }
+        drop(outcome);
         self.partition.stop();
         self.sources().for_each(|source| source.interrupt());
         self.stop_requested.store(1, Ordering::Release);

@@ -13,6 +13,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::report::Outcome;
 use crate::runtime::Runtime;
 
+/// Lays the grids and runs what is released at the very start: by the clock, or by `init`, the highest first.
+pub(crate) fn start(runtime: &'static Runtime, me: &'static Worker) {
+    let (partition, start) = (&runtime.partition, Instant::from_ticks(0));
+    for level in partition.levels() {
+        level.start(start);
+        if !partition.is_stopping() {
+            // Before anything runs: what `init` spawned is not to go before what is above it.
+            partition.release_due(level, start);
+        }
+    }
+    partition.abandon(me);
+}
+
 /// Moves to the next event and serves it; stops the app when there is none, since nothing can happen then.
 pub(crate) fn step(runtime: &'static Runtime, me: &'static Worker) {
     if runtime.partition.is_stopping() || look_at_sources(runtime) {

@@ -41,7 +41,8 @@ pub(super) fn run<A: App>(
 
     let (partition, me) = (&runtime.partition, runtime.idle);
     me.enter(kernel_thread(), false);
-    let member = Member::join(runtime, me);
+    // Until the end: the hook is a part of the app, with its clock.
+    let _member = Member::join(runtime, me);
     partition.hold_everything(me);
 
     let threads = Threads::start(runtime, &plan, supervisor.progress())?;
@@ -78,7 +79,6 @@ pub(super) fn run<A: App>(
     }
     runtime.wait_for_stop();
     threads.join();
-    drop(member);
     // SAFETY: every other thread of the run has ended.
     Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), false, settings) })
 }
@@ -282,15 +282,20 @@ fn warn(settings: &Settings, missing: &[String]) {
     missing.iter().for_each(|what| eprintln!("punctual:   {what}"));
 }
 
-/// For an `idle` that neither returns nor waits for events: ends the process in its stead.
+/// For an `idle` that neither returns nor waits for events: ends the process in its stead, unless it is running
+/// a job.
 fn last_resort<A: App>(runtime: &'static Runtime) {
     if A::IDLE_SHARES {
         eprintln!(
             "punctual: idle does not return and uses shared resources, so #[shutdown] cannot run; call \
              punctual::wait_for_event() in its loop"
         );
+    } else if !runtime.partition.close() {
+        // The idle thread is in the middle of a job, which without privileges it may be.
+        return;
     } else {
-        // SAFETY: every task has ended, and the idle thread touches no resource the hook may use.
+        // SAFETY: every worker has ended, and on the idle thread no job runs and none will, for the partition is
+        // closed. The idle thread itself touches no resource that the hook may use.
         unsafe { A::shutdown() };
     }
     let report = Report { outcome: runtime.outcome(), ..Report::default() };

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,56 @@ pub(super) struct Progress {
     over: AtomicBool,
 }
 
+/// How many runs take signals for themselves.
+static TAKERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes signals for a run; while nobody does, a signal does again what it did before.
+struct Taker;
+
+impl Taker {
+    fn new(signals: &[i32]) -> std::io::Result<Self> {
+        static SEEN_TO: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+        let mut seen_to = SEEN_TO.lock().unwrap_or_else(PoisonError::into_inner);
+        for &signal in signals {
+            if seen_to.contains(&signal) {
+                continue;
+            }
+            // A handler that was there before is called in any case. The default is not, and would not come
+            // back.
+            if is_default(signal)? {
+                let action = move || {
+                    if TAKERS.load(Ordering::SeqCst) == 0 {
+                        let _ = signal_hook::low_level::emulate_default_handler(signal);
+                    }
+                };
+                // SAFETY: a signal handler may read an atomic, and `emulate_default_handler` is made for one.
+                unsafe { signal_hook::low_level::register(signal, action) }?;
+            }
+            seen_to.push(signal);
+        }
+        TAKERS.fetch_add(1, Ordering::SeqCst);
+        Ok(Self)
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        TAKERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether the signal has its default effect.
+fn is_default(signal: i32) -> std::io::Result<bool> {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is set, and `now` is a valid place for what is; all-zero is a valid value besides.
+    unsafe {
+        match libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) {
+            0 => Ok(now.assume_init().sa_sigaction == libc::SIG_DFL),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
 /// A running supervisor; ended and joined when dropped.
 pub(super) struct Supervisor {
     runtime: &'static Runtime,
@@ -40,17 +90,20 @@ pub(super) struct Supervisor {
     thread: Option<JoinHandle<()>>,
     signals: Vec<SigId>,
     bell: UnixStream,
+    _taker: Taker,
 }
 
 impl Supervisor {
-    /// Starts it. `last_resort` ends the process when `idle` does not return: all tasks have ended then.
+    /// Starts it. `last_resort` ends the process when `idle` does not return: every worker has ended then. It
+    /// is called again while it cannot.
     pub(super) fn start(
         runtime: &'static Runtime,
         until: Option<Duration>,
-        last_resort: impl FnOnce() + Send + 'static,
+        last_resort: impl Fn() + Send + 'static,
     ) -> Result<Self, StartError> {
         let system = |attempt| move |error| StartError::System { attempt, error };
         let (bell, ringing) = UnixStream::pair().map_err(system("making a socket pair for signals"))?;
+        let taker = Taker::new(&[SIGINT, SIGTERM]).map_err(system("installing a signal handler"))?;
         let caught = Arc::new(AtomicUsize::new(0));
         let mut signals = Vec::new();
         for signal in [SIGINT, SIGTERM] {
@@ -69,7 +122,7 @@ impl Supervisor {
             .name("punctual-watch".into())
             .spawn(move || watch.run(until, last_resort))
             .map_err(system("starting the supervisor thread"))?;
-        Ok(Self { runtime, progress, thread: Some(thread), signals, bell })
+        Ok(Self { runtime, progress, thread: Some(thread), signals, bell, _taker: taker })
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
@@ -100,7 +153,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn run(self, until: Option<Duration>, last_resort: impl FnOnce() + Send) {
+    fn run(self, until: Option<Duration>, last_resort: impl Fn() + Send) {
         let mut stopping_since = None;
         let mut idle_alone_since = None;
         while !self.progress.over.load(Ordering::Acquire) {
@@ -115,12 +168,16 @@ impl Watch {
             if self.runtime.partition.is_stopping() {
                 pause = TICK;
                 let since = *stopping_since.get_or_insert_with(Instant::now);
-                if self.progress.workers.load(Ordering::Acquire) > 0 {
+                // Without privileges the idle thread runs jobs as well, in `idle` and before it.
+                let jobs =
+                    self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.idle.running() > 0;
+                if jobs {
                     self.give_up_on_jobs(since);
+                    idle_alone_since = None;
                 } else if self.progress.idling.load(Ordering::Acquire) {
                     let since = *idle_alone_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > PATIENCE_WITH_IDLE {
-                        return last_resort();
+                        last_resort();
                     }
                 }
             }

@@ -17,7 +17,8 @@ pub(super) fn run<A: App>(
     let (partition, me) = (&runtime.partition, runtime.idle);
     me.enter(0, false);
     me.allow_calls(true);
-    let member = Member::join(runtime, me);
+    // Until the end: the hook is a part of the app, with its clock.
+    let _member = Member::join(runtime, me);
 
     partition.hold_everything(me);
     // SAFETY: everything is held, and a taken app has no resources filled.
@@ -28,7 +29,7 @@ pub(super) fn run<A: App>(
     if let Some(kept) = &mut kept {
         // SAFETY: the resources are filled and no job runs.
         runtime.sources().for_each(|source| unsafe { source.refresh() });
-        partition.go(me, start);
+        virtual_time::start(runtime, me);
         // SAFETY: the resources are filled, and this is the idle thread.
         unsafe { super::idle::<A>(runtime, kept) };
         while !partition.is_stopping() {
@@ -39,7 +40,6 @@ pub(super) fn run<A: App>(
     } else {
         partition.abandon(me);
     }
-    drop(member);
     // SAFETY: there was no other thread.
     Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), true, Settings::default()) })
 }

@@ -1,0 +1,197 @@
+//! Nothing on the real-time path allocates: spawn, lock, timers, `pend` and periodic releases, from any thread.
+//!
+//! The allocator counts what any thread of this process asks of it between the start of `idle` and its end, so
+//! there is one test here, and it is alone.
+
+#[path = "support/privileges.rs"]
+mod privileges;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use punctual::Config;
+use punctual::report::Outcome;
+
+/// Counts while it is told to.
+struct Counting;
+
+static COUNTS: AtomicBool = AtomicBool::new(false);
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+fn count() {
+    if COUNTS.load(Ordering::SeqCst) {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: by this function's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // Giving back takes the same locks.
+        count();
+        // SAFETY: by this function's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Says whether the thread that spawns from outside is to begin.
+static OUTSIDE: AtomicBool = AtomicBool::new(false);
+/// How many jobs it has spawned; the test goes on at `ENOUGH`.
+static SPAWNED: AtomicU64 = AtomicU64::new(0);
+const ENOUGH: u64 = 50;
+
+#[punctual::app(main = false)]
+mod app {
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::Ordering;
+
+    use punctual::prelude::*;
+
+    use super::{COUNTS, ENOUGH, OUTSIDE, SPAWNED};
+
+    #[shared]
+    struct Shared {
+        sum: u64,
+        ticks: u64,
+        released: u64,
+    }
+
+    #[local]
+    struct Local {
+        line: UnixStream,
+        other_end: UnixStream,
+    }
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        let (line, other_end) = UnixStream::pair().expect("sockets can be made");
+        (Shared { sum: 0, ticks: 0, released: 0 }, Local { line, other_end })
+    }
+
+    #[idle(shared = [sum, ticks, released], local = [other_end])]
+    fn idle(mut cx: idle::Context) {
+        COUNTS.store(true, Ordering::SeqCst);
+        OUTSIDE.store(true, Ordering::SeqCst);
+        for round in 0..20 {
+            while middle::spawn(round).is_err() {
+                punctual::wait_for_event();
+            }
+            cx.shared.sum.lock(|sum| *sum += 1);
+            edge::pend();
+            rustix::io::write(&*cx.local.other_end, b"!").expect("there is room in the socket");
+            punctual::wait_for_event();
+        }
+        // Not before the clock has released something of each kind as well.
+        while cx.shared.ticks.lock(|ticks| *ticks) < 20
+            || cx.shared.released.lock(|released| *released) == 0
+            || (OUTSIDE.load(Ordering::SeqCst) && SPAWNED.load(Ordering::SeqCst) < ENOUGH)
+        {
+            punctual::wait_for_event();
+        }
+        COUNTS.store(false, Ordering::SeqCst);
+        punctual::shutdown();
+    }
+
+    #[task(priority = 1, capacity = 64)]
+    fn low(_: low::Context, _number: u64) {}
+
+    #[task(priority = 2, capacity = 4, shared = [sum])]
+    fn middle(mut cx: middle::Context, number: u64) {
+        // Lower, the same, and higher: some are refused, which does not allocate either.
+        let _ = low::spawn(number);
+        let _ = same::spawn(number);
+        let _ = high::spawn(number);
+        cx.shared.sum.lock(|sum| {
+            // Waits for the end of the lock.
+            let _ = high::spawn(number);
+            *sum += number;
+        });
+        if let Ok(timer) = timed::spawn_after(1.secs()) {
+            let timer = timer.reschedule_after(2.secs()).expect("it is far away");
+            let timer = timer.reschedule_at(punctual::now() + 3.secs()).expect("it is far away");
+            timer.cancel().expect("it is far away");
+        }
+        let _ = timed::spawn_after(500.micros());
+        edge::pend();
+    }
+
+    #[task(priority = 2, capacity = 4)]
+    fn same(_: same::Context, _number: u64) {}
+
+    #[task(priority = 3, capacity = 4, shared = [sum])]
+    fn high(mut cx: high::Context, number: u64) {
+        cx.shared.sum.lock(|sum| *sum += number);
+    }
+
+    #[task(priority = 3, capacity = 4, shared = [released])]
+    fn timed(mut cx: timed::Context) {
+        cx.shared.released.lock(|released| *released += 1);
+    }
+
+    #[task(priority = 4, period = 1.millis(), deadline = 1.millis(), shared = [ticks])]
+    fn tick(mut cx: tick::Context) {
+        cx.shared.ticks.lock(|ticks| *ticks += 1);
+    }
+
+    #[task(priority = 4, period = 2.millis(), on_overrun = queue, capacity = 4)]
+    fn queued(_: queued::Context) {}
+
+    #[task(binds = line, priority = 5, local = [line])]
+    fn edge(cx: edge::Context) {
+        cx.local.line.set_nonblocking(true).expect("a socket can be made not to block");
+        // Nothing may be there: it is released by `pend` as well.
+        let _ = rustix::io::read(&*cx.local.line, &mut [0; 8]);
+    }
+}
+
+/// Spawns like a thread that is none of the app's, once it may.
+fn spawn_from_outside() {
+    while !OUTSIDE.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+    while SPAWNED.load(Ordering::SeqCst) < ENOUGH {
+        match app::low::spawn(0) {
+            Ok(()) => drop(SPAWNED.fetch_add(1, Ordering::SeqCst)),
+            Err(_) => thread::yield_now(),
+        }
+        app::edge::pend();
+    }
+    // The end of a thread gives memory back.
+    while COUNTS.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn nothing_allocates_between_start_and_end() {
+    privileges::no_runaways_here();
+    let report = thread::scope(|scope| {
+        let outside = scope.spawn(spawn_from_outside);
+        let report = app::run(Config::new()).expect("nothing keeps the app from starting");
+        outside.join().expect("it does not panic");
+        report
+    });
+    assert_eq!(report.outcome, Outcome::Shutdown);
+    assert_eq!(CALLS.swap(0, Ordering::SeqCst), 0, "on threads");
+    assert!(report.tasks.iter().all(|task| task.jobs > 0), "everything was tried: {report}");
+
+    let report = app::run(Config::new().virtual_time()).expect("nothing can be missing");
+    assert_eq!(report.outcome, Outcome::Shutdown);
+    assert_eq!(CALLS.load(Ordering::SeqCst), 0, "in virtual time");
+
+    // The counter counts.
+    COUNTS.store(true, Ordering::SeqCst);
+    drop(std::hint::black_box(Box::new(1)));
+    COUNTS.store(false, Ordering::SeqCst);
+    assert!(CALLS.load(Ordering::SeqCst) >= 2);
+}

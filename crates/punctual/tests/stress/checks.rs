@@ -1,0 +1,156 @@
+//! What must hold at every instant: one user per resource, one runner per level, order among one spawner's jobs.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::random;
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// Levels of the app, idle included.
+pub(crate) const LEVELS: usize = 9;
+/// Threads that ever spawn, over all rounds.
+const SPAWNERS: usize = 4096;
+
+static VIOLATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Reports that something does not hold.
+#[cold]
+pub(crate) fn violation(what: &str) {
+    // The first ones tell the story.
+    if VIOLATIONS.fetch_add(1, RELAXED) < 20 {
+        eprintln!("VIOLATION: {what}");
+    }
+}
+
+/// How many times something did not hold.
+pub(crate) fn violations() -> u64 {
+    VIOLATIONS.load(RELAXED)
+}
+
+thread_local! {
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A number for the calling thread, from 1.
+fn thread() -> u32 {
+    static THREADS: AtomicU32 = AtomicU32::new(1);
+    if THREAD.get() == 0 {
+        THREAD.set(THREADS.fetch_add(1, RELAXED));
+    }
+    THREAD.get()
+}
+
+// ---- resources ----------------------------------------------------------------------------------------
+
+/// A resource that notices a second user.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    name: &'static str,
+    user: AtomicU32,
+    /// Equal whenever nobody is in the middle of a visit.
+    pair: (u64, u64),
+}
+
+impl Guarded {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self { name, user: AtomicU32::new(0), pair: (0, 0) }
+    }
+
+    /// Uses the resource, with `within` in the middle, where the calling thread may suspend itself.
+    pub(crate) fn visit(&mut self, within: impl FnOnce()) {
+        let (name, me) = (self.name, thread());
+        let other = self.user.swap(me, RELAXED);
+        if other != 0 {
+            violation(&format!("thread {me} uses resource {name}, which thread {other} is using"));
+        }
+        let before = black_box(&mut self.pair).0;
+        self.pair.0 += 1;
+        black_box(&mut self.pair);
+        if random::one_in(24) {
+            random::pause(10, 300);
+        }
+        within();
+        self.pair.1 += 1;
+        let after = *black_box(&mut self.pair);
+        if after != (before + 1, before + 1) {
+            violation(&format!("resource {name} went from {before} to {after:?} in one visit"));
+        }
+        let other = self.user.swap(0, RELAXED);
+        if other != me {
+            violation(&format!("resource {name} was left by thread {me} and taken by thread {other}"));
+        }
+    }
+
+    /// How many visits there were.
+    pub(crate) fn visits(&self) -> u64 {
+        if self.pair.0 != self.pair.1 || self.user.load(RELAXED) != 0 {
+            violation(&format!("resource {} is left in the middle of a visit: {:?}", self.name, self.pair));
+        }
+        self.pair.0
+    }
+}
+
+// ---- levels -------------------------------------------------------------------------------------------
+
+static RUNNERS: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS];
+
+/// A job in progress, alone at its level.
+pub(crate) struct Alone(usize);
+
+impl Alone {
+    pub(crate) fn at(level: usize) -> Self {
+        let other = RUNNERS[level].swap(thread(), RELAXED);
+        if other != 0 {
+            violation(&format!("threads {other} and {} run jobs of level {level}", thread()));
+        }
+        Self(level)
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if RUNNERS[self.0].swap(0, RELAXED) != thread() {
+            violation(&format!("a job of level {} was not alone until its end", self.0));
+        }
+    }
+}
+
+/// Which threads run jobs of which level, for a look from outside.
+pub(crate) fn runners() -> [u32; LEVELS] {
+    std::array::from_fn(|level| RUNNERS[level].load(RELAXED))
+}
+
+// ---- order --------------------------------------------------------------------------------------------
+
+static LAST: [[AtomicU32; LEVELS]; SPAWNERS] = [const { [const { AtomicU32::new(0) }; LEVELS] }; SPAWNERS];
+
+/// Place of a job among those that one thread spawns to one level.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    spawner: u32,
+    number: u32,
+}
+
+/// The place of the next job that this thread spawns to `level`.
+pub(crate) fn next_place(level: usize) -> Place {
+    thread_local! {
+        static NUMBERS: [Cell<u32>; LEVELS] = const { [const { Cell::new(0) }; LEVELS] };
+    }
+    let number = NUMBERS.with(|numbers| {
+        numbers[level].set(numbers[level].get() + 1);
+        numbers[level].get()
+    });
+    Place { spawner: thread(), number }
+}
+
+/// Checks that no job of the same spawner and level that was spawned later has started before.
+pub(crate) fn in_order(level: usize, place: Place) {
+    let Some(last) = LAST.get(place.spawner as usize) else { return };
+    let last = last[level].swap(place.number, RELAXED);
+    if last >= place.number {
+        let Place { spawner, number } = place;
+        violation(&format!("level {level}: job {number} of thread {spawner} starts after its job {last}"));
+    }
+}

@@ -1,0 +1,151 @@
+//! What jobs and foreign threads do at random: spawn, arm, cancel, move, pend, suspend themselves.
+
+use std::cell::RefCell;
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use punctual::Duration;
+
+use crate::checks::violation;
+use crate::ledger::Job;
+use crate::random;
+use crate::tasks::app;
+use app::timed::SpawnHandle;
+
+/// Whether anybody spawns anything.
+pub(crate) static SPAWNING: AtomicBool = AtomicBool::new(false);
+/// Whether the round is over, so that foreign threads leave.
+pub(crate) static OVER: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static HANDLES: RefCell<Vec<SpawnHandle>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Handles of jobs of earlier rounds.
+static STALE: Mutex<Vec<SpawnHandle>> = Mutex::new(Vec::new());
+
+/// Now and then puts the calling thread to sleep.
+pub(crate) fn maybe_suspend() {
+    if random::one_in(16) {
+        random::pause(10, 300);
+    }
+}
+
+/// Now and then spawns a job; rarely enough that jobs do not breed without end.
+pub(crate) fn maybe_spawn() {
+    if random::one_in(5) {
+        spawn_something();
+    }
+}
+
+/// Spawns a job of any task, or does something to one that is armed.
+pub(crate) fn spawn_something() {
+    if !SPAWNING.load(Ordering::Relaxed) {
+        return;
+    }
+    match random::below(12) {
+        0 | 1 => now(1, app::low::spawn),
+        2 => now(2, app::mixed::spawn),
+        3 => now(2, app::other::spawn),
+        4 => now(4, app::timed::spawn),
+        5 => now(7, app::high::spawn),
+        6 => now(8, app::top::spawn),
+        7 => app::edge::pend(),
+        8 | 9 => later(),
+        10 => cancel(),
+        _ => reschedule(),
+    }
+}
+
+fn now(level: usize, spawn: impl FnOnce(Job) -> Result<(), Job>) {
+    if let Some(Err(job)) = Job::now(level).map(spawn) {
+        job.refused();
+    }
+}
+
+/// Up to 3 ms ahead; zero is due at once.
+fn ahead() -> Duration {
+    Duration::from_micros(random::below(3_000).saturating_sub(200))
+}
+
+fn later() {
+    let Some(job) = Job::later(4) else { return };
+    let spawned = match random::one_in(2) {
+        true => app::timed::spawn_after(ahead(), job),
+        false => app::timed::spawn_at(punctual::now() + ahead(), job),
+    };
+    match spawned {
+        Ok(handle) => keep(handle),
+        Err(job) => job.refused(),
+    }
+}
+
+fn keep(handle: SpawnHandle) {
+    HANDLES.with_borrow_mut(|handles| {
+        // Old ones have most likely been released.
+        if handles.len() == 8 {
+            handles.remove(0);
+        }
+        handles.push(handle);
+    });
+}
+
+/// Takes one of this thread's handles. It must not be borrowed while jobs can run on top of this one.
+fn any() -> Option<SpawnHandle> {
+    HANDLES.with_borrow_mut(|handles| {
+        let count = handles.len() as u64;
+        (count > 0).then(|| handles.swap_remove(random::below(count) as usize))
+    })
+}
+
+fn cancel() {
+    if let Some(Ok(job)) = any().map(SpawnHandle::cancel) {
+        job.cancelled();
+    }
+}
+
+fn reschedule() {
+    let Some(handle) = any() else { return };
+    let moved = match random::one_in(2) {
+        true => handle.reschedule_after(ahead()),
+        false => handle.reschedule_at(punctual::now() + ahead()),
+    };
+    if let Ok(handle) = moved {
+        keep(handle);
+    }
+}
+
+/// The life of a foreign thread: bursts of spawns and datagrams until the round is over.
+pub(crate) fn spawn_from_outside(outbox: &UnixDatagram) {
+    let stale = std::mem::take(&mut *STALE.lock().unwrap_or_else(PoisonError::into_inner));
+    for handle in stale {
+        if handle.cancel().is_ok() {
+            violation("a handle of an earlier round cancelled something");
+        }
+    }
+    while !OVER.load(Ordering::Relaxed) {
+        for _ in 0..=random::below(6) {
+            spawn_something();
+        }
+        if SPAWNING.load(Ordering::Relaxed) && random::one_in(6) {
+            // Full when the app is behind.
+            let _ = outbox.send(b"x");
+        }
+        random::pause(50, 600);
+    }
+    let mine = HANDLES.take();
+    STALE.lock().unwrap_or_else(PoisonError::into_inner).extend(mine);
+}
+
+/// Checks that the app, which does not run, takes nothing.
+pub(crate) fn nothing_is_taken() {
+    match Job::now(8).map(app::top::spawn) {
+        Some(Err(job)) => job.refused(),
+        _ => violation("a spawn after the end of the run is accepted"),
+    }
+    match Job::later(4).map(|job| app::timed::spawn_after(ahead(), job)) {
+        Some(Err(job)) => job.refused(),
+        _ => violation("a timed spawn after the end of the run is accepted"),
+    }
+}

@@ -1,0 +1,105 @@
+//! Stress: an app on Linux threads that does everything at random, with everything it promises checked.
+//!
+//! Runs for 2 s, or for `PUNCTUAL_STRESS_SECONDS`, half of it with real-time priorities and half without them: the
+//! first is one CPU with preemption, the second threads in parallel. Workers are moved off their CPU and back from
+//! outside; jobs suspend themselves anywhere, also in critical sections. `PUNCTUAL_STRESS_SEED` repeats the random
+//! numbers of a run, though not what the kernel makes of them.
+//!
+//! Each form runs in a process of its own, which a runaway real-time thread does not survive: `RLIMIT_RTTIME`.
+
+mod checks;
+mod ledger;
+mod load;
+#[path = "../support/privileges.rs"]
+mod privileges;
+#[path = "../support/process.rs"]
+mod process;
+mod random;
+mod round;
+mod tasks;
+mod threads;
+
+use std::collections::HashSet;
+use std::env;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use round::Plan;
+
+const SECONDS: &str = "PUNCTUAL_STRESS_SECONDS";
+const SEED: &str = "PUNCTUAL_STRESS_SEED";
+
+fn number(name: &str) -> Option<u64> {
+    let value = env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number")))
+}
+
+/// How long each form runs.
+fn length() -> Duration {
+    Duration::from_secs(number(SECONDS).unwrap_or(2)) / 2
+}
+
+fn survives(form: &str, mut command: Command) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // In µs of CPU time without a system call that blocks: the first sends SIGXCPU, the second SIGKILL.
+    privileges::limit(&mut command, libc::RLIMIT_RTTIME, 5_000_000, 6_000_000);
+    let ended = process::start(command, length() + Duration::from_secs(60)).end();
+    println!("--- {form}\n{}", without_repetitions(&ended.output));
+    assert_eq!(ended.code, 0, "{form}:\n{}", ended.output);
+}
+
+/// Every round says the same about the settings that did not apply.
+fn without_repetitions(output: &str) -> String {
+    let mut seen = HashSet::new();
+    let lines = output.lines().filter(|line| !line.starts_with("punctual:") || seen.insert(*line));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn with_real_time_priorities() {
+    if !privileges::real_time() {
+        return println!("SKIPPED: no SCHED_FIFO for this process, so the pinned form is not stressed");
+    }
+    survives("with real-time priorities", process::program("program"));
+}
+
+#[test]
+fn without_real_time_priorities() {
+    let command = privileges::unprivileged(&process::program("program"));
+    survives("without real-time priorities", command);
+}
+
+#[test]
+#[ignore = "a program that the other tests run"]
+fn program() {
+    let seed = number(SEED).unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos().into())
+    });
+    println!("{SEED}={seed}");
+    random::seed(seed);
+    threads::watch(length() + Duration::from_secs(20));
+
+    let begin = Instant::now();
+    let (mut total, mut rounds, mut suspended) = (ledger::Count::default(), 0_u32, 0);
+    let mut policies = String::new();
+    while begin.elapsed() < length() && checks::violations() == 0 {
+        let plan = Plan {
+            length: Duration::from_millis(150),
+            migrate: rounds % 2 == 0,
+            abrupt: rounds / 2 % 2 == 0,
+        };
+        let (report, count) = round::play(plan);
+        total.executed += count.executed;
+        total.refused += count.refused;
+        total.cancelled += count.cancelled;
+        total.dropped += count.dropped;
+        suspended += report.tasks.iter().map(|task| task.self_suspensions).sum::<u64>();
+        policies = report.settings.threads.first().map(|thread| thread.policy.clone()).unwrap_or_default();
+        rounds += 1;
+    }
+    println!("{rounds} rounds on {policies}: {total:?}, {suspended} jobs suspended themselves");
+    assert!(rounds > 0 && total.executed > 0, "nothing was run");
+    assert_eq!(checks::violations(), 0, "repeat with {SEED}={seed}");
+}

@@ -1,0 +1,104 @@
+//! One round: a run of the app under load, and the balance afterwards.
+
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use punctual::{Config, Report};
+
+use crate::checks::violation;
+use crate::ledger::{self, Count};
+use crate::load::{self, OVER, SPAWNING};
+use crate::tasks::{RUNS, app};
+use crate::threads;
+
+/// How a round goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) length: Duration,
+    /// Whether workers are moved between CPUs.
+    pub(crate) migrate: bool,
+    /// Whether the app is stopped under full load, or after it has come to rest.
+    pub(crate) abrupt: bool,
+}
+
+/// However slow the machine is, jobs that can run have run by then.
+const REST: Duration = Duration::from_secs(10);
+
+/// The app stops within this time: no job takes longer than a few milliseconds.
+const END: Duration = Duration::from_secs(4);
+
+/// Runs the app once and checks everything that can be checked then.
+pub(crate) fn play(plan: Plan) -> (Report, Count) {
+    let (inbox, outbox) = UnixDatagram::pair().expect("sockets can be made");
+    inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");
+    SPAWNING.store(true, Ordering::Relaxed);
+    OVER.store(false, Ordering::Relaxed);
+    let report = thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| load::spawn_from_outside(&outbox));
+        }
+        if plan.migrate {
+            scope.spawn(threads::migrate);
+        }
+        scope.spawn(|| conduct(plan));
+        let report = app::run(Config::new(), inbox).expect("nothing keeps the app from starting");
+        load::nothing_is_taken();
+        OVER.store(true, Ordering::Relaxed);
+        report
+    });
+    threads::all_are_gone();
+    let count = ledger::close();
+    balance(&report, count, plan.abrupt);
+    (report, count)
+}
+
+/// Lets the load go on for a while, and ends the run.
+fn conduct(plan: Plan) {
+    thread::sleep(plan.length);
+    if !plan.abrupt {
+        SPAWNING.store(false, Ordering::Relaxed);
+        let deadline = Instant::now() + REST;
+        while ledger::open() > 0 {
+            if Instant::now() > deadline {
+                let (open, some) = (ledger::open(), ledger::some_open());
+                violation(&format!("{open} jobs are never run, among them {some:?}"));
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    punctual::shutdown();
+    // Before the app's own patience is at its end, which would end the process without a word about why.
+    let deadline = Instant::now() + END;
+    while !OVER.load(Ordering::Relaxed) {
+        if Instant::now() > deadline {
+            threads::give_up("the app does not end");
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Compares what the report says with what was counted.
+fn balance(report: &Report, count: Count, abrupt: bool) {
+    let messages = ["low", "mixed", "other", "timed", "high", "top"];
+    let jobs = |name: &str| report.task(name).map_or(0, |task| task.jobs);
+    let reported: u64 = messages.iter().map(|name| jobs(name)).sum();
+    if reported != count.executed {
+        violation(&format!("the report has {reported} jobs of {count:?}"));
+    }
+    for (name, runs) in ["tick", "fast", "edge"].into_iter().zip(&RUNS) {
+        let runs = runs.swap(0, Ordering::Relaxed);
+        if jobs(name) != runs {
+            violation(&format!("the report has {} jobs of `{name}`, which ran {runs} times", jobs(name)));
+        }
+    }
+    // A waiting job of `edge` is the one that has no entry in the ledger.
+    if !(count.dropped..=count.dropped + 1).contains(&report.dropped_jobs) {
+        violation(&format!("the report has {} dropped jobs of {count:?}", report.dropped_jobs));
+    }
+    if !abrupt && count.dropped > 0 {
+        violation(&format!("jobs were dropped after the app had come to rest: {count:?}"));
+    }
+}

@@ -1,0 +1,89 @@
+//! What this process may do, and running a program that may do nothing special.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The user and group `nobody`.
+const NOBODY: u32 = 65534;
+
+/// Whether threads of this process get SCHED_FIFO, found by trying.
+pub(crate) fn real_time() -> bool {
+    let attempt = std::thread::spawn(|| {
+        let param = libc::sched_param { sched_priority: 1 };
+        // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread, which ends right after.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) == 0 }
+    });
+    attempt.join().expect("trying does not panic")
+}
+
+/// The same program without a privilege: as another user if this is root, and without real-time priorities.
+pub(crate) fn unprivileged(program: &Command) -> Command {
+    // SAFETY: the call takes no pointers and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let mut command = match root {
+        // By descriptor, since the executable may lie where only root can look.
+        true => Command::new(format!("/proc/self/fd/{}", executable())),
+        false => Command::new(program.get_program()),
+    };
+    command.args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if root {
+        // Leaving root behind takes every capability away.
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    limit(&mut command, libc::RLIMIT_RTPRIO, 0, 0);
+    limit(&mut command, libc::RLIMIT_MEMLOCK, 0, 0);
+    command
+}
+
+/// Sets a resource limit in the process that `command` becomes.
+pub(crate) fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, soft: u64, hard: u64) {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    let set = move || {
+        // SAFETY: `limit` is a valid `rlimit`.
+        match unsafe { libc::setrlimit(resource, &limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec the closure makes a system call and nothing else.
+    unsafe { command.pre_exec(set) };
+}
+
+/// How much CPU time a real-time thread may take without blocking, in µs: the first sends SIGXCPU, the second
+/// SIGKILL.
+const RUNAWAY: (u64, u64) = (3_000_000, 4_000_000);
+
+/// Makes the kernel end the process that `command` becomes if a real-time thread of it runs away.
+pub(crate) fn no_runaways(command: &mut Command) {
+    limit(command, libc::RLIMIT_RTTIME, RUNAWAY.0, RUNAWAY.1);
+}
+
+/// The same for this process, whose other tests may have called it too.
+pub(crate) fn no_runaways_here() {
+    let limit = libc::rlimit { rlim_cur: RUNAWAY.0, rlim_max: RUNAWAY.1 };
+    // SAFETY: `limit` is a valid `rlimit`.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &limit) };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// A descriptor of this executable that programs inherit, open for as long as this process lives.
+fn executable() -> i32 {
+    static EXECUTABLE: OnceLock<i32> = OnceLock::new();
+    *EXECUTABLE.get_or_init(|| {
+        let file = File::open("/proc/self/exe").expect("a process may read its own executable");
+        // SAFETY: the descriptor is open; its copy does not have the flag that closes it on exec.
+        let copy = unsafe { libc::dup(file.as_raw_fd()) };
+        assert!(copy >= 0, "{}", std::io::Error::last_os_error());
+        copy
+    })
+}

@@ -1,0 +1,116 @@
+//! Programs that tests run in a process of their own: other tests of the same executable, marked `#[ignore]`.
+//!
+//! What such a program prints is collected line by line, so that a test can wait for a line, send a signal, and
+//! look at how the process ended. Nothing is written to a file, and a program that hangs is killed.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The test `path` of this executable, to be run as a program.
+pub(crate) fn program(path: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a process knows its executable"));
+    command.args(["--ignored", "--exact", "--nocapture", path]);
+    // Settings of the run that this test is part of are not meant for the program.
+    ["PUNCTUAL_PORT", "PUNCTUAL_CPU", "PUNCTUAL_STRICT", "PUNCTUAL_REPORT"].iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command
+}
+
+/// Ends the program as a `main` that returns `code` would.
+pub(crate) fn exit(code: ExitCode) -> ! {
+    let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == code);
+    std::process::exit(number.expect("exit codes are bytes").into())
+}
+
+/// A program in progress; killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    output: String,
+    deadline: Instant,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The exit code, or the negated number of the signal.
+    pub(crate) code: i32,
+    /// Everything it printed to standard output and standard error, in no particular order between the two.
+    pub(crate) output: String,
+}
+
+/// Starts `command`, which hangs if it takes longer than `limit`.
+pub(crate) fn start(mut command: Command, limit: Duration) -> Running {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (sender, lines) = channel();
+    pass_on(child.stdout.take(), sender.clone());
+    pass_on(child.stderr.take(), sender);
+    Running { child, lines, output: String::new(), deadline: Instant::now() + limit }
+}
+
+impl Running {
+    /// Waits until the program has printed a line with `text` in it.
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        while !self.output.contains(text) {
+            assert!(self.more(), "it ended without printing `{text}`:\n{}", self.output);
+        }
+    }
+
+    /// From now on it hangs if it takes longer than `limit`.
+    pub(crate) fn within(&mut self, limit: Duration) {
+        self.deadline = Instant::now() + limit;
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let child = Pid::from_child(&self.child);
+        kill_process(child, signal).expect("a child that has not been waited for can be sent signals");
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Ended {
+        while self.more() {}
+        let status = self.child.wait().expect("a child can be waited for");
+        let code = status.code().unwrap_or_else(|| -status.signal().unwrap_or_default());
+        Ended { code, output: std::mem::take(&mut self.output) }
+    }
+
+    /// Waits for another line; `false` at the end of the output.
+    fn more(&mut self) -> bool {
+        match self.lines.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => {
+                self.output.push_str(&line);
+                self.output.push('\n');
+                true
+            }
+            Err(RecvTimeoutError::Disconnected) => false,
+            Err(RecvTimeoutError::Timeout) => panic!("it hangs; it printed:\n{}", self.output),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // If it has ended there is nothing to kill, and waiting for it a second time returns at once.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn pass_on(pipe: Option<impl Read + Send + 'static>, lines: Sender<String>) {
+    let pipe = BufReader::new(pipe.expect("the pipe was asked for"));
+    std::thread::spawn(move || {
+        for line in pipe.split(b'\n').map_while(Result::ok) {
+            // Nobody listens any more once the test has failed.
+            let _ = lines.send(String::from_utf8_lossy(&line).into_owned());
+        }
+    });
+}

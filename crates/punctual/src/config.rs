@@ -81,7 +81,11 @@ impl Config {
         Self { platform, cpu, strict, ..config }
     }
 
-    /// Runs in virtual time.
+    /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
+    /// time it shows, and by the execution times that tasks declare.
+    ///
+    /// The run ends when nothing can happen any more, at the latest after [`until`](Self::until). Event sources are
+    /// looked at between jobs; one that stays readable, because its task does not read it, keeps time from passing.
     pub fn virtual_time(mut self) -> Self {
         self.platform = Platform::Virtual;
         self

@@ -81,8 +81,8 @@ pub fn spend(duration: Duration) {
 
 /// Waits in `idle` until something may have happened; does not return once the app is stopping.
 ///
-/// The counterpart of `wfi` on a microcontroller: for the loop of an `idle` that never returns. In virtual
-/// time it moves the clock to the next event. When the app stops it leaves `idle` by unwinding, running
+/// The counterpart of `wfi` on a microcontroller: for the loop of an `idle` that never returns. Returns after 10 ms
+/// at the latest, since jobs may have run, on other threads, in the meantime. In virtual time it moves the clock to the next event. When the app stops it leaves `idle` by unwinding, running
 /// destructors on the way, and without a panic message.
 ///
 /// # Panics

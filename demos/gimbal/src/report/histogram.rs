@@ -75,7 +75,7 @@ pub(super) fn draw(
         svg.line("axis", (at, bottom), (at, bottom + 4.0))?;
         svg.text("tick", (at, bottom + 17.0), Anchor::Middle, &text)?;
     }
-    svg.text("title", (LEFT, 12.0), Anchor::Start, "jobs")?;
+    svg.text("title", (LEFT - 8.0, 12.0), Anchor::End, "jobs")?;
     svg.text("title", (right, height - 4.0), Anchor::End, "µs")?;
 
     let at = x.px(micros(distribution.max_ns).max(SHORTEST_US));

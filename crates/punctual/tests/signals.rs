@@ -132,13 +132,18 @@ fn each(app: &str, manner: Manner, then: impl Fn(Running) -> Ended + Sync) -> [E
 
 /// Sends both one after the other, and checks that the app ends well.
 fn ends_well(app: &str, manner: Manner) -> Vec<Ended> {
+    ends_with(0, app, manner)
+}
+
+/// Sends both one after the other, and checks the exit code.
+fn ends_with(code: i32, app: &str, manner: Manner) -> Vec<Ended> {
     let each_signal = [Signal::INT, Signal::TERM].map(|signal| {
         let ended = each(app, manner, |running| {
             running.signal(signal);
             running.end()
         });
         for ended in &ended {
-            assert_eq!(ended.code, 0, "{manner:?}: {}", ended.output);
+            assert_eq!(ended.code, code, "{manner:?}: {}", ended.output);
         }
         ended
     });
@@ -166,7 +171,7 @@ fn an_idle_that_never_returns_is_no_obstacle_to_the_hook() {
 
 #[test]
 fn but_it_is_one_if_it_uses_shared_resources_and_that_is_said() {
-    for ended in ends_well("program_sharing", Manner::Idles) {
+    for ended in ends_with(1, "program_sharing", Manner::Idles) {
         assert!(!ended.output.contains("HOOK"), "{}", ended.output);
         assert!(ended.output.contains("punctual::wait_for_event()"), "{}", ended.output);
     }

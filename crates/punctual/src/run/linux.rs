@@ -285,11 +285,14 @@ fn warn(settings: &Settings, missing: &[String]) {
 /// For an `idle` that neither returns nor waits for events: ends the process in its stead, unless it is running
 /// a job.
 fn last_resort<A: App>(runtime: &'static Runtime) {
+    let report = Report { outcome: runtime.outcome(), ..Report::default() };
+    let mut code = report.exit_code();
     if A::IDLE_SHARES {
         eprintln!(
             "punctual: idle does not return and uses shared resources, so #[shutdown] cannot run; call \
              punctual::wait_for_event() in its loop"
         );
+        code = code.max(1);
     } else if !runtime.partition.close() {
         // The idle thread is in the middle of a job, which without privileges it may be.
         return;
@@ -298,8 +301,7 @@ fn last_resort<A: App>(runtime: &'static Runtime) {
         // closed. The idle thread itself touches no resource that the hook may use.
         unsafe { A::shutdown() };
     }
-    let report = Report { outcome: runtime.outcome(), ..Report::default() };
-    std::process::exit(report.exit_code().into());
+    std::process::exit(code.into());
 }
 
 fn kernel_thread() -> u32 {

@@ -19,8 +19,9 @@ use crate::runtime::Runtime;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same after a panic.
 const PATIENCE_AFTER_PANIC: Duration = Duration::from_millis(800);
-/// How long an `idle` that never returns gets to call `wait_for_event`.
-const PATIENCE_WITH_IDLE: Duration = Duration::from_millis(100);
+/// How long an `idle` that never returns gets to call `wait_for_event`. It is an ordinary thread, and the machine may
+/// be busy.
+const PATIENCE_WITH_IDLE: Duration = Duration::from_millis(700);
 const TICK: Duration = Duration::from_millis(20);
 
 /// What the supervisor and the run tell each other.

@@ -48,6 +48,7 @@ fn survives(form: &str, mut command: Command) {
     let ended = process::start(command, length() + Duration::from_secs(60)).end();
     println!("--- {form}\n{}", without_repetitions(&ended.output));
     assert_eq!(ended.code, 0, "{form}:\n{}", ended.output);
+    assert!(ended.output.contains("rounds on"), "{form}: it ended without a word:\n{}", ended.output);
 }
 
 /// Every round says the same about the settings that did not apply.

@@ -30,6 +30,7 @@
 //! ```
 #![cfg_attr(not(any(test, loom)), no_std)]
 
+mod activation;
 mod atomic;
 mod fifo;
 mod level;
@@ -45,6 +46,7 @@ mod turn;
 mod word;
 mod worker;
 
+pub use activation::Activation;
 pub use fugit::ExtU64;
 pub use level::{Level, RunJob, Stamp};
 pub use lock::{Locked, Mutex, Resource, several};

@@ -1,0 +1,190 @@
+//! The one instance of an async task: whether it exists, and whether it waits to be polled.
+//!
+//! A poll is to an async task what a job is to any other: queued at the task's level, dispatched by the same
+//! rules, never beside another of its level. What is particular is when a poll is queued. Any number of wakers
+//! may fire at any time, from any thread, also for an instance that has completed; and between the last of them
+//! and the poll that takes notice there must be no gap.
+//!
+//! The state is a word of three bits:
+//!
+//! | bit | set by | cleared by |
+//! |---|---|---|
+//! | `CLAIMED` | the spawner, before it makes the future | the level's runner, when it has dropped it |
+//! | `ALIVE` | the spawner, when the future is there | the level's runner, before it drops it |
+//! | `QUEUED` | a spawner or waker, who then queues the node | the level's runner, before it polls |
+//!
+//! Invariants: the node is queued, or about to be, if and only if `QUEUED` is set; the future is touched only by
+//! the claimant before `ALIVE` and by the level's runner after it. A node whose instance completed while it was
+//! queued finds nothing to poll, or the next instance.
+//!
+//! Real-time safety: one atomic read-modify-write each; nothing allocates, blocks or enters the kernel.
+
+use crate::atomic::{AtomicU32, Ordering, const_new};
+use crate::level::Level;
+use crate::seed::seeded;
+
+const CLAIMED: u32 = 1;
+const ALIVE: u32 = 2;
+const QUEUED: u32 = 4;
+
+/// The state of an async task's instance, and its node in the level's queue.
+#[derive(Debug)]
+pub struct Activation {
+    level: &'static Level,
+    node: u32,
+    state: AtomicU32,
+}
+
+impl Activation {
+    const_new! {
+        /// No instance; `node` is its node in `level`.
+        pub fn new(level: &'static Level, node: u32) -> Self {
+            Self { level, node, state: AtomicU32::new(0) }
+        }
+    }
+
+    /// The level it is polled at.
+    #[inline]
+    pub fn level(&self) -> &'static Level {
+        self.level
+    }
+
+    /// Its node in the level's queue.
+    #[inline]
+    pub fn node(&self) -> u32 {
+        self.node
+    }
+
+    /// Notes when the poll that is about to be queued was released, in ns, 0 if nobody looked at the clock.
+    #[inline]
+    pub fn stamp(&self, release: u64) {
+        self.level.node(self.node).set_time(release);
+    }
+
+    /// Claims the instance for a spawn; `false` if there is one already.
+    ///
+    /// The claimant makes the future and calls [`born`](Self::born).
+    #[inline]
+    pub fn claim(&self) -> bool {
+        // Acquire: the claimant sees that the last instance has let go of the storage.
+        self.state.fetch_or(CLAIMED, Ordering::Acquire) & CLAIMED == 0
+    }
+
+    /// The future is there. Whether the caller has to queue the node; if not, it is queued.
+    #[inline]
+    pub fn born(&self) -> bool {
+        // Release: whoever polls sees the future. (Acquire is for the poll right away, on this thread.)
+        self.state.fetch_or(ALIVE | QUEUED, Ordering::AcqRel) & QUEUED == 0
+    }
+
+    /// Something has changed for the instance. Whether the caller has to queue the node.
+    #[inline]
+    pub fn wake(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & ALIVE != 0 {
+            // Written even if it is queued already: the poll to come has to see what the caller did before.
+            let order = if seeded!("seed-wake-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
+            if seeded!("seed-wake-unwritten") && state & QUEUED != 0 {
+                return false;
+            }
+            match self.state.compare_exchange_weak(state, state | QUEUED, order, Ordering::Relaxed) {
+                Ok(_) => return state & QUEUED == 0,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// The node was taken off the queue, or is not going to be put there: from here on a wake queues it again.
+    /// Whether there is a future to poll.
+    #[inline]
+    pub fn poll(&self) -> bool {
+        self.state.fetch_and(!QUEUED, Ordering::AcqRel) & ALIVE != 0
+    }
+
+    /// The future has completed and is about to be dropped: it is not polled any more.
+    #[inline]
+    pub fn dying(&self) {
+        self.state.fetch_and(!ALIVE, Ordering::Relaxed);
+    }
+
+    /// The future is dropped: another instance may be claimed.
+    #[inline]
+    pub fn completed(&self) {
+        // Release: the next claimant writes the storage after this.
+        self.state.fetch_and(!CLAIMED, Ordering::Release);
+    }
+
+    /// Forgets the instance between two runs. Whether there is a future to drop, and then whether it waits to be
+    /// polled.
+    ///
+    /// # Safety
+    /// No other thread uses the task or its level.
+    pub unsafe fn reset(&self) -> Option<bool> {
+        let state = self.state.load(Ordering::Acquire);
+        self.state.store(0, Ordering::Relaxed);
+        (state & ALIVE != 0).then_some(state & QUEUED != 0)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::level::RunJob;
+    use crate::{Node, Worker};
+
+    fn with_activation(test: impl FnOnce(&Activation)) {
+        static WORKER: Worker = Worker::new(1);
+        static NODES: [Node; 1] = [Node::new()];
+        static RUN: &RunJob = &|_, _, _| None;
+        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
+        test(&Activation::new(&LEVEL, 0));
+    }
+
+    #[test]
+    fn one_instance_at_a_time() {
+        with_activation(|task| {
+            assert!(task.claim());
+            assert!(!task.claim());
+            assert!(task.born(), "the spawner queues it");
+            assert!(task.poll());
+            task.dying();
+            assert!(!task.claim(), "its storage is in use");
+            task.completed();
+            assert!(task.claim());
+        });
+    }
+
+    #[test]
+    fn wakes_between_two_polls_queue_it_once() {
+        with_activation(|task| {
+            assert!(task.claim() && task.born());
+            assert!(!task.wake(), "it is queued");
+            assert!(task.poll());
+            assert!(task.wake());
+            assert!(!task.wake());
+        });
+    }
+
+    #[test]
+    fn a_stale_waker_does_nothing() {
+        with_activation(|task| {
+            assert!(!task.wake());
+            assert!(task.claim());
+            assert!(!task.wake(), "there is no future yet");
+        });
+    }
+
+    #[test]
+    fn completed_while_queued_it_leaves_its_node_to_the_next_instance() {
+        with_activation(|task| {
+            assert!(task.claim() && task.born() && task.poll());
+            assert!(task.wake());
+            task.dying();
+            task.completed();
+            assert!(task.claim());
+            assert!(!task.born(), "the node is still in the queue");
+            assert!(task.poll());
+        });
+    }
+}

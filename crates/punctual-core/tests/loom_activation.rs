@@ -1,0 +1,107 @@
+//! Async tasks: whatever a waker did before it woke is seen by a later poll, and an instance is there for one thread
+//! at a time.
+#![cfg(loom)]
+
+mod loom_support;
+
+use std::sync::OnceLock;
+
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom_support::{Arena, Model, ModelPort, Region, check, level, partition, start, worker};
+use punctual_core::{Activation, Level};
+
+/// Queues the poll if that is the waker's to do, from a thread that is none of the partition's.
+fn queue(partition: &'static Model, task: &Activation, mine: bool) {
+    if mine {
+        partition.spawn_from_outside(task.level(), task.node());
+    }
+}
+
+/// An async task that is alone at level 1, with what it does when it is polled.
+fn task(
+    arena: &Arena,
+    poll: impl Fn(&'static Activation) + 'static + Sync,
+) -> (&'static Model, &'static Activation) {
+    let linked = arena.put(OnceLock::<&Activation>::new());
+    let w1 = worker(arena, 1, 1, true);
+    let l1: &Level = level(arena, 1, w1, 1, move |_, _| {
+        let task = linked.get().unwrap();
+        if task.poll() {
+            poll(task);
+        }
+    });
+    let task = arena.put(Activation::new(l1, 0));
+    linked.set(task).unwrap();
+    (partition(arena, ModelPort::new(1, false), &[l1], &[w1]), task)
+}
+
+/// What the level's worker does when it is woken.
+fn serve(partition: &'static Model, task: &Activation) {
+    partition.serve(task.level().worker(), None);
+}
+
+/// Two threads write and wake, while the task is polled: the last poll sees both.
+#[test]
+fn a_wake_hands_over_what_was_written() {
+    check(3, |arena| {
+        let inputs = arena.put([AtomicU32::new(0), AtomicU32::new(0)]);
+        let seen = arena.put(AtomicU32::new(0));
+        let (p, task) = task(arena, move |_| {
+            let sum = inputs.iter().map(|input| input.load(Ordering::Relaxed)).sum();
+            seen.store(sum, Ordering::Relaxed);
+        });
+        assert!(task.claim());
+        queue(p, task, task.born());
+        let waker = start(9, move || {
+            inputs[0].store(1, Ordering::Relaxed);
+            queue(p, task, task.wake());
+        });
+        let runner = start(1, move || serve(p, task));
+        inputs[1].store(1, Ordering::Relaxed);
+        queue(p, task, task.wake());
+        waker.join().unwrap();
+        runner.join().unwrap();
+        serve(p, task);
+        assert_eq!(seen.load(Ordering::Relaxed), 2, "a wake was lost");
+    });
+}
+
+/// An instance completes in its first poll. Meanwhile a thread spawns the next one, and a stale waker fires: the
+/// storage has one user, and what was spawned is polled.
+#[test]
+fn a_next_instance_under_a_stale_waker() {
+    check(3, |arena| {
+        let storage = arena.put(Region::new());
+        let polled = arena.put(AtomicU32::new(0));
+        let (p, task) = task(arena, move |task| {
+            storage.enter();
+            polled.fetch_add(1, Ordering::Relaxed);
+            task.dying();
+            storage.enter();
+            task.completed();
+        });
+        let spawn = move || {
+            let claimed = task.claim();
+            if claimed {
+                storage.enter();
+                queue(p, task, task.born());
+            }
+            u32::from(claimed)
+        };
+        assert_eq!(spawn(), 1);
+        let spawned = arena.put(AtomicU32::new(1));
+        let spawner = start(9, move || {
+            spawned.fetch_add(spawn(), Ordering::Relaxed);
+        });
+        let runner = start(1, move || serve(p, task));
+        queue(p, task, task.wake());
+        spawner.join().unwrap();
+        runner.join().unwrap();
+        serve(p, task);
+        assert_eq!(
+            polled.load(Ordering::Relaxed),
+            spawned.load(Ordering::Relaxed),
+            "every instance is polled, once"
+        );
+    });
+}

@@ -107,12 +107,18 @@ pub(crate) struct Task {
     pub(crate) deadline: Option<Duration>,
     /// The execution time to charge under virtual time.
     pub(crate) execution: Option<Duration>,
+    /// How many timers an async task may have at once.
+    pub(crate) waits: u16,
+    /// The `waits` key, if it was given.
+    pub(crate) waits_key: Option<Ident>,
 }
 
 /// What releases a task.
 pub(crate) enum TaskKind {
     /// Spawning it.
     Message,
+    /// Spawning it; an `async fn`, polled when it is woken.
+    Async,
     /// The clock.
     Periodic { period: Duration, offset: Option<Duration>, on_overrun: Overrun },
     /// An event source: the `Local` field of this name, which is also among the task's own locals.
@@ -251,12 +257,24 @@ impl AppArgs {
     }
 }
 
-impl Handler {
+impl HandlerItem {
     pub(crate) fn sig(&self) -> &Signature {
-        match &self.item {
+        match self {
             HandlerItem::Defined(item) => &item.sig,
             HandlerItem::Extern(item) => &item.sig,
         }
+    }
+}
+
+impl Task {
+    pub(crate) fn is_async(&self) -> bool {
+        matches!(self.kind, TaskKind::Async)
+    }
+}
+
+impl Handler {
+    pub(crate) fn sig(&self) -> &Signature {
+        self.item.sig()
     }
 
     /// The handler's locals that come from the `#[local]` struct.

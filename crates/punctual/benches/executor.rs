@@ -28,6 +28,9 @@ fn spawns(c: &mut Criterion) {
         b.iter_custom(|n| apps::monitored::measure(Operation::HigherLevel, n))
     });
     group.bench_function("one clock reading", |b| b.iter(|| std::hint::black_box(punctual::now())));
+    group.bench_function("wake of an async task of a higher level", |b| {
+        b.iter_custom(|n| apps::plain::measure(Operation::Wake, n))
+    });
     group.bench_function("arm + cancel", |b| {
         b.iter_custom(|n| apps::plain::measure(Operation::ArmAndCancel, n))
     });

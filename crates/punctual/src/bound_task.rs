@@ -134,7 +134,7 @@ impl<B: Bound> Registered for BoundTask<B> {
         unsafe { self.task.begin() };
     }
 
-    unsafe fn end(&self) -> (TaskReport, u32) {
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
         unsafe { self.task.end() }
     }

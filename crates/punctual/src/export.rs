@@ -7,6 +7,9 @@ pub use punctual_core::{
     Armed, Duration, Instant, Level, Locked, Node, OverrunPolicy, Periodic, Resource, Stamp, Worker,
 };
 
+pub use crate::asynch::{
+    AsyncBody, AsyncLocked, AsyncTask, Timers, future_drop, future_place, future_poll, future_size,
+};
 pub use crate::bound_task::{Bound, BoundTask};
 pub use crate::periodic_task::{PeriodicTask, stop_on_overrun};
 pub use crate::port::AppPort;

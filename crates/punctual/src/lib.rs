@@ -73,6 +73,7 @@ pub mod config;
 pub mod helper;
 pub mod report;
 
+mod asynch;
 mod bound_task;
 mod current;
 mod linux;
@@ -87,6 +88,7 @@ mod virtual_time;
 #[doc(hidden)]
 pub mod export;
 
+pub use asynch::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
 pub use config::Config;
 pub use current::{now, shutdown, spend, wait_for_event};
 pub use punctual_core::{Duration, Instant, Mutex};

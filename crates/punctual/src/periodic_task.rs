@@ -50,13 +50,13 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
         unsafe { self.monitor.start() };
     }
 
-    unsafe fn end(&self) -> (TaskReport, u32) {
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
         let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL) };
         report.period = Some(self.period);
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();
-        (report, 0)
+        (Some(report), 0)
     }
 }
 

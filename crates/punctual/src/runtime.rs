@@ -29,11 +29,11 @@ pub trait Registered: Sync {
     /// No job of the task can run.
     unsafe fn begin(&self);
 
-    /// Drops jobs that were never run and returns their number with the measurements.
+    /// Drops jobs that were never run and returns their number with the measurements, if any are taken.
     ///
     /// # Safety
     /// No job of the task can run and none can be spawned.
-    unsafe fn end(&self) -> (TaskReport, u32);
+    unsafe fn end(&self) -> (Option<TaskReport>, u32);
 
     /// The task's event source, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {
@@ -277,7 +277,7 @@ impl Taken {
         let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
         let (mut tasks, mut dropped) = (Vec::new(), self.runtime.dropped.load(Ordering::Relaxed));
         for (task, waiting) in ended {
-            tasks.push(task);
+            tasks.extend(task);
             dropped += u64::from(waiting);
         }
         (tasks, dropped)

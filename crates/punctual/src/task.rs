@@ -47,7 +47,7 @@ pub trait Body: 'static {
 }
 
 /// The release of a job that runs as a call, which is its start. Not 0: that is when virtual time begins.
-const AT_ITS_START: u64 = u64::MAX;
+pub(crate) const AT_ITS_START: u64 = u64::MAX;
 
 /// Runs one job: measured, and with a panic turned into the end of the app.
 ///
@@ -312,8 +312,8 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
         unsafe { self.monitor.start() };
     }
 
-    unsafe fn end(&self) -> (TaskReport, u32) {
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
-        unsafe { (self.monitor.report(B::NAME, B::LEVEL), self.slots.clear()) }
+        unsafe { (Some(self.monitor.report(B::NAME, B::LEVEL)), self.slots.clear()) }
     }
 }

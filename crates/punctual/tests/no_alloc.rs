@@ -102,12 +102,22 @@ mod app {
         punctual::shutdown();
     }
 
+    /// Takes its turns by the clock, under a limit, and is spawned again and again.
+    #[task(priority = 2, shared = [sum])]
+    async fn waits(mut cx: waits::Context, number: u64) {
+        let delay = punctual::delay(50.micros());
+        let _ = punctual::timeout_after(40.micros(), delay).await;
+        punctual::delay_until(punctual::now() + 20.micros()).await;
+        cx.shared.sum.lock(|sum| *sum += number);
+    }
+
     #[task(priority = 1, capacity = 64)]
     fn low(_: low::Context, _number: u64) {}
 
     #[task(priority = 2, capacity = 4, shared = [sum])]
     fn middle(mut cx: middle::Context, number: u64) {
         // Lower, the same, and higher: some are refused, which does not allocate either.
+        let _ = waits::spawn(number);
         let _ = low::spawn(number);
         let _ = same::spawn(number);
         let _ = high::spawn(number);

@@ -2,7 +2,7 @@
 
 use crate::analyse::Analysis;
 use crate::errors::Errors;
-use crate::model::{App, Handler, Resource, SharedUse};
+use crate::model::{App, Handler, Resource, SharedUse, Task};
 
 pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
     for (resource, users) in app.shared.resources.iter().zip(&analysis.resources) {
@@ -11,6 +11,7 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
             continue;
         }
         lock_free_reference(app, resource, errors);
+        lock_free_async(app, resource, errors);
         if users.levels.len() > 1 {
             lock_free_across_levels(app, resource, errors);
         }
@@ -49,6 +50,21 @@ fn lock_free_reference(app: &App, resource: &Resource, errors: &mut Errors) {
         errors.at(
             used,
             format_args!("`{name}` is `#[lock_free]`, which already gives a reference; write `{name}`"),
+        );
+    }
+}
+
+/// Between two polls of an async task, others of its level run.
+fn lock_free_async(app: &App, resource: &Resource, errors: &mut Errors) {
+    let waits = |handler: &Handler| app.task(&handler.ident).is_some_and(Task::is_async);
+    for (_, handler, used) in uses(app, resource).filter(|(_, handler, _)| waits(handler)) {
+        let (name, user) = (&resource.ident, &handler.ident);
+        errors.at(
+            used,
+            format_args!(
+                "`{name}` is `#[lock_free]`, but `{user}` is async, and others use `{name}` while it waits; remove \
+                 `#[lock_free]`"
+            ),
         );
     }
 }

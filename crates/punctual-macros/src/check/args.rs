@@ -19,7 +19,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     }
     for task in &app.tasks {
         match task.kind {
-            TaskKind::Message => {}
+            TaskKind::Message | TaskKind::Async => {}
             TaskKind::Periodic { .. } => context_only(&task.handler, "is released by the clock", errors),
             TaskKind::Bound { .. } => context_only(&task.handler, "is released by its event source", errors),
         }

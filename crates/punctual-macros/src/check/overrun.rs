@@ -29,7 +29,7 @@ fn missing(app: &App, name: &Ident, errors: &mut Errors) {
 }
 
 fn spawnable(name: &Ident, handler: &Task, errors: &mut Errors) {
-    if !matches!(handler.kind, TaskKind::Message) {
+    if !matches!(handler.kind, TaskKind::Message | TaskKind::Async) {
         errors.at(
             name,
             format_args!(

@@ -9,6 +9,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {
         deadline_beyond_period(task, errors);
         useless_capacity(task, errors);
+        useless_waits(task, errors);
     }
 }
 
@@ -27,6 +28,12 @@ fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
     }
 }
 
+fn useless_waits(task: &Task, errors: &mut Errors) {
+    if let (Some(key), false) = (&task.waits_key, task.is_async()) {
+        errors.at(key, "only an async task waits for a time; remove `waits`, or make it an `async fn`");
+    }
+}
+
 fn useless_capacity(task: &Task, errors: &mut Errors) {
     let Some(key) = &task.capacity_key else { return };
     match &task.kind {
@@ -37,6 +44,9 @@ fn useless_capacity(task: &Task, errors: &mut Errors) {
         ),
         TaskKind::Bound { .. } => {
             errors.at(key, "events wait in their source; remove `capacity`");
+        }
+        TaskKind::Async => {
+            errors.at(key, "an async task is spawned again when it has completed; remove `capacity`");
         }
     }
 }

@@ -5,10 +5,11 @@ use syn::visit::Visit;
 use syn::{GenericArgument, Ident, Lifetime, PathArguments, PathSegment, ReturnType, Type};
 
 use crate::errors::Errors;
-use crate::model::{App, Handler, Role};
+use crate::model::{App, Handler, HandlerItem, Role, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {
+        asyncness(app, handler, errors);
         modifiers(handler, errors);
         generics(handler, errors);
         context(handler, errors);
@@ -16,11 +17,30 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     }
 }
 
+/// Only a task that is spawned can wait, and its future has to be known to be made.
+fn asyncness(app: &App, handler: &Handler, errors: &mut Errors) {
+    let Some(keyword) = &handler.sig().asyncness else { return };
+    let name = &handler.ident;
+    let task = app.task(name).filter(|_| handler.role == Role::Task);
+    let message = match (task.map(|task| &task.kind), &handler.item) {
+        (Some(TaskKind::Async), HandlerItem::Defined(_)) => return,
+        (Some(TaskKind::Async), HandlerItem::Extern(_)) => format!(
+            "an async task cannot be declared `extern`; define `{name}` here and have it await what is elsewhere"
+        ),
+        (Some(TaskKind::Periodic { .. }), _) => format!(
+            "`{name}` is released by the clock and cannot be async; remove `async`, or remove `period` and loop \
+             over `punctual::delay_until`"
+        ),
+        (Some(_), _) => {
+            format!("`{name}` is released by its event source and cannot be async; remove `async`")
+        }
+        (None, _) => format!("`{name}` is called by the framework and cannot wait; remove `async`"),
+    };
+    errors.at(keyword, message);
+}
+
 fn modifiers(handler: &Handler, errors: &mut Errors) {
     let (sig, name) = (handler.sig(), &handler.ident);
-    if let Some(keyword) = &sig.asyncness {
-        errors.at(keyword, "async tasks are not supported yet; declare a `fn`");
-    }
     if let Some(keyword) = &sig.unsafety {
         errors.at(keyword, format_args!("`{name}` is called by the framework; it cannot be `unsafe`"));
     }
@@ -117,6 +137,7 @@ fn output(handler: &Handler, errors: &mut Errors) {
     let (name, given) = (&handler.ident, ty.to_token_stream());
     let unit = matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty());
     match handler.role {
+        Role::Task if handler.sig().asyncness.is_some() && matches!(**ty, Type::Never(_)) => {}
         Role::Task | Role::Shutdown if !unit => {
             errors.at(ty, format_args!("`{name}` has no one to return to; remove the `-> {given}`"));
         }
@@ -143,11 +164,25 @@ mod tests {
     }
 
     #[test]
-    fn async_task() {
+    fn async_handlers() {
+        let errors = errors(quote! {
+            #[task] async fn t(cx: t::Context) {}
+            #[task] async fn u(cx: u::Context, n: u8) -> ! { loop {} }
+        });
+        assert!(errors.is_empty(), "{errors:#?}");
         rejects(
-            quote! { #[task] async fn t(cx: t::Context) {} },
-            &["async tasks are not supported yet; declare a `fn`"],
+            quote! { #[task(period = 1.secs())] async fn t(cx: t::Context) {} },
+            &["`t` is released by the clock", "`punctual::delay_until`"],
         );
+        rejects(
+            quote! { #[idle] async fn idle(cx: idle::Context) {} },
+            &["`idle` is called by the framework"],
+        );
+        rejects(
+            quote! { extern "Rust" { #[task] async fn t(cx: t::Context); } },
+            &["cannot be declared `extern`", "define `t` here"],
+        );
+        rejects(quote! { #[task] async fn t(cx: t::Context) -> u8 { 0 } }, &["remove the `-> u8`"]);
     }
 
     #[test]

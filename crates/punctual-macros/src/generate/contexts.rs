@@ -1,10 +1,10 @@
 //! The context types of the handlers, and the expressions that make them.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::analyse::{Analysis, LockKind};
-use crate::model::{App, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, SharedUse, TaskKind};
+use crate::model::{App, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, SharedUse, Task, TaskKind};
 
 use super::{names, quiet, resources};
 
@@ -14,7 +14,13 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
 }
 
 fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
-    let (quiet, cfgs, name) = (quiet(), &handler.cfgs, &handler.ident);
+    let (quiet, name) = (quiet(), &handler.ident);
+    // What an async task is given goes with its future, from thread to thread.
+    let bound = match is_async(app, handler) {
+        true => quote!(&'a ()),
+        false => quote!((&'a (), *mut ())),
+    };
+    let bound = &bound;
     let context = names::of("Context", name);
     let mut fields = TokenStream::new();
     let mut all = TokenStream::new();
@@ -30,7 +36,7 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             quote!(#(#cfgs)* pub #ident: #ty,)
         });
         fields.extend(quote!(pub shared: #ty<'a>,));
-        all.extend(structure(&quiet, cfgs, &ty, &doc, quote!(#(#members)*)));
+        all.extend(structure(&quiet, handler, &ty, &doc, quote!(#(#members)*), bound));
     }
     if !handler.locals.is_empty() {
         let (ty, doc) =
@@ -41,7 +47,7 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             quote!(#(#cfgs)* pub #ident: &#lifetime mut #ty,)
         });
         fields.extend(quote!(pub local: #ty<'a>,));
-        all.extend(structure(&quiet, cfgs, &ty, &doc, quote!(#(#members)*)));
+        all.extend(structure(&quiet, handler, &ty, &doc, quote!(#(#members)*), bound));
     }
     if is_periodic(app, handler) {
         fields.extend(quote! {
@@ -50,24 +56,26 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         });
     }
     let doc = format!("What `{}` is given.", names::plain(name));
-    all.extend(structure(&quiet, cfgs, &context, &doc, fields));
+    all.extend(structure(&quiet, handler, &context, &doc, fields, bound));
     all
 }
 
 fn structure(
     quiet: &TokenStream,
-    cfgs: &[syn::Attribute],
-    ty: &proc_macro2::Ident,
+    handler: &Handler,
+    ty: &Ident,
     doc: &str,
     fields: TokenStream,
+    bound: &TokenStream,
 ) -> TokenStream {
+    let cfgs = &handler.cfgs;
     quote! {
         #(#cfgs)* #quiet
         #[doc = #doc]
         pub struct #ty<'a> {
             #fields
-            // Bound to the job and to its thread.
-            __punctual_job: ::core::marker::PhantomData<(&'a (), *mut ())>,
+            // Bound to the job, and but for async tasks to its thread.
+            __punctual_job: ::core::marker::PhantomData<#bound>,
         }
     }
 }
@@ -79,6 +87,12 @@ fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedU
         LockKind::Reference => quote!(&'a #ty),
         _ if handler.role == Role::Shutdown => quote!(&'a mut #ty),
         LockKind::Direct => quote!(&'a mut #ty),
+        LockKind::Exclusive if is_async(app, handler) => {
+            quote!(::punctual::export::AsyncLocked<'a, #ty, #level, #level>)
+        }
+        LockKind::Locked(ceiling) if is_async(app, handler) => {
+            quote!(::punctual::export::AsyncLocked<'a, #ty, #level, #ceiling>)
+        }
         LockKind::Exclusive => quote!(::punctual::export::Lock<'a, #ty, #level, #level>),
         LockKind::Locked(ceiling) => quote!(::punctual::export::Lock<'a, #ty, #level, #ceiling>),
     }
@@ -104,13 +118,17 @@ fn level(app: &App, handler: &Handler) -> u8 {
     app.task(&handler.ident).map_or(IDLE_LEVEL, |task| task.priority)
 }
 
+fn is_async(app: &App, handler: &Handler) -> bool {
+    handler.role == Role::Task && app.task(&handler.ident).is_some_and(Task::is_async)
+}
+
 fn is_periodic(app: &App, handler: &Handler) -> bool {
     app.task(&handler.ident).is_some_and(|task| matches!(task.kind, TaskKind::Periodic { .. }))
 }
 
 /// An expression that makes the context of `handler`.
 ///
-/// In scope are the variables `worker`, for a task `release`, and for `idle` its `kept`. The caller wraps the
+/// In scope are the variables `worker`, except for an async task, for a periodic task `release`, and for `idle` its `kept`. The caller wraps the
 /// expression in `unsafe`.
 pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let name = &handler.ident;
@@ -149,6 +167,9 @@ fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &Shared
         LockKind::Reference => quote!(#resource.0.get()),
         _ if handler.role == Role::Shutdown => quote!(#resource.0.get_mut()),
         LockKind::Direct => quote!(#resource.0.get_mut()),
+        LockKind::Exclusive | LockKind::Locked(_) if is_async(app, handler) => {
+            quote!(::punctual::export::AsyncLocked::new(&#resource.0, &#runtime))
+        }
         LockKind::Exclusive | LockKind::Locked(_) => {
             quote!(::punctual::export::Lock::new(&#resource.0, #runtime.partition(), #worker))
         }

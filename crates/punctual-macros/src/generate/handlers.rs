@@ -22,6 +22,7 @@ fn module(app: &App, handler: &Handler) -> TokenStream {
     }
     match app.task(ident).filter(|_| handler.role == Role::Task).map(|task| &task.kind) {
         Some(TaskKind::Message) => exports.extend(["SpawnHandle", "spawn", "spawn_after", "spawn_at"]),
+        Some(TaskKind::Async) => exports.push("spawn"),
         Some(TaskKind::Bound { .. }) => exports.push("pend"),
         Some(TaskKind::Periodic { .. }) | None => {}
     }

@@ -17,8 +17,29 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
     let [worker, nodes, statik, run] =
         ["worker", "nodes", "level", "run"].map(|what| names::level(what, level));
     let [me, node, now] = ["me", "node", "now"].map(names::var);
-    let count: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
+    let own: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
     let tasks = || tasks.iter().map(|&task| &app.tasks[task]);
+    let timers = timers_of(tasks());
+    let count = own + timers;
+    let (waking, timers) = match timers {
+        0 => (None, None),
+        _ => {
+            let (name, words) = (names::level("timers", level), timers.div_ceil(64));
+            let (runtime, base) = (names::sole("runtime"), own as u32);
+            let waking = quote! {
+                if #name.owns(#node) {
+                    // The executor has popped the node and occupies the level.
+                    unsafe { #name.run(#node) };
+                    return #now;
+                }
+            };
+            let timers = quote! {
+                #quiet static #name: ::punctual::export::Timers<#timers, #words> =
+                    ::punctual::export::Timers::new(&#runtime, &#statik, #base);
+            };
+            (Some(waking), Some(timers))
+        }
+    };
     let periodic = tasks().filter(|task| matches!(task.kind, TaskKind::Periodic { .. })).map(|task| {
         let (cfgs, grid) = (&task.handler.cfgs, names::grid(&task.handler.ident));
         quote!(#(#cfgs)* &#grid)
@@ -34,6 +55,7 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
         }
     });
     quote! {
+        #timers
         #quiet static #worker: ::punctual::export::Worker = ::punctual::export::Worker::new(#level);
         #quiet static #nodes: [::punctual::export::Node; #count] =
             [const { ::punctual::export::Node::new() }; #count];
@@ -45,6 +67,7 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
             #now: ::punctual::export::Stamp,
         ) -> ::punctual::export::Stamp {
             #(#branches)*
+            #waking
             ::core::unreachable!("every node belongs to a task")
         }
     }
@@ -57,6 +80,11 @@ pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
     let level = &analysis.levels[&app.tasks[index].priority];
     let before = level.iter().take_while(|&&task| task != index);
     before.map(|&task| nodes_of(&app.tasks[task]) as u32).sum()
+}
+
+/// The timers that the async tasks of a level have, which come after the nodes of the tasks.
+pub(super) fn timers_of<'a>(tasks: impl Iterator<Item = &'a Task>) -> usize {
+    tasks.filter(|task| task.is_async()).map(|task| usize::from(task.waits)).sum()
 }
 
 fn nodes_of(task: &Task) -> usize {

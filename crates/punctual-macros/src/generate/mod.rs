@@ -5,6 +5,7 @@
 
 mod contexts;
 mod entry;
+mod futures;
 mod handlers;
 mod levels;
 mod names;
@@ -59,7 +60,10 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
 /// A handler takes its context by value whether it needs to or not.
 fn definition(handler: &Handler) -> Option<TokenStream> {
     match &handler.item {
-        HandlerItem::Defined(item) => Some(quote!(#[allow(clippy::needless_pass_by_value)] #item)),
+        HandlerItem::Defined(item) => {
+            let item = futures::with_lifetime(item);
+            Some(quote!(#[allow(clippy::needless_pass_by_value)] #item))
+        }
         HandlerItem::Extern(_) => None,
     }
 }

@@ -6,7 +6,7 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::model::{App, TaskKind};
 
-use super::{names, option, quiet, tasks};
+use super::{levels, names, option, quiet, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime, idle) = (quiet(), names::sole("runtime"), names::sole("idle"));
@@ -24,9 +24,13 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
         quote!(#(#cfgs)* &#task)
     });
+    let timers = analysis.levels.iter().filter_map(|(&level, tasks)| {
+        let timers = levels::timers_of(tasks.iter().map(|&task| &app.tasks[task]));
+        (timers > 0).then(|| names::level("timers", level))
+    });
     let all = names::sole("tasks");
     quote! {
-        #quiet static #all: &[&dyn ::punctual::export::Registered] = &[#(#tasks),*];
+        #quiet static #all: &[&dyn ::punctual::export::Registered] = &[#(#tasks,)* #(&#timers),*];
         #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
         #quiet static #runtime: ::punctual::export::Runtime = ::punctual::export::Runtime::new(
             #name,

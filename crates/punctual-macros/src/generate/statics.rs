@@ -21,12 +21,18 @@ pub(super) fn wrapper() -> TokenStream {
         #quiet unsafe impl<B: ::punctual::export::Body, const N: usize, const W: usize> ::core::marker::Sync
             for #wrapper<::punctual::export::Task<B, N, W>> {}
 
+        #quiet unsafe impl<B: ::punctual::export::AsyncBody, const S: usize> ::core::marker::Sync
+            for #wrapper<::punctual::export::AsyncTask<B, S>> {}
+
         #quiet const _: () = {
             const fn resources_of_send_types_are<T: ::core::marker::Send>() {
                 ::punctual::export::assert_sync::<::punctual::export::Resource<T>>();
             }
             const fn tasks_are<B: ::punctual::export::Body, const N: usize, const W: usize>() {
                 ::punctual::export::assert_sync::<::punctual::export::Task<B, N, W>>();
+            }
+            const fn async_tasks_are<B: ::punctual::export::AsyncBody, const S: usize>() {
+                ::punctual::export::assert_sync::<::punctual::export::AsyncTask<B, S>>();
             }
         };
     }

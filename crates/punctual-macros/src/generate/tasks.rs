@@ -1,6 +1,6 @@
 //! The tasks: their bodies, their statics, and the functions that release them.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
@@ -8,7 +8,7 @@ use syn::{ReturnType, Type};
 use crate::analyse::Analysis;
 use crate::model::{App, Handler, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, levels, names, option, quiet};
+use super::{contexts, duration, futures, levels, names, option, quiet};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
@@ -24,7 +24,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
 pub(super) fn place(task: &Task) -> TokenStream {
     let name = names::task(&task.handler.ident);
     match task.kind {
-        TaskKind::Message => quote!(#name.0),
+        TaskKind::Message | TaskKind::Async => quote!(#name.0),
         TaskKind::Periodic { .. } | TaskKind::Bound { .. } => quote!(#name),
     }
 }
@@ -34,13 +34,11 @@ fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, ident, level) = (&handler.cfgs, &handler.ident, task.priority);
     let (body, runtime, name) = (names::body(ident), names::sole("runtime"), names::plain(ident));
-    let args = args_type(handler);
-    let [worker, release, args_var, context_var, function_var] =
-        ["worker", "release", "args", "context", "function"].map(names::var);
-    let variables: Vec<_> = (0..handler.args.len()).map(|index| names::var(&format!("arg{index}"))).collect();
-    let pattern = tuple(&variables);
-    let (function, function_type) = (names::function(ident), function_type(handler));
-    let context = contexts::make(app, analysis, handler);
+    let (args, call, more) = match task.kind {
+        TaskKind::Async => (quote!(()), futures::call(task), futures::body(app, analysis, task)),
+        _ => (args_type(handler), call(app, analysis, handler), bound(app, task)),
+    };
+    let [worker, release, args_var] = ["worker", "release", "args"].map(names::var);
     let monitor = app.args.monitor();
     let deadline = option(match (&task.deadline, &task.kind) {
         (Some(deadline), _) => Some(duration(deadline)),
@@ -49,7 +47,7 @@ fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     });
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
-    let (after, bound) = (after(task), bound(app, task));
+    let after = after(task);
     quote! {
         #(#cfgs)* #quiet struct #body;
 
@@ -73,18 +71,35 @@ fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
                 #release: ::punctual::export::Instant,
                 #args_var: #args,
             ) {
-                let #pattern = #args_var;
-                let #function_var: #function_type = #function;
-                // The caller runs a job of this level on `worker`'s thread, the only one of this task.
-                let #context_var = unsafe { #context };
-                #function_var(#context_var, #(#variables),*);
+                #call
             }
 
             #after
         }
 
-        #bound
+        #more
     }
+}
+
+/// Statements that run one job of a task that is not async.
+fn call(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
+    let [args, context_var, function_var] = ["args", "context", "function"].map(names::var);
+    let (pattern, variables) = message(handler);
+    let (function, function_type) = (names::function(&handler.ident), function_type(handler));
+    let context = contexts::make(app, analysis, handler);
+    quote! {
+        let #pattern = #args;
+        let #function_var: #function_type = #function;
+        // The caller runs a job of this level on the worker's thread, the only one of this task.
+        let #context_var = unsafe { #context };
+        #function_var(#context_var, #(#variables),*);
+    }
+}
+
+/// A pattern that takes a message apart, and the variables in it.
+pub(super) fn message(handler: &Handler) -> (TokenStream, Vec<Ident>) {
+    let variables: Vec<_> = (0..handler.args.len()).map(|index| names::var(&format!("arg{index}"))).collect();
+    (tuple(&variables), variables)
 }
 
 /// The type of a handler as a function pointer.
@@ -103,7 +118,7 @@ pub(super) fn function_type(handler: &Handler) -> TokenStream {
 fn after(task: &Task) -> TokenStream {
     let (ident, end) = (&task.handler.ident, names::var("end"));
     let statement = match &task.kind {
-        TaskKind::Message => return TokenStream::new(),
+        TaskKind::Message | TaskKind::Async => return TokenStream::new(),
         TaskKind::Periodic { .. } => {
             let grid = names::grid(ident);
             quote!(#grid.completed(#end.unwrap_or_else(::punctual::now)))
@@ -148,6 +163,20 @@ fn release(task: &Task) -> TokenStream {
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
     match &task.kind {
         TaskKind::Periodic { .. } => TokenStream::new(),
+        TaskKind::Async => {
+            let (spawn, args, names) =
+                (names::of("spawn", ident), args_type(handler), names::params(&handler.args));
+            let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
+            quote! {
+                /// Starts the task. If its level is above the partition's, it has been polled when this returns.
+                ///
+                /// Gives the arguments back if the task has not completed yet or the app is not running.
+                #(#cfgs)* #quiet #[inline]
+                pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args> {
+                    #place.spawn(#value)
+                }
+            }
+        }
         TaskKind::Bound { .. } => {
             let pend = names::of("pend", ident);
             quote! {
@@ -213,6 +242,15 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                     #wrapper(::punctual::export::Task::new(&#level, #base));
             }
         }
+        TaskKind::Async => {
+            let (size, wrapper) = (futures::size(task), names::sole("Static"));
+            let timers = names::level("timers", task.priority);
+            quote! {
+                #(#cfgs)* #quiet
+                static #statik: #wrapper<::punctual::export::AsyncTask<#body, { #size }>> =
+                    #wrapper(::punctual::export::AsyncTask::new(&#level, #base, &#timers));
+            }
+        }
         TaskKind::Bound { .. } => {
             let (listener, priority) = (names::listener(ident), task.priority);
             quote! {
@@ -233,9 +271,9 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                 Overrun::Queue => (quote!(Queue), None),
                 Overrun::Stop => (quote!(Hook), Some(quote!(::punctual::export::stop_on_overrun::<#body>))),
                 Overrun::Handler(handler) => {
-                    let handler = names::task(handler);
+                    let handler = names::of("spawn", handler);
                     // A handler that has not caught up with the last overrun will see this one too.
-                    (quote!(Hook), Some(quote!(|| { let _ = #handler.0.spawn(()); })))
+                    (quote!(Hook), Some(quote!(|| { let _ = #handler(); })))
                 }
             };
             let hook = option(hook);
@@ -262,7 +300,7 @@ fn slots(task: &Task) -> TokenStream {
 /// The type of a message: one argument stands for itself, several make a tuple.
 ///
 /// The tuple is where the function has its parameters, which is where a type that cannot be sent is reported.
-fn args_type(handler: &Handler) -> TokenStream {
+pub(super) fn args_type(handler: &Handler) -> TokenStream {
     let types: Vec<_> = handler.args.iter().map(|arg| &arg.ty).collect();
     let mut types = tuple(&types);
     if handler.args.len() > 1 {

@@ -8,6 +8,9 @@ use crate::model::{Overrun, Role, Task, TaskKind};
 
 const DURATION: &str = "<duration>";
 
+/// How many timers an async task may have at once, if it does not say: a delay, a time limit on it, and as much again.
+const WAITS: u16 = 4;
+
 const KEYS: &[Key] = &[
     Key::new("priority", "<integer from 1 to 28>"),
     Key::new("capacity", "<integer from 1 to 1024>"),
@@ -19,23 +22,27 @@ const KEYS: &[Key] = &[
     Key::new("execution", DURATION),
     Key::new("on_overrun", "<skip, queue, stop or a task>"),
     Key::new("binds", "<name in `local`>"),
+    Key::new("waits", "<integer from 1 to 64>"),
 ];
 
 pub(super) fn parse(marked: Marked, errors: &mut Errors) -> Task {
     let keys = Keys::of(&marked.attr, KEYS, errors);
     let priority = keys.int("priority", 1..=28, errors).and_then(|level| level.try_into().ok());
+    let is_async = marked.item.sig().asyncness.is_some();
     Task {
         priority: priority.unwrap_or(1),
         capacity: keys.int("capacity", 1..=1024, errors).unwrap_or(1),
         capacity_key: keys.key("capacity").cloned(),
-        kind: kind(&keys, errors),
+        kind: kind(&keys, is_async, errors),
         deadline: duration(&keys, "deadline", Purpose::Deadline, errors),
         execution: duration(&keys, "execution", Purpose::Other, errors),
+        waits: keys.int("waits", 1..=64, errors).unwrap_or(WAITS),
+        waits_key: keys.key("waits").cloned(),
         handler: handler::handler(Role::Task, marked, &keys, errors),
     }
 }
 
-fn kind(keys: &Keys, errors: &mut Errors) -> TaskKind {
+fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
     let period = duration(keys, "period", Purpose::Period, errors);
     let offset = duration(keys, "offset", Purpose::Other, errors);
     let on_overrun = overrun(keys, errors);
@@ -49,6 +56,8 @@ fn kind(keys: &Keys, errors: &mut Errors) -> TaskKind {
         }
     }
     match (period, source) {
+        // What is wrong with the others being async is found in the checks.
+        (None, None) if is_async => TaskKind::Async,
         (Some(period), _) => TaskKind::Periodic { period, offset, on_overrun },
         (None, Some(source)) => TaskKind::Bound { source },
         (None, None) => TaskKind::Message,

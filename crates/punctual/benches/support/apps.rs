@@ -18,6 +18,8 @@ pub(crate) enum Operation {
     LockAlone,
     /// The driver arms a job for later and takes it back.
     ArmAndCancel,
+    /// The driver wakes an async task of a higher level, which is polled as a call and waits again.
+    Wake,
 }
 
 macro_rules! app {
@@ -36,7 +38,9 @@ macro_rules! app {
 
             #[punctual::app(main = false, monitor = $monitor)]
             mod app {
+                use std::future::poll_fn;
                 use std::sync::mpsc::Sender;
+                use std::task::{Poll, Waker};
                 use std::time::Instant;
 
                 use super::Operation;
@@ -46,6 +50,7 @@ macro_rules! app {
                 struct Shared {
                     counter: u64,
                     alone: u64,
+                    waker: Option<Waker>,
                     #[lock_free]
                     start: Option<Instant>,
                 }
@@ -62,11 +67,12 @@ macro_rules! app {
                     iterations: u64,
                     answer: Sender<std::time::Duration>,
                 ) -> (Shared, Local) {
+                    waits::spawn().expect("it is spawned once");
                     driver::spawn(operation, iterations).expect("it is spawned once");
-                    (Shared { counter: 0, alone: 0, start: None }, Local { answer })
+                    (Shared { counter: 0, alone: 0, waker: None, start: None }, Local { answer })
                 }
 
-                #[task(priority = 1, shared = [counter, alone, start])]
+                #[task(priority = 1, shared = [counter, alone, waker, start])]
                 fn driver(mut cx: driver::Context, operation: Operation, iterations: u64) {
                     let start = Instant::now();
                     match operation {
@@ -96,6 +102,12 @@ macro_rules! app {
                                 armed.cancel().expect("it is far off");
                             }
                         }
+                        Operation::Wake => {
+                            let waker = cx.shared.waker.lock(|waker| waker.clone()).expect("the task waits");
+                            for _ in 0..iterations {
+                                waker.wake_by_ref();
+                            }
+                        }
                     }
                     done::spawn(start.elapsed()).expect("it runs at once");
                 }
@@ -115,6 +127,18 @@ macro_rules! app {
                 #[task(priority = 2, capacity = 4, shared = [counter])]
                 fn high(_: high::Context, i: u64) {
                     std::hint::black_box(i);
+                }
+
+                #[task(priority = 2, shared = [waker], local = [polls: u64 = 0])]
+                async fn waits(mut cx: waits::Context) -> ! {
+                    poll_fn(|context| {
+                        *cx.local.polls += 1;
+                        if *cx.local.polls == 1 {
+                            cx.shared.waker.lock(|waker| *waker = Some(context.waker().clone()));
+                        }
+                        Poll::Pending
+                    })
+                    .await
                 }
 
                 #[task(priority = 2, local = [answer])]

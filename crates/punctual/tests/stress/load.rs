@@ -44,7 +44,7 @@ pub(crate) fn spawn_something() {
     if !SPAWNING.load(Ordering::Relaxed) {
         return;
     }
-    match random::below(12) {
+    match random::below(13) {
         0 | 1 => now(1, app::low::spawn),
         2 => now(2, app::mixed::spawn),
         3 => now(2, app::other::spawn),
@@ -54,6 +54,7 @@ pub(crate) fn spawn_something() {
         7 => app::edge::pend(),
         8 | 9 => later(),
         10 => cancel(),
+        11 => start(),
         _ => reschedule(),
     }
 }
@@ -78,6 +79,13 @@ fn later() {
     match spawned {
         Ok(handle) => keep(handle),
         Err(job) => job.refused(),
+    }
+}
+
+/// Starts the async task, unless it has not ended yet.
+fn start() {
+    if let Some(Err(job)) = Job::later(4).map(app::waits::spawn) {
+        job.refused();
     }
 }
 

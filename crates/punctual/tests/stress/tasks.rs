@@ -2,7 +2,7 @@
 //!
 //! | resource | users | ceiling |
 //! |---|---|---|
-//! | `a` | idle, 1, 2, 4 | 4 |
+//! | `a` | idle, 1, 2, both of 4 | 4 |
 //! | `b` | 1, 3, 6 | 6 |
 //! | `c` | idle, 1, 3, 4, 5 | 5 |
 //! | `d` | 2, 7 | 7 |
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often each resource was visited, in the order `a b c d pair`.
 pub(crate) static VISITS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
-/// How often each of the tasks without arguments ran, in the order `tick fast edge`.
-pub(crate) static RUNS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+/// How often each of the tasks without arguments ran, and the async one was started, in the order `tick fast edge waits`.
+pub(crate) static RUNS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
 fn count(counters: &[AtomicU64], which: usize) {
     counters[which].fetch_add(1, Ordering::Relaxed);
@@ -24,6 +24,7 @@ pub(crate) mod app {
     use std::os::unix::net::UnixDatagram;
     use std::sync::atomic::Ordering;
 
+    use punctual::Duration;
     use punctual::prelude::*;
 
     use super::{RUNS, VISITS, count};
@@ -172,6 +173,28 @@ pub(crate) mod app {
             });
         });
         load::maybe_suspend();
+    }
+
+    /// Spawned again and again, waits in between, and is left waiting at the end of a round.
+    #[task(priority = 4, shared = [a, c])]
+    async fn waits(mut cx: waits::Context, job: Job) {
+        job.execute();
+        count(&RUNS, 3);
+        for _ in 0..random::below(4) {
+            let limit = Duration::from_micros(random::below(800));
+            let _ =
+                punctual::timeout_after(limit, punctual::delay(Duration::from_micros(random::below(800))))
+                    .await;
+            let _alone = Alone::at(4);
+            cx.shared.a.lock(|a| {
+                count(&VISITS, 0);
+                a.visit(load::maybe_spawn);
+            });
+            cx.shared.c.lock(|c| {
+                count(&VISITS, 2);
+                c.visit(load::maybe_suspend);
+            });
+        }
     }
 
     #[task(priority = 5, period = 700.micros(), on_overrun = queue, capacity = 4, shared = [c])]

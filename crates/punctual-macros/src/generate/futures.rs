@@ -1,0 +1,89 @@
+//! What an async task has instead of a call: a function that makes its future, whose type has no name.
+
+use std::borrow::Cow;
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{FnArg, ItemFn, Lifetime, PathArguments, Type, parse_quote};
+
+use crate::analyse::Analysis;
+use crate::model::{App, Task};
+
+use super::{contexts, names, quiet, tasks};
+
+/// The function itself. Where it is async, the compiler insists on seeing that its context has a lifetime.
+pub(super) fn with_lifetime(item: &ItemFn) -> Cow<'_, ItemFn> {
+    let mut item = Cow::Borrowed(item);
+    if item.sig.asyncness.is_some()
+        && let Some(FnArg::Typed(context)) = item.to_mut().sig.inputs.first_mut()
+        && let Type::Path(path) = &mut *context.ty
+        && let Some(segment) = path.path.segments.last_mut()
+        && segment.arguments.is_none()
+    {
+        let lifetime = Lifetime::new("'_", segment.ident.span());
+        segment.arguments = PathArguments::AngleBracketed(parse_quote!(<#lifetime>));
+    }
+    item
+}
+
+/// The statement that polls the task.
+pub(super) fn call(task: &Task) -> TokenStream {
+    let name = names::task(&task.handler.ident);
+    quote! {
+        // The caller runs a job of the task's level, released because there is a future to poll.
+        unsafe { #name.0.poll() }
+    }
+}
+
+/// The size of the future, an expression.
+pub(super) fn size(task: &Task) -> TokenStream {
+    let make = make(task);
+    quote!(::punctual::export::future_size(&#make))
+}
+
+fn make(task: &Task) -> Ident {
+    names::of("future", &task.handler.ident)
+}
+
+/// The function that makes the future, and what is done to it.
+pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
+    let (handler, quiet, make) = (&task.handler, quiet(), make(task));
+    let (cfgs, ident) = (&handler.cfgs, &handler.ident);
+    let (body, context_type, args) =
+        (names::body(ident), names::of("Context", ident), tasks::args_type(handler));
+    let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
+    let (pattern, variables) = tasks::message(handler);
+    let (function, value) = (names::function(ident), contexts::make(app, analysis, handler));
+    // Where a future that cannot be sent is reported.
+    let send = quote_spanned!(names::at(ident.span())=> ::core::marker::Send);
+    quote! {
+        // For a context of any lifetime, so nothing in it outlives the future.
+        #(#cfgs)* #quiet
+        fn #make<'a>(
+            (#context, #message): (#context_type<'a>, #args),
+        ) -> impl ::core::future::Future + #send + use<'a> {
+            let #pattern = #message;
+            #function(#context, #(#variables),*)
+        }
+
+        #(#cfgs)* #quiet
+        impl ::punctual::export::AsyncBody for #body {
+            type Message = #args;
+
+            unsafe fn make(#storage: *mut u8, #message: #args) {
+                // The caller has claimed the task, so the one that had its resources before is gone.
+                let #context = unsafe { #value };
+                unsafe { ::punctual::export::future_place(#make, (#context, #message), #storage) }
+            }
+
+            #[inline]
+            unsafe fn poll(#storage: *mut u8, #waking: &mut ::core::task::Context<'_>) -> bool {
+                unsafe { ::punctual::export::future_poll(&#make, #storage, #waking) }
+            }
+
+            unsafe fn drop(#storage: *mut u8) {
+                unsafe { ::punctual::export::future_drop(&#make, #storage) }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! An async task waits without keeping its level busy.
+//!
+//! `blink` and `log` are at level 1. While `blink` waits for its next time, `log` runs. The grid is laid by adding
+//! instants, so it does not drift. When `blink` has completed it can be spawned again; before, its arguments come
+//! back.
+
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        blinks: u32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        blink::spawn("first", 3).unwrap();
+        assert_eq!(blink::spawn("too early", 1), Err(("too early", 1)));
+        (Shared { blinks: 0 }, Local {})
+    }
+
+    #[task(priority = 1, shared = [blinks], local = [instances: u32 = 0])]
+    async fn blink(mut cx: blink::Context, name: &'static str, times: u32) {
+        *cx.local.instances += 1;
+        let mut next = punctual::now();
+        for _ in 0..times {
+            log::spawn(name, cx.shared.blinks.lock(|blinks| *blinks)).unwrap();
+            cx.shared.blinks.lock(|blinks| *blinks += 1);
+            next += 1.millis();
+            punctual::delay_until(next).await;
+        }
+        println!("{name} ends, instance {}", cx.local.instances);
+        end::spawn(*cx.local.instances).unwrap();
+    }
+
+    #[task(priority = 1)]
+    fn log(_: log::Context, name: &'static str, blinks: u32) {
+        println!("{name}: {blinks} before");
+    }
+
+    #[task(priority = 1, shared = [blinks])]
+    fn end(mut cx: end::Context, instances: u32) {
+        if instances == 1 {
+            blink::spawn("second", 2).unwrap();
+        } else {
+            println!("{} in all", cx.shared.blinks.lock(|blinks| *blinks));
+            punctual::shutdown();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Futures whose type has no name, in storage that is a static.
+//!
+//! The generated code has, per task, a function `(context, message) -> impl Future`. The type of what it returns is
+//! inferred from the function wherever it is needed.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The strictest alignment that the storage of a future provides, in bytes.
+pub(super) const MAX_ALIGN: usize = 64;
+
+/// The size of the future that `make` returns.
+pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
+    assert!(align_of::<F>() <= MAX_ALIGN, "the future of an async task is aligned to 64 bytes at most");
+    size_of::<F>()
+}
+
+/// Makes the future of `job` in `storage`.
+///
+/// # Safety
+/// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and is used by nobody else.
+pub unsafe fn future_place<J, F: Future + Send>(make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
+    // SAFETY: by this function's contract; `future_size` has checked the alignment.
+    unsafe { storage.cast::<F>().write(make(job)) }
+}
+
+/// Polls the future of `make` in `storage`; whether it has completed.
+///
+/// # Safety
+/// `storage` holds a future that `make` made there, which never moves again, and is used by nobody else.
+pub unsafe fn future_poll<J, F: Future>(
+    _: &impl FnOnce(J) -> F,
+    storage: *mut u8,
+    cx: &mut Context<'_>,
+) -> bool {
+    // SAFETY: by this function's contract.
+    let future = unsafe { Pin::new_unchecked(&mut *storage.cast::<F>()) };
+    matches!(future.poll(cx), Poll::Ready(_))
+}
+
+/// Drops the future of `make` in `storage`.
+///
+/// # Safety
+/// As for [`future_poll`]; there is no future afterwards.
+pub unsafe fn future_drop<J, F: Future>(_: &impl FnOnce(J) -> F, storage: *mut u8) {
+    // SAFETY: by this function's contract.
+    unsafe { storage.cast::<F>().drop_in_place() }
+}

@@ -1,0 +1,242 @@
+//! The static of an async task: its future, and how it comes to be polled.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+
+use punctual_core::{Activation, Level, Port, Stamp, Worker};
+
+use super::timers::{self, AnyTimers};
+use crate::current;
+use crate::monitor::Monitor;
+use crate::report::TaskReport;
+use crate::runtime::{Registered, Runtime, Visit};
+use crate::task::{AT_ITS_START, Body, execute, panicked};
+
+/// What the generated code says of an async task besides its [`Body`], whose job is a poll.
+pub trait AsyncBody: Body<Args = ()> {
+    /// The arguments of the task beyond the context: none, one, or a tuple.
+    type Message: Send + 'static;
+
+    /// Makes the future.
+    ///
+    /// # Safety
+    /// `storage` is as for [`future_place`](super::future_place), and there is no other instance of the task.
+    unsafe fn make(storage: *mut u8, message: Self::Message);
+
+    /// Polls the future; whether it has completed.
+    ///
+    /// # Safety
+    /// As for [`future_poll`](super::future_poll), after [`make`](Self::make); the calling thread runs a job of the
+    /// task's level.
+    unsafe fn poll(storage: *mut u8, cx: &mut Context<'_>) -> bool;
+
+    /// Drops the future.
+    ///
+    /// # Safety
+    /// As for [`future_drop`](super::future_drop), after [`make`](Self::make).
+    unsafe fn drop(storage: *mut u8);
+}
+
+/// The right to release something in an app that goes on for as long as this lives.
+enum Entry<'a> {
+    /// The run waits for its own threads.
+    Member,
+    Visitor {
+        _visit: Visit<'a>,
+    },
+}
+
+impl<'a> Entry<'a> {
+    #[inline]
+    fn of(runtime: &'a Runtime, me: Option<&'static Worker>) -> Option<Self> {
+        let entry = match me {
+            Some(_) => Self::Member,
+            None => Self::Visitor { _visit: runtime.enter_from_outside()? },
+        };
+        (!runtime.partition.is_stopping()).then_some(entry)
+    }
+}
+
+/// Room for a future of `SIZE` bytes.
+#[repr(C, align(64))]
+struct Storage<const SIZE: usize>(UnsafeCell<MaybeUninit<[u8; SIZE]>>);
+
+/// An async task whose future takes `SIZE` bytes.
+pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
+    activation: Activation,
+    timers: &'static (dyn AnyTimers + Sync),
+    monitor: Monitor,
+    storage: Storage<SIZE>,
+    body: std::marker::PhantomData<fn(B)>,
+}
+
+// SAFETY: the storage is touched by the one thread that claimed the activation, then by the one that runs the level
+// of the task, and at the end of the run by the one that is left, never at once. What is in there crosses threads:
+// `future_place` demands that it is `Send`.
+unsafe impl<B: AsyncBody, const SIZE: usize> Sync for AsyncTask<B, SIZE> {}
+
+impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
+    /// A task whose node is `node` in `level`.
+    pub const fn new<const N: usize, const W: usize>(
+        level: &'static Level,
+        node: u32,
+        timers: &'static super::Timers<N, W>,
+    ) -> Self {
+        assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
+        Self {
+            activation: Activation::new(level, node),
+            timers,
+            monitor: Monitor::new(),
+            storage: Storage(UnsafeCell::new(MaybeUninit::uninit())),
+            body: std::marker::PhantomData,
+        }
+    }
+
+    /// Whether `node` is this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        node == self.activation.node()
+    }
+
+    /// Polls the task, whose `node` it is.
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue by the calling thread, which is `me`'s and occupies the level, and is
+    /// this task's.
+    #[inline]
+    pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
+        if B::runtime().drops_jobs() {
+            return None;
+        }
+        // SAFETY: by this function's contract.
+        unsafe { self.activate(me, self.activation.level().released(node), now) }
+    }
+
+    /// # Safety
+    /// The calling thread is `me`'s and occupies the level to run this.
+    #[inline]
+    unsafe fn activate(&'static self, me: &'static Worker, release: u64, now: Stamp) -> Stamp {
+        if !self.activation.poll() {
+            return now;
+        }
+        // SAFETY: by this function's contract, there is a future, and `call` polls it.
+        unsafe { execute::<B>(&self.monitor, me, (), release, now) }
+    }
+
+    /// The job of [`Body::call`].
+    ///
+    /// # Safety
+    /// As for [`Body::call`]; there is a future.
+    #[inline]
+    pub unsafe fn poll(&'static self) {
+        let waker = self.waker();
+        let mut cx = Context::from_waker(&waker);
+        let storage = self.storage();
+        // SAFETY: there is a future, and this thread runs the level.
+        let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
+        if completed {
+            // First, so that it is dropped once, whatever its destructor does.
+            self.activation.dying();
+            // SAFETY: as above; it is not polled again.
+            unsafe { B::drop(storage) };
+            self.activation.completed();
+        }
+    }
+
+    /// Spawns the task. If its level is above the partition's, it has been polled when this returns.
+    ///
+    /// # Errors
+    /// Gives the message back if an instance exists or the app is not running.
+    #[inline]
+    pub fn spawn(&'static self, message: B::Message) -> Result<(), B::Message> {
+        let me = current::worker_of(B::runtime());
+        let Some(_entry) = Entry::of(B::runtime(), me) else { return Err(message) };
+        if !self.activation.claim() {
+            return Err(message);
+        }
+        // SAFETY: this thread has claimed the activation, so there is no instance.
+        unsafe { B::make(self.storage(), message) };
+        if self.activation.born() {
+            self.release(me, None);
+        }
+        Ok(())
+    }
+
+    /// Something has happened that the future waits for.
+    fn wake(&'static self) {
+        let me = current::worker_of(B::runtime());
+        let Some(_entry) = Entry::of(B::runtime(), me) else { return };
+        if self.activation.wake() {
+            self.release(me, timers::take_due());
+        }
+    }
+
+    /// Polls now or queues the poll; the activation is marked as queued.
+    #[inline]
+    fn release(&'static self, me: Option<&'static Worker>, time: Option<u64>) {
+        let (partition, level) = (&B::runtime().partition, self.activation.level());
+        if let Some(me) = me
+            && let Some(preemption) = partition.preempt(me, level)
+        {
+            // SAFETY: `preempt` made this thread occupy the level to run this job.
+            let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
+            return preemption.finish(end);
+        }
+        let clock = || if B::MONITOR { partition.port().now().as_ticks() } else { 0 };
+        self.activation.stamp(time.unwrap_or_else(clock));
+        match me {
+            Some(me) => partition.spawn(me, level, self.activation.node()),
+            None => partition.spawn_from_outside(level, self.activation.node()),
+        }
+    }
+
+    fn storage(&self) -> *mut u8 {
+        self.storage.0.get().cast()
+    }
+
+    fn waker(&'static self) -> Waker {
+        // SAFETY: the functions of `VTABLE` uphold the contract: they are thread-safe, the data is a static of this
+        // type, and there is nothing to count or to free.
+        unsafe { Waker::from_raw(RawWaker::new(std::ptr::from_ref(self).cast(), &Self::VTABLE)) }
+    }
+
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(
+        |data| RawWaker::new(data, &Self::VTABLE),
+        // SAFETY: the data is that of `waker`, a static of this type.
+        |data| unsafe { &*data.cast::<Self>() }.wake(),
+        // SAFETY: the same.
+        |data| unsafe { &*data.cast::<Self>() }.wake(),
+        |_| {},
+    );
+}
+
+impl<B: AsyncBody, const SIZE: usize> std::fmt::Debug for AsyncTask<B, SIZE> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AsyncTask").field("task", &B::NAME).finish_non_exhaustive()
+    }
+}
+
+impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
+    unsafe fn begin(&self) {
+        // SAFETY: by this function's contract.
+        unsafe { self.monitor.start() };
+    }
+
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+        // SAFETY: by this function's contract.
+        let instance = unsafe { self.activation.reset() };
+        if instance.is_some() {
+            let storage = self.storage();
+            // SAFETY: there is a future, and nobody polls it any more.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { B::drop(storage) })) {
+                panicked(B::runtime(), B::NAME, &*panic);
+            }
+        }
+        // SAFETY: by this function's contract.
+        let report = unsafe { self.monitor.report(B::NAME, B::LEVEL) };
+        // A wait that is broken off is no job; a poll that is never made is one.
+        (Some(report), instance.is_some_and(|waits| waits).into())
+    }
+}

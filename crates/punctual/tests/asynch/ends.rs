@@ -1,0 +1,167 @@
+//! How async tasks end: completed and spawned again, dropped with the run, or by a panic.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use punctual::report::Outcome;
+
+use crate::virtual_time;
+
+/// Counts how often it is dropped.
+#[derive(Debug)]
+struct Token(Arc<AtomicU32>);
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+mod again {
+    use super::*;
+
+    #[punctual::app(main = false)]
+    mod app {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        use punctual::prelude::*;
+
+        use super::Token;
+
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {
+            drops: Arc<AtomicU32>,
+            kept: u32,
+        }
+
+        #[init]
+        fn init(_: init::Context, drops: Arc<AtomicU32>) -> (Shared, Local) {
+            spawns::spawn().unwrap();
+            (Shared {}, Local { drops, kept: 0 })
+        }
+
+        #[task(priority = 1, local = [drops])]
+        async fn spawns(cx: spawns::Context) {
+            let token = || Token(cx.local.drops.clone());
+            let drops = || cx.local.drops.load(Ordering::Relaxed);
+            assert!(works::spawn(token(), 1).is_ok(), "it is above, and has been polled");
+            assert_eq!(drops(), 0);
+            let (refused, _) = works::spawn(token(), 2).unwrap_err();
+            drop(refused);
+            assert_eq!(drops(), 1, "what was refused came back");
+            punctual::delay(2.millis()).await;
+            assert_eq!(drops(), 2, "the first has completed");
+            assert!(works::spawn(token(), 3).is_ok());
+            // It is left behind, at its wait.
+            punctual::shutdown();
+            assert!(works::spawn(token(), 4).is_err());
+        }
+
+        #[task(priority = 2, local = [kept])]
+        async fn works(cx: works::Context, _token: Token, number: u32) {
+            *cx.local.kept += number;
+            punctual::delay(1.millis()).await;
+        }
+
+        #[shutdown(local = [drops, kept])]
+        fn shutdown(cx: shutdown::Context) {
+            // What a future holds is let go of before this, its borrow of `kept` included.
+            assert_eq!((cx.local.drops.load(Ordering::Relaxed), *cx.local.kept), (4, 4));
+        }
+    }
+
+    #[test]
+    fn futures_are_dropped_once() {
+        for _ in 0..2 {
+            let drops = Arc::default();
+            let report = app::run(virtual_time(), Arc::clone(&drops)).unwrap();
+            assert_eq!(report.outcome, Outcome::Shutdown);
+            assert_eq!((drops.load(Ordering::Relaxed), report.dropped_jobs), (4, 0));
+        }
+        let drops = Arc::default();
+        let report =
+            app::run(punctual::Config::new().until(punctual::Duration::from_secs(20)), Arc::clone(&drops));
+        assert_eq!(report.unwrap().outcome, Outcome::Shutdown);
+        assert_eq!(drops.load(Ordering::Relaxed), 4);
+    }
+}
+
+mod panics {
+    use super::*;
+
+    #[punctual::app(main = false)]
+    mod app {
+        use punctual::prelude::*;
+
+        use super::Token;
+
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context, token: Token, manner: u8) -> (Shared, Local) {
+            breaks::spawn(token, manner).unwrap();
+            (Shared {}, Local {})
+        }
+
+        struct Bad;
+
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                panic!("in a destructor");
+            }
+        }
+
+        #[task(waits = 1)]
+        async fn breaks(_: breaks::Context, _token: Token, manner: u8) {
+            let _bad = (manner == 1).then(|| Bad);
+            punctual::delay(1.millis()).await;
+            match manner {
+                0 => panic!("in a poll"),
+                1 => {}
+                2 => {
+                    let delay = punctual::delay(1.millis());
+                    let _ = punctual::timeout_after(2.millis(), delay).await;
+                }
+                _ => drop(std::thread::scope(|scope| {
+                    let delay = || std::pin::pin!(punctual::delay(1.millis())).as_mut().poll_now();
+                    scope.spawn(delay).join().expect_err("there is no app on that thread")
+                })),
+            }
+        }
+
+        trait PollNow {
+            fn poll_now(self);
+        }
+
+        impl<F: std::future::Future> PollNow for std::pin::Pin<&mut F> {
+            fn poll_now(self) {
+                let _ = self.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_app_and_drops_the_future_once() {
+        let words = ["in a poll", "in a destructor", "more than 1 times at once; raise `waits`"];
+        for (manner, words) in words.into_iter().enumerate() {
+            let drops = Arc::default();
+            let report = app::run(virtual_time(), Token(Arc::clone(&drops)), manner as u8).unwrap();
+            let Outcome::Panicked { task, message } = report.outcome else { panic!("{:?}", report.outcome) };
+            assert_eq!(task, "breaks");
+            assert!(message.contains(words), "{message}");
+            assert_eq!(drops.load(Ordering::Relaxed), 1);
+        }
+        // One on a thread that polls a delay without an app is that thread's.
+        let drops = Arc::default();
+        let report = app::run(virtual_time(), Token(Arc::clone(&drops)), 3).unwrap();
+        assert_eq!(report.outcome, Outcome::Quiescent);
+    }
+}

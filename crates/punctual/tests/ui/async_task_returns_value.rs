@@ -1,0 +1,18 @@
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task]
+    async fn tick(_: tick::Context) -> u32 {
+        0
+    }
+}

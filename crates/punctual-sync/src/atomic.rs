@@ -1,0 +1,58 @@
+//! Atomics and cells from `core`, or from loom when the models are built.
+//!
+//! Everything shared between threads goes through this module, so that `--cfg loom` replaces all of it.
+//!
+//! ```
+//! use punctual_sync::atomic::{AtomicU32, Ordering};
+//!
+//! static COUNT: AtomicU32 = AtomicU32::new(0);
+//! COUNT.fetch_add(1, Ordering::Relaxed);
+//! ```
+
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(loom)]
+pub use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+#[cfg(loom)]
+pub use loom::cell::UnsafeCell;
+
+/// `core::cell::UnsafeCell` with loom's closure interface, which lets loom see every access.
+#[cfg(not(loom))]
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    /// Wraps a value.
+    pub const fn new(value: T) -> Self {
+        Self(core::cell::UnsafeCell::new(value))
+    }
+
+    /// Gives a pointer for reading; the caller of an `unsafe` dereference answers for the rest.
+    #[inline(always)]
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// Gives a pointer for writing; the caller of an `unsafe` dereference answers for the rest.
+    #[inline(always)]
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
+/// Declares a constructor that is `const` except under loom, whose atomics are made at run time.
+macro_rules! const_new {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) -> $ret:ty $body:block) => {
+        $(#[$meta])*
+        #[cfg(not(loom))]
+        $vis const fn $name($($arg: $ty),*) -> $ret $body
+
+        $(#[$meta])*
+        #[cfg(loom)]
+        $vis fn $name($($arg: $ty),*) -> $ret $body
+    };
+}
+pub(crate) use const_new;

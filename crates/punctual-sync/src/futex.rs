@@ -1,0 +1,61 @@
+//! Sleeping and waking by futex: the only place of this crate that enters the kernel.
+//!
+//! Plain futexes wait with absolute timeouts on `CLOCK_MONOTONIC`, so a thread that is preempted on its way into
+//! the kernel does not sleep longer for it. Priority-inheritance futexes hold the identity of the owner's
+//! thread, to which the kernel lends the priority of whoever waits, from owner to owner along a chain. Both are
+//! private to the process. Under `--cfg loom` a model of the kernel (`model`) stands in for it.
+//!
+//! Every call is counted for the calling thread, so that a program can check for itself that its path stays out of
+//! the kernel:
+//!
+//! ```
+//! use punctual_sync::{PcpGroup, PcpMutex, futex};
+//!
+//! static GROUP: PcpGroup = PcpGroup::new();
+//! static LEVEL: PcpMutex<u32> = PcpMutex::new(&GROUP, 3, 0);
+//!
+//! let member = GROUP.join(3)?;
+//! let before = futex::calls();
+//! LEVEL.lock(&member, |level| *level += 1)?;
+//! assert_eq!(futex::calls() - before, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::atomic::{AtomicU32, Ordering};
+
+#[cfg(not(loom))]
+mod kernel;
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod model;
+
+pub use kernel_or_model::calls;
+pub(crate) use kernel_or_model::{lock_pi, thread_id, unlock_pi, wait, wake};
+
+#[cfg(not(loom))]
+use kernel as kernel_or_model;
+#[cfg(loom)]
+use model as kernel_or_model;
+
+/// Locks a priority-inheritance futex that nobody has, or waits for it in the kernel.
+///
+/// `me` is the calling thread as the kernel knows it. Fails only as the kernel refuses: a circle of waiting threads,
+/// an owner that does not exist.
+#[inline]
+pub(crate) fn lock_owned(word: &AtomicU32, me: u32, acquire: Ordering) -> rustix::io::Result<()> {
+    match word.compare_exchange(0, me, acquire, Ordering::Relaxed) {
+        Ok(_) => Ok(()),
+        Err(_) => lock_pi(word),
+    }
+}
+
+/// Unlocks a priority-inheritance futex that the calling thread has, in the kernel if somebody waits there.
+///
+/// Fails if the kernel does not take the calling thread for the owner, which happens in the child of a fork.
+#[inline]
+pub(crate) fn unlock_owned(word: &AtomicU32, me: u32, release: Ordering) -> rustix::io::Result<()> {
+    match word.compare_exchange(me, 0, release, Ordering::Relaxed) {
+        Ok(_) => Ok(()),
+        Err(_) => unlock_pi(word),
+    }
+}

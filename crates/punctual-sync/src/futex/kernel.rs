@@ -1,0 +1,76 @@
+//! The Linux kernel.
+
+use std::cell::Cell;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::io::{Errno, Result};
+use rustix::thread::futex::{self, Flags};
+use rustix::time::Timespec;
+
+use crate::time::Instant;
+
+const ANY: NonZeroU32 = NonZeroU32::MAX;
+
+std::thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many futex system calls the calling thread has made through this crate. Never enters the kernel.
+pub fn calls() -> u64 {
+    CALLS.get()
+}
+
+fn count() {
+    CALLS.set(CALLS.get() + 1);
+}
+
+/// The calling thread as the kernel knows it. A system call.
+pub(crate) fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// Sleeps while `word` is `expected`, up to `until`. May return early for any reason: the caller looks for itself.
+pub(crate) fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) {
+    let timeout = until.map(|until| {
+        let ticks = until.as_ticks();
+        Timespec { tv_sec: (ticks / 1_000_000_000) as i64, tv_nsec: (ticks % 1_000_000_000) as _ }
+    });
+    count();
+    // A changed word, a signal and the end of the time are all reasons to look again.
+    let _ = futex::wait_bitset(word, Flags::PRIVATE, expected, timeout.as_ref(), ANY);
+}
+
+/// Wakes up to `threads` threads that sleep on `word`.
+pub(crate) fn wake(word: &AtomicU32, threads: u32) {
+    count();
+    // Nobody there any more is as good as woken.
+    let _ = futex::wake(word, Flags::PRIVATE, threads);
+}
+
+/// Waits until the calling thread owns `word`, and lends its priority to the owner meanwhile.
+pub(crate) fn lock_pi(word: &AtomicU32) -> Result<()> {
+    loop {
+        count();
+        match futex::lock_pi(word, Flags::PRIVATE, None) {
+            Ok(()) => {
+                // The kernel wrote the word; whoever released it did so before.
+                word.load(Ordering::Acquire);
+                return Ok(());
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(refused) => return Err(refused),
+        }
+    }
+}
+
+/// Hands `word`, which the calling thread owns, to the highest thread that waits for it, or frees it.
+pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<()> {
+    loop {
+        count();
+        match futex::unlock_pi(word, Flags::PRIVATE) {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            other => return other,
+        }
+    }
+}

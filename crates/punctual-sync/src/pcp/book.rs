@@ -1,0 +1,268 @@
+//! Who holds what and who waits for whom: the decisions of the protocol, without an atomic in them.
+//!
+//! The book belongs to whoever has the group's gate, so it is plain data and its rules can be tested one by one.
+//! A priority or a ceiling is kept as its *rank*, one higher, so that rank 0 means that nothing is held. A member that
+//! holds several mutexes counts with the highest of their ceilings.
+//!
+//! # Invariants
+//!
+//! 1. No two members hold ranks that overlap: ordered by the time of their first lock, holders have
+//!    priority 1 ≤ ceiling 1 < priority 2 ≤ ceiling 2 < … Each was admitted only because its priority was above every
+//!    ceiling then held by others, no ceiling is below the priority of who locks under it, and a holder below another
+//!    is not admitted again until that one has let go. So a mutex has at most one holder, and what blocks
+//!    a holder is always a later one: nobody waits in a circle.
+//! 2. Whoever waits and is lent (`blocker` is a member) has a priority not above what the blocker holds.
+//!    The blocker therefore cannot let it in without letting it go first.
+//! 3. No waiting member could be admitted, except while [`Book::lower`] runs. That grants at most one: of those whom it
+//!    could admit, the one of the highest priority, whose ceiling then keeps out all the others.
+
+use super::{JoinError, Rank};
+
+/// How many threads can be members of a group at once.
+pub(super) const MEMBERS: usize = if cfg!(loom) { 4 } else { 64 };
+
+/// No member: a waiting thread that has been told to look again.
+const NOBODY: u8 = u8::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// As the kernel knows it; 0 if the slot is free.
+    thread: u32,
+    /// The rank of its declared priority.
+    rank: Rank,
+    /// The rank of the highest ceiling among the mutexes that it holds.
+    held: Rank,
+    /// While it waits: the rank that it will hold, when it came, and whose futex it waits for.
+    wanted: Rank,
+    arrival: u64,
+    blocker: u8,
+}
+
+const FREE: Slot = Slot { thread: 0, rank: 0, held: 0, wanted: 0, arrival: 0, blocker: NOBODY };
+
+#[derive(Debug)]
+pub(super) struct Book {
+    slots: [Slot; MEMBERS],
+    holders: u64,
+    waiters: u64,
+    arrivals: u64,
+}
+
+/// What came of letting go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Freed {
+    /// The waiting member that now holds what it waited for.
+    pub(super) granted: Option<usize>,
+    /// Those that the thread that let go has to wake. A granted one that is not among them has been woken before.
+    pub(super) woken: u64,
+}
+
+/// The members of a set.
+pub(super) fn members(mut set: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(first)
+    })
+}
+
+impl Book {
+    pub(super) const fn new() -> Self {
+        Self { slots: [FREE; MEMBERS], holders: 0, waiters: 0, arrivals: 0 }
+    }
+
+    pub(super) fn join(&mut self, thread: u32, rank: Rank) -> Result<usize, JoinError> {
+        if self.slots.iter().any(|slot| slot.thread == thread) {
+            return Err(JoinError::AlreadyMember);
+        }
+        let free = self.slots.iter().position(|slot| slot.thread == 0).ok_or(JoinError::Full)?;
+        self.slots[free] = Slot { thread, rank, ..FREE };
+        Ok(free)
+    }
+
+    /// Gives a slot back. Its member holds nothing and does not wait.
+    pub(super) fn leave(&mut self, member: usize) {
+        debug_assert!((self.holders | self.waiters) & bit(member) == 0, "a member leaves with a mutex");
+        self.slots[member] = FREE;
+    }
+
+    pub(super) fn thread(&self, member: usize) -> u32 {
+        self.slots[member].thread
+    }
+
+    /// Writes down what `member` holds.
+    pub(super) fn hold(&mut self, member: usize, held: Rank) {
+        self.slots[member].held = held;
+        match held {
+            0 => self.holders &= !bit(member),
+            _ => self.holders |= bit(member),
+        }
+    }
+
+    /// The Priority Ceiling Protocol's test: whether `member`'s priority is above the ceilings of all mutexes
+    /// that others hold. If not, returns who holds the highest of these.
+    pub(super) fn admit(&self, member: usize) -> Result<(), usize> {
+        let others = members(self.holders & !bit(member));
+        let Some(top) = others.max_by_key(|&other| self.slots[other].held) else { return Ok(()) };
+        let (rank, held) = (self.slots[member].rank, self.slots[top].held);
+        let admitted =
+            if crate::seed::seeded!("seed-pcp-ceiling-equal") { rank >= held } else { rank > held };
+        if admitted { Ok(()) } else { Err(top) }
+    }
+
+    /// Makes `member` wait for `blocker`, to hold `wanted` afterwards.
+    pub(super) fn wait(&mut self, member: usize, wanted: Rank, blocker: usize) {
+        let arrival = self.arrivals;
+        let slot = &mut self.slots[member];
+        if self.waiters & bit(member) == 0 {
+            slot.arrival = arrival;
+            self.arrivals += 1;
+        }
+        (slot.wanted, slot.blocker) = (wanted, blocker as u8);
+        self.waiters |= bit(member);
+    }
+
+    /// Stops `member` from waiting, unless another thread is about to wake it.
+    pub(super) fn withdraw(&mut self, member: usize) -> bool {
+        let lent = self.waiters & bit(member) != 0 && self.slots[member].blocker != NOBODY;
+        if lent {
+            self.admitted(member);
+        }
+        lent
+    }
+
+    /// Takes `member` off the waiting ones.
+    pub(super) fn admitted(&mut self, member: usize) {
+        self.waiters &= !bit(member);
+        self.slots[member].blocker = NOBODY;
+    }
+
+    /// Lets `member` hold no more than `held`, and admits whoever waited for that.
+    pub(super) fn lower(&mut self, member: usize, held: Rank) -> Freed {
+        self.hold(member, held);
+        let mut woken = 0;
+        for waiting in members(self.waiters) {
+            let slot = &mut self.slots[waiting];
+            if slot.blocker as usize == member && slot.rank > held {
+                slot.blocker = NOBODY;
+                woken |= bit(waiting);
+            }
+        }
+        let could = members(self.waiters).filter(|&waiting| self.admit(waiting).is_ok());
+        // The first of those with the highest priority.
+        let order =
+            |&waiting: &usize| (self.slots[waiting].rank, core::cmp::Reverse(self.slots[waiting].arrival));
+        let granted = could.max_by_key(order);
+        if let Some(next) = granted {
+            debug_assert_eq!(self.slots[next].blocker, NOBODY, "invariant 2");
+            self.admitted(next);
+            self.hold(next, self.slots[next].wanted);
+        }
+        Freed { granted, woken }
+    }
+
+    /// The only holder and what it holds, if nobody waits; `Some(None)` if nobody holds anything either.
+    pub(super) fn settled(&self) -> Option<Option<(usize, Rank)>> {
+        if self.waiters != 0 || self.holders.count_ones() > 1 {
+            return None;
+        }
+        Some(members(self.holders).next().map(|holder| (holder, self.slots[holder].held)))
+    }
+}
+
+pub(super) const fn bit(member: usize) -> u64 {
+    1 << member
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A book whose member `i` has rank `ranks[i]`.
+    fn book(ranks: &[Rank]) -> Book {
+        let mut book = Book::new();
+        for (i, &rank) in ranks.iter().enumerate() {
+            assert_eq!(book.join(100 + i as u32, rank), Ok(i));
+        }
+        book
+    }
+
+    #[test]
+    fn the_test_is_strict_and_leaves_out_ones_own_mutexes() {
+        let mut book = book(&[1, 3, 4]);
+        book.hold(0, 3);
+        assert_eq!(book.admit(0), Ok(()), "it holds the highest ceiling itself");
+        assert_eq!(book.admit(1), Err(0), "a priority equal to the ceiling is not above it");
+        assert_eq!(book.admit(2), Ok(()));
+        book.hold(2, 6);
+        assert_eq!(book.admit(0), Err(2), "a later holder keeps the earlier ones from locking more");
+    }
+
+    #[test]
+    fn the_highest_is_granted_and_equals_in_order_of_arrival() {
+        let mut book = book(&[1, 2, 3, 3]);
+        book.hold(0, 5);
+        for member in [1, 3, 2] {
+            book.wait(member, 5, 0);
+        }
+        let freed = book.lower(0, 0);
+        assert_eq!(freed, Freed { granted: Some(3), woken: bit(1) | bit(2) | bit(3) });
+        book.wait(2, 5, 3);
+        book.wait(1, 5, 3);
+        assert_eq!(book.lower(3, 0), Freed { granted: Some(2), woken: bit(1) | bit(2) });
+    }
+
+    #[test]
+    fn lowering_within_a_nest_frees_only_those_above_what_remains() {
+        let mut book = book(&[1, 2, 4]);
+        book.hold(0, 5);
+        book.wait(1, 5, 0);
+        book.wait(2, 5, 0);
+        assert_eq!(book.lower(0, 3), Freed { granted: Some(2), woken: bit(2) });
+        assert_eq!(book.admit(1), Err(2));
+        assert_eq!(book.lower(2, 0), Freed { granted: None, woken: 0 }, "member 0 still blocks member 1");
+        assert_eq!(book.lower(0, 0), Freed { granted: Some(1), woken: bit(1) });
+        assert_eq!(book.settled(), Some(Some((1, 5))));
+    }
+
+    #[test]
+    fn a_holder_that_waits_comes_before_those_its_ceiling_keeps_out() {
+        let mut book = book(&[2, 3, 9]);
+        book.hold(0, 4);
+        book.hold(2, 9);
+        book.wait(1, 4, 2);
+        book.wait(0, 4, 2);
+        assert_eq!(book.lower(2, 0), Freed { granted: Some(0), woken: bit(0) | bit(1) });
+        assert_eq!(book.admit(1), Err(0));
+    }
+
+    #[test]
+    fn one_that_was_woken_before_is_granted_and_not_woken_again() {
+        let mut book = book(&[1, 2, 3]);
+        book.hold(0, 5);
+        book.wait(1, 5, 0);
+        book.wait(2, 5, 0);
+        assert_eq!(book.lower(0, 0), Freed { granted: Some(2), woken: bit(1) | bit(2) });
+        assert!(!book.withdraw(1), "it is being woken");
+        assert_eq!(book.lower(2, 0), Freed { granted: Some(1), woken: 0 });
+    }
+
+    #[test]
+    fn one_that_gives_up_is_not_granted() {
+        let mut book = book(&[1, 2]);
+        book.hold(0, 5);
+        book.wait(1, 5, 0);
+        assert!(book.withdraw(1) && !book.withdraw(1));
+        assert_eq!(book.lower(0, 0), Freed { granted: None, woken: 0 });
+        assert_eq!(book.settled(), Some(None));
+    }
+
+    #[test]
+    fn slots_are_given_back_and_counted() {
+        let mut book = book(&[1; MEMBERS]);
+        assert_eq!(book.join(1, 1), Err(JoinError::Full));
+        book.leave(7);
+        assert_eq!(book.join(100, 1), Err(JoinError::AlreadyMember));
+        assert_eq!(book.join(1, 1), Ok(7));
+    }
+}

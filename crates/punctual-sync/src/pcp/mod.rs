@@ -1,0 +1,135 @@
+//! Mutexes under the original Priority Ceiling Protocol.
+//!
+//! For threads of different priorities that share data on any number of CPUs. A thread waits for at most one critical
+//! section of a lower thread, whatever it locks, and threads that nest locks never wait for each
+//! other in a circle. A mutex that nobody contends for costs two atomic instructions and no system call.
+//!
+//! Every mutex has a *ceiling*, the highest priority of the threads that lock it. A thread is granted a lock only if its
+//! priority is above the ceilings of all mutexes of the group that other threads hold. If not, it waits for the
+//! thread that holds the highest of these ceilings, which inherits its priority for as long. The group checks
+//! what the protocol rests on: a thread whose stated priority is above a mutex's ceiling gets an error.
+//!
+//! ```
+//! use punctual_sync::{LockError, PcpGroup, PcpMutex};
+//!
+//! let group = PcpGroup::new();
+//! let speed = PcpMutex::new(&group, 3, 1.0);
+//! let angle = PcpMutex::new(&group, 3, 0.0);
+//!
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| {
+//!         let low = group.join(1).unwrap();
+//!         speed.lock(&low, |speed| angle.lock(&low, |angle| *angle += *speed)).unwrap().unwrap();
+//!     });
+//!     scope.spawn(|| {
+//!         let high = group.join(3).unwrap();
+//!         // In the opposite order: a deadlock with any other mutex.
+//!         angle.lock(&high, |angle| speed.lock(&high, |speed| *speed -= *angle)).unwrap().unwrap();
+//!     });
+//! });
+//!
+//! let higher = group.join(4).unwrap();
+//! assert_eq!(speed.lock(&higher, |_| ()), Err(LockError::AboveCeiling { priority: 4, ceiling: 3 }));
+//! ```
+//!
+//! # Real time
+//!
+//! | | system calls | blocks |
+//! |---|---|---|
+//! | lock that the test grants | none | no |
+//! | lock that it refuses | one | for one critical section of a lower thread, or for those of higher ones |
+//! | unlock | one per thread that waits for this one | no |
+//!
+//! More calls are possible if another thread is in the middle of a decision of the same group: some dozens of
+//! instructions, with priority inheritance. Nothing spins and nothing allocates. A critical section may last as long as it
+//! likes; it is what others wait for.
+//!
+//! # Panics, leaks, forks
+//!
+//! A panic in a critical section unlocks on its way out and does not poison, as with RTIC's resources: the next thread
+//! finds the value as the panic left it. There is no guard to leak. A forked child has only the thread that forked, so
+//! what others held at that moment stays locked there; a member from before the fork does not work in the child when it
+//! has to wait or be waited for: join a new group.
+//!
+//! # Source
+//!
+//! L. Sha, R. Rajkumar, J. P. Lehoczky, *Priority inheritance protocols: an approach to real-time
+//! synchronization*, IEEE Transactions on Computers 39(9), 1990, section IV.
+
+mod book;
+mod group;
+mod mutex;
+
+pub use group::{Member, PcpGroup};
+pub use mutex::PcpMutex;
+
+/// A priority or a ceiling plus one; 0 is below all of them.
+type Rank = u32;
+
+#[inline(always)]
+const fn rank(priority: u8) -> Rank {
+    priority as Rank + 1
+}
+
+/// Why a thread does not become a member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The group has as many members as it has room for.
+    Full,
+    /// The calling thread is a member, with the priority that it stated first.
+    AlreadyMember,
+}
+
+impl core::fmt::Display for JoinError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            JoinError::Full => write!(f, "the group has {} members and room for no more", book::MEMBERS),
+            JoinError::AlreadyMember => f.write_str("this thread is a member of the group already"),
+        }
+    }
+}
+
+impl core::error::Error for JoinError {}
+
+/// Why a mutex was not locked. The closure has not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The thread states a priority above the mutex's ceiling, which is meant to be the highest that locks it.
+    AboveCeiling {
+        /// What the member stated.
+        priority: u8,
+        /// What the mutex was made with.
+        ceiling: u8,
+    },
+    /// The calling thread holds this mutex already.
+    Reentrant,
+    /// The member belongs to another group than the mutex.
+    ForeignMember,
+    /// Threads would wait for each other in a circle. Within a group that cannot be: locks of other groups or
+    /// other kinds take part in it.
+    Deadlock,
+    /// The kernel refused to wait; its error number.
+    Refused(i32),
+}
+
+impl core::fmt::Display for LockError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            LockError::AboveCeiling { priority, ceiling } => write!(
+                f,
+                "priority {priority} is above the mutex's ceiling {ceiling}: \
+                 make the mutex with the highest priority of the threads that lock it"
+            ),
+            LockError::Reentrant => f.write_str("this thread holds the mutex already, further out"),
+            LockError::ForeignMember => f.write_str("the member belongs to another group than the mutex"),
+            LockError::Deadlock => {
+                f.write_str("threads would wait in a circle through locks outside of the group")
+            }
+            LockError::Refused(number) => write!(f, "the kernel refused to wait, error number {number}"),
+        }
+    }
+}
+
+impl core::error::Error for LockError {}

@@ -1,0 +1,111 @@
+//! The mutex: a value, its ceiling, and which member holds it.
+
+use super::{LockError, Member, PcpGroup, Rank, rank};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
+
+/// No member's mark.
+const NONE: u32 = 0;
+
+/// A value that the members of a [`PcpGroup`] use in turn, under the original Priority Ceiling Protocol.
+///
+/// ```
+/// use punctual_sync::{LockError, PcpGroup, PcpMutex};
+///
+/// let group = PcpGroup::new();
+/// let count = PcpMutex::new(&group, 9, 0);
+/// let member = group.join(9)?;
+///
+/// assert_eq!(count.lock(&member, |count| { *count += 1; *count }), Ok(1));
+/// let inner = count.lock(&member, |_| count.lock(&member, |_| ()))?;
+/// assert_eq!(inner, Err(LockError::Reentrant));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct PcpMutex<'g, T> {
+    group: &'g PcpGroup,
+    ceiling: u8,
+    /// The holder's mark. Only a comparison with the reader's own mark means anything, and that one only the reader
+    /// writes and erases, so no ordering is needed.
+    holder: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value goes to whichever thread holds the mutex, one at a time, hence `T: Send`; the rest is atomic.
+unsafe impl<T: Send> Sync for PcpMutex<'_, T> {}
+
+impl<'g, T> PcpMutex<'g, T> {
+    const_new! {
+        /// A mutex of `group` for threads whose priorities are not above `ceiling`.
+        pub fn new(group: &'g PcpGroup, ceiling: u8, value: T) -> Self {
+            Self { group, ceiling, holder: AtomicU32::new(NONE), value: UnsafeCell::new(value) }
+        }
+    }
+
+    /// Runs `critical` with the value, which nobody else has meanwhile.
+    ///
+    /// Locks may be nested, also in different orders on different threads, and end in the reverse order. See the
+    /// [module](crate::pcp) for what it costs and when it waits. If `critical` panics, the mutex is unlocked and the
+    /// panic goes on; the next thread finds the value as it is then.
+    ///
+    /// # Errors
+    ///
+    /// See [`LockError`]; `critical` has not run then.
+    ///
+    /// # Panics
+    ///
+    /// If the kernel has no priority-inheritance futexes, or if the member was made before a fork, and
+    /// another thread is involved.
+    #[inline]
+    pub fn lock<R>(&self, member: &Member<'g>, critical: impl FnOnce(&mut T) -> R) -> Result<R, LockError> {
+        if !core::ptr::eq(member.group, self.group) {
+            return Err(LockError::ForeignMember);
+        }
+        if member.priority() > self.ceiling {
+            return Err(LockError::AboveCeiling { priority: member.priority(), ceiling: self.ceiling });
+        }
+        let mark = member.index as u32 + 1;
+        if self.holder.load(Ordering::Relaxed) == mark {
+            return Err(LockError::Reentrant);
+        }
+        let before = self.group.raise(member, rank(self.ceiling))?;
+        self.holder.store(mark, Ordering::Relaxed);
+        let _held = Held { holder: &self.holder, member, before };
+        // SAFETY: `raise` has admitted this member to the ceiling, which by the book's first invariant no other member
+        // holds now, so no other thread is between here and its `lower`. This thread is not either, further out: its
+        // mark was not there. `lower` runs when `_held` is dropped, after the reference has ended.
+        Ok(self.value.with_mut(|value| critical(unsafe { &mut *value })))
+    }
+
+    /// The ceiling that the mutex was made with.
+    #[inline]
+    pub fn ceiling(&self) -> u8 {
+        self.ceiling
+    }
+
+    /// The value, without locking: the mutable borrow shows that nobody else has it.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: `self` is borrowed mutably for as long as the result lives.
+        self.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+/// A held mutex, which is let go also when the critical section panics.
+struct Held<'a, 'g> {
+    holder: &'a AtomicU32,
+    member: &'a Member<'g>,
+    before: Rank,
+}
+
+impl Drop for Held<'_, '_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Before the mutex is free: afterwards the mark is the next holder's.
+        self.holder.store(NONE, Ordering::Relaxed);
+        self.member.group.lower(self.member, self.before);
+    }
+}
+
+impl<T> core::fmt::Debug for PcpMutex<'_, T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PcpMutex").field("ceiling", &self.ceiling).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! A queue from many threads to one, of items that are ready at once or at a given time.
+//!
+//! For a thread that does what others tell it, now or later: one place to wait for both. Immediate items come out
+//! in the order in which they were sent, scheduled ones by their time and, at the same time, in the order in
+//! which they were sent. An item whose time has come while the receiver was busy keeps its place in time: it comes
+//! out before the immediate items that were sent later than its time.
+//!
+//! ```
+//! use punctual_sync::{Duration, TimedQueue, now};
+//!
+//! let queue = TimedQueue::<&str, 8>::new();
+//! let mut receiver = queue.receiver()?;
+//!
+//! let start = now();
+//! queue.send_at("second", start + Duration::from_micros(20))?;
+//! queue.send("first")?;
+//! assert_eq!(receiver.recv().value, "first");
+//! let second = receiver.recv();
+//! assert_eq!((second.value, second.due), ("second", Some(start + Duration::from_micros(20))));
+//! assert!(now() >= start + Duration::from_micros(20));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How it works
+//!
+//! Items lie in `N` nodes inside the queue. A sender takes a node off the free list, fills it, and pushes it onto the
+//! inbox, both stacks that change by one compare-and-swap (R. K. Treiber, IBM RJ 5118, 1986). The receiver empties
+//! the inbox in one step, turns it round into the order of arrival, and keeps a list of immediate and a heap of
+//! scheduled items to itself. A push is complete the moment it is visible, so a sender that is preempted in the middle
+//! hides nobody else's items and holds no lock.
+//!
+//! The inbox word is also the futex, and says two more things:
+//!
+//! * *parked*: the receiver sleeps, or is about to, up to the time in `until`. A sender of an immediate item takes the
+//!   mark down with its push and wakes the receiver if it was there: so only one does. A sender of a
+//!   scheduled item leaves it, reads `until` *after* its push, and takes it down and wakes only if its time is earlier.
+//!   What it reads is at least as new as the mark that it saw; should the receiver have parked anew since, then it
+//!   has emptied the inbox before and knows of the item.
+//! * *timers*: there may be a scheduled item in the queue. Only then does an immediate item need to know when it was
+//!   sent, so only then does its sender read the clock.
+//!
+//! # Real time
+//!
+//! | | system calls | blocks |
+//! |---|---|---|
+//! | `send`, `send_at` | one if it has to wake the receiver | no |
+//! | `try_recv` | none | no |
+//! | `recv`, `recv_deadline` | none if an item is ready, else one | until an item is ready |
+//!
+//! Nothing allocates. Sending is lock-free: a step is repeated only if another thread has completed one.
+//! Sending an immediate item takes constant time; receiving takes time logarithmic in the number of scheduled items,
+//! plus a constant for each item that has arrived since.
+//!
+//! # A time that has passed
+//!
+//! An item that is sent with a time that has already passed is ready at once. Its place is before other scheduled items
+//! of a later time, and before immediate items that were sent later than its time while the queue held
+//! something scheduled. It does not overtake those that were sent when there was nothing scheduled: nobody
+//! noted when that was.
+
+mod node;
+mod pending;
+mod receiver;
+mod timed;
+
+pub use receiver::{Receiver, ReceiverTaken};
+pub use timed::TimedQueue;
+
+use crate::time::Instant;
+
+/// What was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<T> {
+    /// What was sent.
+    pub value: T,
+    /// The time it was scheduled for, if it was.
+    pub due: Option<Instant>,
+}
+
+/// The queue had no room, so here is the item back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Full<T>(pub T);
+
+impl<T> core::fmt::Debug for Full<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Full(..)")
+    }
+}
+
+impl<T> core::fmt::Display for Full<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the queue is full")
+    }
+}
+
+impl<T> core::error::Error for Full<T> {}

@@ -1,0 +1,162 @@
+//! The nodes that items lie in, and the list of those that are free.
+//!
+//! A node is free, a sender's, in the inbox, or the receiver's. Nodes are linked by index + 1; 0 ends a list.
+
+use core::mem::MaybeUninit;
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
+use crate::seed::seeded;
+
+/// Bits of an index + 1.
+pub(super) const INDEX_BITS: u32 = 16;
+pub(super) const INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+/// An item and what its sender says of it.
+pub(super) struct Cargo<T> {
+    pub(super) value: T,
+    pub(super) scheduled: bool,
+    /// In ns: when it is due, if it is scheduled; otherwise when it was sent, or 0 if nothing was scheduled then.
+    pub(super) time: u64,
+}
+
+pub(super) struct Node<T> {
+    pub(super) next: AtomicU32,
+    cargo: UnsafeCell<MaybeUninit<Cargo<T>>>,
+}
+
+impl<T> Node<T> {
+    const_new! {
+        fn new(next: u32) -> Self {
+            Self { next: AtomicU32::new(next), cargo: UnsafeCell::new(MaybeUninit::uninit()) }
+        }
+    }
+
+    /// Fills the node.
+    ///
+    /// # Safety
+    ///
+    /// The node is the calling sender's, and what it held has been taken out.
+    #[inline(always)]
+    pub(super) unsafe fn fill(&self, cargo: Cargo<T>) {
+        // SAFETY: the caller has the node to itself.
+        self.cargo.with_mut(|place| unsafe { (*place).write(cargo) });
+    }
+
+    /// Says when the item was sent.
+    ///
+    /// # Safety
+    ///
+    /// The node is the calling sender's and filled.
+    pub(super) unsafe fn stamp(&self, time: u64) {
+        // SAFETY: the caller has the node to itself and has filled it.
+        self.cargo.with_mut(|place| unsafe { (*place).assume_init_mut().time = time });
+    }
+
+    /// Whether the item is scheduled, and its time.
+    ///
+    /// # Safety
+    ///
+    /// The node is the calling receiver's and filled.
+    #[inline(always)]
+    pub(super) unsafe fn time(&self) -> (bool, u64) {
+        self.cargo.with(|place| {
+            // SAFETY: the caller has the node to itself, and it is filled.
+            let cargo = unsafe { (*place).assume_init_ref() };
+            (cargo.scheduled, cargo.time)
+        })
+    }
+
+    /// Takes the item out.
+    ///
+    /// # Safety
+    ///
+    /// The node is the calling receiver's and filled; afterwards it is not filled.
+    #[inline(always)]
+    pub(super) unsafe fn take(&self) -> Cargo<T> {
+        // SAFETY: the caller has the node to itself, and takes what is in it only once.
+        self.cargo.with_mut(|place| unsafe { (*place).assume_init_read() })
+    }
+}
+
+/// `N` nodes and the list of the free ones, which senders take from and the receiver adds to.
+pub(super) struct Nodes<T, const N: usize> {
+    nodes: [Node<T>; N],
+    /// The first free node, and how many have been taken: without that, a sender that is preempted while the first
+    /// node is taken and comes back would not notice. 48 bits of them take a month to come round.
+    free: AtomicU64,
+}
+
+impl<T, const N: usize> Nodes<T, N> {
+    const_new! {
+        /// All of them free.
+        pub(super) fn new() -> Self {
+            const { assert!(N > 0 && N < INDEX as usize, "a queue has room for 1 to 65534 items") };
+            #[cfg(loom)]
+            let nodes = core::array::from_fn(|i| Node::new((i as u32 + 2) % (N as u32 + 1)));
+            #[cfg(not(loom))]
+            let nodes = {
+                let mut nodes = [const { Node::new(0) }; N];
+                let mut i = 1;
+                while i < N {
+                    nodes[i - 1].next = AtomicU32::new(i as u32 + 1);
+                    i += 1;
+                }
+                nodes
+            };
+            Self { nodes, free: AtomicU64::new(1) }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, node: u32) -> &Node<T> {
+        &self.nodes[node as usize]
+    }
+
+    /// Takes a node off the free list; any thread. It is the caller's then.
+    #[inline]
+    pub(super) fn claim(&self) -> Option<u32> {
+        let mut free = self.free.load(Ordering::Acquire);
+        loop {
+            let node = (free as u32 & INDEX).checked_sub(1)?;
+            // If the node is no longer free, this may be anything, and the swap fails.
+            let next = self.get(node).next.load(Ordering::Relaxed) & INDEX;
+            let claims = (free >> INDEX_BITS) + if seeded!("seed-queue-uncounted") { 0 } else { 1 };
+            let rest = claims << INDEX_BITS | next as u64;
+            // Acquire: the receiver has taken the last item out before.
+            match self.free.compare_exchange(free, rest, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(node),
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    /// Gives back a node that nobody refers to any more.
+    #[inline]
+    pub(super) fn release(&self, node: u32) {
+        let order = if seeded!("seed-queue-free-relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let mut free = self.free.load(Ordering::Relaxed);
+        loop {
+            self.get(node).next.store(free as u32 & INDEX, Ordering::Relaxed);
+            let longer = free & !(INDEX as u64) | (node + 1) as u64;
+            match self.free.compare_exchange(free, longer, order, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => free = now,
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_node_is_claimed_once_and_comes_back() {
+        let nodes = Nodes::<u8, 3>::new();
+        let mut claimed: Vec<_> = std::iter::from_fn(|| nodes.claim()).collect();
+        claimed.sort_unstable();
+        assert_eq!(claimed, [0, 1, 2]);
+        nodes.release(1);
+        assert_eq!((nodes.claim(), nodes.claim()), (Some(1), None));
+    }
+}

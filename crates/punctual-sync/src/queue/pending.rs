@@ -1,0 +1,185 @@
+//! The receiver's own side of the queue: a list of immediate items and a heap of scheduled ones.
+//!
+//! It knows nodes by index and asks nothing of them but their times, so its order can be tested without them.
+
+/// A scheduled item. Ordered by time, then by arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Scheduled {
+    time: u64,
+    arrival: u64,
+    node: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Immediate {
+    /// When it was sent, or 0 if nothing was scheduled then.
+    sent: u64,
+    node: u32,
+}
+
+/// Up to `N` items that have arrived and have not been received.
+#[derive(Debug)]
+pub(super) struct Pending<const N: usize> {
+    /// A ring: `count` items from `first` on.
+    immediate: [Immediate; N],
+    first: usize,
+    count: usize,
+    /// A binary heap of `timers` items, the earliest at 0.
+    scheduled: [Scheduled; N],
+    timers: usize,
+    arrivals: u64,
+}
+
+/// What to receive next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The item in this node, now.
+    Ready(u32),
+    /// The first scheduled one, when its time in ns has come.
+    At(u64),
+    Nothing,
+}
+
+impl<const N: usize> Pending<N> {
+    pub(super) const fn new() -> Self {
+        Self {
+            immediate: [Immediate { sent: 0, node: 0 }; N],
+            first: 0,
+            count: 0,
+            scheduled: [Scheduled { time: 0, arrival: 0, node: 0 }; N],
+            timers: 0,
+            arrivals: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count + self.timers
+    }
+
+    pub(super) fn has_scheduled(&self) -> bool {
+        self.timers > 0
+    }
+
+    /// Adds an item that is ready, behind all of its kind.
+    #[inline]
+    pub(super) fn push_immediate(&mut self, node: u32, sent: u64) {
+        let place = self.first + self.count;
+        self.immediate[if place < N { place } else { place - N }] = Immediate { sent, node };
+        self.count += 1;
+    }
+
+    /// Adds an item that is ready at `time`.
+    pub(super) fn push_scheduled(&mut self, node: u32, time: u64) {
+        let item = Scheduled { time, arrival: self.arrivals, node };
+        self.arrivals += 1;
+        let mut at = self.timers;
+        self.timers += 1;
+        while at > 0 && item < self.scheduled[(at - 1) / 2] {
+            self.scheduled[at] = self.scheduled[(at - 1) / 2];
+            at = (at - 1) / 2;
+        }
+        self.scheduled[at] = item;
+    }
+
+    /// Takes the next item if it is ready; `now` is asked for only if that depends on it.
+    #[inline]
+    pub(super) fn next(&mut self, now: impl FnOnce() -> u64) -> Next {
+        if self.count > 0 {
+            let Immediate { sent, node } = self.immediate[self.first];
+            // Sent at 0 means before anything that is scheduled now.
+            if self.timers > 0 && sent != 0 && self.scheduled[0].time <= sent {
+                return Next::Ready(self.pop_scheduled());
+            }
+            self.first = if self.first + 1 < N { self.first + 1 } else { 0 };
+            self.count -= 1;
+            return Next::Ready(node);
+        }
+        if self.timers == 0 {
+            return Next::Nothing;
+        }
+        let time = self.scheduled[0].time;
+        if time <= now() { Next::Ready(self.pop_scheduled()) } else { Next::At(time) }
+    }
+
+    fn pop_scheduled(&mut self) -> u32 {
+        let node = self.scheduled[0].node;
+        self.timers -= 1;
+        let last = self.scheduled[self.timers];
+        let mut at = 0;
+        loop {
+            let left = 2 * at + 1;
+            if left >= self.timers {
+                break;
+            }
+            let right = left + 1;
+            let earlier = if right < self.timers && self.scheduled[right] < self.scheduled[left] {
+                right
+            } else {
+                left
+            };
+            if last <= self.scheduled[earlier] {
+                break;
+            }
+            self.scheduled[at] = self.scheduled[earlier];
+            at = earlier;
+        }
+        self.scheduled[at] = last;
+        node
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn drain<const N: usize>(pending: &mut Pending<N>, now: u64) -> Vec<u32> {
+        std::iter::from_fn(|| match pending.next(|| now) {
+            Next::Ready(node) => Some(node),
+            _ => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn immediate_items_in_order_of_arrival_around_the_ring() {
+        let mut pending = Pending::<3>::new();
+        for round in 0..5 {
+            pending.push_immediate(round, 0);
+            pending.push_immediate(round + 10, 0);
+            assert_eq!(drain(&mut pending, 0), [round, round + 10]);
+        }
+    }
+
+    #[test]
+    fn scheduled_items_by_time_then_arrival() {
+        let times = [7, 3, 9, 3, 7, 1, 3, 8, 1];
+        let mut pending = Pending::<9>::new();
+        for (node, time) in times.into_iter().enumerate() {
+            pending.push_scheduled(node as u32, time);
+        }
+        let mut expected: Vec<u32> = (0..9).collect();
+        expected.sort_by_key(|&node| times[node as usize]);
+        assert_eq!(drain(&mut pending, 9), expected);
+        assert_eq!(pending.next(|| 9), Next::Nothing);
+    }
+
+    #[test]
+    fn an_item_is_ready_at_its_time_and_not_before() {
+        let mut pending = Pending::<2>::new();
+        pending.push_scheduled(4, 10);
+        assert_eq!(pending.next(|| 9), Next::At(10));
+        assert_eq!(pending.next(|| 10), Next::Ready(4));
+    }
+
+    #[test]
+    fn an_overdue_item_keeps_its_place_in_time() {
+        let mut pending = Pending::<8>::new();
+        pending.push_immediate(0, 0);
+        pending.push_scheduled(1, 50);
+        pending.push_immediate(2, 40);
+        pending.push_immediate(3, 60);
+        pending.push_scheduled(4, 70);
+        pending.push_immediate(5, 70);
+        assert_eq!(drain(&mut pending, 100), [0, 2, 1, 3, 4, 5]);
+    }
+}

@@ -1,0 +1,180 @@
+//! The receiving side of the queue.
+
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+use super::pending::{Next, Pending};
+use super::timed::{PARKED, TIMERS, TimedQueue};
+use super::{Item, node::INDEX};
+use crate::atomic::Ordering;
+use crate::futex;
+use crate::seed::seeded;
+use crate::time::{Instant, now};
+
+/// The one that receives from a [`TimedQueue`].
+///
+/// It can be handed to another thread but not shared. Dropping it leaves the items for the next one that claims it;
+/// leaking it closes the receiving side for good.
+///
+/// ```compile_fail
+/// # use punctual_sync::{Receiver, TimedQueue};
+/// fn shared<T: Sync>(_: T) {}
+/// shared(TimedQueue::<u8, 4>::new().receiver().unwrap());
+/// ```
+///
+/// ```
+/// use punctual_sync::{Duration, TimedQueue, now};
+///
+/// let queue = TimedQueue::<u8, 4>::new();
+/// let mut receiver = queue.receiver()?;
+/// assert!(queue.receiver().is_err(), "there is only one");
+///
+/// queue.send_at(1, now() + Duration::from_secs(3600))?;
+/// assert_eq!(receiver.len(), 1);
+/// assert_eq!(receiver.try_recv(), None);
+/// assert_eq!(receiver.recv_deadline(now() + Duration::from_micros(10)), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Receiver<'q, T, const N: usize> {
+    queue: &'q TimedQueue<T, N>,
+    /// `Send`, but not `Sync`.
+    _one_thread: PhantomData<Cell<()>>,
+}
+
+/// What a look at the queue gave.
+enum Looked<T> {
+    Item(Item<T>),
+    /// Nothing is ready before this time in ns.
+    Until(u64),
+}
+
+impl<'q, T, const N: usize> Receiver<'q, T, N> {
+    pub(super) fn new(queue: &'q TimedQueue<T, N>) -> Self {
+        Self { queue, _one_thread: PhantomData }
+    }
+
+    /// Takes the next item, and sleeps until there is one that is ready.
+    ///
+    /// Enters the kernel only to sleep, and then once for each time that it is woken. Does not allocate.
+    #[inline]
+    pub fn recv(&mut self) -> Item<T> {
+        loop {
+            match self.look() {
+                Looked::Item(item) => return item,
+                Looked::Until(due) => self.park(due),
+            }
+        }
+    }
+
+    /// Takes the next item that is ready up to `deadline`, or gives `None` when it has passed.
+    ///
+    /// An item that is ready is taken even if the deadline has passed. Otherwise as [`recv`](Self::recv).
+    pub fn recv_deadline(&mut self, deadline: Instant) -> Option<Item<T>> {
+        let deadline = deadline.as_ticks();
+        loop {
+            let due = match self.look() {
+                Looked::Item(item) => return Some(item),
+                Looked::Until(due) => due,
+            };
+            if deadline <= now().as_ticks() {
+                return None;
+            }
+            self.park(due.min(deadline));
+        }
+    }
+
+    /// Takes the next item if one is ready. Never enters the kernel, except where reading the clock does.
+    #[inline]
+    pub fn try_recv(&mut self) -> Option<Item<T>> {
+        match self.look() {
+            Looked::Item(item) => Some(item),
+            Looked::Until(_) => None,
+        }
+    }
+
+    /// How many items wait in the queue, ready or not.
+    pub fn len(&mut self) -> usize {
+        self.with_pending(|pending| pending.len())
+    }
+
+    /// Whether no item waits in the queue, ready or not.
+    pub fn is_empty(&mut self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    fn look(&mut self) -> Looked<T> {
+        let queue = self.queue;
+        let next = self.with_pending(|pending| pending.next(|| now().as_ticks()));
+        let node = match next {
+            Next::Ready(node) => node,
+            Next::At(due) => return Looked::Until(due),
+            Next::Nothing => return Looked::Until(u64::MAX),
+        };
+        // SAFETY: this is the receiver, and `next` has just given the node.
+        let cargo = unsafe { queue.unload(node) };
+        let due = cargo.scheduled.then(|| Instant::from_ticks(cargo.time));
+        Looked::Item(Item { value: cargo.value, due })
+    }
+
+    /// Sleeps until `until`, unless something arrives that is ready earlier or has arrived since the last look.
+    #[cold]
+    fn park(&mut self, until: u64) {
+        let queue = self.queue;
+        let word = queue.inbox.load(Ordering::Relaxed) & TIMERS;
+        queue.until.store(until, Ordering::Relaxed);
+        let parked = word | PARKED;
+        if seeded!("seed-park-blind") {
+            if queue.inbox.load(Ordering::Relaxed) & INDEX == 0 {
+                queue.inbox.store(parked, Ordering::Release);
+            }
+        } else if queue
+            .inbox
+            // Release: who sees the mark sees `until`. Fails if the inbox is not empty any more.
+            .compare_exchange(word, parked, Ordering::Release, Ordering::Relaxed)
+            .is_err()
+        {
+            return;
+        }
+        let until = (until != u64::MAX).then(|| Instant::from_ticks(until));
+        futex::wait(&queue.inbox, parked, until);
+        // The mark is taken down when the inbox is emptied next, which is what the caller does now.
+    }
+
+    /// Empties the inbox, then runs `f`.
+    #[inline]
+    fn with_pending<R>(&mut self, f: impl FnOnce(&mut Pending<N>) -> R) -> R {
+        self.queue.pending.with_mut(|pending| {
+            // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here, and `f` is given nothing
+            // that leads back to the queue.
+            let pending = unsafe { &mut *pending };
+            // SAFETY: as above.
+            unsafe { self.queue.collect(pending) };
+            f(pending)
+        })
+    }
+}
+
+impl<T, const N: usize> Drop for Receiver<'_, T, N> {
+    fn drop(&mut self) {
+        self.queue.unclaim();
+    }
+}
+
+impl<T, const N: usize> core::fmt::Debug for Receiver<'_, T, N> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Receiver").finish_non_exhaustive()
+    }
+}
+
+/// The receiving side of the queue is claimed already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverTaken;
+
+impl core::fmt::Display for ReceiverTaken {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("another receiver has claimed the queue")
+    }
+}
+
+impl core::error::Error for ReceiverTaken {}

@@ -1,0 +1,240 @@
+//! The queue and its senders.
+
+use super::node::{Cargo, INDEX, INDEX_BITS, Nodes};
+use super::pending::{Next, Pending};
+use super::{Full, Receiver, ReceiverTaken};
+use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
+use crate::futex;
+use crate::seed::seeded;
+use crate::time::{Instant, now};
+
+/// The receiver sleeps, or is about to.
+pub(super) const PARKED: u32 = 1 << INDEX_BITS;
+/// There may be a scheduled item in the queue.
+pub(super) const TIMERS: u32 = PARKED << 1;
+
+/// A queue of up to `N` items, from any number of threads to one.
+///
+/// Senders share a reference; the one that receives claims the [`Receiver`]. See the [module](super) for the order of
+/// items and for what it costs.
+///
+/// ```
+/// use punctual_sync::TimedQueue;
+///
+/// static QUEUE: TimedQueue<u32, 2> = TimedQueue::new();
+///
+/// QUEUE.send(1)?;
+/// QUEUE.send(2)?;
+/// assert_eq!(QUEUE.send(3).unwrap_err().0, 3);
+/// assert_eq!(QUEUE.receiver()?.try_recv().unwrap().value, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct TimedQueue<T, const N: usize> {
+    /// The futex: the item that arrived last, [`PARKED`] and [`TIMERS`].
+    pub(super) inbox: AtomicU32,
+    /// While parked: up to when, in ns.
+    pub(super) until: AtomicU64,
+    claimed: AtomicBool,
+    pub(super) nodes: Nodes<T, N>,
+    /// The claimed receiver's.
+    pub(super) pending: UnsafeCell<Pending<N>>,
+}
+
+// SAFETY: items move from the sending thread to the receiving one, hence `T: Send`. A node's item is reached only by
+// whom the node belongs to: the sender that claimed it, then, through the inbox, the receiver. `pending` is
+// reached only by the receiver, of which `claimed` allows one at a time, or with a mutable borrow of the queue.
+unsafe impl<T: Send, const N: usize> Sync for TimedQueue<T, N> {}
+// SAFETY: as above; nothing in it belongs to a thread.
+unsafe impl<T: Send, const N: usize> Send for TimedQueue<T, N> {}
+
+impl<T, const N: usize> Default for TimedQueue<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> TimedQueue<T, N> {
+    const_new! {
+        /// An empty queue. `N` is 1 to 65534, which the compiler checks.
+        pub fn new() -> Self {
+            Self {
+                inbox: AtomicU32::new(0),
+                until: AtomicU64::new(0),
+                claimed: AtomicBool::new(false),
+                nodes: Nodes::new(),
+                pending: UnsafeCell::new(Pending::new()),
+            }
+        }
+    }
+
+    /// How many items the queue has room for.
+    pub const fn capacity(&self) -> usize {
+        N
+    }
+
+    /// Sends an item that is ready at once.
+    ///
+    /// Enters the kernel only to wake a receiver that sleeps. Does not allocate and does not block.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] with the item, if `N` items wait.
+    #[inline]
+    pub fn send(&self, value: T) -> Result<(), Full<T>> {
+        let Some(node) = self.nodes.claim() else { return Err(Full(value)) };
+        let place = self.nodes.get(node);
+        let mut word = self.inbox.load(Ordering::Relaxed);
+        let mut time = sent(word);
+        // SAFETY: `claim` gave the node to this thread, and it is pushed only below.
+        unsafe { place.fill(Cargo { value, scheduled: false, time }) };
+        loop {
+            if word & TIMERS != 0 && time == 0 {
+                time = sent(word);
+                // SAFETY: as above, and it is filled.
+                unsafe { place.stamp(time) };
+            }
+            place.next.store(word & INDEX, Ordering::Relaxed);
+            // Release: the receiver sees the item and its link. Whoever takes the mark down wakes.
+            let order =
+                if seeded!("seed-queue-send-relaxed") { Ordering::Relaxed } else { Ordering::Release };
+            match self.inbox.compare_exchange(word, word & TIMERS | (node + 1), order, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        if word & PARKED != 0 {
+            futex::wake(&self.inbox, 1);
+        }
+        Ok(())
+    }
+
+    /// Sends an item that is ready at `due`, or at once if that has passed.
+    ///
+    /// Enters the kernel only to wake a receiver that would sleep for longer than until `due`. Does not allocate and
+    /// does not block.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] with the item, if `N` items wait.
+    pub fn send_at(&self, value: T, due: Instant) -> Result<(), Full<T>> {
+        let Some(node) = self.nodes.claim() else { return Err(Full(value)) };
+        let (place, time) = (self.nodes.get(node), due.as_ticks());
+        // SAFETY: `claim` gave the node to this thread, and it is pushed only below.
+        unsafe { place.fill(Cargo { value, scheduled: true, time }) };
+        let too_soon = self.until.load(Ordering::Relaxed);
+        let mut word = self.inbox.load(Ordering::Relaxed);
+        loop {
+            place.next.store(word & INDEX, Ordering::Relaxed);
+            let pushed = word & PARKED | TIMERS | (node + 1);
+            // Acquire: if the receiver is parked, then its `until` is seen below.
+            match self.inbox.compare_exchange(word, pushed, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        if word & PARKED == 0 || seeded!("seed-queue-wake-never") {
+            return Ok(());
+        }
+        let until = self.until.load(Ordering::Relaxed);
+        let until = if seeded!("seed-queue-wake-first") { too_soon } else { until };
+        if time < until && self.inbox.fetch_and(!PARKED, Ordering::Relaxed) & PARKED != 0 {
+            futex::wake(&self.inbox, 1);
+        }
+        Ok(())
+    }
+
+    /// Claims the receiving side, until the receiver is dropped. Any thread may, and may hand it to another.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiverTaken`] if there is one.
+    pub fn receiver(&self) -> Result<Receiver<'_, T, N>, ReceiverTaken> {
+        // Acquire: the last receiver has left `pending` to us.
+        match self.claimed.swap(true, Ordering::Acquire) {
+            false => Ok(Receiver::new(self)),
+            true => Err(ReceiverTaken),
+        }
+    }
+
+    /// Lets another receiver be claimed.
+    pub(super) fn unclaim(&self) {
+        self.claimed.store(false, Ordering::Release);
+    }
+
+    /// Moves what has arrived into `pending`, in order of arrival, and takes down the mark of being parked.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the receiver, and has no other reference to `pending`.
+    #[inline]
+    pub(super) unsafe fn collect(&self, pending: &mut Pending<N>) {
+        let word = self.inbox.load(Ordering::Relaxed);
+        if word & (INDEX | PARKED) == 0 && (word & TIMERS == 0 || pending.has_scheduled()) {
+            return;
+        }
+        // Acquire: pairs with the release of every push since the last time.
+        let mut last_in = self.inbox.fetch_and(TIMERS, Ordering::Acquire) & INDEX;
+        let mut chain = 0;
+        while last_in != 0 {
+            let next = &self.nodes.get(last_in - 1).next;
+            let before = next.load(Ordering::Relaxed);
+            next.store(chain, Ordering::Relaxed);
+            (chain, last_in) = (last_in, before);
+        }
+        while chain != 0 {
+            let place = self.nodes.get(chain - 1);
+            // SAFETY: what came through the inbox is filled and the receiver's, which is the caller.
+            match unsafe { place.time() } {
+                (true, due) => pending.push_scheduled(chain - 1, due),
+                (false, sent) => pending.push_immediate(chain - 1, sent),
+            }
+            chain = place.next.load(Ordering::Relaxed);
+        }
+        if !pending.has_scheduled() && word & TIMERS != 0 {
+            // Fails if something has arrived since, which may be scheduled.
+            let _ = self.inbox.compare_exchange(TIMERS, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the item out of `node` and frees the node.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the receiver and has just taken `node` off `pending`.
+    #[inline]
+    pub(super) unsafe fn unload(&self, node: u32) -> Cargo<T> {
+        // SAFETY: `pending` held the node, so it is filled and the receiver's; it is there no more, so this is
+        // the last use of what it holds.
+        let cargo = unsafe { self.nodes.get(node).take() };
+        self.nodes.release(node);
+        cargo
+    }
+}
+
+/// When an immediate item is sent, or 0 if nothing is scheduled.
+#[inline]
+fn sent(word: u32) -> u64 {
+    if word & TIMERS != 0 { now().as_ticks().max(1) } else { 0 }
+}
+
+impl<T, const N: usize> Drop for TimedQueue<T, N> {
+    fn drop(&mut self) {
+        self.pending.with_mut(|pending| {
+            // SAFETY: the queue is borrowed mutably, so there is no receiver, nor any other reference to this.
+            let pending = unsafe { &mut *pending };
+            // SAFETY: as above, so this stands for the receiver.
+            unsafe { self.collect(pending) };
+            while let Next::Ready(node) = pending.next(|| u64::MAX) {
+                // SAFETY: as above, and `next` has just given the node.
+                drop(unsafe { self.unload(node) });
+            }
+        });
+    }
+}
+
+impl<T, const N: usize> core::fmt::Debug for TimedQueue<T, N> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let parked = self.inbox.load(Ordering::Relaxed) & PARKED != 0;
+        f.debug_struct("TimedQueue").field("capacity", &N).field("parked", &parked).finish_non_exhaustive()
+    }
+}

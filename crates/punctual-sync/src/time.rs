@@ -1,0 +1,31 @@
+//! Instants and durations: unsigned 64-bit nanoseconds on `CLOCK_MONOTONIC`.
+//!
+//! Both are `fugit` types, the same as in the rest of Punctual, so `100.micros()` and checked arithmetic work.
+//!
+//! ```
+//! use punctual_sync::{Duration, now};
+//!
+//! let soon = now() + Duration::from_micros(5);
+//! assert!(soon > now() - Duration::from_secs(1));
+//! ```
+
+/// A span of time in nanoseconds.
+pub type Duration = fugit::NanosDurationU64;
+
+/// A point in time: nanoseconds of `CLOCK_MONOTONIC`, that is since boot, not counting suspend.
+pub type Instant = fugit::MonotonicTimerInstantU64<1_000_000_000>;
+
+/// The time now. Reads `CLOCK_MONOTONIC` through the vDSO, so it does not enter the kernel where the kernel's
+/// clock source allows that.
+#[cfg(all(feature = "std", not(loom)))]
+#[inline]
+pub fn now() -> Instant {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Instant::from_ticks(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// The time of the model.
+#[cfg(all(feature = "std", loom))]
+pub fn now() -> Instant {
+    crate::futex::model::now()
+}

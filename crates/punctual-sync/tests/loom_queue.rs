@@ -1,0 +1,155 @@
+//! The timed queue under every interleaving: nothing is lost or late, order holds, and a place is reused safely.
+//!
+//! The model's clock moves only when everybody sleeps, so an item that is received after its time is one of which the
+//! receiver was not told.
+#![cfg(loom)]
+
+use punctual_sync::futex::model::{check, start};
+use punctual_sync::{Instant, Item, TimedQueue, now};
+
+fn at(time: u64) -> Instant {
+    Instant::from_ticks(time)
+}
+
+fn on_time(item: &Item<u64>) {
+    let due = item.due.map_or(0, |due| due.as_ticks());
+    assert_eq!(now().as_ticks(), due, "the item is received at its time");
+}
+
+#[test]
+fn a_first_item() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        let sender = start(2, || queue.send(7).unwrap());
+        let item = queue.receiver().unwrap().recv();
+        assert_eq!((item.value, item.due), (7, None));
+        on_time(&item);
+        sender.join();
+    });
+}
+
+#[test]
+fn an_earlier_item() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        queue.send_at(20, at(20)).unwrap();
+        let sender = start(2, || queue.send_at(15, at(15)).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        for due in [15, 20] {
+            let item = receiver.recv();
+            assert_eq!(item.value, due);
+            on_time(&item);
+        }
+        sender.join();
+    });
+}
+
+/// The receiver goes to sleep again and again while one thread sends for earlier and another at once.
+#[test]
+fn items_of_two_senders() {
+    check(2, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 3>::new());
+        queue.send_at(9, at(9)).unwrap();
+        let early = start(2, || queue.send_at(5, at(5)).unwrap());
+        let at_once = start(3, || queue.send(0).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        for expected in [0, 5, 9] {
+            let item = receiver.recv();
+            assert_eq!(item.value, expected);
+            on_time(&item);
+        }
+        early.join();
+        at_once.join();
+    });
+}
+
+#[test]
+fn each_senders_items_stay_in_order() {
+    check(2, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 3>::new());
+        let one = start(2, || {
+            queue.send(1).unwrap();
+            queue.send(2).unwrap();
+        });
+        let other = start(3, || queue.send(10).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        let received = [(); 3].map(|()| receiver.recv().value);
+        let of_one: Vec<_> = received.into_iter().filter(|&value| value < 10).collect();
+        assert_eq!(of_one, [1, 2]);
+        one.join();
+        other.join();
+    });
+}
+
+/// With a single place every item but the first goes where another has been taken out.
+#[test]
+fn a_place_is_used_again() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<Box<u64>, 1>::new());
+        queue.send(Box::new(0)).unwrap();
+        let sender = start(2, || {
+            let sent = queue.send(Box::new(1));
+            assert!(sent.is_ok() || *sent.unwrap_err().0 == 1);
+        });
+        let mut receiver = queue.receiver().unwrap();
+        assert_eq!(*receiver.try_recv().unwrap().value, 0);
+        if let Some(item) = receiver.try_recv() {
+            assert_eq!(*item.value, 1);
+        }
+        sender.join();
+    });
+}
+
+/// Two senders contend for the last place: one gets it, the other its item back.
+#[test]
+fn the_last_place() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        queue.send(0).unwrap();
+        let other = start(2, || {
+            let _ = queue.send(1);
+        });
+        let mine = queue.send(2);
+        other.join();
+        let mut receiver = queue.receiver().unwrap();
+        assert_eq!(receiver.len(), 2);
+        assert_eq!(receiver.recv().value, 0);
+        assert_eq!(receiver.recv().value, if mine.is_ok() { 2 } else { 1 });
+    });
+}
+
+/// A sender is preempted while it claims a place, and finds the list as it was but for what lies behind.
+#[test]
+fn a_preempted_claim() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        let sender = start(2, || {
+            let _ = queue.send(10);
+        });
+        let mut receiver = queue.receiver().unwrap();
+        let mut sent = vec![];
+        sent.extend(queue.send(1).ok().map(|()| 1));
+        sent.extend(queue.send(2).ok().map(|()| 2));
+        let mut received: Vec<_> = receiver.try_recv().map(|item| item.value).into_iter().collect();
+        sender.join();
+        sent.extend(queue.send(3).ok().map(|()| 3));
+        received.extend(std::iter::from_fn(|| receiver.try_recv()).map(|item| item.value));
+        received.retain(|&value| value != 10);
+        assert_eq!(received, sent, "what was accepted is received once and in order");
+    });
+}
+
+/// A receiver that gives up at its deadline loses nothing.
+#[test]
+fn a_deadline_and_an_item() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 1>::new());
+        let sender = start(2, || queue.send_at(3, at(3)).unwrap());
+        let mut receiver = queue.receiver().unwrap();
+        let first = receiver.recv_deadline(at(2));
+        assert_eq!(first, None);
+        assert_eq!(now(), at(2));
+        on_time(&receiver.recv());
+        sender.join();
+    });
+}

@@ -4,6 +4,10 @@
 //! |---|---|---|
 //! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with priority inheritance, never in a circle |
 //! | handing items to one thread, now or at a given time | [`TimedQueue`] | until the next item is due |
+//! | a stream from one thread, or process, to another | [`shared::Ring`] | never |
+//! | the newest value of a stream | [`shared::Latest`] | never |
+//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until it is time, with a limit |
+//! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning, with a limit |
 //!
 //! Without the feature `std`, which is on by default, there is no [`PcpMutex`], no [`TimedQueue`] and nothing else that
 //! sleeps; the rest is `no_std`.
@@ -47,6 +51,7 @@ pub mod futex;
 pub mod pcp;
 #[cfg(feature = "std")]
 pub mod queue;
+pub mod shared;
 
 #[cfg(feature = "std")]
 pub use pcp::{JoinError, LockError, Member, PcpGroup, PcpMutex};

@@ -1,0 +1,183 @@
+//! "It has happened": one thread says so, any number wait for it.
+//!
+//! ```
+//! use punctual_sync::shared::Flag;
+//!
+//! static READY: Flag = Flag::new();
+//!
+//! assert!(READY.spin(100).is_err());
+//! READY.set();
+//! assert!(READY.spin(0).is_ok());
+//! READY.clear();
+//! ```
+//!
+//! Setting counts. A waiter compares the count, so a flag that is set and cleared while a thread waits lets that
+//! thread go, however late it runs.
+//!
+//! Real-time safety: nothing allocates. `set`, `clear` and `is_set` are lock-free: an attempt is repeated only if
+//! another thread changed the flag meanwhile. `set` enters the kernel only if a thread sleeps. `spin` never enters
+//! it and ends by count; `wait` and `wait_until` sleep there.
+
+use super::{TimedOut, relax};
+use crate::atomic::{AtomicU32, Ordering, const_new};
+use crate::seed::seeded;
+#[cfg(feature = "std")]
+use {super::sleep, crate::Instant};
+
+/// The word is the number of times the flag was set, times four, plus these bits.
+const SET: u32 = 1;
+/// A thread sleeps, or is about to. Never together with `SET`.
+const ASLEEP: u32 = 2;
+const ONCE: u32 = 4;
+
+/// A flag to set and wait for.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Flag {
+    word: AtomicU32,
+}
+
+impl Flag {
+    const_new! {
+        /// A flag that is not set.
+        pub fn new() -> Self {
+            Self { word: AtomicU32::new(0) }
+        }
+    }
+
+    /// Sets the flag and lets every waiter go. Whoever waited sees what the caller did before.
+    pub fn set(&self) {
+        let mut word = self.word.load(Ordering::Relaxed);
+        let first = word;
+        let relaxed = seeded!("seed-flag-set-relaxed");
+        // Release: pairs with the acquire in `has_happened`. A flag that is set already is written all the same, so
+        // that a waiter sees this caller's doings too.
+        let order = if relaxed { Ordering::Relaxed } else { Ordering::Release };
+        loop {
+            let set = if word & SET != 0 { word } else { (word & !ASLEEP).wrapping_add(ONCE) | SET };
+            match self.word.compare_exchange_weak(word, set, order, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        if seeded!("seed-flag-unwoken") {
+            // The bug: whether somebody sleeps was looked up before the exchange.
+            word = first;
+        }
+        if word & ASLEEP != 0 {
+            #[cfg(feature = "std")]
+            sleep::wake(&self.word, u32::MAX);
+        }
+    }
+
+    /// Takes the flag back. Threads that wait go on waiting, unless it was set since they began.
+    pub fn clear(&self) {
+        // An atomic instruction also where a store would do: it keeps the sleepers' mark, and waiters that see only
+        // the count grow still see what the setter did. Acquire: the caller sees it as well.
+        self.word.fetch_and(!SET, Ordering::Acquire);
+    }
+
+    /// Whether the flag is set.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.word.load(Ordering::Acquire) & SET != 0
+    }
+
+    /// Waits for at most `turns` turns of a loop, without entering the kernel.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if the flag was not set meanwhile.
+    pub fn spin(&self, turns: u32) -> Result<(), TimedOut> {
+        let begin = self.word.load(Ordering::Acquire);
+        let mut word = begin;
+        for _ in 0..turns {
+            if has_happened(begin, word) {
+                return Ok(());
+            }
+            relax();
+            word = self.word.load(Ordering::Acquire);
+        }
+        if has_happened(begin, word) { Ok(()) } else { Err(TimedOut) }
+    }
+
+    /// Sleeps until the flag is set.
+    #[cfg(feature = "std")]
+    pub fn wait(&self) {
+        self.sleep(None).expect("only a deadline ends a sleep without the flag");
+    }
+
+    /// Sleeps until the flag is set, but not past `deadline`.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if the flag was not set by then.
+    #[cfg(feature = "std")]
+    pub fn wait_until(&self, deadline: Instant) -> Result<(), TimedOut> {
+        self.sleep(Some(deadline))
+    }
+
+    #[cfg(feature = "std")]
+    fn sleep(&self, deadline: Option<Instant>) -> Result<(), TimedOut> {
+        let begin = self.word.load(Ordering::Acquire);
+        let mut word = begin;
+        loop {
+            if has_happened(begin, word) {
+                return Ok(());
+            }
+            let marked = word | ASLEEP;
+            // Relaxed: the mark carries no data. It is set only while `SET` is not, or `set` would not clear it.
+            let exchange = self.word.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Acquire);
+            match exchange {
+                Err(now) => word = now,
+                Ok(_) => {
+                    // The word changes when the flag is set, so a set between the exchange and here is noticed.
+                    let slept = sleep::wait(&self.word, marked, deadline);
+                    word = self.word.load(Ordering::Acquire);
+                    if slept.is_err() {
+                        return if has_happened(begin, word) { Ok(()) } else { slept };
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Default for Flag {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Whether the flag is set or was since the word was `begin`; `word` was loaded with acquire.
+fn has_happened(begin: u32, word: u32) -> bool {
+    word & SET != 0 || word / ONCE != begin / ONCE
+}
+
+// SAFETY: `repr(C)`, one atomic word, for which zero is "not set".
+#[cfg(not(loom))]
+unsafe impl super::Shareable for Flag {
+    const KIND: u32 = 3;
+    type Element = ();
+    type Init = ();
+
+    unsafe fn write(_: *mut Self, (): ()) {}
+}
+
+#[cfg(all(test, feature = "std", not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleeper_goes_though_the_flag_was_cleared_again() {
+        let flag = Flag::new();
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| flag.wait());
+            while flag.word.load(Ordering::Relaxed) & ASLEEP == 0 {
+                std::thread::yield_now();
+            }
+            flag.set();
+            flag.clear();
+            sleeper.join().unwrap();
+        });
+        assert!(!flag.is_set());
+    }
+}

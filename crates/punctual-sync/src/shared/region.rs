@@ -1,0 +1,291 @@
+//! Placing a structure in memory that several processes have mapped.
+//!
+//! One process calls [`init_at`], the others call [`attach_at`]. In front of the structure lies a header that says
+//! what it is; a process that was built for something else gets a [`LayoutError`] which names what it expected and
+//! what it found. The caller maps the memory (`shm_open`, `memfd_create`, a file in `/dev/shm`) and keeps it
+//! mapped; addresses may differ from process to process.
+//!
+//! Real-time safety: both are for start-up. They neither allocate nor block, but touch every page they use.
+//!
+//! ```
+//! use punctual_sync::shared::{Ring, attach_at, init_at, region_size};
+//!
+//! type Samples = Ring<u32, 16>;
+//!
+//! // Stands for a mapping; `u128` and the spare bytes make room for the alignment.
+//! let mut memory = vec![0_u128; region_size::<Samples>() / 16 + 8];
+//! let start = memory.as_mut_ptr().cast::<u8>();
+//! let pad = start.align_offset(128);
+//! let (start, len) = (start.wrapping_add(pad), memory.len() * 16 - pad);
+//!
+//! // SAFETY: the memory outlives both references and nobody else uses it.
+//! let mine: &Samples = unsafe { init_at(start, len, ()) }.unwrap();
+//! mine.producer().unwrap().push(17).unwrap();
+//!
+//! // SAFETY: as above; the memory was initialised by `init_at`.
+//! let theirs: &Samples = unsafe { attach_at(start, len) }.unwrap();
+//! assert_eq!(theirs.consumer().unwrap().pop(), Some(17));
+//!
+//! // SAFETY: as above.
+//! let error = unsafe { attach_at::<Ring<u64, 16>>(start, len) }.unwrap_err();
+//! assert!(error.to_string().contains("expected"));
+//! ```
+
+use core::any::type_name;
+use core::fmt;
+
+use bytemuck::{AnyBitPattern, NoUninit};
+
+use crate::atomic::{AtomicU32, Ordering};
+
+/// "PNCT", read as a little-endian number.
+const MAGIC: u32 = u32::from_le_bytes(*b"PNCT");
+
+/// Of the header and of every structure; grows with each change to either.
+const VERSION: u32 = 1;
+
+/// Values that may cross between processes: every bit pattern is valid, there is no padding, and so no pointer
+/// whose target the other process lacks.
+///
+/// Implemented for everything that is [`bytemuck::AnyBitPattern`] and [`bytemuck::NoUninit`]: numbers, arrays of
+/// them, and structures that derive `bytemuck::Pod`. Integers that happen to hold addresses are on the user.
+///
+/// # Safety
+/// Implementing it promises what the first sentence says.
+pub unsafe trait Plain: Copy + Send + 'static {}
+
+// SAFETY: `AnyBitPattern` promises that every bit pattern is valid, which excludes references; `NoUninit` promises
+// that there is no padding, and is not implemented for raw pointers.
+unsafe impl<T: AnyBitPattern + NoUninit + Send> Plain for T {}
+
+/// Structures that can be placed in shared memory.
+///
+/// # Safety
+/// The type is `repr(C)`, holds no pointers, and is sound when several processes use one of it through shared
+/// references. After `write` it is initialised. `KIND` is no other type's.
+pub unsafe trait Shareable: Sized + Sync {
+    /// Which structure this is.
+    const KIND: u32;
+    /// How many elements or threads it has room for, if its type says so. Padding hides that from its size.
+    const CAPACITY: usize = 0;
+    /// What it holds; `()` if nothing.
+    type Element;
+    /// What it starts with.
+    type Init;
+
+    /// Initialises the structure in place, so that a large one never lies on a stack.
+    ///
+    /// # Safety
+    /// `this` is valid for writes, aligned, all zero, and used by nobody else.
+    unsafe fn write(this: *mut Self, init: Self::Init);
+}
+
+/// What the header describes, each compared by [`attach_at`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayoutField {
+    /// The mark of an initialised region; 0 where there is none.
+    Magic,
+    /// The version of this crate's layouts.
+    Version,
+    /// Which structure.
+    Kind,
+    /// How many elements or threads it has room for.
+    Capacity,
+    /// The structure's size in bytes.
+    Size,
+    /// The structure's alignment in bytes.
+    Align,
+    /// The element's size in bytes.
+    ElementSize,
+    /// The element's alignment in bytes.
+    ElementAlign,
+    /// A hash of the name of the element's type.
+    ElementType,
+    /// The number of bytes mapped: at least `expected`.
+    Length,
+    /// The address: a multiple of `expected`; `found` is the remainder.
+    Address,
+}
+
+/// A region is not what the caller was built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayoutError {
+    /// The first thing that differs.
+    pub field: LayoutField,
+    /// What this program needs.
+    pub expected: u64,
+    /// What is there.
+    pub found: u64,
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, expected, found } = *self;
+        match field {
+            LayoutField::Magic => {
+                write!(f, "no initialised region: expected magic {expected:#x}, found {found:#x}")
+            }
+            LayoutField::Version => write!(f, "version: expected {expected}, found {found}"),
+            LayoutField::Kind => write!(f, "structure: expected kind {expected}, found {found}"),
+            LayoutField::Capacity => write!(f, "capacity: expected {expected}, found {found}"),
+            LayoutField::Size => write!(f, "size: expected {expected} bytes, found {found}"),
+            LayoutField::Align => write!(f, "alignment: expected {expected} bytes, found {found}"),
+            LayoutField::ElementSize => {
+                write!(f, "size of an element: expected {expected} bytes, found {found}")
+            }
+            LayoutField::ElementAlign => {
+                write!(f, "alignment of an element: expected {expected} bytes, found {found}")
+            }
+            LayoutField::ElementType => {
+                write!(f, "type of an element: expected hash {expected:#018x}, found {found:#018x}")
+            }
+            LayoutField::Length => write!(f, "mapping: expected at least {expected} bytes, found {found}"),
+            LayoutField::Address => {
+                write!(f, "address: expected a multiple of {expected}, found {found} bytes beyond one")
+            }
+        }
+    }
+}
+
+impl core::error::Error for LayoutError {}
+
+/// In front of every structure. Fields of fixed width, so that any two programs agree on it.
+#[repr(C)]
+struct Header {
+    /// Written last, so that a region that is being initialised is refused.
+    magic: AtomicU32,
+    version: u32,
+    kind: u32,
+    element_align: u32,
+    capacity: u64,
+    size: u64,
+    align: u64,
+    element_size: u64,
+    element_type: u64,
+}
+
+#[repr(C)]
+struct Placed<T> {
+    header: Header,
+    body: T,
+}
+
+impl Header {
+    fn of<T: Shareable>() -> Self {
+        Self {
+            magic: AtomicU32::new(0),
+            version: VERSION,
+            kind: T::KIND,
+            element_align: align_of::<T::Element>() as u32,
+            capacity: T::CAPACITY as u64,
+            size: size_of::<T>() as u64,
+            align: align_of::<T>() as u64,
+            element_size: size_of::<T::Element>() as u64,
+            element_type: hash(type_name::<T::Element>()),
+        }
+    }
+
+    fn check(&self, found: &Self) -> Result<(), LayoutError> {
+        use LayoutField::{Align, Capacity, ElementAlign, ElementSize, ElementType, Kind, Size, Version};
+
+        // The version comes first: it says what the other fields mean.
+        let fields = [
+            (Version, self.version.into(), found.version.into()),
+            (Kind, self.kind.into(), found.kind.into()),
+            (ElementSize, self.element_size, found.element_size),
+            (ElementAlign, self.element_align.into(), found.element_align.into()),
+            (ElementType, self.element_type, found.element_type),
+            (Capacity, self.capacity, found.capacity),
+            (Size, self.size, found.size),
+            (Align, self.align, found.align),
+        ];
+        fields.into_iter().try_for_each(|(field, expected, found)| {
+            if expected == found { Ok(()) } else { Err(LayoutError { field, expected, found }) }
+        })
+    }
+}
+
+/// FNV-1a (Fowler, Noll, Vo). The same name gives the same hash in every program, unlike `TypeId`.
+const fn hash(name: &str) -> u64 {
+    let (bytes, mut hash, mut i) = (name.as_bytes(), 0xcbf2_9ce4_8422_2325, 0);
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        i += 1;
+    }
+    hash
+}
+
+/// The bytes that a structure and its header need.
+pub const fn region_size<T: Shareable>() -> usize {
+    size_of::<Placed<T>>()
+}
+
+/// The alignment that a region needs, in bytes. A mapping of whole pages always has it.
+pub const fn region_align<T: Shareable>() -> usize {
+    align_of::<Placed<T>>()
+}
+
+fn place<T: Shareable>(start: *mut u8, len: usize) -> Result<*mut Placed<T>, LayoutError> {
+    let beyond = start.addr() % region_align::<T>();
+    if beyond != 0 {
+        let (expected, found) = (region_align::<T>() as u64, beyond as u64);
+        return Err(LayoutError { field: LayoutField::Address, expected, found });
+    }
+    if len < region_size::<T>() {
+        let (expected, found) = (region_size::<T>() as u64, len as u64);
+        return Err(LayoutError { field: LayoutField::Length, expected, found });
+    }
+    Ok(start.cast())
+}
+
+/// Makes a structure at the start of a region, over whatever was there.
+///
+/// # Errors
+/// A [`LayoutError`] if the region is too small or not aligned.
+///
+/// # Safety
+/// `start` is valid for reads and writes of `len` bytes for `'a`. No thread of any process uses the region while
+/// this runs, or ever again through an older attachment. During `'a` every process uses the region only through
+/// what this function and [`attach_at`] return.
+pub unsafe fn init_at<'a, T: Shareable>(
+    start: *mut u8,
+    len: usize,
+    init: T::Init,
+) -> Result<&'a T, LayoutError> {
+    let placed = place::<T>(start, len)?;
+    // SAFETY: `place` checked size and alignment; the caller promises that the memory is valid and unused. The body
+    // is zeroed before `write`, as its contract asks, and initialised after it.
+    unsafe {
+        placed.write_bytes(0, 1);
+        (&raw mut (*placed).header).write(Header::of::<T>());
+        T::write(&raw mut (*placed).body, init);
+        // Release: whoever sees the magic number sees the rest.
+        (*placed).header.magic.store(MAGIC, Ordering::Release);
+        Ok(&(*placed).body)
+    }
+}
+
+/// Finds the structure that [`init_at`] made, in this process or another.
+///
+/// # Errors
+/// A [`LayoutError`] if the region is too small, not aligned, not initialised, or holds something else. Types are
+/// told apart by the name that the compiler gives them, so processes should get an element's type from one crate,
+/// and be built by one compiler if it is generic. A field that changes its meaning but not its size goes unseen.
+///
+/// # Safety
+/// `start` is valid for reads and writes of `len` bytes for `'a`. If the region begins with the magic number, then
+/// [`init_at`] put it there, and during `'a` every process uses the region only through what these functions return.
+pub unsafe fn attach_at<'a, T: Shareable>(start: *mut u8, len: usize) -> Result<&'a T, LayoutError> {
+    let placed = place::<T>(start, len)?;
+    // SAFETY: `place` checked size and alignment, and the caller promises that the memory is valid. Every bit
+    // pattern is a valid header. The magic number is atomic, and the header is not written after it.
+    let magic = unsafe { (*placed).header.magic.load(Ordering::Acquire) };
+    if magic != MAGIC {
+        return Err(LayoutError { field: LayoutField::Magic, expected: MAGIC.into(), found: magic.into() });
+    }
+    // SAFETY: as above; with the magic number there, nobody writes the header.
+    Header::of::<T>().check(unsafe { &(*placed).header })?;
+    // SAFETY: the header says that the body is an initialised `T` of this layout, whose element is this type; all
+    // use of it goes through shared references, for which `Shareable` makes it sound.
+    Ok(unsafe { &(*placed).body })
+}

@@ -1,0 +1,440 @@
+//! A queue from one producer to one consumer that neither of them ever waits for.
+//!
+//! ```
+//! use punctual_sync::shared::Ring;
+//!
+//! static LOG: Ring<u32, 4> = Ring::new();
+//!
+//! let (mut producer, mut consumer) = LOG.split().unwrap();
+//! // A batch: written one by one, seen at once.
+//! producer.stage(1).unwrap();
+//! producer.stage(2).unwrap();
+//! assert_eq!(consumer.pop(), None);
+//! producer.publish();
+//!
+//! // Taken one by one, and the places given back at once.
+//! assert_eq!((consumer.take(), consumer.take(), consumer.take()), (Some(1), Some(2), None));
+//! consumer.release();
+//!
+//! assert_eq!(producer.push_slice(&[3, 4, 5, 6, 7]), 4);
+//! assert_eq!(producer.push(7), Err(7));
+//! ```
+//!
+//! Two counters that only grow: `tail` counts published items, `head` places given back. Each is written by one side
+//! (L. Lamport, "Specifying Concurrent Program Modules", TOPLAS 5(2), 1983). Each side remembers what it last saw of
+//! the other's counter and looks again only when that does not suffice, so that most operations touch no cache line
+//! of the other side's; batches save the rest (P. P. C. Lee, T. Bu, G. Chandranmenon, "A lock-free, cache-efficient
+//! multi-core synchronization mechanism for line-rate network traffic monitoring", IPDPS 2010).
+//!
+//! Real-time safety: nothing here allocates, blocks or enters the kernel. Every operation is wait-free: one load of
+//! the other side's counter and one store of the own one at most, plus the copying of the items.
+//!
+//! # Invariants
+//!
+//! *R1* `head ≤ tail ≤ head + N`, counted without wrapping. The producer stores `tail` only after it saw a `head`
+//! with `tail − head ≤ N`, and `head` only grows; the consumer moves `head` only up to a `tail` it saw.
+//! *R2* The place of counter `i` belongs to the consumer if `head ≤ i < tail`, otherwise to the producer. It changes
+//! hands with the counter: a release store on one side, an acquire load on the other.
+//! *R3* There is at most one producer and one consumer: each holds a claim while it lives.
+
+use core::fmt;
+use core::mem::MaybeUninit;
+
+use super::{Claim, Padded};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
+use crate::seed::seeded;
+
+/// A bounded queue of `N` items, `N` a power of two up to 2³¹.
+#[repr(C)]
+pub struct Ring<T, const N: usize> {
+    tail: Padded<AtomicU32>,
+    head: Padded<AtomicU32>,
+    producer: Padded<Claim>,
+    consumer: Claim,
+    items: Padded<[UnsafeCell<MaybeUninit<T>>; N]>,
+}
+
+// SAFETY: by R2 and R3 each place is touched by one thread at a time, and changes hands with release and acquire.
+// Items cross threads: `T: Send`.
+unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
+// SAFETY: a ring owns its items.
+unsafe impl<T: Send, const N: usize> Send for Ring<T, N> {}
+
+impl<T, const N: usize> Ring<T, N> {
+    const MASK: u32 = {
+        assert!(N.is_power_of_two() && N <= 1 << 31, "a ring's capacity is a power of two up to 2^31");
+        N as u32 - 1
+    };
+
+    /// An empty ring.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        let _ = Self::MASK;
+        Self {
+            tail: Padded(AtomicU32::new(0)),
+            head: Padded(AtomicU32::new(0)),
+            producer: Padded(Claim::new()),
+            consumer: Claim::new(),
+            items: Padded([const { UnsafeCell::new(MaybeUninit::uninit()) }; N]),
+        }
+    }
+
+    /// An empty ring.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        let _ = Self::MASK;
+        Self {
+            tail: Padded(AtomicU32::new(0)),
+            head: Padded(AtomicU32::new(0)),
+            producer: Padded(Claim::new()),
+            consumer: Claim::new(),
+            items: Padded(core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit()))),
+        }
+    }
+
+    /// Both ends, unless one of them is in use.
+    pub fn split(&self) -> Option<(RingProducer<'_, T, N>, RingConsumer<'_, T, N>)> {
+        // If the second is in use, the first is dropped and gives its claim back.
+        self.producer().zip(self.consumer())
+    }
+
+    /// The producing end, unless it is in use. Dropping it makes it available again.
+    pub fn producer(&self) -> Option<RingProducer<'_, T, N>> {
+        self.producer.0.take().then(|| self.producer_now())
+    }
+
+    /// The consuming end, unless it is in use. Dropping it makes it available again.
+    pub fn consumer(&self) -> Option<RingConsumer<'_, T, N>> {
+        self.consumer.take().then(|| self.consumer_now())
+    }
+
+    /// The producing end, although it is claimed: for a process that takes over from one that died.
+    ///
+    /// What the dead producer had staged and not published is lost.
+    ///
+    /// # Safety
+    /// The previous producer will never be used again.
+    pub unsafe fn take_over_producer(&self) -> RingProducer<'_, T, N>
+    where
+        T: Copy,
+    {
+        self.producer.0.take();
+        self.producer_now()
+    }
+
+    /// The consuming end, although it is claimed: for a process that takes over from one that died.
+    ///
+    /// Items that the dead consumer took and did not release come once more.
+    ///
+    /// # Safety
+    /// The previous consumer will never be used again.
+    pub unsafe fn take_over_consumer(&self) -> RingConsumer<'_, T, N>
+    where
+        T: Copy,
+    {
+        self.consumer.take();
+        self.consumer_now()
+    }
+
+    fn producer_now(&self) -> RingProducer<'_, T, N> {
+        // Acquire: as in `RingProducer::has_room`.
+        RingProducer { ring: self, staged: 0, head: self.head.0.load(Ordering::Acquire) }
+    }
+
+    fn consumer_now(&self) -> RingConsumer<'_, T, N> {
+        // Relaxed: the claim ordered this after the previous consumer's last store.
+        let head = self.head.0.load(Ordering::Relaxed);
+        // Acquire: as in `RingConsumer::has_item`.
+        RingConsumer { ring: self, head, tail: self.tail.0.load(Ordering::Acquire) }
+    }
+
+    /// The number of items, as far as one can tell while others use the ring.
+    pub fn len(&self) -> usize {
+        let head = self.head.0.load(Ordering::Acquire);
+        let tail = self.tail.0.load(Ordering::Acquire);
+        // `head` is the older of the two, so this may count items that have gone by now.
+        (tail.wrapping_sub(head) as usize).min(N)
+    }
+
+    /// Whether there is no item, as far as one can tell while others use the ring.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of items that have room: `N`.
+    pub const fn capacity(&self) -> usize {
+        N
+    }
+
+    #[inline(always)]
+    fn item(&self, counter: u32) -> &UnsafeCell<MaybeUninit<T>> {
+        // Masked, so that no counter leads out of the array, not even one that another process corrupted.
+        &self.items.0[(counter & Self::MASK) as usize]
+    }
+}
+
+impl<T, const N: usize> Default for Ring<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for Ring<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("len", &self.len()).field("capacity", &N).finish()
+    }
+}
+
+impl<T, const N: usize> Drop for Ring<T, N> {
+    fn drop(&mut self) {
+        // A consumer that was leaked may have taken items which `head` does not show as taken. Then what is left is
+        // leaked too. Otherwise dropping a consumer drops nothing, it only gives the claim back.
+        if core::mem::needs_drop::<T>() && !self.consumer.is_taken() {
+            let mut consumer = self.consumer_now();
+            while consumer.pop().is_some() {}
+        }
+    }
+}
+
+/// The producing end of a [`Ring`]. Dropping it publishes what was staged.
+pub struct RingProducer<'a, T, const N: usize> {
+    ring: &'a Ring<T, N>,
+    /// How many items are staged beyond the published `tail`.
+    staged: u32,
+    /// The `head` that was last seen.
+    head: u32,
+}
+
+impl<T, const N: usize> RingProducer<'_, T, N> {
+    /// Appends an item and publishes it, and everything staged before it.
+    ///
+    /// # Errors
+    /// Gives the item back if the ring is full.
+    #[inline]
+    pub fn push(&mut self, item: T) -> Result<(), T> {
+        let next = self.next();
+        if !self.has_room(next) {
+            return Err(item);
+        }
+        self.write(next, item);
+        self.show(next.wrapping_add(1));
+        Ok(())
+    }
+
+    /// Appends an item that the consumer sees after the next [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// Gives the item back if the ring is full.
+    #[inline]
+    pub fn stage(&mut self, item: T) -> Result<(), T> {
+        let next = self.next();
+        if !self.has_room(next) {
+            return Err(item);
+        }
+        self.write(next, item);
+        self.staged += 1;
+        Ok(())
+    }
+
+    /// Shows the consumer everything staged, in one store.
+    #[inline]
+    pub fn publish(&mut self) {
+        self.show(self.next());
+    }
+
+    /// Appends as many of `items` as there is room for and publishes them in one store, and everything staged before
+    /// them; returns how many.
+    #[inline]
+    pub fn push_slice(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let mut next = self.next();
+        let room = self.cached_room(next);
+        let count = if room >= items.len() { items.len() } else { items.len().min(self.room()) };
+        for &item in &items[..count] {
+            self.write(next, item);
+            next = next.wrapping_add(1);
+        }
+        self.show(next);
+        count
+    }
+
+    /// How many items there is room for. It only grows until the next item is appended.
+    #[inline]
+    pub fn room(&mut self) -> usize {
+        // Acquire: as in `has_room`.
+        self.head = self.ring.head.0.load(Ordering::Acquire);
+        self.cached_room(self.next())
+    }
+
+    /// The counter of the next item.
+    ///
+    /// The published counter is not kept a second time here, as the consumer does: with a copy on this side too, items
+    /// crossed up to three times as slowly in `benches/cells.rs`. Presumably a store less for each item keeps the producer
+    /// ahead of the consumer, so that items cross by whole cache lines.
+    #[inline(always)]
+    fn next(&self) -> u32 {
+        // Relaxed: only this producer stores it; the claim ordered this after the previous producer's last store.
+        self.ring.tail.0.load(Ordering::Relaxed).wrapping_add(self.staged)
+    }
+
+    #[inline(always)]
+    fn cached_room(&self, next: u32) -> usize {
+        // Saturating, for a `head` that another process corrupted.
+        N.saturating_sub(next.wrapping_sub(self.head) as usize)
+    }
+
+    #[inline(always)]
+    fn has_room(&mut self, next: u32) -> bool {
+        if next.wrapping_sub(self.head) < N as u32 {
+            return true;
+        }
+        // Acquire: the consumer has read the items of the places it gave back.
+        self.head = self.ring.head.0.load(Ordering::Acquire);
+        next.wrapping_sub(self.head) < N as u32
+    }
+
+    /// Writes the item of counter `next`, for which there is room.
+    #[inline(always)]
+    fn write(&self, next: u32, item: T) {
+        self.ring.item(next).with_mut(|place| {
+            // SAFETY: by R1 and R2 the place of a counter from `tail` to `head + N` is the producer's, of which
+            // there is one; the caller saw that `next` is in that range.
+            unsafe { (*place).write(item) };
+        });
+    }
+
+    /// Publishes everything before the counter `next`.
+    #[inline(always)]
+    fn show(&mut self, next: u32) {
+        // Release: the consumer that sees the counter sees the items.
+        let order = if seeded!("seed-ring-publish-relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.ring.tail.0.store(next, order);
+        if self.staged != 0 {
+            self.staged = 0;
+        }
+    }
+}
+
+impl<T, const N: usize> Drop for RingProducer<'_, T, N> {
+    fn drop(&mut self) {
+        self.publish();
+        self.ring.producer.0.give_back();
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for RingProducer<'_, T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingProducer").field("ring", self.ring).field("staged", &self.staged).finish()
+    }
+}
+
+/// The consuming end of a [`Ring`]. Dropping it releases what was taken.
+pub struct RingConsumer<'a, T, const N: usize> {
+    ring: &'a Ring<T, N>,
+    /// The counter of the next item: at or beyond the published `head`.
+    head: u32,
+    /// The `tail` that was last seen.
+    tail: u32,
+}
+
+impl<T, const N: usize> RingConsumer<'_, T, N> {
+    /// Takes the oldest item and gives its place back, and the places of everything taken before it.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        let item = self.take()?;
+        self.release();
+        Some(item)
+    }
+
+    /// Takes the oldest item; its place becomes free with the next [`release`](Self::release).
+    #[inline]
+    pub fn take(&mut self) -> Option<T> {
+        if !self.has_item() {
+            return None;
+        }
+        // SAFETY: by R1 and R2 the places from `head` to `tail` hold items and are the consumer's, of which there is
+        // one; `has_item` saw that `head` is in that range. Moving `head` on makes sure the item is read once.
+        let item = self.ring.item(self.head).with(|place| unsafe { (*place).assume_init_read() });
+        self.head = self.head.wrapping_add(1);
+        Some(item)
+    }
+
+    /// Gives the places of everything taken back to the producer, in one store.
+    #[inline]
+    pub fn release(&mut self) {
+        // Release: the producer that sees the counter writes after these reads.
+        let order = if seeded!("seed-ring-release-relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.ring.head.0.store(self.head, order);
+    }
+
+    /// Fills `items` with as many of the oldest items as there are and releases them in one store; returns how many.
+    #[inline]
+    pub fn pop_slice(&mut self, items: &mut [T]) -> usize
+    where
+        T: Copy,
+    {
+        let count =
+            if self.cached_ready() >= items.len() { items.len() } else { items.len().min(self.ready()) };
+        for item in &mut items[..count] {
+            // SAFETY: as in `take`; there are at least `count` items.
+            *item = self.ring.item(self.head).with(|place| unsafe { (*place).assume_init_read() });
+            self.head = self.head.wrapping_add(1);
+        }
+        self.release();
+        count
+    }
+
+    /// How many items there are to take. It only grows until the next one is taken.
+    #[inline]
+    pub fn ready(&mut self) -> usize {
+        // Acquire: as in `has_item`.
+        self.tail = self.ring.tail.0.load(Ordering::Acquire);
+        self.cached_ready()
+    }
+
+    #[inline(always)]
+    fn cached_ready(&self) -> usize {
+        // At most `N`, also with a `tail` that another process corrupted.
+        (self.tail.wrapping_sub(self.head) as usize).min(N)
+    }
+
+    #[inline(always)]
+    fn has_item(&mut self) -> bool {
+        if self.head != self.tail {
+            return true;
+        }
+        // Acquire: the producer has written the items it published.
+        self.tail = self.ring.tail.0.load(Ordering::Acquire);
+        self.head != self.tail
+    }
+}
+
+impl<T, const N: usize> Drop for RingConsumer<'_, T, N> {
+    fn drop(&mut self) {
+        self.release();
+        self.ring.consumer.give_back();
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for RingConsumer<'_, T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unreleased = self.head.wrapping_sub(self.ring.head.0.load(Ordering::Relaxed));
+        f.debug_struct("RingConsumer").field("ring", self.ring).field("unreleased", &unreleased).finish()
+    }
+}
+
+// SAFETY: `repr(C)` without pointers, and `T` has none. All zero is an empty ring without claims. Two processes are
+// two threads to R1–R3, which rest on atomics alone.
+#[cfg(not(loom))]
+unsafe impl<T: super::Plain, const N: usize> super::Shareable for Ring<T, N> {
+    const KIND: u32 = 1;
+    const CAPACITY: usize = N;
+    type Element = T;
+    type Init = ();
+
+    unsafe fn write(_: *mut Self, (): ()) {
+        let _ = Self::MASK;
+    }
+}

@@ -1,0 +1,105 @@
+//! Sleeping on a word until another thread or process changes it.
+//!
+//! These are the kernel's futexes without the private flag, because the word may lie in memory that processes
+//! share; those in `crate::futex` are private, and are the ones that `futex::calls` counts. The kernel compares the word and queues the sleeper in one step, so a change between the caller's look
+//! at the word and its sleep is not missed. Under loom, a queue of the model's own takes the kernel's place.
+
+use super::TimedOut;
+use crate::Instant;
+use crate::atomic::AtomicU32;
+
+/// Sleeps while `word` is `expected`, but not past `deadline` (`CLOCK_MONOTONIC`). May return early.
+///
+/// # Errors
+/// [`TimedOut`] if the deadline passed.
+#[cfg(not(loom))]
+pub(super) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -> Result<(), TimedOut> {
+    use core::num::NonZeroU32;
+    use rustix::io::Errno;
+    use rustix::thread::futex;
+
+    const NS: u64 = 1_000_000_000;
+    // A timespec counts signed seconds; what does not fit lies centuries ahead.
+    let until = deadline.map(|deadline| futex::Timespec {
+        tv_sec: i64::try_from(deadline.as_ticks() / NS).unwrap_or(i64::MAX),
+        tv_nsec: (deadline.as_ticks() % NS) as _,
+    });
+    match futex::wait_bitset(word, futex::Flags::empty(), expected, until.as_ref(), NonZeroU32::MAX) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(Errno::TIMEDOUT) => Err(TimedOut),
+        Err(error) => panic!("the kernel refuses to wait on a futex: {error}"),
+    }
+}
+
+/// Wakes up to `count` threads that sleep on `word`.
+#[cfg(not(loom))]
+pub(super) fn wake(word: &AtomicU32, count: u32) {
+    use rustix::thread::futex;
+
+    // The kernel takes the count as signed. It fails only for an address it cannot read, which this is not.
+    let _ = futex::wake(word, futex::Flags::empty(), count.min(i32::MAX as u32));
+}
+
+#[cfg(loom)]
+pub(super) use model::{asleep, wait, wake};
+
+#[cfg(loom)]
+mod model {
+    use loom::sync::{Condvar, Mutex};
+
+    use super::{AtomicU32, Instant, TimedOut};
+    use crate::atomic::Ordering;
+
+    #[derive(Default)]
+    struct Sleepers {
+        /// Which word, and which sleep.
+        asleep: Vec<(usize, u32)>,
+        sleeps: u32,
+    }
+
+    loom::lazy_static! {
+        static ref KERNEL: (Mutex<Sleepers>, Condvar) = (Mutex::new(Sleepers::default()), Condvar::new());
+    }
+
+    fn key(word: &AtomicU32) -> usize {
+        core::ptr::from_ref(word).addr()
+    }
+
+    /// A deadline has always just passed: loom tries every moment for it.
+    pub(in super::super) fn wait(
+        word: &AtomicU32,
+        expected: u32,
+        deadline: Option<Instant>,
+    ) -> Result<(), TimedOut> {
+        let mut sleepers = KERNEL.0.lock().unwrap();
+        if word.load(Ordering::Relaxed) != expected {
+            return Ok(());
+        }
+        if deadline.is_some() {
+            return Err(TimedOut);
+        }
+        sleepers.sleeps += 1;
+        let me = (key(word), sleepers.sleeps);
+        sleepers.asleep.push(me);
+        while sleepers.asleep.contains(&me) {
+            sleepers = KERNEL.1.wait(sleepers).unwrap();
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn wake(word: &AtomicU32, count: u32) {
+        let mut sleepers = KERNEL.0.lock().unwrap();
+        let mut left = count;
+        sleepers.asleep.retain(|sleeper| {
+            let woken = sleeper.0 == key(word) && left > 0;
+            left -= u32::from(woken);
+            !woken
+        });
+        KERNEL.1.notify_all();
+    }
+
+    /// How many threads sleep.
+    pub fn asleep() -> usize {
+        KERNEL.0.lock().unwrap().asleep.len()
+    }
+}

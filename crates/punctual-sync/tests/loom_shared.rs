@@ -1,0 +1,315 @@
+//! Models of the structures in `shared`. `cargo test` without `--cfg loom` skips them.
+#![cfg(loom)]
+
+mod model;
+
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread::{JoinHandle, spawn, yield_now};
+use model::{Region, check, lend};
+use punctual_sync::Instant;
+use punctual_sync::shared::{
+    AcquireError, Barrier, Flag, Latest, LockError, Ring, Semaphore, TicketLock, asleep,
+};
+
+/// Waits for threads after which nobody has to be woken any more. loom would only say "deadlock" of a lost wake.
+fn join_awake(threads: impl IntoIterator<Item = (JoinHandle<()>, &'static AtomicBool)>) {
+    for (thread, has_ended) in threads {
+        while !has_ended.load(Ordering::Acquire) {
+            assert_eq!(asleep(), 0, "a thread sleeps, and nobody is left to wake it");
+            yield_now();
+        }
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn ring_one_by_one() {
+    check(3, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let producing = spawn(|| {
+                let mut producer = ring.producer().unwrap();
+                for item in 0..3 {
+                    while producer.push(item).is_err() {
+                        yield_now();
+                    }
+                }
+            });
+            let mut consumer = ring.consumer().unwrap();
+            for expected in 0..3 {
+                let item = loop {
+                    match consumer.pop() {
+                        Some(item) => break item,
+                        None => yield_now(),
+                    }
+                };
+                assert_eq!(item, expected);
+            }
+            producing.join().unwrap();
+            assert_eq!(consumer.pop(), None);
+        });
+    });
+}
+
+#[test]
+fn ring_in_batches() {
+    check(3, || {
+        lend(Ring::<u32, 4>::new(), |ring| {
+            let producing = spawn(|| {
+                let mut producer = ring.producer().unwrap();
+                for batch in [[0, 1, 2], [3, 4, 5]] {
+                    while producer.room() < batch.len() {
+                        yield_now();
+                    }
+                    batch.into_iter().for_each(|item| producer.stage(item).unwrap());
+                    producer.publish();
+                }
+            });
+            let mut consumer = ring.consumer().unwrap();
+            let mut expected = 0;
+            while expected < 6 {
+                let ready = consumer.ready();
+                assert!(ready == 0 || ready == 3, "a batch is seen as a whole, not {ready} of it");
+                for _ in 0..ready {
+                    assert_eq!(consumer.take(), Some(expected));
+                    expected += 1;
+                }
+                consumer.release();
+                yield_now();
+            }
+            producing.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn ring_changes_hands() {
+    check(3, || {
+        lend(Ring::<u32, 2>::new(), |ring| {
+            let push = |item| ring.producer().is_some_and(|mut producer| producer.push(item).is_ok());
+            let pushing = spawn(move || push(1));
+            let pushed = push(2);
+            let both = pushing.join().unwrap() && pushed;
+            let mut consumer = ring.consumer().unwrap();
+            let items = std::iter::from_fn(|| consumer.pop()).count();
+            assert_eq!(items, if both { 2 } else { 1 });
+        });
+    });
+}
+
+#[test]
+fn latest_is_complete() {
+    check(3, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let writing = spawn(|| {
+                let mut writer = cell.writer().unwrap();
+                (1..4).for_each(|value| writer.write([value; 2]));
+            });
+            let mut reader = cell.reader().unwrap();
+            let mut last = 0;
+            for _ in 0..3 {
+                let reading = reader.read();
+                let [a, b] = reading.value;
+                assert_eq!(a, b, "a value is whole");
+                assert!(if reading.is_new { a > last } else { a == last }, "only newer values are new");
+                last = a;
+            }
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [3; 2]);
+            assert!(!reader.read().is_new);
+        });
+    });
+}
+
+#[test]
+fn flag_carries_what_came_before() {
+    check(3, || {
+        lend((Flag::new(), Region::new()), |(flag, region)| {
+            let setting = spawn(|| {
+                region.enter();
+                flag.set();
+            });
+            if flag.spin(2).is_ok() {
+                region.enter();
+            }
+            setting.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn flag_wakes_sleepers() {
+    check(3, || {
+        lend((Flag::new(), AtomicBool::new(false)), |(flag, has_ended)| {
+            let waiting = spawn(|| {
+                flag.wait();
+                has_ended.store(true, Ordering::Release);
+            });
+            flag.set();
+            join_awake([(waiting, has_ended)]);
+        });
+    });
+}
+
+#[test]
+fn flag_wakes_all_sleepers() {
+    check(3, || {
+        lend(Flag::new(), |flag| {
+            let waiting = [(); 2].map(|()| spawn(|| flag.wait()));
+            flag.set();
+            waiting.into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(flag.is_set());
+        });
+    });
+}
+
+#[test]
+fn flag_set_twice_and_cleared() {
+    check(3, || {
+        lend(Flag::new(), |flag| {
+            let waiting = spawn(|| flag.wait());
+            flag.set();
+            flag.clear();
+            flag.set();
+            waiting.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn barrier_orders_what_came_before() {
+    check(3, || {
+        lend((Barrier::new(2), Region::new(), Region::new()), |(barrier, mine, theirs)| {
+            let other = spawn(|| {
+                theirs.enter();
+                let leads = barrier.wait();
+                mine.enter();
+                leads
+            });
+            mine.enter();
+            let leads = barrier.wait();
+            theirs.enter();
+            assert_ne!(leads, other.join().unwrap(), "one of two leads");
+        });
+    });
+}
+
+#[test]
+fn barrier_phases() {
+    check(3, || {
+        lend((Barrier::new(2), Region::new()), |(barrier, region)| {
+            let other = spawn(|| {
+                barrier.wait();
+                region.enter();
+                barrier.wait();
+            });
+            barrier.wait();
+            barrier.wait();
+            region.enter();
+            other.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn barrier_time_out_keeps_the_count() {
+    check(3, || {
+        lend(Barrier::new(2), |barrier| {
+            let other = spawn(|| barrier.spin(1));
+            let mine = barrier.spin(1);
+            let theirs = other.join().unwrap();
+            assert_eq!(mine.is_ok(), theirs.is_ok(), "both were there, or neither");
+            assert_eq!(barrier.arrived(), 0);
+        });
+    });
+}
+
+#[test]
+fn ticket_lock_excludes() {
+    check(3, || {
+        lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
+            let enter = || u32::from(lock.lock(4).map(|region| region.enter()).is_ok());
+            let other = spawn(enter);
+            let entered = enter() + other.join().unwrap();
+            assert_eq!(lock.lock(0).unwrap().count(), entered);
+        });
+    });
+}
+
+#[test]
+fn ticket_lock_keeps_its_token() {
+    check(3, || {
+        lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
+            let held = lock.lock(0).unwrap();
+            let others = [(); 2].map(|()| spawn(|| lock.lock(1).map(|region| region.enter())));
+            held.enter();
+            drop(held);
+            others.into_iter().for_each(|thread| assert_ne!(thread.join().unwrap(), Err(LockError::Full)));
+            let free = lock.lock(0).map(|region| region.enter());
+            assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
+        });
+    });
+}
+
+#[test]
+fn ticket_try_lock_excludes() {
+    check(3, || {
+        lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
+            let other = spawn(|| lock.try_lock().map(|region| region.enter()).is_some());
+            let mine = lock.lock(4).map(|region| region.enter());
+            let again = lock.try_lock().map(|region| region.enter()).is_some();
+            let entered = u32::from(mine.is_ok()) + u32::from(again) + u32::from(other.join().unwrap());
+            assert_eq!(lock.lock(0).unwrap().count(), entered);
+        });
+    });
+}
+
+#[test]
+fn semaphore_loses_no_wake() {
+    check(3, || {
+        let shared = (Semaphore::<2>::with_places(0), Region::new(), AtomicBool::new(false));
+        lend(shared, |(semaphore, region, has_ended)| {
+            let waiting = spawn(|| {
+                semaphore.acquire(1).unwrap();
+                region.enter();
+                has_ended.store(true, Ordering::Release);
+            });
+            region.enter();
+            semaphore.signal(1).unwrap();
+            join_awake([(waiting, has_ended)]);
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
+#[test]
+fn semaphore_excludes() {
+    check(2, || {
+        lend((Semaphore::<2>::with_places(1), Region::new()), |(semaphore, region)| {
+            let enter = |level| {
+                semaphore.acquire(level).unwrap();
+                region.enter();
+                semaphore.signal(1).unwrap();
+            };
+            let others = [2, 3].map(|level| spawn(move || enter(level)));
+            enter(1);
+            others.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0));
+        });
+    });
+}
+
+#[test]
+fn semaphore_time_out_loses_no_unit() {
+    check(3, || {
+        lend(Semaphore::<2>::with_places(0), |semaphore| {
+            let impatient = spawn(|| semaphore.acquire_until(2, Instant::from_ticks(1)));
+            semaphore.signal(1).unwrap();
+            let left = match impatient.join().unwrap() {
+                Ok(()) => 0,
+                Err(AcquireError::TimedOut) => 1,
+                Err(AcquireError::Full) => panic!("there are two places"),
+            };
+            assert_eq!((semaphore.free(), semaphore.waiting()), (left, 0));
+        });
+    });
+}

@@ -1,6 +1,6 @@
 //! `cargo xtask loom`: the models of the protocols, and the proof that they can fail.
 //!
-//! A model that passes may simply not look. So `punctual-core` has test-only features named `seed-…`, each of which
+//! A model that passes may simply not look. So each package has test-only features named `seed-…`, each of which
 //! puts one bug into a protocol. Beside each stands the model that has to find it, by saying what went wrong.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::cargo::{self, Purpose};
 use crate::process::{self, End, Outcome};
 use crate::{Result, no_arguments};
 
-const PACKAGE: &str = "punctual-core";
+const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
 /// Preemptions per execution that are explored by default; most concurrency bugs need no more than two.
 const PREEMPTIONS: &str = "3";
@@ -38,16 +38,21 @@ struct Seed<'a> {
 
 pub(crate) fn run(arguments: &[String]) -> Result {
     no_arguments(arguments)?;
-    let manifest = fs::read_to_string(cargo::root().join("crates").join(PACKAGE).join("Cargo.toml"))?;
+    PACKAGES.into_iter().try_for_each(check)
+}
+
+/// Runs the models of a package, and those that have to find its seeded bugs.
+fn check(package: &str) -> Result {
+    let manifest = fs::read_to_string(cargo::root().join("crates").join(package).join("Cargo.toml"))?;
     let seeds = seeds(&manifest)?;
     if seeds.is_empty() {
         return Err(
-            format!("{PACKAGE} has no feature `seed-…`: nothing shows that the models can fail").into()
+            format!("{package} has no feature `seed-…`: nothing shows that the models can fail").into()
         );
     }
     let features = seeds.iter().map(|seed| seed.feature).collect::<Vec<_>>().join(",");
-    let sound = executables(&mut models())?;
-    let seeded = executables(models().args(["--features", &features]))?;
+    let sound = executables(&mut models(package))?;
+    let seeded = executables(models(package).args(["--features", &features]))?;
 
     let mut tests = Vec::new();
     for (target, path) in &sound {
@@ -83,17 +88,17 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if missed > 0 {
         return Err(format!("{missed} of {} bugs are not caught", seeds.len()).into());
     }
-    println!("{} models pass, {} bugs caught", tests.len(), seeds.len());
+    println!("{package}: {} models pass, {} bugs caught", tests.len(), seeds.len());
     Ok(())
 }
 
 /// The cargo command that builds the models, in a target directory of its own: `--cfg loom` changes every crate, and
 /// sharing the usual directory would rebuild them all each time one goes back and forth.
-fn models() -> Command {
+fn models(package: &str) -> Command {
     let mut command = cargo::command();
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     command
-        .args(["test", "-p", PACKAGE, "--release", "--test", "loom_*", "--no-run"])
+        .args(["test", "-p", package, "--release", "--test", "loom_*", "--no-run"])
         .env("RUSTFLAGS", format!("{flags} --cfg loom").trim_start())
         .env("CARGO_TARGET_DIR", cargo::target_dir().join("loom"));
     command

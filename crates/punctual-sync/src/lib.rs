@@ -8,6 +8,7 @@
 //! | the newest value of a stream | [`shared::Latest`] | never |
 //! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until it is time, with a limit |
 //! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning, with a limit |
+//! | messages, events and permits between async tasks | [`asynch`] | as futures |
 //!
 //! Without the feature `std`, which is on by default, there is no [`PcpMutex`], no [`TimedQueue`] and nothing else that
 //! sleeps; the rest is `no_std`.
@@ -45,6 +46,7 @@ pub mod atomic;
 mod seed;
 mod time;
 
+pub mod asynch;
 #[cfg(feature = "std")]
 pub mod futex;
 #[cfg(feature = "std")]

@@ -1,0 +1,178 @@
+//! The sending end of a channel. See the [parent module](super) for an example.
+
+use core::fmt;
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+
+use super::Channel;
+use crate::asynch::waiters::Waiting;
+use crate::atomic::Ordering;
+
+/// The receiver has been dropped. Holds the message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct NoReceiver<T>(pub T);
+
+/// Why [`Sender::try_send`] did not send. Holds the message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrySendError<T> {
+    /// The receiver has been dropped.
+    NoReceiver(T),
+    /// There is no room, or others wait for it.
+    Full(T),
+}
+
+/// The sending end of a [`Channel`]. It can be cloned.
+pub struct Sender<'a, T, const N: usize, const W: usize = 16> {
+    channel: &'a Channel<T, N, W>,
+}
+
+/// A wait for room, which is left when its future is dropped.
+struct Room<'a, T, const N: usize, const W: usize> {
+    channel: &'a Channel<T, N, W>,
+    waiting: Option<Waiting>,
+}
+
+/// The channel has been closed.
+struct Closed;
+
+impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
+    /// # Panics
+    /// If the channel has no place for another sender.
+    pub(super) fn new(channel: &'a Channel<T, N, W>) -> Self {
+        channel.senders.add(W - 1);
+        Self { channel }
+    }
+
+    /// Sends a message if there is room and nobody waits for it.
+    ///
+    /// # Errors
+    /// Gives the message back if there is no room or no receiver.
+    pub fn try_send(&mut self, message: T) -> Result<(), TrySendError<T>> {
+        if self.is_closed() {
+            return Err(TrySendError::NoReceiver(message));
+        }
+        if !self.channel.permits.try_acquire() {
+            return Err(TrySendError::Full(message));
+        }
+        self.put(message).map_err(|NoReceiver(message)| TrySendError::NoReceiver(message))
+    }
+
+    /// Sends a message, waiting for room if there is none. Senders get room in the order in which they began to wait.
+    ///
+    /// # Errors
+    /// Gives the message back if there is no receiver.
+    pub async fn send(&mut self, message: T) -> Result<(), NoReceiver<T>> {
+        let mut room = Room { channel: self.channel, waiting: None };
+        match poll_fn(|cx| room.poll(cx.waker())).await {
+            Ok(()) => self.put(message),
+            Err(Closed) => Err(NoReceiver(message)),
+        }
+    }
+
+    /// Whether there is no receiver any more.
+    pub fn is_closed(&self) -> bool {
+        self.channel.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Whether there is no room, as far as one can tell while others use the channel.
+    pub fn is_full(&self) -> bool {
+        self.channel.permits.free() == 0
+    }
+
+    /// Whether there is no message, as far as one can tell while others use the channel.
+    pub fn is_empty(&self) -> bool {
+        self.channel.has_no_message()
+    }
+
+    /// Sends a message for which the caller has a permit.
+    fn put(&self, message: T) -> Result<(), NoReceiver<T>> {
+        // By C2 there is a node unless the receiver was dropped, which gives everybody leave to look around.
+        let Some(node) = self.channel.take_node() else { return Err(NoReceiver(message)) };
+        self.channel.messages[node as usize].with_mut(|cell| {
+            // SAFETY: by C1 the node that this thread took from the free list is its own, and holds no message.
+            unsafe { (*cell).write(message) };
+        });
+        self.channel.put_node(node);
+        self.channel.receiver.wake_all();
+        Ok(())
+    }
+}
+
+impl<T, const N: usize, const W: usize> Room<'_, T, N, W> {
+    fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Closed>> {
+        let is_closed = || self.channel.is_closed.load(Ordering::Acquire);
+        if !is_closed() {
+            let polled = self.channel.permits.poll_acquire(&mut self.waiting, waker);
+            // Again: the receiver's end wakes those who wait without giving them permits. Whoever begins to wait
+            // and is not seen by that sees the end, because a fence stands in between on both sides.
+            if !is_closed() {
+                return polled.map(Ok);
+            }
+        }
+        // A permit that this sender may have got is worth nothing any more.
+        Poll::Ready(Err(Closed))
+    }
+}
+
+impl<T, const N: usize, const W: usize> Drop for Room<'_, T, N, W> {
+    fn drop(&mut self) {
+        self.channel.permits.withdraw(&mut self.waiting);
+    }
+}
+
+impl<T, const N: usize, const W: usize> Clone for Sender<'_, T, N, W> {
+    /// # Panics
+    /// If there are `W − 1` senders already.
+    fn clone(&self) -> Self {
+        Self::new(self.channel)
+    }
+}
+
+impl<T, const N: usize, const W: usize> Drop for Sender<'_, T, N, W> {
+    fn drop(&mut self) {
+        if self.channel.senders.remove() == 0 {
+            // The receiver must not wait for messages that nobody will send.
+            self.channel.receiver.wake_all();
+        }
+    }
+}
+
+impl<T, const N: usize, const W: usize> fmt::Debug for Sender<'_, T, N, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("channel", self.channel).finish()
+    }
+}
+
+// The messages need not be `Debug` for the errors to be printed.
+impl<T> fmt::Debug for NoReceiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NoReceiver(..)")
+    }
+}
+
+impl<T> fmt::Debug for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoReceiver(_) => "NoReceiver(..)",
+            Self::Full(_) => "Full(..)",
+        })
+    }
+}
+
+impl<T> fmt::Display for NoReceiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the channel's receiver has been dropped")
+    }
+}
+
+impl<T> fmt::Display for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoReceiver(_) => "the channel's receiver has been dropped",
+            Self::Full(_) => "the channel is full",
+        })
+    }
+}
+
+impl<T> core::error::Error for NoReceiver<T> {}
+impl<T> core::error::Error for TrySendError<T> {}

@@ -1,0 +1,43 @@
+//! Counts the ends of an object, so that there are never more than it has places for.
+
+use crate::atomic::{AtomicU32, Ordering, const_new};
+
+pub(super) struct Ends(AtomicU32);
+
+impl Ends {
+    const_new! {
+        pub(super) fn new() -> Self {
+            Self(AtomicU32::new(0))
+        }
+    }
+
+    /// Counts one more, up to `most`.
+    pub(super) fn try_add(&self, most: usize) -> bool {
+        let mut count = self.0.load(Ordering::Relaxed);
+        while (count as usize) < most {
+            match self.0.compare_exchange_weak(count, count + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => count = now,
+            }
+        }
+        false
+    }
+
+    /// Counts one more, up to `most`.
+    ///
+    /// # Panics
+    /// If there are `most` already.
+    pub(super) fn add(&self, most: usize) {
+        assert!(self.try_add(most), "there are {most} ends already: raise `W` of the type");
+    }
+
+    /// Counts one less; gives how many are left.
+    pub(super) fn remove(&self) -> u32 {
+        // Release and acquire: whoever sees that none is left sees what all of them did.
+        self.0.fetch_sub(1, Ordering::AcqRel) - 1
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+}

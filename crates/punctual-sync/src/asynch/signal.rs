@@ -1,0 +1,215 @@
+//! The newest value, taken once.
+//!
+//! ```
+//! use punctual_sync::make_signal;
+//!
+//! let (mut writer, mut reader) = make_signal!(u32);
+//! writer.write(1);
+//! writer.write(2);
+//! assert_eq!(reader.try_read(), Some(2));
+//! assert_eq!(reader.try_read(), None);
+//!
+//! # let work = async move {
+//! writer.write(3);
+//! assert_eq!(reader.wait().await, 3);
+//! # };
+//! # let mut context = core::task::Context::from_waker(core::task::Waker::noop());
+//! # assert!(core::pin::pin!(work).poll(&mut context).is_ready());
+//! ```
+//!
+//! The names and the behaviour are those of `rtic_sync::signal`; only the number of writers is limited, see the parent
+//! module. A signal takes the space of `W` values.
+//!
+//! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Writing and reading are
+//! lock-free: an attempt is repeated only if another end has finished one meanwhile.
+
+use core::fmt;
+use core::future::poll_fn;
+
+use super::ends::Ends;
+use super::snapshot::Snapshot;
+use super::waiters::{Until, Waiters};
+use crate::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The newest value, with places for `W` tasks: the reader, and `W − 2` writers.
+pub struct Signal<T: Copy, const W: usize = 8> {
+    newest: Snapshot<T, W>,
+    waiters: Waiters<W>,
+    /// The reader and the writers.
+    ends: Ends,
+    has_reader: AtomicBool,
+    /// The version that the reader took last. Only the reader touches it.
+    taken: AtomicU64,
+}
+
+impl<T: Copy> Signal<T> {
+    /// A signal without a value, with 8 places.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self::with_places()
+    }
+
+    /// A signal without a value, with 8 places.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self::with_places()
+    }
+}
+
+impl<T: Copy, const W: usize> Signal<T, W> {
+    crate::atomic::const_new! {
+        /// A signal without a value, with `W` places, 3 to 32.
+        pub fn with_places() -> Self {
+            const { assert!(W >= 3, "a signal has places for the reader, a writer, and one value more") };
+            Self {
+                newest: Snapshot::new(),
+                waiters: Waiters::new(),
+                ends: Ends::new(),
+                has_reader: AtomicBool::new(false),
+                taken: AtomicU64::new(0),
+            }
+        }
+    }
+
+    /// A writer and the reader.
+    ///
+    /// # Panics
+    /// If there is a reader, or no place for another writer.
+    pub fn split(&self) -> (SignalWriter<'_, T, W>, SignalReader<'_, T, W>) {
+        let reader = self.take_reader();
+        (self.writer(), reader)
+    }
+
+    /// A writer.
+    ///
+    /// # Panics
+    /// If there are `W − 2` writers already.
+    pub fn writer(&self) -> SignalWriter<'_, T, W> {
+        // One place is the reader's, and one node is the current one.
+        self.ends.add(W - 2);
+        SignalWriter { parent: self }
+    }
+
+    /// The reader, unless there is one.
+    pub fn try_take_reader(&self) -> Option<SignalReader<'_, T, W>> {
+        // Acquire: what the last reader took.
+        let is_free = !self.has_reader.swap(true, Ordering::Acquire);
+        is_free.then(|| SignalReader { parent: self })
+    }
+
+    /// The reader.
+    ///
+    /// # Panics
+    /// If there is one.
+    pub fn take_reader(&self) -> SignalReader<'_, T, W> {
+        self.try_take_reader().expect("a signal has one reader at a time")
+    }
+}
+
+impl<T: Copy> Default for Signal<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Copy, const W: usize> fmt::Debug for Signal<T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signal").field("version", &self.newest.version()).finish_non_exhaustive()
+    }
+}
+
+/// The writing end of a [`Signal`]. It can be cloned.
+pub struct SignalWriter<'a, T: Copy, const W: usize = 8> {
+    parent: &'a Signal<T, W>,
+}
+
+impl<T: Copy, const W: usize> SignalWriter<'_, T, W> {
+    /// Makes `value` the newest one and wakes the reader.
+    pub fn write(&mut self, value: T) {
+        self.parent.newest.write(value);
+        self.parent.waiters.wake_all();
+    }
+
+    /// Takes the value back, if the reader has not taken it.
+    pub fn clear(&mut self) {
+        self.parent.newest.clear();
+    }
+}
+
+impl<T: Copy, const W: usize> Clone for SignalWriter<'_, T, W> {
+    /// # Panics
+    /// If there are `W − 2` writers already.
+    fn clone(&self) -> Self {
+        self.parent.writer()
+    }
+}
+
+impl<T: Copy, const W: usize> Drop for SignalWriter<'_, T, W> {
+    fn drop(&mut self) {
+        self.parent.ends.remove();
+    }
+}
+
+impl<T: Copy, const W: usize> fmt::Debug for SignalWriter<'_, T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignalWriter").field("parent", self.parent).finish()
+    }
+}
+
+/// The reading end of a [`Signal`], one at a time.
+pub struct SignalReader<'a, T: Copy, const W: usize = 8> {
+    parent: &'a Signal<T, W>,
+}
+
+impl<T: Copy, const W: usize> SignalReader<'_, T, W> {
+    /// Takes the newest value, if there is one that was not taken.
+    pub fn try_read(&mut self) -> Option<T> {
+        let (version, value) = self.parent.newest.read();
+        if version == self.parent.taken.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.parent.taken.store(version, Ordering::Relaxed);
+        value
+    }
+
+    /// Takes the newest value, waiting for one if there is none.
+    pub async fn wait(&mut self) -> T {
+        let mut until = Until::new(&self.parent.waiters);
+        poll_fn(|cx| until.poll(cx.waker(), || self.try_read())).await
+    }
+
+    /// Waits for a value that is written after this call began to be polled, and takes it.
+    pub async fn wait_fresh(&mut self) -> T {
+        self.try_read();
+        self.wait().await
+    }
+}
+
+impl<T: Copy, const W: usize> Drop for SignalReader<'_, T, W> {
+    fn drop(&mut self) {
+        self.parent.has_reader.store(false, Ordering::Release);
+    }
+}
+
+impl<T: Copy, const W: usize> fmt::Debug for SignalReader<'_, T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignalReader").field("parent", self.parent).finish()
+    }
+}
+
+/// A writer and the reader of a new signal with `'static` lifetime: `make_signal!(type)` or `make_signal!(type, places)`.
+///
+/// # Panics
+/// If the same place in the program is reached again while the reader lives.
+#[macro_export]
+macro_rules! make_signal {
+    ($T:ty) => {{
+        static SIGNAL: $crate::asynch::signal::Signal<$T> = $crate::asynch::signal::Signal::new();
+        SIGNAL.split()
+    }};
+    ($T:ty, $W:expr) => {{
+        static SIGNAL: $crate::asynch::signal::Signal<$T, { $W }> =
+            $crate::asynch::signal::Signal::with_places();
+        SIGNAL.split()
+    }};
+}

@@ -1,0 +1,172 @@
+//! The newest of the values that several threads write and several threads read: what [`Signal`] and [`Watch`] have in
+//! common.
+//!
+//! Values lie in nodes. A writer takes a node that nobody uses, writes it, and makes it the current one. A reader counts
+//! itself in as a user of the current node and then makes sure that it still is the current one; if so, the node will
+//! not be written before the reader counts itself out (the counted form of M. Michael, "Hazard Pointers", TPDS 15(6),
+//! 2004: announce, then validate).
+//!
+//! # Invariants
+//!
+//! *N1* A node's `users` counts the readers that announced themselves, plus one while the node is current or is just
+//! being replaced, plus [`WRITER`] while a writer has it. A writer takes only a node that has no users at all.
+//! *N2* A reader that announced itself and then found the node current reads a node that no writer has: it was current at
+//! that moment, so no writer had it, and none takes it while the reader is counted. If instead a writer had taken the
+//! node before the announcement, then the announcement saw the writer's mark, acquired with it that another node is
+//! current, and the validation fails.
+//! *N3* There are at most `K − 1` ends, each with one operation at a time, which keeps one node from the others: the one
+//! it announced itself on, is writing, or has just replaced. One more node is current. So there is a free one among `K`
+//! for each writer.
+//!
+//! Real-time safety: nothing allocates, blocks or enters the kernel. Both sides are lock-free: a reader repeats its
+//! attempt only if a writer has finished meanwhile, and a writer looks at the nodes again only if another end took the one
+//! that was free.
+//!
+//! [`Signal`]: super::signal::Signal
+//! [`Watch`]: super::watch::Watch
+
+use core::mem::MaybeUninit;
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::seed::seeded;
+
+/// In `users`: a writer has the node. The bits below count; they carry into this one only with 2³¹ readers.
+const WRITER: u32 = 1 << 31;
+
+/// The word `current`: the node in the lowest bits, then whether there is no value, then the version.
+const NODE: u64 = 0xff;
+const EMPTY: u64 = 0x100;
+const ONE_VERSION: u64 = 0x200;
+
+/// The newest of several values of type `T: Copy`, so that nobody's destructor runs when one is overwritten.
+pub(super) struct Snapshot<T, const K: usize> {
+    current: AtomicU64,
+    nodes: [Node<T>; K],
+}
+
+struct Node<T> {
+    users: AtomicU32,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+/// Identifies one write. 0 is that of an object that was never written.
+pub(super) type Version = u64;
+
+// SAFETY: by N1–N3 a node is written by one thread while nobody reads it, and read through shared references and by copy
+// otherwise. Values cross threads: `T: Send`. They are not shared: a reader copies the bytes while others may copy them
+// too, which for `T: Copy` is all that can happen.
+unsafe impl<T: Copy + Send, const K: usize> Sync for Snapshot<T, K> {}
+
+impl<T: Copy, const K: usize> Snapshot<T, K> {
+    const CHECK: () = assert!(K >= 2 && K <= 32, "there are 2 to 32 places");
+
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        let () = Self::CHECK;
+        let mut nodes =
+            [const { Node { users: AtomicU32::new(0), value: UnsafeCell::new(MaybeUninit::uninit()) } }; K];
+        nodes[0].users = AtomicU32::new(1);
+        Self { current: AtomicU64::new(EMPTY), nodes }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        let () = Self::CHECK;
+        let node = |node| Node {
+            users: AtomicU32::new(if node == 0 { 1 } else { 0 }),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        };
+        Self { current: AtomicU64::new(EMPTY), nodes: core::array::from_fn(node) }
+    }
+
+    /// Makes `value` the newest one.
+    pub(super) fn write(&self, value: T) {
+        let index = self.take_node();
+        let node = &self.nodes[index];
+        node.value.with_mut(|cell| {
+            // SAFETY: by N1 the node is this writer's alone.
+            unsafe { (*cell).write(value) };
+        });
+        // From "a writer has it" to "it is current"; readers that announce themselves for nothing stay counted.
+        // Release: whoever announces itself after this sees the value, which it may find current.
+        node.users.fetch_sub(WRITER - 1, Ordering::Release);
+        let mut word = self.current.load(Ordering::Relaxed);
+        loop {
+            let next = (word & !(NODE | EMPTY)).wrapping_add(ONE_VERSION) | index as u64;
+            // Release: whoever sees the word sees the value. Acquire: the word passes on what its last writer did.
+            match self.current.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        // Release: whoever takes this node sees that it is not current any more (N2).
+        self.node(word).users.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Makes it so that there is no value.
+    pub(super) fn clear(&self) {
+        let mut word = self.current.load(Ordering::Relaxed);
+        loop {
+            // The node stays current, though nobody reads it.
+            let next = word.wrapping_add(ONE_VERSION) | EMPTY;
+            match self.current.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// The newest write: its version and, unless it was a [`clear`](Self::clear), its value.
+    pub(super) fn read(&self) -> (Version, Option<T>) {
+        let mut word = self.current.load(Ordering::Acquire);
+        loop {
+            if word & EMPTY != 0 {
+                return (word / ONE_VERSION, None);
+            }
+            let node = self.node(word);
+            // Acquire: if a writer had the node, this sees that another is current (N2). Release: the chain of
+            // changes to `users` that a writer acquires stays whole.
+            node.users.fetch_add(1, Ordering::AcqRel);
+            let now = self.current.load(Ordering::Acquire);
+            let valid = now & (NODE | EMPTY) == word & (NODE | EMPTY) || seeded!("seed-snapshot-unvalidated");
+            // SAFETY: by N2 the node is not written while this reader is counted. It holds a value: it is current and
+            // the word does not say `EMPTY`.
+            let value = valid.then(|| node.value.with(|cell| unsafe { (*cell).assume_init_read() }));
+            let relaxed = seeded!("seed-snapshot-leave-relaxed");
+            // Release: the next writer of the node writes after this read.
+            node.users.fetch_sub(1, if relaxed { Ordering::Relaxed } else { Ordering::Release });
+            if value.is_some() {
+                return (now / ONE_VERSION, value);
+            }
+            word = now;
+        }
+    }
+
+    /// The version of the newest write.
+    pub(super) fn version(&self) -> Version {
+        self.current.load(Ordering::Acquire) / ONE_VERSION
+    }
+
+    /// Takes a node that nobody uses.
+    fn take_node(&self) -> usize {
+        loop {
+            for (index, node) in self.nodes.iter().enumerate() {
+                // The look first: an attempt that must fail would still take the cache line from the readers.
+                let is_free = node.users.load(Ordering::Relaxed) == 0;
+                // Acquire: all readers have finished with the node, and it is seen not to be current. Release: a
+                // reader that announces itself too late sees that as well (N2).
+                if is_free
+                    && node.users.compare_exchange(0, WRITER, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                {
+                    return index;
+                }
+            }
+            // By N3 one was free all the time, though not the same one. Whoever took it has made progress.
+            crate::shared::relax();
+        }
+    }
+
+    fn node(&self, word: u64) -> &Node<T> {
+        &self.nodes[(word & NODE) as usize]
+    }
+}

@@ -93,6 +93,8 @@ pub use config::Config;
 pub use current::{now, shutdown, spend, wait_for_event};
 pub use punctual_core::{Duration, Instant, Mutex};
 pub use punctual_macros::app;
+/// What tasks and threads share beyond the resources of an app: channels, queues, rings, mutexes.
+pub use punctual_sync as sync;
 pub use report::Report;
 pub use run::StartError;
 pub use task::SpawnHandle;

@@ -1,0 +1,53 @@
+//! A bus that is used across waits: whoever has it keeps it, and the next is who has waited longest.
+//!
+//! A transfer takes 2 ms, during which the task waits and its level is free. `high` comes 1 ms later than the others and
+//! is served in its turn: an arbiter knows no priorities. What is to be exclusive without a wait belongs into a
+//! shared resource instead.
+
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
+    use punctual::sync::asynch::arbiter::Arbiter;
+
+    static BUS: Arbiter<Vec<&str>> = Arbiter::new(Vec::new());
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        one::spawn().unwrap();
+        two::spawn().unwrap();
+        high::spawn().unwrap();
+        (Shared {}, Local {})
+    }
+
+    async fn transfer(name: &'static str) {
+        println!("{name} asks");
+        let mut bus = BUS.access().await;
+        println!("{name} has the bus");
+        punctual::delay(2.millis()).await;
+        bus.push(name);
+    }
+
+    #[task(priority = 1)]
+    async fn one(_: one::Context) {
+        transfer("one").await;
+    }
+
+    #[task(priority = 1)]
+    async fn two(_: two::Context) {
+        transfer("two").await;
+        println!("in all: {}", BUS.access().await.join(", "));
+        punctual::shutdown();
+    }
+
+    #[task(priority = 2)]
+    async fn high(_: high::Context) {
+        punctual::delay(1.millis()).await;
+        transfer("high").await;
+    }
+}

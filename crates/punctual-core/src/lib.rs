@@ -31,20 +31,20 @@
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 mod activation;
-mod atomic;
 mod fifo;
 mod level;
 mod lock;
 mod partition;
 mod periodic;
 mod port;
-mod seed;
 mod slots;
 mod time;
 mod timer;
 mod turn;
 mod word;
 mod worker;
+
+use punctual_atomic::{self as atomic, seed};
 
 pub use activation::Activation;
 pub use fugit::ExtU64;

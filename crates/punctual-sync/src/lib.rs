@@ -41,9 +41,6 @@
 //! ```
 #![cfg_attr(not(feature = "std"), no_std)]
 
-#[doc(hidden)]
-pub mod atomic;
-mod seed;
 mod time;
 
 pub mod asynch;
@@ -54,6 +51,8 @@ pub mod pcp;
 #[cfg(feature = "std")]
 pub mod queue;
 pub mod shared;
+
+use punctual_atomic::{self as atomic, seed};
 
 #[cfg(feature = "std")]
 pub use pcp::{JoinError, LockError, Member, PcpGroup, PcpMutex};

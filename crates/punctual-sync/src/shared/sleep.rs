@@ -99,7 +99,7 @@ mod model {
     }
 
     /// How many threads sleep.
-    pub fn asleep() -> usize {
+    pub(crate) fn asleep() -> usize {
         KERNEL.0.lock().unwrap().asleep.len()
     }
 }

@@ -1,13 +1,18 @@
 //! Atomics and cells from `core`, or from loom when the models are built.
 //!
-//! Everything shared between threads goes through this module, so that `--cfg loom` replaces all of it.
+//! Everything that Punctual's crates share between threads goes through this one, so that `--cfg loom` replaces all of it.
+//! Beside it are the switches for seeded bugs, which show that the models look.
 //!
 //! ```
-//! use punctual_sync::atomic::{AtomicU32, Ordering};
+//! use punctual_atomic::{AtomicU32, Ordering};
 //!
 //! static COUNT: AtomicU32 = AtomicU32::new(0);
 //! COUNT.fetch_add(1, Ordering::Relaxed);
 //! ```
+
+#![cfg_attr(not(loom), no_std)]
+
+pub mod seed;
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
@@ -44,6 +49,7 @@ impl<T> UnsafeCell<T> {
 }
 
 /// Declares a constructor that is `const` except under loom, whose atomics are made at run time.
+#[macro_export]
 macro_rules! const_new {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) -> $ret:ty $body:block) => {
         $(#[$meta])*
@@ -55,4 +61,3 @@ macro_rules! const_new {
         $vis fn $name($($arg: $ty),*) -> $ret $body
     };
 }
-pub(crate) use const_new;

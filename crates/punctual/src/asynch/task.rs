@@ -22,7 +22,8 @@ pub trait AsyncBody: Body<Args = ()> {
     /// Makes the future.
     ///
     /// # Safety
-    /// `storage` is as for [`future_place`](super::future_place), and there is no other instance of the task.
+    /// `storage` is as for [`future_place`](super::future_place), the resources are filled, and there is no other
+    /// instance of the task.
     unsafe fn make(storage: *mut u8, message: Self::Message);
 
     /// Polls the future; whether it has completed.
@@ -68,13 +69,16 @@ pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
     activation: Activation,
     timers: &'static (dyn AnyTimers + Sync),
     monitor: Monitor,
+    /// The arguments of an instance that has not been polled yet; then there is no future. It is made in the first
+    /// poll, for a spawn may come from `init`, when there are no resources yet that it could borrow.
+    message: UnsafeCell<Option<B::Message>>,
     storage: Storage<SIZE>,
     body: std::marker::PhantomData<fn(B)>,
 }
 
-// SAFETY: the storage is touched by the one thread that claimed the activation, then by the one that runs the level
-// of the task, and at the end of the run by the one that is left, never at once. What is in there crosses threads:
-// `future_place` demands that it is `Send`.
+// SAFETY: message and storage are touched by the one thread that claimed the activation, then by the one that runs the
+// level of the task, and at the end of the run by the one that is left, never at once. What is in there crosses threads:
+// messages are `Send`, and `future_place` demands it of the future.
 unsafe impl<B: AsyncBody, const SIZE: usize> Sync for AsyncTask<B, SIZE> {}
 
 impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
@@ -89,6 +93,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             activation: Activation::new(level, node),
             timers,
             monitor: Monitor::new(),
+            message: UnsafeCell::new(None),
             storage: Storage(UnsafeCell::new(MaybeUninit::uninit())),
             body: std::marker::PhantomData,
         }
@@ -128,12 +133,18 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// The job of [`Body::call`].
     ///
     /// # Safety
-    /// As for [`Body::call`]; there is a future.
+    /// As for [`Body::call`]; there is an instance.
     #[inline]
     pub unsafe fn poll(&'static self) {
         let waker = self.waker();
         let mut cx = Context::from_waker(&waker);
         let storage = self.storage();
+        // SAFETY: this thread runs the level of the task, and so it alone looks at an instance.
+        let message = unsafe { &mut *self.message.get() };
+        if let Some(message) = message.take() {
+            // SAFETY: the last instance has left the storage, and the resources are filled, since jobs run.
+            unsafe { B::make(storage, message) };
+        }
         // SAFETY: there is a future, and this thread runs the level.
         let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
         if completed {
@@ -156,8 +167,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         if !self.activation.claim() {
             return Err(message);
         }
-        // SAFETY: this thread has claimed the activation, so there is no instance.
-        unsafe { B::make(self.storage(), message) };
+        // SAFETY: this thread has claimed the activation, so nobody else uses the message.
+        unsafe { *self.message.get() = Some(message) };
         if self.activation.born() {
             self.release(me, None);
         }
@@ -227,12 +238,17 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
         let instance = unsafe { self.activation.reset() };
-        if instance.is_some() {
-            let storage = self.storage();
-            // SAFETY: there is a future, and nobody polls it any more.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { B::drop(storage) })) {
-                panicked(B::runtime(), B::NAME, &*panic);
-            }
+        // SAFETY: by this function's contract.
+        let message = unsafe { (*self.message.get()).take() };
+        let storage = self.storage();
+        let drop = || match message {
+            Some(message) => drop(message),
+            // SAFETY: the instance has been polled, so there is a future, and nobody polls it any more.
+            None if instance.is_some() => unsafe { B::drop(storage) },
+            None => {}
+        };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(drop)) {
+            panicked(B::runtime(), B::NAME, &*panic);
         }
         // SAFETY: by this function's contract.
         let report = unsafe { self.monitor.report(B::NAME, B::LEVEL) };

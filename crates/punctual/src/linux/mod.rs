@@ -1,5 +1,6 @@
 //! What Linux provides: the clock, futexes, CPUs, scheduling policies, locked memory, event sources.
 
+pub(crate) mod chance;
 pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod events;

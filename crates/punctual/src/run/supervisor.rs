@@ -12,6 +12,7 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::StartError;
+use crate::linux::chance::Chances;
 use crate::report::Outcome;
 use crate::runtime::Runtime;
 
@@ -19,9 +20,9 @@ use crate::runtime::Runtime;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same after a panic.
 const PATIENCE_AFTER_PANIC: Duration = Duration::from_millis(800);
-/// How long an `idle` that never returns gets to call `wait_for_event`. It is an ordinary thread, and the machine may
-/// be busy.
-const PATIENCE_WITH_IDLE: Duration = Duration::from_millis(700);
+/// How long an `idle` that never returns gets to call `wait_for_event`, in ticks in which it could. It is an ordinary
+/// thread, and the machine may be busy.
+const PATIENCE_WITH_IDLE: u32 = 20;
 const TICK: Duration = Duration::from_millis(20);
 
 /// What the supervisor and the run tell each other.
@@ -156,7 +157,7 @@ struct Watch {
 impl Watch {
     fn run(self, until: Option<Duration>, last_resort: impl Fn() + Send) {
         let mut stopping_since = None;
-        let mut idle_alone_since = None;
+        let mut idle_alone: Option<(Chances, u32)> = None;
         while !self.progress.over.load(Ordering::Acquire) {
             if let Some(signal) = self.take_signal() {
                 if stopping_since.is_some() {
@@ -174,10 +175,12 @@ impl Watch {
                     self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.idle.running() > 0;
                 if jobs {
                     self.give_up_on_jobs(since);
-                    idle_alone_since = None;
+                    idle_alone = None;
                 } else if self.progress.idling.load(Ordering::Acquire) {
-                    let since = *idle_alone_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() > PATIENCE_WITH_IDLE {
+                    let thread = self.runtime.idle.thread();
+                    let (chances, had) = idle_alone.get_or_insert_with(|| (Chances::of(thread), 0));
+                    *had += u32::from(chances.had_one());
+                    if *had > PATIENCE_WITH_IDLE {
                         last_resort();
                     }
                 }

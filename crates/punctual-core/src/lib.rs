@@ -41,6 +41,7 @@ mod slots;
 mod time;
 mod timer;
 mod turn;
+mod wait_slot;
 mod word;
 mod worker;
 
@@ -56,6 +57,7 @@ pub use port::Port;
 pub use slots::{Armed, Slots};
 pub use time::{Duration, Instant};
 pub use timer::Node;
+pub use wait_slot::{Standing, Wait, WaitSlot};
 pub use word::{MAX_LEVEL, Word};
 pub use worker::Worker;
 

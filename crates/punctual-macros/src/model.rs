@@ -107,7 +107,7 @@ pub(crate) struct Task {
     pub(crate) deadline: Option<Duration>,
     /// The execution time to charge under virtual time.
     pub(crate) execution: Option<Duration>,
-    /// How many timers an async task may have at once.
+    /// How many times, and how many descriptors, an async task may wait for at once.
     pub(crate) waits: u16,
     /// The `waits` key, if it was given.
     pub(crate) waits_key: Option<Ident>,

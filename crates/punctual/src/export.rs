@@ -4,11 +4,11 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 pub use punctual_core::several;
 pub use punctual_core::{
-    Armed, Duration, Instant, Level, Locked, Node, OverrunPolicy, Periodic, Resource, Stamp, Worker,
+    Armed, Duration, Instant, Level, Locked, Node, OverrunPolicy, Periodic, Resource, Stamp, WaitSlot, Worker,
 };
 
 pub use crate::asynch::{
-    AsyncBody, AsyncLocked, AsyncTask, Timers, future_drop, future_place, future_poll, future_size,
+    AsyncBody, AsyncLocked, AsyncTask, Reactor, Timers, future_drop, future_place, future_poll, future_size,
 };
 pub use crate::bound_task::{Bound, BoundTask};
 pub use crate::periodic_task::{PeriodicTask, stop_on_overrun};

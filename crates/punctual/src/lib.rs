@@ -89,6 +89,7 @@ mod virtual_time;
 pub mod export;
 
 pub use asynch::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
+pub use asynch::{Readiness, readable, writable};
 pub use config::Config;
 pub use current::{now, shutdown, spend, wait_for_event};
 pub use punctual_core::{Duration, Instant, Mutex};

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use punctual_core::{Instant, Level, Partition, Port, Worker};
 use rustix::thread::futex::{self, Flags};
 
+use crate::asynch::Reactor;
 use crate::port::AppPort;
 use crate::report::{Outcome, TaskReport};
 
@@ -75,6 +76,7 @@ pub struct Runtime {
     pub(crate) partition: Partition<AppPort>,
     pub(crate) idle: &'static Worker,
     pub(crate) tasks: &'static [&'static dyn Registered],
+    reactor: Option<&'static Reactor>,
     taken: AtomicBool,
     outside: Outside,
     /// Set by a panic: queued jobs are not run any more.
@@ -106,6 +108,7 @@ impl Runtime {
         workers: &'static [&'static Worker],
         idle: &'static Worker,
         tasks: &'static [&'static dyn Registered],
+        reactor: Option<&'static Reactor>,
     ) -> Self {
         Self {
             name,
@@ -113,6 +116,7 @@ impl Runtime {
             partition: Partition::new(AppPort::new(), levels, workers),
             idle,
             tasks,
+            reactor,
             taken: AtomicBool::new(false),
             outside: Outside::closed(),
             aborting: AtomicBool::new(false),
@@ -181,7 +185,7 @@ impl Runtime {
         }
         drop(outcome);
         self.partition.stop();
-        self.sources().for_each(|source| source.interrupt());
+        self.interrupt();
         self.stop_requested.store(1, Ordering::Release);
         let _ = futex::wake(&self.stop_requested, Flags::PRIVATE, i32::MAX as u32);
         ring(self.bell.load(Ordering::Acquire));
@@ -234,6 +238,27 @@ impl Runtime {
     /// Lets a thread of no app spawn: holds off the end of the run while the guard lives.
     pub(crate) fn enter_from_outside(&self) -> Option<Visit<'_>> {
         self.outside.enter()
+    }
+
+    /// Lets no thread of no app spawn any more, and waits for those that do.
+    pub(crate) fn close_to_others(&self) {
+        self.outside.close();
+    }
+
+    /// What the async tasks wait for descriptors with, if there are any.
+    #[inline]
+    pub(crate) fn reactor(&self) -> Option<&'static Reactor> {
+        self.reactor
+    }
+
+    /// Makes the threads that wait for descriptors look whether the app is stopping.
+    pub(crate) fn interrupt(&self) {
+        // When nobody is let in any more, those threads have ended and their descriptors are being closed.
+        let Some(_visit) = self.outside.enter() else { return };
+        self.sources().for_each(|source| source.interrupt());
+        if let Some(reactor) = self.reactor {
+            reactor.interrupt();
+        }
     }
 
     pub(crate) fn sources(&self) -> impl Iterator<Item = &'static dyn Source> {

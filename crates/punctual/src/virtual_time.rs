@@ -78,7 +78,7 @@ fn next_due(runtime: &Runtime) -> Option<Instant> {
     runtime.partition.levels().iter().filter_map(|level| level.next_due()).min()
 }
 
-/// Releases the tasks whose descriptor is ready now; returns whether there were any.
+/// Releases the tasks whose descriptor is ready now, and wakes those that wait for one; returns whether there were any.
 fn look_at_sources(runtime: &'static Runtime) -> bool {
     let mut any = false;
     for source in runtime.sources() {
@@ -92,5 +92,6 @@ fn look_at_sources(runtime: &'static Runtime) -> bool {
             any = true;
         }
     }
-    any
+    // Nothing else can go wrong with a look: what cannot be waited for is not in the set.
+    any | runtime.reactor().is_some_and(|reactor| reactor.react(false, || ()).is_ok_and(|any| any))
 }

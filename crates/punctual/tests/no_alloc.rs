@@ -1,4 +1,5 @@
-//! Nothing on the real-time path allocates: spawn, lock, timers, `pend` and periodic releases, from any thread.
+//! Nothing on the real-time path allocates: spawn, lock, timers, `pend`, waits for descriptors and
+//! periodic releases, from any thread.
 //!
 //! The allocator counts what any thread of this process asks of it between the start of `idle` and its end, so
 //! there is one test here, and it is alone.
@@ -52,10 +53,14 @@ const ENOUGH: u64 = 50;
 
 #[punctual::app(main = false)]
 mod app {
+    use std::future::Future;
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::Ordering;
+    use std::task::{Context, Waker};
 
     use punctual::prelude::*;
+    use rustix::event::{EventfdFlags, eventfd};
 
     use super::{COUNTS, ENOUGH, OUTSIDE, SPAWNED};
 
@@ -69,13 +74,15 @@ mod app {
     #[local]
     struct Local {
         line: UnixStream,
+        event: OwnedFd,
         other_end: UnixStream,
     }
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         let (line, other_end) = UnixStream::pair().expect("sockets can be made");
-        (Shared { sum: 0, ticks: 0, released: 0 }, Local { line, other_end })
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("eventfds can be made");
+        (Shared { sum: 0, ticks: 0, released: 0 }, Local { line, event, other_end })
     }
 
     #[idle(shared = [sum, ticks, released], local = [other_end])]
@@ -102,9 +109,18 @@ mod app {
         punctual::shutdown();
     }
 
-    /// Takes its turns by the clock, under a limit, and is spawned again and again.
-    #[task(priority = 2, shared = [sum])]
+    /// Takes its turns by the clock and by a descriptor, under a limit, and is spawned again and again.
+    #[task(priority = 2, shared = [sum], local = [event])]
     async fn waits(mut cx: waits::Context, number: u64) {
+        // One wait for a descriptor is given up, and one of two for the same is begun when it is ready.
+        let event = &*cx.local.event;
+        let _ = punctual::timeout_after(20.micros(), punctual::readable(event)).await;
+        let mut other = std::pin::pin!(punctual::readable(event));
+        assert!(other.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        rustix::io::write(event, &1_u64.to_ne_bytes()).expect("there is room in the count");
+        punctual::readable(event).await.expect("an eventfd can be waited for");
+        other.await.expect("an eventfd can be waited for");
+        rustix::io::read(event, &mut [0; 8]).expect("it is ready");
         let delay = punctual::delay(50.micros());
         let _ = punctual::timeout_after(40.micros(), delay).await;
         punctual::delay_until(punctual::now() + 20.micros()).await;

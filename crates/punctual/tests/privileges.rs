@@ -27,13 +27,15 @@ mod app {
     #[local]
     struct Local {
         line: UnixStream,
+        quiet: [UnixStream; 2],
     }
 
     #[init]
     fn init(_: init::Context, seen: Sender<Seen>) -> (Shared, Local) {
         println!("INIT");
         look("init", &seen);
-        (Shared { seen }, Local { line: UnixStream::pair().expect("sockets can be made").0 })
+        let [line, quiet] = [(); 2].map(|()| UnixStream::pair().expect("sockets can be made"));
+        (Shared { seen }, Local { line: line.0, quiet: quiet.into() })
     }
 
     #[idle(shared = [&seen])]
@@ -45,7 +47,14 @@ mod app {
     #[task(priority = 3, shared = [&seen])]
     fn task(cx: task::Context) {
         look("task", cx.shared.seen);
+        waits::spawn().expect("the app is running");
         punctual::shutdown();
+    }
+
+    /// For the thread that waits for it.
+    #[task(priority = 2, local = [quiet])]
+    async fn waits(cx: waits::Context) {
+        punctual::readable(&cx.local.quiet[0]).await.expect("nothing is ever there to read");
     }
 
     /// For its thread only: the other end is closed, so it is released, and does nothing.
@@ -99,10 +108,11 @@ fn contains(ended: &Ended, words: &[&str]) {
 }
 
 /// What each thread lacks without privileges, and the fix.
-const MISSING: [&str; 6] = [
+const MISSING: [&str; 7] = [
     "thread level 3: no SCHED_FIFO priority 53: not permitted; run as root, grant CAP_SYS_NICE",
     "thread level 1: no SCHED_FIFO priority 51: not permitted",
     "thread event edge: no SCHED_FIFO priority 51: not permitted",
+    "thread event async: no SCHED_FIFO priority 52: not permitted",
     "ulimit -r 99",
     "memory is not locked: RLIMIT_MEMLOCK is 0 KiB; grant CAP_IPC_LOCK",
     "ulimit -l unlimited",

@@ -30,7 +30,10 @@ fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
 
 fn useless_waits(task: &Task, errors: &mut Errors) {
     if let (Some(key), false) = (&task.waits_key, task.is_async()) {
-        errors.at(key, "only an async task waits for a time; remove `waits`, or make it an `async fn`");
+        errors.at(
+            key,
+            "only an async task waits for times and descriptors; remove `waits`, or make it an `async fn`",
+        );
     }
 }
 

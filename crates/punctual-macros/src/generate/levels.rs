@@ -82,7 +82,7 @@ pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
     before.map(|&task| nodes_of(&app.tasks[task]) as u32).sum()
 }
 
-/// The timers that the async tasks of a level have, which come after the nodes of the tasks.
+/// The timers that the async tasks among these have. In a level they come after the nodes of the tasks.
 pub(super) fn timers_of<'a>(tasks: impl Iterator<Item = &'a Task>) -> usize {
     tasks.filter(|task| task.is_async()).map(|task| usize::from(task.waits)).sum()
 }

@@ -9,6 +9,7 @@ mod futures;
 mod handlers;
 mod levels;
 mod names;
+mod reactor;
 mod resources;
 mod runtime;
 mod statics;
@@ -39,6 +40,7 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
         handlers::modules(app),
         tasks::all(app, analysis),
         levels::all(app, analysis),
+        reactor::all(app),
         runtime::all(app, analysis),
         entry::run(app, analysis),
     ];

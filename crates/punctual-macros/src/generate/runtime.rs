@@ -6,7 +6,7 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::model::{App, TaskKind};
 
-use super::{levels, names, option, quiet, tasks};
+use super::{levels, names, option, quiet, reactor, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime, idle) = (quiet(), names::sole("runtime"), names::sole("idle"));
@@ -29,6 +29,12 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         (timers > 0).then(|| names::level("timers", level))
     });
     let all = names::sole("tasks");
+    let (waiter, reactor) = match reactor::level(app) {
+        Some(_) => (Some(reactor::worker()), Some(reactor::name())),
+        None => (None, None),
+    };
+    let reactor = option(reactor.map(|reactor| quote!(&#reactor)));
+    let waiter = waiter.map(|waiter| quote!(&#waiter));
     quote! {
         #quiet static #all: &[&dyn ::punctual::export::Registered] = &[#(#tasks,)* #(&#timers),*];
         #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
@@ -36,9 +42,10 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
             #name,
             ::punctual::export::Options { cpu: #cpu, priority_base: #base, strict: #strict },
             &[#(&#levels),*],
-            &[&#idle, #(&#workers,)* #(#listeners),*],
+            &[&#idle, #(&#workers,)* #(#listeners,)* #waiter],
             &#idle,
             #all,
+            #reactor,
         );
     }
 }

@@ -8,7 +8,8 @@ use crate::model::{Overrun, Role, Task, TaskKind};
 
 const DURATION: &str = "<duration>";
 
-/// How many timers an async task may have at once, if it does not say: a delay, a time limit on it, and as much again.
+/// How many times, and how many descriptors, an async task may wait for at once, if it does not say: a delay, a time
+/// limit on it, and as much again.
 const WAITS: u16 = 4;
 
 const KEYS: &[Key] = &[

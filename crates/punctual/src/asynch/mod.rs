@@ -4,12 +4,14 @@
 //! other jobs of its level run. A wake queues it like a spawn queues a job, and a wake from below polls it there and
 //! then. There is one instance at a time; once it has completed it can be spawned again.
 //!
-//! Nothing here allocates: the future lives in the task's static, its wakers are pointers to it, and timers are slots
-//! of its level ([`waits`](crate::app#keys-of-task) of them).
+//! Nothing here allocates: the future lives in the task's static, its wakers are pointers to it, timers are slots
+//! of its level ([`waits`](crate::app#keys-of-task) of them), and waits for descriptors as many slots of the app.
 
 mod delay;
 mod future;
 mod lock;
+mod reactor;
+mod readiness;
 mod task;
 mod timeout;
 mod timers;
@@ -17,6 +19,8 @@ mod timers;
 pub use delay::{Delay, delay, delay_until};
 pub use future::{future_drop, future_place, future_poll, future_size};
 pub use lock::AsyncLocked;
+pub use reactor::Reactor;
+pub use readiness::{Readiness, readable, writable};
 pub use task::{AsyncBody, AsyncTask};
 pub use timeout::{Timeout, TimeoutError, timeout_after, timeout_at};
 pub use timers::Timers;

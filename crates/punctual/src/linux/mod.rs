@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
+pub(crate) mod reactor;
 pub(crate) mod settings;
 pub(crate) mod suspension;
 

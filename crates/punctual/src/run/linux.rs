@@ -15,6 +15,7 @@ use crate::Config;
 use crate::current::Member;
 use crate::linux::cpu::{self, Allowed};
 use crate::linux::events::{self, Controls};
+use crate::linux::reactor::{self, Opened};
 use crate::linux::settings::{self, Wanted};
 use crate::linux::{self, memory, neighbours};
 use crate::report::{Report, Settings, ThreadSettings};
@@ -35,6 +36,7 @@ pub(super) fn run<A: App>(
         |attempt| move |error: rustix::io::Errno| StartError::System { attempt, error: error.into() };
     let memory = memory::Locked::all();
     let _controls = Controls::new(runtime).map_err(system("making an eventfd"))?;
+    let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let supervisor = Supervisor::start(runtime, until, move || last_resort::<A>(runtime))?;
     let _placement = Placement::new(&plan);
@@ -50,7 +52,7 @@ pub(super) fn run<A: App>(
     let missing = settings.all_missing();
     if plan.strict && !missing.is_empty() {
         partition.stop();
-        runtime.sources().for_each(|source| source.interrupt());
+        runtime.interrupt();
         partition.abandon(me);
         threads.join();
         return Err(StartError::Strict(missing));
@@ -186,6 +188,13 @@ impl Threads {
                 return Err(threads.give_up(runtime, error));
             }
         }
+        if let Some(reactor) = runtime.reactor() {
+            let life = move || reactor::listen(runtime, reactor);
+            let name = "event async".to_owned();
+            if let Err(error) = threads.add(runtime, plan, progress, name, reactor.worker(), life) {
+                return Err(threads.give_up(runtime, error));
+            }
+        }
         Ok(threads)
     }
 
@@ -230,7 +239,7 @@ impl Threads {
 
     fn give_up(self, runtime: &'static Runtime, error: std::io::Error) -> StartError {
         runtime.partition.stop();
-        runtime.sources().for_each(|source| source.interrupt());
+        runtime.interrupt();
         runtime.partition.abandon(runtime.idle);
         self.join();
         StartError::System { attempt: "starting a worker thread", error }

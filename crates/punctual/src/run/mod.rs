@@ -60,10 +60,16 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     }
     let virtual_time = config.platform == Platform::Virtual;
     let taken = runtime.take(virtual_time).ok_or(StartError::AlreadyRunning(runtime.name))?;
-    match virtual_time {
+    let ended = match virtual_time {
         true => virtual_run::run(runtime, &config, app, &taken),
         false => linux::run(runtime, &config, app, &taken),
+    };
+    if ended.is_err() {
+        // Other threads may have spawned something while it was about to start.
+        // SAFETY: a run that does not start leaves no thread behind.
+        drop(unsafe { taken.end() });
     }
+    ended
 }
 
 /// The generated `main`.

@@ -4,6 +4,7 @@ use punctual_core::Instant;
 
 use super::{App, StartError};
 use crate::current::Member;
+use crate::linux::reactor::Opened;
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
 use crate::{Config, virtual_time};
@@ -15,6 +16,9 @@ pub(super) fn run<A: App>(
     taken: &Taken,
 ) -> Result<Report, StartError> {
     let (partition, me) = (&runtime.partition, runtime.idle);
+    let system =
+        |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
+    let _opened = Opened::new(runtime, false).map_err(system)?;
     me.enter(0, false);
     me.allow_calls(true);
     // Until the end: the hook is a part of the app, with its clock.

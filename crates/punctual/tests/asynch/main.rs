@@ -1,8 +1,10 @@
 //! Async tasks in virtual time: what they wait for, who polls them and when, and how they end.
 
 mod ends;
+mod gives_up;
 #[path = "../support/log.rs"]
 mod log;
+mod readiness;
 mod wakes;
 
 use log::Log;

@@ -6,12 +6,15 @@
 
 #[path = "support/locks.rs"]
 mod locks;
+#[path = "support/pi_mutex.rs"]
+mod pi_mutex;
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use locks::{PiMutex, RawPi, Rounds, contend};
+use locks::{RawPi, Rounds, contend};
+use pi_mutex::PiMutex;
 use punctual_sync::{PcpGroup, PcpMutex, TimedQueue, now};
 
 static GROUP: PcpGroup = PcpGroup::new();

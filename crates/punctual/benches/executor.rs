@@ -10,6 +10,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 mod apps;
 #[path = "support/peers.rs"]
 mod peers;
+#[path = "../../punctual-sync/benches/support/pi_mutex.rs"]
+mod pi_mutex;
 
 use apps::Operation;
 

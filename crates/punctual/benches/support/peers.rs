@@ -8,10 +8,8 @@
 //! group.bench_function("pi_mutex", |b| b.iter_custom(peers::pi_mutex));
 //! ```
 
-use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::io;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Barrier, Once};
 use std::thread;
@@ -21,6 +19,8 @@ use futex_queue::FutexQueue;
 use pcp_mutex::PcpGroup;
 use rustix::thread::futex;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::pi_mutex::PiMutex;
 
 /// The kernel priority of both hand-over threads: any real-time one does, nothing else runs at it.
 const HAND_OVER_PRIORITY: libc::c_int = 10;
@@ -139,48 +139,4 @@ fn become_real_time(cpu: usize) {
         let error = io::Error::last_os_error();
         SAID.call_once(|| eprintln!("peers: SCHED_FIFO refused ({error}): hand-over between normal threads"));
     }
-}
-
-/// A `pthread_mutex_t` with `PTHREAD_PRIO_INHERIT`: the kernel's answer to priority inversion.
-///
-/// Boxed, because a POSIX mutex must not move once it is initialised.
-struct PiMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
-
-impl PiMutex {
-    fn new() -> Self {
-        let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
-        let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
-        let attributes = attributes.as_mut_ptr();
-        // SAFETY: `attributes` is valid for writes and is initialised by the first call before the others use it;
-        // the mutex is at its final address and not yet shared. Each call is checked before the next.
-        unsafe {
-            check(libc::pthread_mutexattr_init(attributes));
-            check(libc::pthread_mutexattr_setprotocol(attributes, libc::PTHREAD_PRIO_INHERIT));
-            check(libc::pthread_mutex_init(mutex.get(), attributes));
-            check(libc::pthread_mutexattr_destroy(attributes));
-        }
-        Self(mutex)
-    }
-
-    /// Runs `critical` with the mutex held.
-    fn with<R>(&self, critical: impl FnOnce() -> R) -> R {
-        // SAFETY: `new` initialised the mutex, it has not moved since, and `drop` has not run.
-        check(unsafe { libc::pthread_mutex_lock(self.0.get()) });
-        let result = critical();
-        // SAFETY: as above, and this thread holds the mutex: it has just locked it.
-        check(unsafe { libc::pthread_mutex_unlock(self.0.get()) });
-        result
-    }
-}
-
-impl Drop for PiMutex {
-    fn drop(&mut self) {
-        // SAFETY: `new` initialised the mutex; no thread holds it, because `with` borrows `self` while it does.
-        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
-    }
-}
-
-/// Panics on the error number that a `pthread_*` function returned.
-fn check(error: libc::c_int) {
-    assert!(error == 0, "{}", io::Error::from_raw_os_error(error));
 }

@@ -5,14 +5,14 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
-use punctual_core::{Activation, Level, Port, Stamp, Worker};
+use punctual_core::{Activation, Level, Stamp, Worker};
 
 use super::timers::{self, AnyTimers};
 use crate::current;
 use crate::monitor::Monitor;
 use crate::report::TaskReport;
 use crate::runtime::{Registered, Runtime, Visit};
-use crate::task::{AT_ITS_START, Body, execute, panicked};
+use crate::task::{AT_ITS_START, Body, execute, panicked, stamp};
 
 /// What the generated code says of an async task besides its [`Body`], whose job is a poll.
 pub trait AsyncBody: Body<Args = ()> {
@@ -195,8 +195,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
             return preemption.finish(end);
         }
-        let clock = || if B::MONITOR { partition.port().now().as_ticks() } else { 0 };
-        self.activation.stamp(time.unwrap_or_else(clock));
+        self.activation.stamp(time.unwrap_or_else(stamp::<B>));
         match me {
             Some(me) => partition.spawn(me, level, self.activation.node()),
             None => partition.spawn_from_outside(level, self.activation.node()),

@@ -51,10 +51,7 @@ pub(super) fn run<A: App>(
     let settings = plan.settings(&threads, &memory);
     let missing = settings.all_missing();
     if plan.strict && !missing.is_empty() {
-        partition.stop();
-        runtime.interrupt();
-        partition.abandon(me);
-        threads.join();
+        threads.abandon(runtime);
         return Err(StartError::Strict(missing));
     }
     threads.allow_calls(runtime);
@@ -238,11 +235,16 @@ impl Threads {
     }
 
     fn give_up(self, runtime: &'static Runtime, error: std::io::Error) -> StartError {
+        self.abandon(runtime);
+        StartError::System { attempt: "starting a worker thread", error }
+    }
+
+    /// Ends a run before `init`, with everything still held.
+    fn abandon(self, runtime: &'static Runtime) {
         runtime.partition.stop();
         runtime.interrupt();
         runtime.partition.abandon(runtime.idle);
         self.join();
-        StartError::System { attempt: "starting a worker thread", error }
     }
 
     fn join(self) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use locks::{RawPi, Rounds, contend};
 use pi_mutex::PiMutex;
-use punctual_sync::{PcpGroup, PcpMutex, TimedQueue, now};
+use punctual_sync::{MsrpLock, MsrpThread, PcpGroup, PcpMutex, TimedQueue, now};
 
 static GROUP: PcpGroup = PcpGroup::new();
 static COUNT: PcpMutex<u64> = PcpMutex::new(&GROUP, 200, 0);
@@ -32,6 +32,16 @@ fn uncontended(c: &mut Criterion) {
     group.bench_function("PcpMutex nested in another", |b| {
         let nested = || black_box(&COUNT).lock(&member, |_| INNER.lock(&member, |n| *n = n.wrapping_add(1)));
         b.iter(nested);
+    });
+    group.bench_function("MsrpLock", |b| {
+        static LOCK: MsrpLock = MsrpLock::new();
+        let me = MsrpThread::current();
+        let mut count = 0_u64;
+        b.iter(|| {
+            let held = black_box(&LOCK).lock(&me, 1_000);
+            count = black_box(count).wrapping_add(1);
+            drop(held);
+        });
     });
     group.bench_function("PI pthread mutex", |b| {
         let mutex = PiMutex::new();

@@ -37,6 +37,17 @@ use kernel as kernel_or_model;
 #[cfg(loom)]
 use model as kernel_or_model;
 
+/// `FUTEX_TID_MASK`: where the owner of a priority-inheritance futex is, beside the kernel's marks.
+const THREAD: u32 = 0x3fff_ffff;
+
+/// Whether the calling thread has a priority-inheritance futex.
+///
+/// No ordering is needed: a thread sees its own arrival and its own departure, and any other value means no.
+#[inline]
+pub(crate) fn is_owned(word: &AtomicU32, me: u32) -> bool {
+    word.load(Ordering::Relaxed) & THREAD == me
+}
+
 /// Locks a priority-inheritance futex that nobody has, or waits for it in the kernel.
 ///
 /// `me` is the calling thread as the kernel knows it. Fails only as the kernel refuses: a circle of waiting threads,

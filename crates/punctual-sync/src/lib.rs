@@ -8,10 +8,11 @@
 //! | the newest value of a stream | [`shared::Latest`] | never |
 //! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until it is time, with a limit |
 //! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning, with a limit |
+//! | the same, of real-time threads that the kernel may also stop | [`MsrpLock`] | spinning, after a limit with priority inheritance |
 //! | messages, events and permits between async tasks | [`asynch`] | as futures |
 //!
-//! Without the feature `std`, which is on by default, there is no [`PcpMutex`], no [`TimedQueue`] and nothing else that
-//! sleeps; the rest is `no_std`.
+//! Without the feature `std`, which is on by default, there is no [`PcpMutex`], no [`MsrpLock`], no [`TimedQueue`] and
+//! nothing else that sleeps; the rest is `no_std`.
 //!
 //! Nothing here allocates after construction, and nothing enters the kernel unless a thread has to wait or another
 //! has to be woken. [`futex::calls`] counts, so that a program can check that for itself.
@@ -47,6 +48,8 @@ pub mod asynch;
 #[cfg(feature = "std")]
 pub mod futex;
 #[cfg(feature = "std")]
+pub mod msrp;
+#[cfg(feature = "std")]
 pub mod pcp;
 #[cfg(feature = "std")]
 pub mod queue;
@@ -54,6 +57,8 @@ pub mod shared;
 
 use punctual_atomic::{self as atomic, seed};
 
+#[cfg(feature = "std")]
+pub use msrp::{MsrpGuard, MsrpLock, MsrpThread};
 #[cfg(feature = "std")]
 pub use pcp::{JoinError, LockError, Member, PcpGroup, PcpMutex};
 #[cfg(feature = "std")]

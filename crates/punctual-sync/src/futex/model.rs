@@ -12,13 +12,13 @@ use std::sync::{Mutex as StdMutex, PoisonError};
 use loom::sync::{Condvar, Mutex};
 use rustix::io::{Errno, Result};
 
+use super::THREAD;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::time::Instant;
 
 pub use arena::Arena;
 
-/// `FUTEX_TID_MASK` and `FUTEX_WAITERS`.
-const THREAD: u32 = 0x3fff_ffff;
+/// `FUTEX_WAITERS`.
 const WAITERS: u32 = 0x8000_0000;
 
 loom::thread_local! {

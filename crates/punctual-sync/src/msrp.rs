@@ -1,0 +1,326 @@
+//! The lock of MSRP, for short critical sections of real-time threads on different CPUs.
+//!
+//! ```
+//! use punctual_sync::{MsrpLock, MsrpThread};
+//!
+//! static BUS: MsrpLock = MsrpLock::new();
+//!
+//! let contend = || {
+//!     let me = MsrpThread::current(); // asks the kernel once; a thread keeps it
+//!     let held = BUS.lock(&me, 10_000)?;
+//!     // Nobody else is here.
+//!     drop(held);
+//!     Ok::<(), punctual_sync::msrp::LockError>(())
+//! };
+//! let other = std::thread::spawn(contend);
+//! contend()?;
+//! other.join().unwrap()?;
+//! # Ok::<(), punctual_sync::msrp::LockError>(())
+//! ```
+//!
+//! Waiting threads spin and are served in order of arrival. Under MSRP a thread is neither preempted while it spins
+//! nor while it holds the lock: before it asks for the lock, its partition is raised to the top, which is up to the
+//! caller. So at most one thread of each CPU contends, and on `m` CPUs it spins for at most `m − 1` critical
+//! sections.
+//!
+//! That rests on threads that run. If the holder does not, because the kernel preempted it, because it suspended
+//! itself or because it lacks the privileges for real-time scheduling, spinning for it may last for ever. Therefore
+//! spinning ends after a number of turns that the caller chooses. Who reaches it sleeps, and lends its priority to
+//! the holder. Set the bound a few times above `m − 1` critical sections: reaching it costs time, but loses neither
+//! exclusion nor the lock.
+//!
+//! # Order
+//!
+//! * Threads that get the lock within their bound get it in the order in which they took their places.
+//! * Threads that have reached their bound get it in the order of the kernel: by priority, then first come,
+//!   first served. Once they sleep, they come before threads that spin, also before those that arrived earlier.
+//! * If a spinning thread's turn comes while it does not run, those behind it reach their bounds and pass it; the lock
+//!   is free then, so they need not sleep.
+//!
+//! # System calls
+//!
+//! | | system calls |
+//! |---|---|
+//! | lock, free | none |
+//! | lock, the turn comes within the bound | none; one if a thread that reached its own bound then has the lock |
+//! | lock, the bound is reached or no place is free | one; none if the lock is free at that moment |
+//! | unlock | none; one if somebody sleeps for the lock, or if the kernel handed it to this thread |
+//!
+//! While every thread finds a place and has its turn within its bound, nobody enters the kernel. Nothing allocates.
+//!
+//! A thread that must never enter the kernel uses a [`TicketLock`] instead. That is a type of its own because all
+//! contenders of a lock have to keep to it: who sleeps has to be woken, by whoever unlocks.
+//!
+//! ```
+//! use punctual_sync::shared::TicketLock;
+//!
+//! static BUS: TicketLock<()> = TicketLock::new(());
+//!
+//! let held = loop {
+//!     if let Ok(held) = BUS.lock(u32::MAX) {
+//!         break held;
+//!     }
+//! };
+//! # drop(held);
+//! ```
+//!
+//! # Several resources
+//!
+//! The lock protects what its users agree on. Resources that one job may hold at the same time form a group and
+//! share one lock, which the job takes once, around them all: then nobody waits for one lock while holding another,
+//! and there is no deadlock. `#[app]` computes the groups. Threads that do nest different locks, in different
+//! orders, may wait for each other in a circle: they spin through their bounds, and then the kernel finds the
+//! circle and one of them gets [`LockError::Deadlock`].
+//!
+//! # Panics, leaks, forks
+//!
+//! A panic that unwinds through the guard unlocks and does not poison. A guard that is leaked keeps the lock for
+//! ever. A forked child has only the thread that forked, so what others held at that moment stays locked there;
+//! make a new [`MsrpThread`] in the child. The lock works between the threads of one process.
+//!
+//! # Source
+//!
+//! P. Gai, G. Lipari, M. Di Natale, *Minimizing memory utilization of real-time task sets in single and
+//! multi-processor systems-on-a-chip*, RTSS 2001, for global resources; the groups are those of A. Block, H.
+//! Leontyev, B. Brandenburg, J. Anderson, *A flexible real-time locking protocol for multiprocessors*, RTCSA 2007.
+//! Neither has the bound.
+//!
+//! # Invariants
+//!
+//! *M1* Exclusion rests on the priority-inheritance futex `owner` alone: a guard exists only after its thread
+//! became the owner, from 0 or by the kernel's hand, and only that thread ends this, in the guard's `drop`.
+//! *M2* The token of the gate only says whose turn it is. It never keeps a thread from the lock for longer than
+//! that thread's bound, and whoever gets it passes it on, also when the kernel refuses.
+//! *M3* The owner lets go before it passes the token on. So whoever finds the token and not the lock met a thread
+//! without the token, and only then goes to the kernel.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::panic::RefUnwindSafe;
+
+use rustix::io::Errno;
+
+use crate::atomic::{AtomicU32, Ordering, const_new};
+use crate::futex;
+use crate::seed::seeded;
+use crate::shared::{Padded, TicketGuard, TicketLock};
+
+/// A lock for which threads on different CPUs spin in order of arrival, each up to a bound, and then sleep with
+/// priority inheritance.
+///
+/// `W`, a power of two, is how many threads can spin and hold at once: at least the number of CPUs. Who finds
+/// no place sleeps at once. See the [module](self) for order and cost.
+///
+/// ```
+/// use punctual_sync::{MsrpLock, MsrpThread};
+///
+/// static SMALL: MsrpLock<4> = MsrpLock::with_places();
+///
+/// let me = MsrpThread::current();
+/// let held = SMALL.lock(&me, 1_000)?;
+/// assert_eq!(SMALL.queued(), 1);
+/// # drop(held);
+/// # Ok::<(), punctual_sync::msrp::LockError>(())
+/// ```
+pub struct MsrpLock<const W: usize = 32> {
+    owner: Padded<AtomicU32>,
+    gate: TicketLock<(), W>,
+}
+
+/// There is no value that a panic could leave half changed, and the guard unlocks.
+impl<const W: usize> RefUnwindSafe for MsrpLock<W> {}
+
+impl MsrpLock {
+    const_new! {
+        /// A free lock with 32 places.
+        pub fn new() -> Self {
+            Self::with_places()
+        }
+    }
+}
+
+impl Default for MsrpLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const W: usize> MsrpLock<W> {
+    const_new! {
+        /// A free lock with `W` places.
+        pub fn with_places() -> Self {
+            Self { owner: Padded(AtomicU32::new(0)), gate: TicketLock::with_places(()) }
+        }
+    }
+
+    /// Locks. Spins for at most `turns` turns of a loop, of one [`spin_loop`](core::hint::spin_loop) each, and sleeps
+    /// after that.
+    ///
+    /// # Errors
+    ///
+    /// See [`LockError`]; the calling thread has not got the lock then.
+    #[inline]
+    pub fn lock<'a>(&'a self, me: &'a MsrpThread, turns: u32) -> Result<MsrpGuard<'a, W>, LockError> {
+        let owner = &self.owner.0;
+        if futex::is_owned(owner, me.thread) {
+            return Err(LockError::Reentrant);
+        }
+        if seeded!("seed-msrp-barge")
+            && self.queued() > 0
+            && owner.compare_exchange(0, me.thread, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        {
+            return Ok(MsrpGuard { lock: self, me, token: None });
+        }
+        // No turn within the bound, or no place to wait for it: without the token, the kernel decides whose turn it
+        // is.
+        let token = self.gate.lock(turns).ok();
+        if seeded!("seed-msrp-token-alone") && token.is_some() {
+            return Ok(MsrpGuard { lock: self, me, token });
+        }
+        let relaxed = seeded!("seed-msrp-lock-relaxed");
+        // Acquire: pairs with the release of the last owner, which had the token or not.
+        let acquire = if relaxed { Ordering::Relaxed } else { Ordering::Acquire };
+        match futex::lock_owned(owner, me.thread, acquire) {
+            Ok(()) => Ok(MsrpGuard { lock: self, me, token }),
+            Err(Errno::DEADLK) => Err(LockError::Deadlock),
+            Err(other) => Err(LockError::Refused(other.raw_os_error())),
+        }
+    }
+
+    /// How many places are taken at this moment: by the holder unless it has slept for the lock, by threads that
+    /// spin or sleep with their turn, and by those that reached their bounds and have not been passed over yet.
+    pub fn queued(&self) -> u32 {
+        self.gate.tickets()
+    }
+}
+
+impl<const W: usize> fmt::Debug for MsrpLock<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner = self.owner.0.load(Ordering::Relaxed);
+        f.debug_struct("MsrpLock")
+            .field("held", &(owner != 0))
+            .field("queued", &self.queued())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The calling thread as a contender for locks: it knows the kernel's name for it, so that locking need not ask.
+///
+/// It stays on its thread: it is neither `Send` nor `Sync`. A thread may have several.
+///
+/// ```compile_fail
+/// # use punctual_sync::MsrpThread;
+/// let me = MsrpThread::current();
+/// std::thread::spawn(move || drop(me));
+/// ```
+pub struct MsrpThread {
+    thread: u32,
+    _not_send: PhantomData<*const ()>,
+}
+
+impl MsrpThread {
+    /// The calling thread. A system call.
+    pub fn current() -> Self {
+        Self { thread: futex::thread_id(), _not_send: PhantomData }
+    }
+}
+
+impl fmt::Debug for MsrpThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MsrpThread").field(&self.thread).finish()
+    }
+}
+
+/// A held [`MsrpLock`]. Dropping it unlocks, on the thread that locked: it is not `Send`.
+///
+/// ```compile_fail
+/// # use punctual_sync::{MsrpLock, MsrpThread};
+/// # let (lock, me) = (MsrpLock::new(), MsrpThread::current());
+/// let held = lock.lock(&me, 1).unwrap();
+/// std::thread::scope(|scope| { scope.spawn(|| drop(held)); });
+/// ```
+///
+/// # Panics
+///
+/// Dropping it panics if the kernel does not take this thread for the owner: that is in the child of a fork, with an
+/// [`MsrpThread`] from before.
+#[must_use]
+pub struct MsrpGuard<'a, const W: usize = 32> {
+    lock: &'a MsrpLock<W>,
+    me: &'a MsrpThread,
+    /// Passed on when it is dropped, which is after `drop` below.
+    token: Option<TicketGuard<'a, (), W>>,
+}
+
+impl<const W: usize> MsrpGuard<'_, W> {
+    /// Whether the lock came in turn. If not, this thread reached its bound or found no place: somebody held the lock
+    /// for too long or did not run.
+    #[inline]
+    pub fn in_turn(&self) -> bool {
+        self.token.is_some()
+    }
+}
+
+impl<const W: usize> Drop for MsrpGuard<'_, W> {
+    #[inline]
+    fn drop(&mut self) {
+        let owner = &self.lock.owner.0;
+        if seeded!("seed-msrp-token-first") {
+            self.token = None;
+        }
+        if seeded!("seed-msrp-token-alone") && self.token.is_some() {
+            return;
+        }
+        if seeded!("seed-msrp-unlock-blind") {
+            return owner.store(0, Ordering::Release);
+        }
+        let relaxed = seeded!("seed-msrp-unlock-relaxed");
+        // Release: the next owner may come without the token, so this alone has to carry what was done here.
+        let release = if relaxed { Ordering::Relaxed } else { Ordering::Release };
+        futex::unlock_owned(owner, self.me.thread, release).unwrap_or_else(|error| refused(error));
+    }
+}
+
+#[cold]
+fn refused(error: Errno) -> ! {
+    panic!(
+        "the kernel refuses to unlock ({error}): this thread is a fork of the one that `MsrpThread::current` was \
+         called on; call it in the child again"
+    );
+}
+
+impl<const W: usize> fmt::Debug for MsrpGuard<'_, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MsrpGuard").field("in_turn", &self.in_turn()).finish_non_exhaustive()
+    }
+}
+
+/// Why an [`MsrpLock`] was not locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The calling thread holds this lock already.
+    Reentrant,
+    /// Threads would wait for each other in a circle, through this lock and others.
+    Deadlock,
+    /// The kernel refused to wait; its error number.
+    Refused(i32),
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reentrant => f.write_str(
+                "this thread holds the lock already, further out: \
+                 lock once, around all that the job does with the lock's resources",
+            ),
+            Self::Deadlock => f.write_str(
+                "threads would wait in a circle: \
+                 let resources that one job may hold at the same time share one lock",
+            ),
+            Self::Refused(number) => write!(f, "the kernel refused to wait, error number {number}"),
+        }
+    }
+}
+
+impl core::error::Error for LockError {}

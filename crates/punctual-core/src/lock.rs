@@ -24,6 +24,7 @@ use core::mem::MaybeUninit;
 use crate::atomic::UnsafeCell;
 use crate::partition::Partition;
 use crate::port::Port;
+use crate::word::MAX_LEVEL;
 use crate::worker::Worker;
 
 /// A value shared under the ceiling protocol.
@@ -161,6 +162,21 @@ impl<P: Port> Drop for Raised<P> {
     #[inline]
     fn drop(&mut self) {
         self.partition.lower(self.worker, self.ceiling);
+    }
+}
+
+impl<P: Port> Partition<P> {
+    /// Runs `f` with the partition at its top, so that nothing else of it starts meanwhile: for critical sections that
+    /// other partitions wait for.
+    ///
+    /// Real-time safety: as [`Mutex::lock`].
+    #[inline]
+    pub fn at_the_top<R>(&'static self, me: &'static Worker, f: impl FnOnce() -> R) -> R {
+        let _raised = (me.level() < MAX_LEVEL).then(|| {
+            self.raise(me, MAX_LEVEL);
+            Raised { partition: self, worker: me, ceiling: MAX_LEVEL }
+        });
+        f()
     }
 }
 

@@ -1,18 +1,45 @@
-//! What follows from the model: the ceiling of every shared resource, and the levels in use.
+//! What follows from the model: the levels in use and where they run, the ceiling of every shared resource, and how it is
+//! protected.
 //!
 //! The analysis looks through `#[cfg]`: a task that may be configured out counts as there. A ceiling can only
 //! come out too high by it, never too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Access, App, SharedUse};
+use syn::Expr;
+
+use crate::model::{Access, App, Handler, Role, SharedUse};
 
 /// The results of the analysis.
 pub(crate) struct Analysis {
     /// What is known of each shared resource, in the order of `app.shared.resources`.
     pub(crate) resources: Vec<ResourceUsers>,
-    /// The levels that tasks run at, each with the indices of its tasks in order of declaration.
+    /// What runs apart: the partitions in order of declaration, or of the global executor each level; and last what
+    /// `idle` is in, if it is in none of these.
+    pub(crate) parts: Vec<Part>,
+    /// The part of each task, in the order of `app.tasks`.
+    pub(crate) part_of_task: Vec<usize>,
+    /// The part of `idle`.
+    pub(crate) home: usize,
+    /// For each group of resources that are shared across partitions, whether its users only ever spin.
+    pub(crate) groups: Vec<bool>,
+}
+
+/// Levels that share one CPU, or of the global executor one level.
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) style: Style,
+    pub(crate) cpu: Option<Expr>,
+    /// Its levels, each with the indices of its tasks in order of declaration.
     pub(crate) levels: BTreeMap<u8, Vec<usize>>,
+}
+
+/// How a part comes to run; the names are those of the runtime.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Style {
+    Levels,
+    Polling,
+    Anywhere,
 }
 
 /// Who uses a shared resource. `shutdown` does not count: by the time it runs, nobody else does.
@@ -20,8 +47,12 @@ pub(crate) struct Analysis {
 pub(crate) struct ResourceUsers {
     /// The levels of the users, 0 for `idle`; empty if nobody uses the resource.
     pub(crate) levels: BTreeSet<u8>,
+    /// The parts of the users.
+    pub(crate) parts: BTreeSet<usize>,
     /// It has users, and all of them take it by `&`.
     pub(crate) by_reference: bool,
+    /// Which group of resources shared across partitions it belongs to, if any.
+    pub(crate) group: Option<usize>,
 }
 
 /// What a handler is given when it asks for a shared resource.
@@ -35,6 +66,10 @@ pub(crate) enum LockKind {
     Exclusive,
     /// A lock that raises its user to this ceiling.
     Locked(u8),
+    /// A lock of this group, for users in several partitions.
+    Across(usize),
+    /// A lock under the priority ceiling protocol, on any CPU.
+    Ceiling,
 }
 
 impl ResourceUsers {
@@ -42,26 +77,87 @@ impl ResourceUsers {
     pub(crate) fn ceiling(&self) -> u8 {
         self.levels.last().copied().unwrap_or_default()
     }
+
+    /// Whether its users run apart and lock it.
+    pub(crate) fn is_across(&self) -> bool {
+        self.parts.len() > 1 && !self.by_reference
+    }
 }
 
 impl Analysis {
     pub(crate) fn new(app: &App) -> Self {
-        let mut levels = BTreeMap::<u8, Vec<usize>>::new();
-        for (index, task) in app.tasks.iter().enumerate() {
-            levels.entry(task.priority).or_default().push(index);
-        }
-        let resources = app.shared.resources.iter().map(|resource| {
-            let mut users = ResourceUsers { by_reference: true, ..ResourceUsers::default() };
-            for (level, handler) in app.concurrent() {
-                for used in handler.shared.iter().filter(|used| used.ident == resource.ident) {
-                    users.levels.insert(level);
-                    users.by_reference &= used.access.is_reference();
-                }
+        let (mut parts, part_of_task) =
+            if app.args.global.is_some() { levels_apart(app) } else { partitions(app) };
+        let home = match parts.iter().position(|part| part.style == Style::Levels) {
+            Some(home) => home,
+            None => {
+                let (name, levels) = ("idle".to_owned(), BTreeMap::new());
+                parts.push(Part { name, style: Style::Anywhere, cpu: None, levels });
+                parts.len() - 1
             }
-            users.by_reference &= !users.levels.is_empty();
-            users
-        });
-        Analysis { resources: resources.collect(), levels }
+        };
+        let mut analysis = Analysis { resources: Vec::new(), parts, part_of_task, home, groups: Vec::new() };
+        analysis.resources = app
+            .shared
+            .resources
+            .iter()
+            .map(|resource| {
+                let mut users = ResourceUsers { by_reference: true, ..ResourceUsers::default() };
+                for (level, handler) in app.concurrent() {
+                    for used in handler.shared.iter().filter(|used| used.ident == resource.ident) {
+                        users.levels.insert(level);
+                        users.parts.insert(analysis.part(app, handler));
+                        users.by_reference &= used.access.is_reference();
+                    }
+                }
+                users.by_reference &= !users.levels.is_empty();
+                users
+            })
+            .collect();
+        if app.args.global.is_none() {
+            analysis.group(app);
+        }
+        analysis
+    }
+
+    /// The part that a handler runs in.
+    pub(crate) fn part(&self, app: &App, handler: &Handler) -> usize {
+        let tasks = app.tasks.iter().zip(&self.part_of_task);
+        match handler.role {
+            Role::Task => {
+                tasks.into_iter().find(|(task, _)| task.handler.ident == handler.ident).map_or(0, |(_, p)| *p)
+            }
+            Role::Init | Role::Idle | Role::Shutdown => self.home,
+        }
+    }
+
+    /// Puts into one group the resources shared across partitions that one handler may hold at once.
+    ///
+    /// Then nobody who holds one waits for another, whatever the order in which critical sections are nested (A. Block,
+    /// H. Leontyev, B. Brandenburg, J. Anderson, "A Flexible Real-Time Locking Protocol for Multiprocessors", RTCSA 2007,
+    /// section 3).
+    fn group(&mut self, app: &App) {
+        let names = |index: usize| &app.shared.resources[index].ident;
+        let across: Vec<usize> =
+            (0..self.resources.len()).filter(|&index| self.resources[index].is_across()).collect();
+        // Every resource begins alone; each handler makes one group of those it uses.
+        let mut group: BTreeMap<usize, usize> = across.iter().map(|&index| (index, index)).collect();
+        for (_, handler) in app.concurrent() {
+            let uses = |index: usize| handler.shared.iter().any(|used| used.ident == *names(index));
+            let used: Vec<usize> =
+                across.iter().copied().filter(|&index| uses(index)).map(|i| group[&i]).collect();
+            let Some(&first) = used.first() else { continue };
+            group.values_mut().filter(|of| used.contains(of)).for_each(|of| *of = first);
+        }
+        let mut numbers = BTreeMap::new();
+        for (index, of) in group {
+            let next = numbers.len();
+            let number = *numbers.entry(of).or_insert(next);
+            self.groups.resize(numbers.len(), false);
+            let polls = |&part: &usize| self.parts[part].style == Style::Polling;
+            self.groups[number] |= self.resources[index].parts.iter().any(polls);
+            self.resources[index].group = Some(number);
+        }
     }
 
     /// What a handler running at `level` is given for `used`.
@@ -74,10 +170,47 @@ impl Analysis {
         let declared = app.shared.resources.iter().zip(&self.resources);
         match declared.into_iter().find(|(resource, _)| resource.ident == used.ident) {
             Some((resource, _)) if resource.lock_free => LockKind::Direct,
+            Some((_, ResourceUsers { group: Some(group), .. })) => LockKind::Across(*group),
+            Some((_, users)) if users.is_across() => LockKind::Ceiling,
             Some((_, users)) if level < users.ceiling() => LockKind::Locked(users.ceiling()),
             _ => LockKind::Exclusive,
         }
     }
+}
+
+/// The partitions as declared, or one without a name of its own.
+fn partitions(app: &App) -> (Vec<Part>, Vec<usize>) {
+    let declared = app.args.partitions.iter().map(|partition| Part {
+        name: partition.ident.to_string(),
+        style: if partition.poll { Style::Polling } else { Style::Levels },
+        cpu: partition.cpu.clone(),
+        levels: BTreeMap::new(),
+    });
+    let mut parts: Vec<Part> = declared.collect();
+    if parts.is_empty() {
+        let (name, cpu) = ("main".to_owned(), app.args.cpu.clone());
+        parts.push(Part { name, style: Style::Levels, cpu, levels: BTreeMap::new() });
+    }
+    let mut of_task = Vec::new();
+    for (index, task) in app.tasks.iter().enumerate() {
+        let named = task.core.as_ref().map(syn::LitStr::value);
+        let part = named.and_then(|name| parts.iter().position(|part| part.name == name)).unwrap_or(0);
+        parts[part].levels.entry(task.priority).or_default().push(index);
+        of_task.push(part);
+    }
+    (parts, of_task)
+}
+
+/// Each level for itself, and a place for `idle`.
+fn levels_apart(app: &App) -> (Vec<Part>, Vec<usize>) {
+    let levels: BTreeSet<u8> = app.tasks.iter().map(|task| task.priority).collect();
+    let parts = levels.iter().map(|&level| {
+        let tasks = app.tasks.iter().enumerate().filter(|(_, task)| task.priority == level);
+        let levels = BTreeMap::from([(level, tasks.map(|(index, _)| index).collect())]);
+        Part { name: format!("level {level}"), style: Style::Anywhere, cpu: None, levels }
+    });
+    let place = |level| levels.iter().position(|&other| other == level).unwrap_or(0);
+    (parts.collect(), app.tasks.iter().map(|task| place(task.priority)).collect())
 }
 
 #[cfg(test)]
@@ -85,7 +218,7 @@ mod tests {
     use quote::quote;
 
     use super::*;
-    use crate::testing::app;
+    use crate::testing::{app, app_with};
 
     fn kinds(app: &App, analysis: &Analysis, name: &str) -> Vec<LockKind> {
         let task = app.tasks.iter().find(|task| task.handler.ident == name).expect("the task exists");
@@ -135,6 +268,79 @@ mod tests {
     }
 
     #[test]
+    fn resources_that_one_task_may_hold_at_once_share_a_lock_across_partitions() {
+        let app = app_with(
+            quote!(partitions = [x, y(poll)]),
+            quote! {
+                #[shared] struct Shared { a: u8, b: u8, c: u8, d: u8, e: u8 }
+                #[task(shared = [a, d])] fn s(cx: s::Context) {}
+                #[task(priority = 2, shared = [b, c, d])] fn t(cx: t::Context) {}
+                #[task(core = "y", shared = [a, b, e])] fn u(cx: u::Context) {}
+                #[task(core = "y", shared = [c])] fn v(cx: v::Context) {}
+                #[task(priority = 3, shared = [e])] fn w(cx: w::Context) {}
+            },
+        );
+        let analysis = Analysis::new(&app);
+        let groups: Vec<_> = analysis.resources.iter().map(|users| users.group).collect();
+        // `u` joins a, b and e; `t` joins b and c. The users of `d` are in one partition.
+        assert_eq!(groups, [Some(0), Some(0), Some(0), None, Some(0)]);
+        assert_eq!(analysis.groups, [true]);
+        assert_eq!(kinds(&app, &analysis, "s"), [LockKind::Across(0), LockKind::Locked(2)]);
+        assert_eq!(analysis.home, 0);
+    }
+
+    #[test]
+    fn strangers_have_locks_of_their_own() {
+        let app = app_with(
+            quote!(partitions = [x, y]),
+            quote! {
+                #[shared] struct Shared { a: u8, b: u8 }
+                #[task(shared = [a])] fn s(cx: s::Context) {}
+                #[task(shared = [b])] fn t(cx: t::Context) {}
+                #[task(core = "y", shared = [a])] fn u(cx: u::Context) {}
+                #[task(core = "y", shared = [b])] fn v(cx: v::Context) {}
+            },
+        );
+        let analysis = Analysis::new(&app);
+        assert_eq!(
+            analysis.resources.iter().map(|users| users.group).collect::<Vec<_>>(),
+            [Some(0), Some(1)]
+        );
+        assert_eq!(analysis.groups, [false, false]);
+    }
+
+    #[test]
+    fn under_the_global_executor_each_level_runs_for_itself() {
+        let app = app_with(
+            quote!(executor = "global"),
+            quote! {
+                #[shared] struct Shared { own: u8, mixed: u8, idle: u8 }
+                #[idle(shared = [idle])] fn idle(cx: idle::Context) {}
+                #[task(priority = 2, shared = [own, mixed])] fn a(cx: a::Context) {}
+                #[task(priority = 2, shared = [own, idle])] fn b(cx: b::Context) {}
+                #[task(priority = 7, shared = [mixed])] fn c(cx: c::Context) {}
+            },
+        );
+        let analysis = Analysis::new(&app);
+        assert_eq!((analysis.parts.len(), analysis.home), (3, 2));
+        assert_eq!(analysis.part_of_task, [0, 0, 1]);
+        assert_eq!(kinds(&app, &analysis, "a"), [LockKind::Exclusive, LockKind::Ceiling]);
+        assert_eq!(kinds(&app, &analysis, "b"), [LockKind::Exclusive, LockKind::Ceiling]);
+        assert_eq!(kinds(&app, &analysis, "c"), [LockKind::Ceiling]);
+    }
+
+    #[test]
+    fn idle_is_at_home_where_somebody_may_sleep() {
+        let task = || quote! { #[shared] struct Shared {} #[task] fn t(cx: t::Context) {} };
+        let home = |args| {
+            let analysis = Analysis::new(&app_with(args, task()));
+            analysis.parts[analysis.home].name.clone()
+        };
+        assert_eq!(home(quote!()), "main");
+        assert_eq!(home(quote!(partitions = [fast(poll)])), "idle");
+    }
+
+    #[test]
     fn shutdown_does_not_raise_a_ceiling() {
         let app = app(quote! {
             #[shared] struct Shared { a: u8 }
@@ -154,6 +360,6 @@ mod tests {
             #[task] fn b(cx: b::Context) {}
             #[task(priority = 5)] fn c(cx: c::Context) {}
         });
-        assert_eq!(Analysis::new(&app).levels, BTreeMap::from([(1, vec![1]), (5, vec![0, 2])]));
+        assert_eq!(Analysis::new(&app).parts[0].levels, BTreeMap::from([(1, vec![1]), (5, vec![0, 2])]));
     }
 }

@@ -7,8 +7,8 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStruct, LitBool, Pat, Signature, Token, Type,
-    Visibility,
+    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStruct, LitBool, LitStr, Pat, Signature, Token,
+    Type, Visibility,
 };
 
 /// The level of `idle`, below that of every task.
@@ -34,12 +34,24 @@ pub(crate) struct App {
 #[derive(Default)]
 pub(crate) struct AppArgs {
     pub(crate) cpu: Option<Expr>,
+    /// `executor = "global"`, with the place of the value.
+    pub(crate) global: Option<LitStr>,
+    /// The partitions, in order of declaration; empty if there is one without a name.
+    pub(crate) partitions: Vec<Partition>,
     pub(crate) priority_base: Option<u8>,
     pub(crate) strict: bool,
     /// `monitor = <bool>`; absent means true.
     pub(crate) monitor: Option<LitBool>,
     /// `main = <bool>`; absent means "unless `init` takes arguments". See [`App::generates_main`].
     pub(crate) main: Option<LitBool>,
+}
+
+/// An entry of `partitions = [..]`.
+pub(crate) struct Partition {
+    pub(crate) ident: Ident,
+    pub(crate) cpu: Option<Expr>,
+    /// One thread that never sleeps.
+    pub(crate) poll: bool,
 }
 
 /// The module around the application, less its contents.
@@ -100,6 +112,8 @@ pub(crate) struct Task {
     pub(crate) kind: TaskKind,
     /// The level the task runs at, 1 to 28.
     pub(crate) priority: u8,
+    /// `core = "<partition>"`.
+    pub(crate) core: Option<LitStr>,
     /// How many messages, or queued releases, may wait.
     pub(crate) capacity: u16,
     /// The `capacity` key, if it was given.
@@ -269,6 +283,10 @@ impl HandlerItem {
 impl Task {
     pub(crate) fn is_async(&self) -> bool {
         matches!(self.kind, TaskKind::Async)
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        matches!(self.kind, TaskKind::Bound { .. })
     }
 }
 

@@ -8,6 +8,11 @@ use crate::model::App;
 
 /// The model of an application that has no mistakes. A `#[local]` struct and an `#[init]` are supplied.
 pub(crate) fn app(items: TokenStream) -> App {
+    app_with(TokenStream::new(), items)
+}
+
+/// [`app`] with arguments.
+pub(crate) fn app_with(args: TokenStream, items: TokenStream) -> App {
     let mut errors = Errors::default();
     let module = quote! {
         mod app {
@@ -16,7 +21,7 @@ pub(crate) fn app(items: TokenStream) -> App {
             #items
         }
     };
-    let app = crate::front(TokenStream::new(), module, &mut errors);
+    let app = crate::front(args, module, &mut errors);
     errors.finish().expect("the application has no mistakes");
     app.expect("the application is whole").0
 }
@@ -29,11 +34,16 @@ pub(crate) fn errors_of_module(args: TokenStream, items: TokenStream) -> Vec<Str
 /// The messages of the errors in an application with `items` in it besides an `#[init]` without mistakes and,
 /// unless `items` has one, a `#[shared]` and a `#[local]` struct.
 pub(crate) fn errors(items: TokenStream) -> Vec<String> {
+    errors_with(TokenStream::new(), items)
+}
+
+/// [`errors`] of an application with arguments.
+pub(crate) fn errors_with(args: TokenStream, items: TokenStream) -> Vec<String> {
     let text = items.to_string();
     let shared = (!text.contains("# [shared")).then(|| quote! { #[shared] struct Shared {} });
     let local = (!text.contains("# [local")).then(|| quote! { #[local] struct Local {} });
     let init = quote! { #[init] fn init(cx: init::Context) -> (Shared, Local) { loop {} } };
-    errors_of_module(TokenStream::new(), quote! { #shared #local #init #items })
+    errors_of_module(args, quote! { #shared #local #init #items })
 }
 
 /// The messages of the errors in `item`.

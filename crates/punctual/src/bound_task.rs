@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use punctual_core::{Level, Port, Stamp, Worker};
 
 use crate::linux::events::NONE;
+use crate::part::Part;
 use crate::report::TaskReport;
 use crate::runtime::{self, Registered, Source};
 use crate::task::{Body, Task};
@@ -79,11 +80,15 @@ impl<B: Bound> BoundTask<B> {
             self.interrupt();
         }
         self.ended.fetch_add(1, Ordering::Release);
-        B::runtime().partition.port().wake(self.worker);
+        B::part().partition.port().wake(self.worker);
     }
 }
 
 impl<B: Bound> Source for BoundTask<B> {
+    fn part(&self) -> &'static Part {
+        B::part()
+    }
+
     fn worker(&self) -> &'static Worker {
         self.worker
     }

@@ -22,11 +22,40 @@ pub enum Platform {
     Virtual,
 }
 
+/// The CPUs that somebody asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Cpus {
+    /// For the only partition.
+    pub(crate) sole: Option<usize>,
+    /// For partitions by name.
+    pub(crate) named: Vec<(String, usize)>,
+}
+
+impl Cpus {
+    /// What was asked for `partition`.
+    pub(crate) fn of(&self, partition: &str) -> Option<usize> {
+        let named = self.named.iter().rev().find(|(name, _)| name == partition);
+        named.map(|&(_, cpu)| cpu).or(self.sole)
+    }
+
+    /// Reads `N` or `NAME=N,NAME=N`.
+    fn parse(text: &str) -> Option<Self> {
+        if let Ok(cpu) = text.parse() {
+            return Some(Self { sole: Some(cpu), named: Vec::new() });
+        }
+        let named = text.split(',').map(|entry| {
+            let (name, cpu) = entry.split_once('=')?;
+            Some((name.trim().to_owned(), cpu.trim().parse().ok()?))
+        });
+        Some(Self { sole: None, named: named.collect::<Option<_>>()? })
+    }
+}
+
 /// Where and how to run an app. What is not set here is taken from the `#[app]` attribute.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) platform: Platform,
-    pub(crate) cpu: Option<usize>,
+    pub(crate) cpus: Cpus,
     pub(crate) priority_base: Option<u8>,
     pub(crate) strict: Option<bool>,
     pub(crate) until: Option<Duration>,
@@ -42,7 +71,8 @@ impl Config {
     /// [`new`](Self::new), as modified by the environment: what a generated `main` uses.
     ///
     /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
-    /// * `PUNCTUAL_CPU`: a CPU number; it overrides the program's choice in any case.
+    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`; it overrides the program's choice in
+    ///   any case.
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
     ///
     /// A value that makes no sense is reported when the app is run.
@@ -57,7 +87,7 @@ impl Config {
                 }
             }
         };
-        let (mut platform, mut cpu, mut strict) = (Platform::Linux, None, None);
+        let (mut platform, mut cpus, mut strict) = (Platform::Linux, Cpus::default(), None);
         read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
             platform = match value {
                 "linux" => Platform::Linux,
@@ -66,9 +96,11 @@ impl Config {
             };
             true
         });
-        read("PUNCTUAL_CPU", "the number of a CPU", &mut |value| {
-            cpu = value.parse().ok();
-            cpu.is_some()
+        read("PUNCTUAL_CPU", "the number of a CPU, or to NAME=CPU,… for several partitions", &mut |value| {
+            let parsed = Cpus::parse(value);
+            let understood = parsed.is_some();
+            cpus = parsed.unwrap_or_default();
+            understood
         });
         read("PUNCTUAL_STRICT", "1 or 0", &mut |value| {
             strict = match value {
@@ -78,7 +110,7 @@ impl Config {
             };
             true
         });
-        Self { platform, cpu, strict, ..config }
+        Self { platform, cpus, strict, ..config }
     }
 
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
@@ -93,7 +125,15 @@ impl Config {
 
     /// Runs on this CPU. Without it: an isolated CPU if there is one, else the highest allowed.
     pub fn cpu(mut self, cpu: usize) -> Self {
-        self.cpu = Some(cpu);
+        self.cpus.sole = Some(cpu);
+        self
+    }
+
+    /// Runs the partition `name` on this CPU. Without it: as for [`cpu`](Self::cpu), a CPU of its own.
+    ///
+    /// A name that the app does not have is reported when the app is run.
+    pub fn partition_cpu(mut self, name: &str, cpu: usize) -> Self {
+        self.cpus.named.push((name.to_owned(), cpu));
         self
     }
 

@@ -4,23 +4,28 @@ use std::cell::Cell;
 
 use punctual_core::{Duration, Instant, Port, Worker};
 
+use crate::across::Membership;
 use crate::linux;
+use crate::part::Part;
 use crate::report::Outcome;
-use crate::runtime::{self, Runtime};
+use crate::runtime::{self, Runtime, Visit};
 use crate::virtual_time;
 
 thread_local! {
-    static CURRENT: Cell<Option<(&'static Runtime, &'static Worker)>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<(&'static Part, &'static Worker)>> = const { Cell::new(None) };
 }
 
-/// Makes the calling thread a thread of `runtime` until dropped.
+/// Makes the calling thread a thread of `part` until dropped.
 #[derive(Debug)]
-pub(crate) struct Member;
+pub(crate) struct Member {
+    _membership: Option<Membership>,
+}
 
 impl Member {
-    pub(crate) fn join(runtime: &'static Runtime, worker: &'static Worker) -> Self {
-        CURRENT.set(Some((runtime, worker)));
-        Self
+    pub(crate) fn join(part: &'static Part, worker: &'static Worker) -> Self {
+        CURRENT.set(Some((part, worker)));
+        let ceilings = part.runtime.ceilings.filter(|_| !part.partition.port().is_virtual());
+        Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, worker)) }
     }
 }
 
@@ -30,10 +35,28 @@ impl Drop for Member {
     }
 }
 
-/// The worker that the calling thread is in `runtime`, if it is one of its threads.
+/// The worker that the calling thread is in `part`, if it is one of its threads.
 #[inline]
-pub(crate) fn worker_of(runtime: &'static Runtime) -> Option<&'static Worker> {
-    CURRENT.get().filter(|(r, _)| std::ptr::eq(*r, runtime)).map(|(_, worker)| worker)
+pub(crate) fn worker_of(part: &'static Part) -> Option<&'static Worker> {
+    CURRENT.get().filter(|(p, _)| std::ptr::eq(*p, part)).map(|(_, worker)| worker)
+}
+
+/// The right to release something in an app that is not stopping, while this lives.
+pub(crate) enum Entry<'a> {
+    /// The run waits for its own threads.
+    Member,
+    /// Of other threads it waits for those that are in the middle of this.
+    Visitor { _visit: Visit<'a> },
+}
+
+/// Lets the calling thread release something in `runtime`; `None` if that is not running, or stopping.
+#[inline]
+pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
+    let entry = match CURRENT.get() {
+        Some((part, _)) if std::ptr::eq(part.runtime, runtime) => Entry::Member,
+        _ => Entry::Visitor { _visit: runtime.enter_from_outside()? },
+    };
+    (!runtime.is_stopping()).then_some(entry)
 }
 
 /// The time now: `CLOCK_MONOTONIC` on Linux, virtual time in an app that runs in it.
@@ -43,7 +66,7 @@ pub(crate) fn worker_of(runtime: &'static Runtime) -> Option<&'static Worker> {
 #[inline]
 pub fn now() -> Instant {
     match CURRENT.get() {
-        Some((runtime, _)) => runtime.partition.port().now(),
+        Some((part, _)) => part.partition.port().now(),
         None => linux::clock::now(),
     }
 }
@@ -56,7 +79,7 @@ pub fn now() -> Instant {
 /// Real-time safety: enters the kernel to wake the threads; from a thread of no app it takes a lock.
 pub fn shutdown() {
     match CURRENT.get() {
-        Some((runtime, _)) => runtime.stop(Outcome::Shutdown),
+        Some((part, _)) => part.runtime.stop(Outcome::Shutdown),
         None => runtime::each_running(|runtime| runtime.stop(Outcome::Shutdown)),
     }
 }
@@ -67,8 +90,8 @@ pub fn shutdown() {
 /// time is not counted, as on a CPU. For models of a load, tests and demonstrations.
 pub fn spend(duration: Duration) {
     match CURRENT.get() {
-        Some((runtime, worker)) if runtime.partition.port().is_virtual() => {
-            virtual_time::spend(runtime, worker, duration);
+        Some((part, worker)) if part.partition.port().is_virtual() => {
+            virtual_time::spend(part, worker, duration);
         }
         _ => {
             let end = linux::clock::thread_cpu_time().saturating_add(duration.as_ticks());
@@ -89,15 +112,15 @@ pub fn spend(duration: Duration) {
 /// If called anywhere but in `idle`.
 pub fn wait_for_event() {
     let current = CURRENT.get().filter(|(_, worker)| worker.base() == 0 && worker.running() == 0);
-    let (runtime, worker) = current.expect("wait_for_event is for idle only");
-    if runtime.partition.port().is_virtual() {
-        virtual_time::step(runtime, worker);
-    } else if !runtime.partition.is_stopping() {
+    let (part, worker) = current.expect("wait_for_event is for idle only");
+    if part.partition.port().is_virtual() {
+        virtual_time::step(part, worker);
+    } else if !part.partition.is_stopping() {
         // Jobs preempt idle by themselves; the tick only lets loops that poll something see it.
-        let tick = runtime.partition.port().now() + Duration::from_millis(10);
-        runtime.partition.port().wait(worker, Some(tick));
+        let tick = part.partition.port().now() + Duration::from_millis(10);
+        part.partition.port().wait(worker, Some(tick));
     }
-    if runtime.partition.is_stopping() {
+    if part.partition.is_stopping() {
         std::panic::resume_unwind(Box::new(LeaveIdle));
     }
 }

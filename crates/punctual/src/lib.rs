@@ -73,11 +73,13 @@ pub mod config;
 pub mod helper;
 pub mod report;
 
+mod across;
 mod asynch;
 mod bound_task;
 mod current;
 mod linux;
 mod monitor;
+mod part;
 mod periodic_task;
 mod port;
 mod run;

@@ -14,7 +14,8 @@ use crate::linux;
 pub struct AppPort {
     virtual_time: AtomicBool,
     virtual_now: AtomicU64,
-    virtual_limit: AtomicU64,
+    /// In virtual time: whether there is something to look at since the last look.
+    woken: AtomicBool,
 }
 
 impl AppPort {
@@ -22,13 +23,14 @@ impl AppPort {
         Self {
             virtual_time: AtomicBool::new(false),
             virtual_now: AtomicU64::new(0),
-            virtual_limit: AtomicU64::new(u64::MAX),
+            woken: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn choose(&self, virtual_time: bool) {
         self.virtual_time.store(virtual_time, Ordering::Relaxed);
         self.virtual_now.store(0, Ordering::Relaxed);
+        self.woken.store(false, Ordering::Relaxed);
     }
 
     #[inline]
@@ -36,14 +38,14 @@ impl AppPort {
         self.virtual_time.load(Ordering::Relaxed)
     }
 
-    /// Sets when virtual time ends; `None` for never.
-    pub(crate) fn set_limit(&self, limit: Option<Instant>) {
-        self.virtual_limit.store(limit.map_or(u64::MAX, |limit| limit.as_ticks()), Ordering::Relaxed);
+    /// Whether somebody has woken a worker since the last [`take_woken`](Self::take_woken). For virtual time.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.woken.load(Ordering::Acquire)
     }
 
-    /// When virtual time ends, in ns; `u64::MAX` for never.
-    pub(crate) fn limit(&self) -> u64 {
-        self.virtual_limit.load(Ordering::Relaxed)
+    /// Takes notice of all wakes so far.
+    pub(crate) fn take_woken(&self) {
+        self.woken.swap(false, Ordering::AcqRel);
     }
 
     /// Moves the virtual clock forward.
@@ -64,9 +66,10 @@ impl Port for AppPort {
 
     #[inline]
     fn wake(&self, worker: &Worker) {
-        // The one thread of virtual time serves everything itself.
-        if !self.is_virtual() {
-            linux::futex::wake(worker);
+        match self.is_virtual() {
+            // The one thread of the partition serves every level.
+            true => self.woken.store(true, Ordering::Release),
+            false => linux::futex::wake(worker),
         }
     }
 

@@ -4,18 +4,18 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use punctual_core::{Instant, Level, Partition, Port, Worker};
+use punctual_core::{Instant, Port, Worker};
 use rustix::thread::futex::{self, Flags};
 
+use crate::across::Ceilings;
 use crate::asynch::Reactor;
-use crate::port::AppPort;
+use crate::part::Part;
 use crate::report::{Outcome, TaskReport};
+use crate::virtual_time::{Claims, Turns};
 
 /// What the `#[app]` attribute says about where to run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// The CPU, if one is given.
-    pub cpu: Option<usize>,
     /// The kernel priority of level 0, if one is given.
     pub priority_base: Option<u8>,
     /// Whether to refuse less than full real-time settings.
@@ -44,6 +44,8 @@ pub trait Registered: Sync {
 
 /// A task released by the readiness of a file descriptor.
 pub trait Source: Sync {
+    /// The partition of its task.
+    fn part(&self) -> &'static Part;
     /// The thread that waits for it.
     fn worker(&self) -> &'static Worker;
     /// Name of the task.
@@ -73,24 +75,29 @@ pub trait Source: Sync {
 pub struct Runtime {
     pub(crate) name: &'static str,
     pub(crate) options: Options,
-    pub(crate) partition: Partition<AppPort>,
-    pub(crate) idle: &'static Worker,
+    pub(crate) parts: &'static [&'static Part],
+    /// The partition of `idle`.
+    pub(crate) home: &'static Part,
     pub(crate) tasks: &'static [&'static dyn Registered],
     reactor: Option<&'static Reactor>,
+    /// Of the global executor: what the locks belong to.
+    pub(crate) ceilings: Option<&'static Ceilings>,
     taken: AtomicBool,
     outside: Outside,
     /// Set by a panic: queued jobs are not run any more.
     aborting: AtomicBool,
     /// Jobs released and never run.
     dropped: AtomicU64,
-    /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
-    executed: AtomicU64,
     started: AtomicU64,
     outcome: Mutex<Option<Outcome>>,
     /// 0 while running, 1 once it is to stop; a futex.
     stop_requested: AtomicU32,
     /// A descriptor to write to when the app begins to stop, -1 if there is none.
     bell: AtomicI32,
+    /// Who runs in virtual time.
+    pub(crate) turns: Turns,
+    /// Who holds what across partitions in virtual time.
+    pub(crate) claims: Claims,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -104,35 +111,31 @@ impl Runtime {
     pub const fn new(
         name: &'static str,
         options: Options,
-        levels: &'static [&'static Level],
-        workers: &'static [&'static Worker],
-        idle: &'static Worker,
+        parts: &'static [&'static Part],
+        home: &'static Part,
         tasks: &'static [&'static dyn Registered],
         reactor: Option<&'static Reactor>,
+        ceilings: Option<&'static Ceilings>,
     ) -> Self {
         Self {
             name,
             options,
-            partition: Partition::new(AppPort::new(), levels, workers),
-            idle,
+            parts,
+            home,
             tasks,
             reactor,
+            ceilings,
             taken: AtomicBool::new(false),
             outside: Outside::closed(),
             aborting: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
-            executed: AtomicU64::new(0),
             started: AtomicU64::new(0),
             outcome: Mutex::new(None),
             stop_requested: AtomicU32::new(0),
             bell: AtomicI32::new(-1),
+            turns: Turns::new(),
+            claims: Claims::new(),
         }
-    }
-
-    /// The partition, for resources.
-    #[inline]
-    pub fn partition(&'static self) -> &'static Partition<AppPort> {
-        &self.partition
     }
 
     /// Takes the app for a run; `None` if it is running already.
@@ -142,13 +145,11 @@ impl Runtime {
         }
         // SAFETY: the previous run, if any, has joined its threads and closed the app to others.
         unsafe {
-            self.partition.reset();
+            self.parts.iter().for_each(|part| part.reset(virtual_time));
             self.tasks.iter().for_each(|task| task.begin());
         }
-        self.partition.port().choose(virtual_time);
         self.aborting.store(false, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
-        self.executed.store(0, Ordering::Relaxed);
         self.stop_requested.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -169,7 +170,13 @@ impl Runtime {
     }
 
     pub(crate) fn elapsed(&self) -> u64 {
-        self.partition.port().now().as_ticks().saturating_sub(self.started())
+        self.home.partition.port().now().as_ticks().saturating_sub(self.started())
+    }
+
+    /// Whether the app is stopping: nothing more is released, what was released is finished.
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.home.partition.is_stopping()
     }
 
     /// Begins to stop. The first cause is the one reported, except that a panic comes before any other.
@@ -184,7 +191,7 @@ impl Runtime {
             *outcome = Some(cause);
         }
         drop(outcome);
-        self.partition.stop();
+        self.parts.iter().for_each(|part| part.partition.stop());
         self.interrupt();
         self.stop_requested.store(1, Ordering::Release);
         let _ = futex::wake(&self.stop_requested, Flags::PRIVATE, i32::MAX as u32);
@@ -222,17 +229,6 @@ impl Runtime {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         drops
-    }
-
-    /// Execution time of all ended jobs. What it grows by during a job is what preempted that job.
-    #[inline]
-    pub(crate) fn executed(&self) -> u64 {
-        self.executed.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set_executed(&self, executed: u64) {
-        self.executed.store(executed, Ordering::Relaxed);
     }
 
     /// Lets a thread of no app spawn: holds off the end of the run while the guard lives.

@@ -8,6 +8,7 @@ use punctual_core::{Armed, Duration, Instant, Level, Port, Slots, Stamp, Worker}
 use crate::current;
 use crate::linux::suspension;
 use crate::monitor::{self, Monitor};
+use crate::part::Part;
 use crate::report::{Outcome, TaskReport};
 use crate::runtime::{Registered, Runtime};
 use crate::virtual_time;
@@ -29,6 +30,9 @@ pub trait Body: 'static {
 
     /// The app.
     fn runtime() -> &'static Runtime;
+
+    /// The task's partition.
+    fn part() -> &'static Part;
 
     /// Runs the user's function.
     ///
@@ -61,8 +65,8 @@ pub(crate) unsafe fn execute<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    let runtime = B::runtime();
-    let port = runtime.partition.port();
+    let (runtime, part) = (B::runtime(), B::part());
+    let port = part.partition.port();
     let body = |release| {
         // SAFETY: by this function's contract.
         catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
@@ -73,7 +77,7 @@ pub(crate) unsafe fn execute<B: Body>(
             panicked(runtime, B::NAME, &*panic);
         }
         if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-            virtual_time::spend(runtime, me, B::EXECUTION);
+            virtual_time::spend(part, me, B::EXECUTION);
         }
         // SAFETY: by this function's contract.
         unsafe { B::after(None) };
@@ -85,17 +89,17 @@ pub(crate) unsafe fn execute<B: Body>(
         // What `init` spawned is released when the app starts.
         release => Instant::from_ticks(release.max(runtime.started())),
     };
-    let executed = runtime.executed();
+    let executed = part.executed();
     if let Err(panic) = body(release) {
         panicked(runtime, B::NAME, &*panic);
     }
     if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-        virtual_time::spend(runtime, me, B::EXECUTION);
+        virtual_time::spend(part, me, B::EXECUTION);
     }
     let end = port.now();
     let gross = monitor::since(end, start);
-    let preempted = runtime.executed().saturating_sub(executed);
-    runtime.set_executed(executed + gross);
+    let preempted = part.executed().saturating_sub(executed);
+    part.set_executed(executed + gross);
     let suspended = gross > suspension::SHORTEST.as_ticks() && !port.is_virtual() && suspension::since() > 0;
     let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
     // SAFETY: by this function's contract this thread occupies the task's level.
@@ -108,7 +112,7 @@ pub(crate) unsafe fn execute<B: Body>(
 /// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody measures it.
 #[inline]
 pub(crate) fn stamp<B: Body>() -> u64 {
-    if B::MONITOR { B::runtime().partition.port().now().as_ticks() } else { 0 }
+    if B::MONITOR { B::part().partition.port().now().as_ticks() } else { 0 }
 }
 
 /// Ends the app because `task` panicked.
@@ -162,9 +166,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// Gives the arguments back if the task's capacity is used up or the app is not running.
     #[inline]
     pub fn spawn(&'static self, args: B::Args) -> Result<(), B::Args> {
-        let runtime = B::runtime();
-        let Some(me) = current::worker_of(runtime) else { return self.spawn_from_outside(args) };
-        let partition = runtime.partition();
+        let part = B::part();
+        let Some(me) = current::worker_of(part) else { return self.spawn_from_outside(args) };
+        let partition = part.partition();
         if partition.is_stopping() {
             return Err(args);
         }
@@ -179,16 +183,12 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         Ok(())
     }
 
-    /// [`spawn`](Self::spawn) from a thread that is none of the app's: always through the queue.
-    #[cold]
+    /// [`spawn`](Self::spawn) from a thread that is none of the partition's: always through the queue.
+    #[inline(never)]
     fn spawn_from_outside(&'static self, args: B::Args) -> Result<(), B::Args> {
-        let runtime = B::runtime();
-        let Some(_visit) = runtime.enter_from_outside() else { return Err(args) };
-        if runtime.partition.is_stopping() {
-            return Err(args);
-        }
+        let Some(_entry) = current::enter(B::runtime()) else { return Err(args) };
         let node = self.slots.put(args, stamp::<B>())?;
-        runtime.partition.spawn_from_outside(self.slots.level(), node);
+        B::part().partition.spawn_from_outside(self.slots.level(), node);
         Ok(())
     }
 
@@ -197,14 +197,14 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// # Errors
     /// As [`spawn`](Self::spawn).
     pub fn spawn_at(&'static self, time: Instant, args: B::Args) -> Result<SpawnHandle<B::Args>, B::Args> {
-        let runtime = B::runtime();
         // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
-        let Some(_visit) = runtime.enter_from_outside() else { return Err(args) };
-        if runtime.partition.is_stopping() {
+        let Some(_visit) = B::runtime().enter_from_outside() else { return Err(args) };
+        let partition = B::part().partition();
+        if partition.is_stopping() {
             return Err(args);
         }
         let armed = self.slots.arm(args, time)?;
-        runtime.partition.armed(self.slots.level(), time);
+        partition.armed(self.slots.level(), time);
         Ok(SpawnHandle { task: self, armed })
     }
 
@@ -242,7 +242,7 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
     }
 
     fn after(&self, duration: Duration) -> Instant {
-        let now = B::runtime().partition.port().now().as_ticks();
+        let now = B::part().partition.port().now().as_ticks();
         Instant::from_ticks(now.saturating_add(duration.as_ticks()))
     }
 
@@ -252,11 +252,10 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
     }
 
     fn reschedule(&self, armed: Armed, time: Instant) -> bool {
-        let runtime = B::runtime();
-        let Some(_visit) = runtime.enter_from_outside() else { return false };
+        let Some(_visit) = B::runtime().enter_from_outside() else { return false };
         let moved = self.slots.reschedule(armed, time);
         if moved {
-            runtime.partition.armed(self.slots.level(), time);
+            B::part().partition.armed(self.slots.level(), time);
         }
         moved
     }

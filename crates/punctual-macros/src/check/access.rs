@@ -14,6 +14,8 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
         lock_free_async(app, resource, errors);
         if users.levels.len() > 1 {
             lock_free_across_levels(app, resource, errors);
+        } else if users.parts.len() > 1 {
+            lock_free_across_partitions(app, analysis, resource, errors);
         }
     }
 }
@@ -84,11 +86,28 @@ fn lock_free_across_levels(app: &App, resource: &Resource, errors: &mut Errors) 
     }
 }
 
+fn lock_free_across_partitions(app: &App, analysis: &Analysis, resource: &Resource, errors: &mut Errors) {
+    let mut uses = uses(app, resource);
+    let Some((_, first, _)) = uses.next() else { return };
+    let part = |handler: &Handler| analysis.part(app, handler);
+    if let Some((_, other, used)) = uses.find(|(_, other, _)| part(other) != part(first)) {
+        let [one, two] = [first, other].map(|handler| &analysis.parts[part(handler)].name);
+        let (name, first, other) = (&resource.ident, &first.ident, &other.ident);
+        errors.at(
+            used,
+            format_args!(
+                "`{name}` is `#[lock_free]`, but `{first}` is in the partition `{one}` and `{other}` in `{two}`; put \
+                 them into one partition or remove `#[lock_free]`"
+            ),
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors};
+    use crate::testing::{assert_one, errors, errors_with};
 
     #[test]
     fn mixed_access() {
@@ -127,6 +146,19 @@ mod tests {
             #[task(priority = 3, shared = [a])] fn u(cx: u::Context) {}
         });
         assert_one(&errors, &["`t` runs at level 2 and `u` at level 3", "remove `#[lock_free]`"]);
+    }
+
+    #[test]
+    fn lock_free_across_partitions() {
+        let errors = errors_with(
+            quote!(partitions = [a, b]),
+            quote! {
+                #[shared] struct Shared { #[lock_free] x: u8 }
+                #[task(shared = [x])] fn t(cx: t::Context) {}
+                #[task(core = "b", shared = [x])] fn u(cx: u::Context) {}
+            },
+        );
+        assert_one(&errors, &["`t` is in the partition `a` and `u` in `b`", "remove `#[lock_free]`"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod init;
 mod local;
 mod names;
 mod overrun;
+mod partitions;
 mod release;
 mod shared;
 mod signature;
@@ -31,4 +32,5 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
     release::check(app, errors);
     binding::check(app, errors);
     overrun::check(app, errors);
+    partitions::check(app, analysis, errors);
 }

@@ -93,6 +93,8 @@ fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedU
         LockKind::Locked(ceiling) if is_async(app, handler) => {
             quote!(::punctual::export::AsyncLocked<'a, #ty, #level, #ceiling>)
         }
+        LockKind::Across(_) => quote!(::punctual::export::GroupLocked<'a, #ty, #level>),
+        LockKind::Ceiling => quote!(::punctual::export::CeilingLocked<'a, #ty, #level>),
         LockKind::Exclusive => quote!(::punctual::export::Lock<'a, #ty, #level, #level>),
         LockKind::Locked(ceiling) => quote!(::punctual::export::Lock<'a, #ty, #level, #ceiling>),
     }
@@ -161,17 +163,25 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
 }
 
 fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
-    let (resource, runtime, worker) =
-        (names::shared(&used.ident), names::sole("runtime"), names::var("worker"));
+    let (resource, worker) = (names::shared(&used.ident), names::var("worker"));
+    let part = names::part("part", analysis.part(app, handler));
     match analysis.lock_kind(app, level(app, handler), used) {
         LockKind::Reference => quote!(#resource.0.get()),
         _ if handler.role == Role::Shutdown => quote!(#resource.0.get_mut()),
         LockKind::Direct => quote!(#resource.0.get_mut()),
+        LockKind::Across(group) => {
+            let group = names::group(group);
+            quote!(::punctual::export::GroupLocked::new(&#resource.0, &#part, &#group))
+        }
+        LockKind::Ceiling => {
+            let ceiling = names::ceiling(&used.ident);
+            quote!(::punctual::export::CeilingLocked::new(&#resource.0, &#part, &#ceiling))
+        }
         LockKind::Exclusive | LockKind::Locked(_) if is_async(app, handler) => {
-            quote!(::punctual::export::AsyncLocked::new(&#resource.0, &#runtime))
+            quote!(::punctual::export::AsyncLocked::new(&#resource.0, &#part))
         }
         LockKind::Exclusive | LockKind::Locked(_) => {
-            quote!(::punctual::export::Lock::new(&#resource.0, #runtime.partition(), #worker))
+            quote!(::punctual::export::Lock::new(&#resource.0, #part.partition(), #worker))
         }
     }
 }

@@ -6,7 +6,7 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::model::App;
 
-use super::{contexts, names, option, quiet, resources, tasks};
+use super::{contexts, names, option, overview, quiet, resources, tasks};
 
 /// `run`, and the type that tells the runtime about `init`, `idle` and `shutdown`.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
@@ -27,6 +27,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let (kept_types, kept_values) = kept_fields(app);
     let (has_idle, shares, idle) = idle(app, analysis);
     let shutdown = shutdown(app, analysis);
+    let overview = overview::text(app, analysis);
     quote! {
         /// What `init` returned and no static holds.
         #quiet struct #kept {
@@ -67,6 +68,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
         ///
         /// # Errors
         /// If it cannot start; then nothing of it has run.
+        #[doc = #overview]
         #[allow(private_interfaces, clippy::all, clippy::pedantic)]
         pub fn run(
             #config: ::punctual::Config,

@@ -9,13 +9,18 @@ use crate::model::{App, Task, TaskKind};
 use super::{names, quiet, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
-    analysis.levels.iter().map(|(&level, tasks)| one(app, level, tasks)).collect()
+    let levels = analysis
+        .parts
+        .iter()
+        .enumerate()
+        .flat_map(|(part, of)| of.levels.iter().map(move |level| (part, level)));
+    levels.map(|(part, (&level, tasks))| one(app, part, level, tasks)).collect()
 }
 
-fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
+fn one(app: &App, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
     let quiet = quiet();
     let [worker, nodes, statik, run] =
-        ["worker", "nodes", "level", "run"].map(|what| names::level(what, level));
+        ["worker", "nodes", "level", "run"].map(|what| names::level(what, part, level));
     let [me, node, now] = ["me", "node", "now"].map(names::var);
     let own: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
     let tasks = || tasks.iter().map(|&task| &app.tasks[task]);
@@ -24,8 +29,8 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
     let (waking, timers) = match timers {
         0 => (None, None),
         _ => {
-            let (name, words) = (names::level("timers", level), timers.div_ceil(64));
-            let (runtime, base) = (names::sole("runtime"), own as u32);
+            let (name, words) = (names::level("timers", part, level), timers.div_ceil(64));
+            let (part, base) = (names::part("part", part), own as u32);
             let waking = quote! {
                 if #name.owns(#node) {
                     // The executor has popped the node and occupies the level.
@@ -35,7 +40,7 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
             };
             let timers = quote! {
                 #quiet static #name: ::punctual::export::Timers<#timers, #words> =
-                    ::punctual::export::Timers::new(&#runtime, &#statik, #base);
+                    ::punctual::export::Timers::new(&#part, &#statik, #base);
             };
             (Some(waking), Some(timers))
         }
@@ -77,7 +82,7 @@ fn one(app: &App, level: u8, tasks: &[usize]) -> TokenStream {
 ///
 /// Tasks that are configured out keep their nodes, so that the numbers do not depend on `#[cfg]`.
 pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
-    let level = &analysis.levels[&app.tasks[index].priority];
+    let level = &analysis.parts[analysis.part_of_task[index]].levels[&app.tasks[index].priority];
     let before = level.iter().take_while(|&&task| task != index);
     before.map(|&task| nodes_of(&app.tasks[task]) as u32).sum()
 }

@@ -8,7 +8,9 @@ mod entry;
 mod futures;
 mod handlers;
 mod levels;
+mod locks;
 mod names;
+mod overview;
 mod reactor;
 mod resources;
 mod runtime;
@@ -40,7 +42,8 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
         handlers::modules(app),
         tasks::all(app, analysis),
         levels::all(app, analysis),
-        reactor::all(app),
+        locks::all(app, analysis),
+        reactor::all(app, analysis),
         runtime::all(app, analysis),
         entry::run(app, analysis),
     ];

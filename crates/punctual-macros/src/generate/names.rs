@@ -112,9 +112,24 @@ pub(super) fn listener(task: &Ident) -> Ident {
     of("listener", task)
 }
 
-/// Something of a level.
-pub(super) fn level(what: &str, level: u8) -> Ident {
-    format_ident!("__punctual_{}_{}", what, level)
+/// Something of a level of a part.
+pub(super) fn level(what: &str, part: usize, level: u8) -> Ident {
+    format_ident!("__punctual_{}_{}_{}", what, part, level)
+}
+
+/// Something of a part.
+pub(super) fn part(what: &str, part: usize) -> Ident {
+    format_ident!("__punctual_{}_{}", what, part)
+}
+
+/// The lock of a group of resources.
+pub(super) fn group(group: usize) -> Ident {
+    format_ident!("__punctual_group_{}", group)
+}
+
+/// The lock of a resource under the priority ceiling protocol.
+pub(super) fn ceiling(resource: &Ident) -> Ident {
+    of("ceiling", resource)
 }
 
 /// Something there is one of.

@@ -3,15 +3,16 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use crate::analyse::{Analysis, Style};
 use crate::model::App;
 
 use super::{levels, names, quiet};
 
-/// The statics, if there are async tasks.
-pub(super) fn all(app: &App) -> TokenStream {
-    let Some(level) = level(app) else { return TokenStream::new() };
+/// The statics, if there are async tasks that may enter the kernel.
+pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
+    let Some((part, level)) = place(app, analysis) else { return TokenStream::new() };
     let (quiet, worker, reactor) = (quiet(), worker(), name());
-    let (runtime, slots) = (names::sole("runtime"), names::sole("slots"));
+    let (part, slots) = (names::part("part", part), names::sole("slots"));
     // One more: see `Reactor`.
     let count = levels::timers_of(app.tasks.iter()) + 1;
     quote! {
@@ -19,15 +20,17 @@ pub(super) fn all(app: &App) -> TokenStream {
         #quiet static #slots: [::punctual::export::WaitSlot<::core::task::Waker>; #count] =
             [const { ::punctual::export::WaitSlot::new() }; #count];
         #quiet static #reactor: ::punctual::export::Reactor =
-            ::punctual::export::Reactor::new(&#runtime, &#worker, &#slots);
+            ::punctual::export::Reactor::new(&#part, &#worker, &#slots);
     }
 }
 
-/// The level of the thread: the highest of any async task, so that it can poll there what it wakes.
+/// The part and the level of the thread: those of the highest async task, so that it can poll there what it wakes.
 ///
 /// Tasks that are configured out count, as they do for the levels.
-pub(super) fn level(app: &App) -> Option<u8> {
-    app.tasks.iter().filter(|task| task.is_async()).map(|task| task.priority).max()
+pub(super) fn place(app: &App, analysis: &Analysis) -> Option<(usize, u8)> {
+    let tasks = app.tasks.iter().zip(&analysis.part_of_task).filter(|(task, _)| task.is_async());
+    let places = tasks.map(|(task, &part)| (part, task.priority));
+    places.filter(|&(part, _)| analysis.parts[part].style != Style::Polling).max_by_key(|&(_, level)| level)
 }
 
 /// The static that is the reactor.

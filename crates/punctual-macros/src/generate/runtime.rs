@@ -1,51 +1,80 @@
-//! The static that is the app.
+//! The static that is the app, and one for each of its parts.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use crate::analyse::Analysis;
-use crate::model::{App, TaskKind};
+use crate::analyse::{Analysis, Part};
+use crate::model::App;
 
-use super::{levels, names, option, quiet, reactor, tasks};
+use super::{levels, locks, names, option, quiet, reactor, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
-    let (quiet, runtime, idle) = (quiet(), names::sole("runtime"), names::sole("idle"));
+    let (quiet, runtime) = (quiet(), names::sole("runtime"));
     let name = names::plain(&app.module.ident);
-    let cpu = option(app.args.cpu.as_ref().map(|cpu| quote!(#cpu)));
     let base = option(app.args.priority_base.map(|base| quote!(#base)));
     let strict = app.args.strict;
-    let levels = analysis.levels.keys().map(|&level| names::level("level", level));
-    let workers = analysis.levels.keys().map(|&level| names::level("worker", level));
-    let listeners = app.tasks.iter().filter(|task| matches!(task.kind, TaskKind::Bound { .. })).map(|task| {
-        let (cfgs, listener) = (&task.handler.cfgs, names::listener(&task.handler.ident));
-        quote!(#(#cfgs)* &#listener)
-    });
     let tasks = app.tasks.iter().map(|task| {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
         quote!(#(#cfgs)* &#task)
     });
-    let timers = analysis.levels.iter().filter_map(|(&level, tasks)| {
-        let timers = levels::timers_of(tasks.iter().map(|&task| &app.tasks[task]));
-        (timers > 0).then(|| names::level("timers", level))
+    let timers = analysis.parts.iter().enumerate().flat_map(|(index, part)| {
+        let timed = part
+            .levels
+            .iter()
+            .filter(|(_, tasks)| levels::timers_of(tasks.iter().map(|&t| &app.tasks[t])) > 0);
+        timed.map(move |(&level, _)| names::level("timers", index, level))
     });
     let all = names::sole("tasks");
-    let (waiter, reactor) = match reactor::level(app) {
-        Some(_) => (Some(reactor::worker()), Some(reactor::name())),
-        None => (None, None),
-    };
-    let reactor = option(reactor.map(|reactor| quote!(&#reactor)));
-    let waiter = waiter.map(|waiter| quote!(&#waiter));
+    let reactor = option(reactor::place(app, analysis).map(|_| {
+        let reactor = reactor::name();
+        quote!(&#reactor)
+    }));
+    let ceilings = option(locks::protocol(app).map(|protocol| quote!(&#protocol)));
+    let parts = (0..analysis.parts.len()).map(|index| names::part("part", index));
+    let home = names::part("part", analysis.home);
+    let statics = analysis.parts.iter().enumerate().map(|(index, of)| part(app, analysis, index, of));
     quote! {
         #quiet static #all: &[&dyn ::punctual::export::Registered] = &[#(#tasks,)* #(&#timers),*];
-        #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
+        #(#statics)*
         #quiet static #runtime: ::punctual::export::Runtime = ::punctual::export::Runtime::new(
             #name,
-            ::punctual::export::Options { cpu: #cpu, priority_base: #base, strict: #strict },
+            ::punctual::export::Options { priority_base: #base, strict: #strict },
+            &[#(&#parts),*],
+            &#home,
+            #all,
+            #reactor,
+            #ceilings,
+        );
+    }
+}
+
+fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStream {
+    let (quiet, runtime) = (quiet(), names::sole("runtime"));
+    let [statik, idle] = ["part", "idle"].map(|what| names::part(what, index));
+    let (name, style) = (&part.name, Ident::new(&format!("{:?}", part.style), Span::call_site()));
+    let cpu = option(part.cpu.as_ref().map(|cpu| quote!(#cpu)));
+    let levels = part.levels.keys().map(|&level| names::level("level", index, level));
+    let workers = part.levels.keys().map(|&level| names::level("worker", index, level));
+    let bound =
+        app.tasks.iter().zip(&analysis.part_of_task).filter(|(task, of)| task.is_bound() && **of == index);
+    let listeners = bound.map(|(task, _)| {
+        let (cfgs, listener) = (&task.handler.cfgs, names::listener(&task.handler.ident));
+        quote!(#(#cfgs)* &#listener)
+    });
+    let waiter = reactor::place(app, analysis).filter(|&(part, _)| part == index).map(|_| {
+        let worker = reactor::worker();
+        quote!(&#worker)
+    });
+    quote! {
+        #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
+        #quiet static #statik: ::punctual::export::Part = ::punctual::export::Part::new(
+            #name,
+            &#runtime,
+            ::punctual::export::Style::#style,
+            #cpu,
             &[#(&#levels),*],
             &[&#idle, #(&#workers,)* #(#listeners,)* #waiter],
             &#idle,
-            #all,
-            #reactor,
         );
     }
 }

@@ -14,7 +14,8 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
     tasks
         .map(|(index, task)| {
-            let parts = [body(app, analysis, task), release(task), statics(app, analysis, index, task)];
+            let parts =
+                [body(app, analysis, index, task), release(task), statics(app, analysis, index, task)];
             quote!(#(#parts)*)
         })
         .collect()
@@ -30,10 +31,11 @@ pub(super) fn place(task: &Task) -> TokenStream {
 }
 
 /// The type that stands for the task, and what the executor asks of it.
-fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
+fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, ident, level) = (&handler.cfgs, &handler.ident, task.priority);
     let (body, runtime, name) = (names::body(ident), names::sole("runtime"), names::plain(ident));
+    let part = names::part("part", analysis.part_of_task[index]);
     let (args, call, more) = match task.kind {
         TaskKind::Async => (quote!(()), futures::call(task), futures::body(app, analysis, task)),
         _ => (args_type(handler), call(app, analysis, handler), bound(app, task)),
@@ -63,6 +65,11 @@ fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             #[inline(always)]
             fn runtime() -> &'static ::punctual::export::Runtime {
                 &#runtime
+            }
+
+            #[inline(always)]
+            fn part() -> &'static ::punctual::export::Part {
+                &#part
             }
 
             #[inline(always)]
@@ -230,8 +237,9 @@ fn release(task: &Task) -> TokenStream {
 
 fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (cfgs, ident, quiet) = (&task.handler.cfgs, &task.handler.ident, quiet());
+    let part = analysis.part_of_task[index];
     let (statik, body, level) =
-        (names::task(ident), names::body(ident), names::level("level", task.priority));
+        (names::task(ident), names::body(ident), names::level("level", part, task.priority));
     let base = levels::base(app, analysis, index);
     match &task.kind {
         TaskKind::Message => {
@@ -244,7 +252,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
         }
         TaskKind::Async => {
             let (size, wrapper) = (futures::size(task), names::sole("Static"));
-            let timers = names::level("timers", task.priority);
+            let timers = names::level("timers", part, task.priority);
             quote! {
                 #(#cfgs)* #quiet
                 static #statik: #wrapper<::punctual::export::AsyncTask<#body, { #size }>> =

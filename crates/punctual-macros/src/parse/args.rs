@@ -2,14 +2,19 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{Expr, ExprLit, Lit, UnOp};
+use syn::{Expr, ExprLit, Lit, LitStr, UnOp};
 
 use super::keys::{Key, Keys, ungrouped};
+use super::partitions;
 use crate::errors::Errors;
 use crate::model::AppArgs;
 
+pub(super) const CPU: Key = Key::new("cpu", "<integer or constant expression>");
+
 const KEYS: &[Key] = &[
-    Key::new("cpu", "<integer or constant expression>"),
+    CPU,
+    Key::new("executor", "\"partition\" or \"global\""),
+    Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, poll)]"),
     Key::new("priority_base", "<integer from 1 to 98>"),
     Key::flag("strict"),
     Key::new("monitor", "<bool>"),
@@ -20,6 +25,8 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
     let keys = Keys::parse("punctual::app", tokens, KEYS, errors);
     AppArgs {
         cpu: cpu(&keys, errors),
+        global: global(&keys, errors),
+        partitions: partitions::parse(&keys, errors),
         priority_base: keys.int("priority_base", 1..=98, errors).and_then(|base| base.try_into().ok()),
         strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),
         monitor: keys.boolean("monitor", errors),
@@ -27,8 +34,21 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
     }
 }
 
+/// The value of `executor`, if it is the global one.
+fn global(keys: &Keys, errors: &mut Errors) -> Option<LitStr> {
+    let executor = keys.string("executor", errors)?;
+    match executor.value().as_str() {
+        "global" => Some(executor),
+        "partition" => None,
+        other => {
+            errors.at(&executor, format_args!("`executor` is \"partition\" or \"global\", not \"{other}\""));
+            None
+        }
+    }
+}
+
 /// The expression is for the compiler to evaluate, save for what can be seen never to be a processor.
-fn cpu(keys: &Keys, errors: &mut Errors) -> Option<Expr> {
+pub(super) fn cpu(keys: &Keys, errors: &mut Errors) -> Option<Expr> {
     let expr = keys.expr("cpu", errors)?;
     let plausible = match ungrouped(expr) {
         Expr::Lit(ExprLit { lit, .. }) => matches!(lit, Lit::Int(_)),
@@ -81,11 +101,16 @@ mod tests {
 
     #[test]
     fn wrong_arguments() {
-        rejects(quote!(device = x), "the keys are `cpu`, `priority_base`, `strict`, `monitor`, `main`");
+        rejects(
+            quote!(device = x),
+            "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `strict`, `monitor`, `main`",
+        );
         rejects(quote!(cpu = "0"), "`cpu` is the number of a processor");
         rejects(quote!(cpu = -1), "`cpu` is the number of a processor");
         rejects(quote!(priority_base = 99), "an integer from 1 to 98");
         rejects(quote!(strict = 1), "`strict` is `true` or `false`");
+        rejects(quote!(executor = "local"), "`executor` is \"partition\" or \"global\"");
+        rejects(quote!(executor = global), "write `executor = \"partition\" or \"global\"`");
         rejects(quote!(monitor), "`monitor` has no value; write `monitor = <bool>`");
     }
 }

@@ -6,7 +6,7 @@ use proc_macro2::{Group, TokenStream};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
-use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, Meta, Token, token};
+use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, token};
 
 use super::recover;
 use crate::errors::Errors;
@@ -128,6 +128,15 @@ impl Keys {
         None
     }
 
+    pub(super) fn string(&self, name: &str, errors: &mut Errors) -> Option<LitStr> {
+        let expr = self.expr(name, errors)?;
+        if let Expr::Lit(ExprLit { lit: Lit::Str(lit), .. }) = ungrouped(expr) {
+            return Some(lit.clone());
+        }
+        errors.push(self.malformed(name, expr));
+        None
+    }
+
     pub(super) fn ident(&self, name: &str, errors: &mut Errors) -> Option<Ident> {
         let expr = self.expr(name, errors)?;
         if let Expr::Path(path) = ungrouped(expr)
@@ -206,7 +215,10 @@ mod tests {
 
     #[test]
     fn unknown_key() {
-        rejects(quote!(prio = 2), &["unknown key `prio` in `#[task]`", "`priority`, `capacity`, `shared`"]);
+        rejects(
+            quote!(prio = 2),
+            &["unknown key `prio` in `#[task]`", "`priority`, `core`, `capacity`, `shared`"],
+        );
     }
 
     #[test]

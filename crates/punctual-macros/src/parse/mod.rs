@@ -9,6 +9,7 @@ mod duration;
 mod handler;
 mod keys;
 mod module;
+mod partitions;
 mod recover;
 mod resources;
 mod signature;

@@ -14,6 +14,7 @@ const WAITS: u16 = 4;
 
 const KEYS: &[Key] = &[
     Key::new("priority", "<integer from 1 to 28>"),
+    Key::new("core", "\"<partition>\""),
     Key::new("capacity", "<integer from 1 to 1024>"),
     handler::SHARED,
     handler::LOCAL,
@@ -32,6 +33,7 @@ pub(super) fn parse(marked: Marked, errors: &mut Errors) -> Task {
     let is_async = marked.item.sig().asyncness.is_some();
     Task {
         priority: priority.unwrap_or(1),
+        core: keys.string("core", errors),
         capacity: keys.int("capacity", 1..=1024, errors).unwrap_or(1),
         capacity_key: keys.key("capacity").cloned(),
         kind: kind(&keys, is_async, errors),

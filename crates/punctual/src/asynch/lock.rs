@@ -2,9 +2,9 @@
 
 use punctual_core::{Locked, Mutex, Resource};
 
-use crate::current;
+use crate::across::user;
+use crate::part::Part;
 use crate::port::AppPort;
-use crate::runtime::Runtime;
 
 /// The right of an async task at `LEVEL` to lock a resource whose ceiling is `CEILING`.
 ///
@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 /// Which one it is, is found out at each lock.
 pub struct AsyncLocked<'a, T, const LEVEL: u8, const CEILING: u8> {
     resource: &'a Resource<T>,
-    runtime: &'static Runtime,
+    part: &'static Part,
 }
 
 impl<'a, T, const LEVEL: u8, const CEILING: u8> AsyncLocked<'a, T, LEVEL, CEILING> {
@@ -23,8 +23,8 @@ impl<'a, T, const LEVEL: u8, const CEILING: u8> AsyncLocked<'a, T, LEVEL, CEILIN
     ///   ceiling in the same app, or by tasks of the level `CEILING` while they run.
     /// * The task makes one such value per resource.
     #[inline(always)]
-    pub unsafe fn new(resource: &'a Resource<T>, runtime: &'static Runtime) -> Self {
-        Self { resource, runtime }
+    pub unsafe fn new(resource: &'a Resource<T>, part: &'static Part) -> Self {
+        Self { resource, part }
     }
 }
 
@@ -35,12 +35,11 @@ impl<T, const LEVEL: u8, const CEILING: u8> Mutex for AsyncLocked<'_, T, LEVEL, 
     /// Outside the task's own polls: on a thread that the task has started, say.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let worker = current::worker_of(self.runtime).filter(|worker| worker.running() == LEVEL);
-        let worker = worker.expect("a shared resource is locked by its task only, while it is polled");
+        let worker = user(self.part, LEVEL);
         // SAFETY: the resource is as `new` demands. The calling thread is `worker`'s and runs a job of this level,
         // and the value lives for this call only. `&mut self` is borrowed for as long, and there is one per task.
         let mut locked = unsafe {
-            Locked::<T, AppPort, LEVEL, CEILING>::new(self.resource, self.runtime.partition(), worker)
+            Locked::<T, AppPort, LEVEL, CEILING>::new(self.resource, self.part.partition(), worker)
         };
         locked.lock(f)
     }

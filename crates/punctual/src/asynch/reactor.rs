@@ -13,7 +13,8 @@ use punctual_core::{Standing, Wait, WaitSlot, Worker};
 use rustix::event::{Timespec, epoll};
 use rustix::io::{Errno, Result};
 
-use crate::runtime::{self, Runtime};
+use crate::part::Part;
+use crate::runtime;
 
 /// How many bits of an event's data say which slot. The rest is the generation, whose upper bits nobody gets to see.
 const SLOT_BITS: u32 = 16;
@@ -25,7 +26,7 @@ const NONE: RawFd = -1;
 /// The descriptors that the async tasks of an app wait for, and the thread that does.
 #[derive(Debug)]
 pub struct Reactor {
-    runtime: &'static Runtime,
+    part: &'static Part,
     worker: &'static Worker,
     /// One more than there may be waits: the thread that fires may still be at one that is over.
     slots: &'static [WaitSlot<Waker>],
@@ -44,19 +45,24 @@ pub(super) struct Ticket {
 impl Reactor {
     /// A reactor for one wait less than there are `slots`; `worker` is its thread.
     pub const fn new(
-        runtime: &'static Runtime,
+        part: &'static Part,
         worker: &'static Worker,
         slots: &'static [WaitSlot<Waker>],
     ) -> Self {
         assert!(slots.len() < 1 << SLOT_BITS, "the `waits` of all async tasks add up to 65534 at most");
         Self {
-            runtime,
+            part,
             worker,
             slots,
             waits: AtomicU32::new(0),
             epoll: AtomicI32::new(NONE),
             control: AtomicI32::new(NONE),
         }
+    }
+
+    /// The partition of the thread.
+    pub(crate) fn part(&self) -> &'static Part {
+        self.part
     }
 
     pub(crate) fn worker(&self) -> &'static Worker {
@@ -78,8 +84,8 @@ impl Reactor {
         interest: epoll::EventFlags,
         waker: &Waker,
     ) -> Result<Option<Ticket>> {
-        let Some(_visit) = self.runtime.enter_from_outside() else { return Ok(None) };
-        if self.runtime.partition.is_stopping() {
+        let Some(_visit) = self.part.runtime.enter_from_outside() else { return Ok(None) };
+        if self.part.partition.is_stopping() {
             return Ok(None);
         }
         let ticket = self.claim(waker.clone());
@@ -122,7 +128,7 @@ impl Reactor {
     /// # Safety
     /// The ticket is of this reactor, and the caller's alone.
     pub(super) unsafe fn renew(&self, ticket: Ticket, waker: &Waker) -> Standing {
-        match self.runtime.enter_from_outside() {
+        match self.part.runtime.enter_from_outside() {
             // SAFETY: by this function's contract.
             Some(_visit) => unsafe { self.slots[ticket.slot].renew(ticket.wait, waker.clone()) },
             None => self.standing(ticket),
@@ -135,7 +141,7 @@ impl Reactor {
     /// The ticket is of this reactor, and the caller's alone.
     pub(super) unsafe fn end(&self, ticket: Ticket, fd: BorrowedFd<'_>) {
         // The run may be over, and the next one may have the same numbers for other files.
-        let Some(_visit) = self.runtime.enter_from_outside() else { return };
+        let Some(_visit) = self.part.runtime.enter_from_outside() else { return };
         if self.standing(ticket) != Standing::Over {
             // It is gone already if its file was closed under it.
             let _ = epoll::delete(self.epoll(), fd);

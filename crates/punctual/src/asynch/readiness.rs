@@ -142,7 +142,7 @@ impl Future for Readiness<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let timers = timers::current().expect("descriptors are waited for by the async tasks of an app");
-        let reactor = timers.runtime().reactor().expect("an app with async tasks has a reactor");
+        let reactor = timers.part().runtime.reactor().expect("an app with async tasks has a reactor");
         // A future may be moved to another app between polls, and to another run.
         if let Some(pending) = &mut self.pending
             && std::ptr::eq(pending.reactor, reactor)

@@ -11,7 +11,7 @@ use super::timers::{self, AnyTimers};
 use crate::current;
 use crate::monitor::Monitor;
 use crate::report::TaskReport;
-use crate::runtime::{Registered, Runtime, Visit};
+use crate::runtime::Registered;
 use crate::task::{AT_ITS_START, Body, execute, panicked, stamp};
 
 /// What the generated code says of an async task besides its [`Body`], whose job is a poll.
@@ -38,26 +38,6 @@ pub trait AsyncBody: Body<Args = ()> {
     /// # Safety
     /// As for [`future_drop`](super::future_drop), after [`make`](Self::make).
     unsafe fn drop(storage: *mut u8);
-}
-
-/// The right to release something in an app that goes on for as long as this lives.
-enum Entry<'a> {
-    /// The run waits for its own threads.
-    Member,
-    Visitor {
-        _visit: Visit<'a>,
-    },
-}
-
-impl<'a> Entry<'a> {
-    #[inline]
-    fn of(runtime: &'a Runtime, me: Option<&'static Worker>) -> Option<Self> {
-        let entry = match me {
-            Some(_) => Self::Member,
-            None => Self::Visitor { _visit: runtime.enter_from_outside()? },
-        };
-        (!runtime.partition.is_stopping()).then_some(entry)
-    }
 }
 
 /// Room for a future of `SIZE` bytes.
@@ -162,32 +142,31 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Gives the message back if an instance exists or the app is not running.
     #[inline]
     pub fn spawn(&'static self, message: B::Message) -> Result<(), B::Message> {
-        let me = current::worker_of(B::runtime());
-        let Some(_entry) = Entry::of(B::runtime(), me) else { return Err(message) };
+        let Some(_entry) = current::enter(B::runtime()) else { return Err(message) };
         if !self.activation.claim() {
             return Err(message);
         }
         // SAFETY: this thread has claimed the activation, so nobody else uses the message.
         unsafe { *self.message.get() = Some(message) };
         if self.activation.born() {
-            self.release(me, None);
+            self.release(None);
         }
         Ok(())
     }
 
     /// Something has happened that the future waits for.
     fn wake(&'static self) {
-        let me = current::worker_of(B::runtime());
-        let Some(_entry) = Entry::of(B::runtime(), me) else { return };
+        let Some(_entry) = current::enter(B::runtime()) else { return };
         if self.activation.wake() {
-            self.release(me, timers::take_due());
+            self.release(timers::take_due());
         }
     }
 
     /// Polls now or queues the poll; the activation is marked as queued.
     #[inline]
-    fn release(&'static self, me: Option<&'static Worker>, time: Option<u64>) {
-        let (partition, level) = (&B::runtime().partition, self.activation.level());
+    fn release(&'static self, time: Option<u64>) {
+        let me = current::worker_of(B::part());
+        let (partition, level) = (B::part().partition(), self.activation.level());
         if let Some(me) = me
             && let Some(preemption) = partition.preempt(me, level)
         {

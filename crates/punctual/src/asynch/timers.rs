@@ -9,19 +9,20 @@ use std::task::Waker;
 
 use punctual_core::{Armed, Instant, Level, Slots};
 
+use crate::part::Part;
 use crate::report::TaskReport;
-use crate::runtime::{Registered, Runtime};
+use crate::runtime::Registered;
 
 /// The timers of one level: `N` of them; `W` is `N.div_ceil(64)`.
 pub struct Timers<const N: usize, const W: usize> {
     slots: Slots<Waker, N, W>,
-    runtime: &'static Runtime,
+    part: &'static Part,
 }
 
 /// [`Timers`] of whatever number.
 pub(crate) trait AnyTimers: Sync {
-    /// The app's time.
-    fn runtime(&self) -> &'static Runtime;
+    /// The partition of their tasks.
+    fn part(&self) -> &'static Part;
 
     /// Sets a timer; `None` if the app is ending, and then nothing has to be woken any more.
     ///
@@ -69,8 +70,8 @@ impl<T: Copy> Drop for Restore<T> {
 
 impl<const N: usize, const W: usize> Timers<N, W> {
     /// Timers whose nodes start at `base` in `level`.
-    pub const fn new(runtime: &'static Runtime, level: &'static Level, base: u32) -> Self {
-        Self { slots: Slots::new(level, base), runtime }
+    pub const fn new(part: &'static Part, level: &'static Level, base: u32) -> Self {
+        Self { slots: Slots::new(level, base), part }
     }
 
     /// Whether `node` is one of these.
@@ -92,19 +93,19 @@ impl<const N: usize, const W: usize> Timers<N, W> {
 }
 
 impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
-    fn runtime(&self) -> &'static Runtime {
-        self.runtime
+    fn part(&self) -> &'static Part {
+        self.part
     }
 
     fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed> {
-        let _visit = self.runtime.enter_from_outside()?;
-        if self.runtime.partition.is_stopping() {
+        let _visit = self.part.runtime.enter_from_outside()?;
+        if self.part.partition.is_stopping() {
             return None;
         }
         let level = self.slots.level();
         match self.slots.arm(waker.clone(), time) {
             Ok(armed) => {
-                self.runtime.partition.armed(level, time);
+                self.part.partition.armed(level, time);
                 Some(armed)
             }
             Err(_) => panic!(
@@ -115,7 +116,7 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
     }
 
     fn cancel(&self, armed: Armed) {
-        if let Some(_visit) = self.runtime.enter_from_outside() {
+        if let Some(_visit) = self.part.runtime.enter_from_outside() {
             drop(self.slots.cancel(armed));
         }
     }

@@ -5,17 +5,13 @@ use std::fs;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs this process may use.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Allowed(CpuSet);
 
 impl Allowed {
     /// Those of the calling thread.
     pub(crate) fn of_this_thread() -> rustix::io::Result<Self> {
         sched_getaffinity(None).map(Self)
-    }
-
-    pub(crate) fn contains(&self, cpu: usize) -> bool {
-        cpu < CpuSet::MAX_CPU && self.0.is_set(cpu)
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
@@ -27,11 +23,11 @@ impl Allowed {
         sched_setaffinity(None, &self.0)
     }
 
-    /// These without `cpu`, unless that leaves none.
-    pub(crate) fn without(&self, cpu: usize) -> Self {
+    /// These without `cpus`; `None` if that leaves none.
+    pub(crate) fn without(&self, cpus: &[usize]) -> Option<Self> {
         let mut set = self.0;
-        set.unset(cpu);
-        if set.count() == 0 { self.clone() } else { Self(set) }
+        cpus.iter().for_each(|&cpu| set.unset(cpu));
+        (set.count() > 0).then_some(Self(set))
     }
 }
 
@@ -49,14 +45,8 @@ pub(crate) fn pin(cpu: usize) -> rustix::io::Result<()> {
     sched_setaffinity(None, &set)
 }
 
-/// The CPU to use when none was asked for: an isolated one if this process may use it, else the highest.
-pub(crate) fn default(allowed: &Allowed) -> Option<usize> {
-    let isolated = isolated();
-    allowed.iter().rev().find(|cpu| isolated.contains(cpu)).or_else(|| allowed.iter().next_back())
-}
-
 /// CPUs kept free by boot parameters or by an isolated cpuset partition.
-fn isolated() -> Vec<usize> {
+pub(crate) fn isolated() -> Vec<usize> {
     // With a cpuset partition the first file stays empty and the second tells.
     ["/sys/devices/system/cpu/isolated", "/sys/fs/cgroup/cpuset.cpus.isolated"]
         .iter()
@@ -86,9 +76,11 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_allowed() {
+    fn taking_cpus_away_leaves_some_or_none() {
         let allowed = Allowed::of_this_thread().unwrap();
-        assert!(allowed.contains(default(&allowed).unwrap()));
-        assert!(!allowed.contains(CpuSet::MAX_CPU + 5));
+        let all: Vec<usize> = allowed.iter().collect();
+        assert!(allowed.without(&all).is_none());
+        let rest = allowed.without(&all[1..]).expect("one is left");
+        assert_eq!(rest.iter().collect::<Vec<_>>(), all[..1]);
     }
 }

@@ -42,8 +42,8 @@ impl Drop for Controls {
 }
 
 /// The life of such a thread; returns once the app is stopping.
-pub(crate) fn listen(runtime: &'static Runtime, source: &'static dyn Source) {
-    let (partition, me) = (&runtime.partition, source.worker());
+pub(crate) fn listen(source: &'static dyn Source) {
+    let (partition, me) = (source.part().partition(), source.worker());
     while !partition.is_stopping() {
         match wait_for_event(source) {
             Ok(Event::LookAgain) => continue,
@@ -53,7 +53,7 @@ pub(crate) fn listen(runtime: &'static Runtime, source: &'static dyn Source) {
                     "punctual: task `{}` is bound to a descriptor that {problem}; the app stops",
                     source.name()
                 );
-                return runtime.stop(Outcome::Panicked {
+                return source.part().runtime.stop(Outcome::Panicked {
                     task: source.name().into(),
                     message: format!("its event source {problem}"),
                 });

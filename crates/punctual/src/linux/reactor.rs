@@ -44,14 +44,14 @@ impl Drop for Opened {
 }
 
 /// The life of the thread; returns once the app is stopping.
-pub(crate) fn listen(runtime: &'static Runtime, reactor: &'static Reactor) {
-    let partition = &runtime.partition;
+pub(crate) fn listen(reactor: &'static Reactor) {
+    let partition = reactor.part().partition();
     while !partition.is_stopping() {
         if let Err(error) = reactor.react(true, suspension::slept) {
             eprintln!(
                 "punctual: the descriptors of async tasks cannot be waited for: {error}; the app stops"
             );
-            return runtime.stop(Outcome::Panicked {
+            return reactor.part().runtime.stop(Outcome::Panicked {
                 task: "the executor".into(),
                 message: format!("descriptors cannot be waited for: {error}"),
             });

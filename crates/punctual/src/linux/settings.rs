@@ -13,7 +13,8 @@ use super::cpu;
 /// What a worker thread is to have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    pub(crate) cpu: usize,
+    /// The CPU; `None` for any.
+    pub(crate) cpu: Option<usize>,
     pub(crate) priority: u8,
 }
 
@@ -21,10 +22,11 @@ pub(crate) struct Wanted {
 pub(crate) fn apply(thread: &str, wanted: Wanted) -> ThreadSettings {
     let mut missing = Vec::new();
 
-    if let Err(error) = cpu::pin(wanted.cpu) {
+    if let Some(cpu) = wanted.cpu
+        && let Err(error) = cpu::pin(cpu)
+    {
         missing.push(format!(
-            "not pinned to CPU {}: {error}; allow that CPU to the process (cpuset, taskset)",
-            wanted.cpu
+            "not pinned to CPU {cpu}: {error}; allow that CPU to the process (cpuset, taskset)"
         ));
     }
     let refused = set_fifo(wanted.priority).err();
@@ -137,14 +139,14 @@ mod tests {
     fn what_was_refused_is_said_and_what_applies_is_read_back() {
         // On a thread of its own, whose settings end with it.
         std::thread::spawn(|| {
-            let cpu = cpu::default(&cpu::Allowed::of_this_thread().unwrap()).unwrap();
-            let settings = apply("test", Wanted { cpu, priority: 1 });
+            let cpu = cpu::Allowed::of_this_thread().unwrap().iter().next_back().unwrap();
+            let settings = apply("test", Wanted { cpu: Some(cpu), priority: 1 });
             assert_eq!(settings.cpus, cpu.to_string());
             match settings.policy.as_str() {
                 "SCHED_FIFO" => assert_eq!((settings.priority, settings.missing.len()), (1, 0)),
                 _ => assert!(settings.missing[0].contains("CAP_SYS_NICE"), "{:?}", settings.missing),
             }
-            let absurd = apply("test", Wanted { cpu: 1023, priority: 1 });
+            let absurd = apply("test", Wanted { cpu: Some(1023), priority: 1 });
             assert!(absurd.missing.iter().any(|m| m.contains("not pinned to CPU 1023")), "{absurd:?}");
         })
         .join()

@@ -1,8 +1,10 @@
 //! Running an app: what the generated `run` and `main` call.
 
 mod linux;
+mod plan;
 mod start_error;
 mod supervisor;
+mod threads;
 mod virtual_run;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,7 +96,7 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
 /// As for [`App::init`].
 unsafe fn init<A: App>(runtime: &'static Runtime, app: A) -> Option<A::Kept> {
     // SAFETY: by this function's contract.
-    match catch_unwind(AssertUnwindSafe(|| unsafe { app.init(runtime.idle) })) {
+    match catch_unwind(AssertUnwindSafe(|| unsafe { app.init(runtime.home.idle) })) {
         Ok(kept) => Some(kept),
         Err(panic) => {
             task::panicked(runtime, "init", &*panic);
@@ -108,11 +110,11 @@ unsafe fn init<A: App>(runtime: &'static Runtime, app: A) -> Option<A::Kept> {
 /// # Safety
 /// As for [`App::idle`].
 unsafe fn idle<A: App>(runtime: &'static Runtime, kept: &mut A::Kept) {
-    if !A::HAS_IDLE || runtime.partition.is_stopping() {
+    if !A::HAS_IDLE || runtime.is_stopping() {
         return;
     }
     // SAFETY: by this function's contract.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(runtime.idle, kept) }))
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(runtime.home.idle, kept) }))
         && !panic.is::<LeaveIdle>()
     {
         task::panicked(runtime, "idle", &*panic);

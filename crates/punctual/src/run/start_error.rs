@@ -14,8 +14,45 @@ pub enum StartError {
     Cpu {
         /// The CPU asked for.
         cpu: usize,
+        /// The partition it is for, if the app has several.
+        partition: Option<String>,
         /// The allowed CPUs.
         allowed: String,
+    },
+    /// Two partitions are to be on one CPU.
+    SameCpu {
+        /// The CPU.
+        cpu: usize,
+        /// The two.
+        partitions: [String; 2],
+    },
+    /// There are more partitions than CPUs.
+    TooFewCpus {
+        /// The partitions.
+        partitions: String,
+        /// The allowed CPUs.
+        allowed: String,
+    },
+    /// No CPU would be left beside those that are polled on.
+    PollsOnlyCpu {
+        /// A partition that polls.
+        partition: String,
+        /// The allowed CPUs.
+        allowed: String,
+    },
+    /// A CPU was given for a partition that the app does not have.
+    UnknownPartition {
+        /// Its name.
+        name: String,
+        /// The partitions that the app has, none if it runs on all CPUs.
+        partitions: String,
+    },
+    /// A CPU was given without saying for which of several partitions, or to an app that runs on all CPUs.
+    WhichPartition {
+        /// The CPU.
+        cpu: usize,
+        /// The partitions that the app has, none if it runs on all CPUs.
+        partitions: String,
     },
     /// The kernel priorities of the levels would not all lie in 1..=99.
     Priority {
@@ -36,11 +73,11 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// What the process should exit with: 2 for a bad environment variable or CPU, else 1.
+    /// What the process should exit with: 2 for a bad environment variable, CPU or priority, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Environment(_) | Self::Cpu { .. } | Self::Priority { .. } => 2,
-            _ => 1,
+            Self::AlreadyRunning(_) | Self::Strict(_) | Self::System { .. } => 1,
+            _ => 2,
         }
     }
 }
@@ -52,11 +89,55 @@ impl fmt::Display for StartError {
                 write!(f, "the app `{name}` is running already; wait until its `run` has returned")
             }
             Self::Environment(problem) => f.write_str(problem),
-            Self::Cpu { cpu, allowed } => write!(
+            Self::Cpu { cpu, partition: None, allowed } => write!(
                 f,
                 "there is no CPU {cpu} for this app; choose one of {allowed} with `#[app(cpu = …)]`, \
                  `Config::cpu` or PUNCTUAL_CPU, or allow it to the process"
             ),
+            Self::Cpu { cpu, partition: Some(name), allowed } => write!(
+                f,
+                "there is no CPU {cpu} for the partition `{name}`; choose one of {allowed} with `{name}(cpu = …)`, \
+                 `Config::partition_cpu` or PUNCTUAL_CPU={name}=…, or allow it to the process"
+            ),
+            Self::SameCpu { cpu, partitions: [one, other] } => write!(
+                f,
+                "the partitions `{one}` and `{other}` are both to be on CPU {cpu}; give one of them another CPU, or \
+                 make one partition of them"
+            ),
+            Self::TooFewCpus { partitions, allowed } => write!(
+                f,
+                "each of the partitions {partitions} needs a CPU of its own, and this process may use {allowed}; \
+                 allow it more CPUs (cpuset, taskset), or make fewer partitions"
+            ),
+            Self::PollsOnlyCpu { partition, allowed } => write!(
+                f,
+                "the partition `{partition}` polls, which leaves its CPU to nobody else, and this process may use \
+                 {allowed}; allow it another CPU (cpuset, taskset), or take `poll` away"
+            ),
+            Self::UnknownPartition { name, partitions } => match partitions.as_str() {
+                "" => write!(
+                    f,
+                    "a CPU is given for a partition `{name}`, but the app has no partitions and runs on every CPU; \
+                     take it out of `Config::partition_cpu` or PUNCTUAL_CPU"
+                ),
+                _ => write!(
+                    f,
+                    "a CPU is given for a partition `{name}`; those of the app are {partitions} (see \
+                     `Config::partition_cpu` and PUNCTUAL_CPU)"
+                ),
+            },
+            Self::WhichPartition { cpu, partitions } => match partitions.as_str() {
+                "" => write!(
+                    f,
+                    "CPU {cpu} is given, but the app runs on every CPU that the process may use; take it out of \
+                     `Config::cpu` or PUNCTUAL_CPU, and restrict the process instead (cpuset, taskset)"
+                ),
+                _ => write!(
+                    f,
+                    "CPU {cpu} is given without a partition, and the app has {partitions}; name one with \
+                     `Config::partition_cpu` or PUNCTUAL_CPU=NAME=CPU,…"
+                ),
+            },
             Self::Priority { base, highest } => write!(
                 f,
                 "with priority base {base}, level {highest} would have kernel priority {}, and the highest is 99; \
@@ -88,7 +169,7 @@ mod tests {
 
     #[test]
     fn messages_name_the_fix() {
-        let cpu = StartError::Cpu { cpu: 9, allowed: "0,1".into() };
+        let cpu = StartError::Cpu { cpu: 9, partition: None, allowed: "0,1".into() };
         assert!(cpu.to_string().contains("PUNCTUAL_CPU"));
         let priority = StartError::Priority { base: 90, highest: 20 };
         assert!(priority.to_string().ends_with("at most 79"), "{priority}");

@@ -167,17 +167,17 @@ impl Watch {
                 self.runtime.stop(Outcome::Signal(signal));
             }
             let mut pause = self.keep_time(until);
-            if self.runtime.partition.is_stopping() {
+            if self.runtime.is_stopping() {
                 pause = TICK;
                 let since = *stopping_since.get_or_insert_with(Instant::now);
                 // Without privileges the idle thread runs jobs as well, in `idle` and before it.
                 let jobs =
-                    self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.idle.running() > 0;
+                    self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.home.idle.running() > 0;
                 if jobs {
                     self.give_up_on_jobs(since);
                     idle_alone = None;
                 } else if self.progress.idling.load(Ordering::Acquire) {
-                    let thread = self.runtime.idle.thread();
+                    let thread = self.runtime.home.idle.thread();
                     let (chances, had) = idle_alone.get_or_insert_with(|| (Chances::of(thread), 0));
                     *had += u32::from(chances.had_one());
                     if *had > PATIENCE_WITH_IDLE {
@@ -196,7 +196,7 @@ impl Watch {
             return TICK;
         }
         let left = until.saturating_sub(Duration::from_nanos(self.runtime.elapsed()));
-        if left.is_zero() && !self.runtime.partition.is_stopping() {
+        if left.is_zero() && !self.runtime.is_stopping() {
             self.runtime.stop(Outcome::TimeUp);
         }
         left
@@ -216,7 +216,8 @@ impl Watch {
         if since.elapsed() < if panicked { PATIENCE_AFTER_PANIC } else { PATIENCE } {
             return;
         }
-        let levels = self.runtime.partition.workers().iter().map(|w| w.running()).filter(|&l| l > 0);
+        let workers = self.runtime.parts.iter().flat_map(|part| part.partition.workers());
+        let levels = workers.map(|w| w.running()).filter(|&l| l > 0);
         let levels: Vec<String> = levels.map(|level| level.to_string()).collect();
         eprintln!(
             "punctual: {outcome}, and the job at level {} does not end; the process ends under it",

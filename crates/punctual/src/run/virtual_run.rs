@@ -1,13 +1,17 @@
-//! A run in virtual time: everything on the calling thread.
+//! A run in virtual time: `init` and `idle` on the calling thread, and every partition on one thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{Builder, JoinHandle};
 
 use punctual_core::Instant;
 
 use super::{App, StartError};
 use crate::current::Member;
 use crate::linux::reactor::Opened;
-use crate::report::{Report, Settings};
+use crate::part::Part;
+use crate::report::{Outcome, Report, Settings};
 use crate::runtime::{Runtime, Taken};
-use crate::{Config, virtual_time};
+use crate::{Config, task, virtual_time};
 
 pub(super) fn run<A: App>(
     runtime: &'static Runtime,
@@ -15,35 +19,95 @@ pub(super) fn run<A: App>(
     app: A,
     taken: &Taken,
 ) -> Result<Report, StartError> {
-    let (partition, me) = (&runtime.partition, runtime.idle);
+    let home = runtime.home;
     let system =
         |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
     let _opened = Opened::new(runtime, false).map_err(system)?;
-    me.enter(0, false);
-    me.allow_calls(true);
+    for part in runtime.parts {
+        part.idle.enter(0, false);
+        part.idle.allow_calls(true);
+        part.partition.hold_everything(part.idle);
+    }
     // Until the end: the hook is a part of the app, with its clock.
-    let _member = Member::join(runtime, me);
+    let _member = Member::join(home, home.idle);
+    let start = Instant::from_ticks(0);
+    runtime.turns.begin(home, config.until.map(|until| start + until));
+    let others = match Others::start(runtime) {
+        Ok(others) => others,
+        Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),
+    };
 
-    partition.hold_everything(me);
     // SAFETY: everything is held, and a taken app has no resources filled.
     let mut kept = unsafe { super::init(runtime, app) };
-    let start = Instant::from_ticks(0);
     runtime.set_started(start);
-    runtime.partition.port().set_limit(config.until.map(|until| start + until));
     if let Some(kept) = &mut kept {
         // SAFETY: the resources are filled and no job runs.
         runtime.sources().for_each(|source| unsafe { source.refresh() });
-        virtual_time::start(runtime, me);
+        runtime.parts.iter().for_each(|part| virtual_time::lay_grids(part));
+        home.partition.abandon(home.idle);
         // SAFETY: the resources are filled, and this is the idle thread.
         unsafe { super::idle::<A>(runtime, kept) };
-        while !partition.is_stopping() {
-            virtual_time::step(runtime, me);
-        }
-        // Jobs released before the stop are finished.
-        partition.serve(me, None);
+        live(home);
     } else {
-        partition.abandon(me);
+        home.partition.abandon(home.idle);
     }
-    // SAFETY: there was no other thread.
+    runtime.turns.leave(home);
+    others.join();
+    // SAFETY: every other thread of the run has ended.
     Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), true, Settings::default()) })
+}
+
+/// Runs what happens in `part` until the app stops, and then what was released before.
+fn live(part: &'static Part) {
+    while !part.partition.is_stopping() {
+        virtual_time::step(part, part.idle);
+    }
+    part.partition.serve(part.idle, None);
+}
+
+/// The threads of the other partitions.
+struct Others(Vec<JoinHandle<()>>);
+
+impl Others {
+    fn start(runtime: &'static Runtime) -> std::io::Result<Self> {
+        let mut others = Self(Vec::new());
+        let mut parts = runtime.parts.iter().filter(|part| !std::ptr::eq(**part, runtime.home));
+        while let Some(&part) = parts.next() {
+            let started = Builder::new().name(part.name.into()).spawn(move || {
+                let _member = Member::join(part, part.idle);
+                runtime.turns.wait(part);
+                let life = || {
+                    part.partition.abandon(part.idle);
+                    live(part);
+                };
+                // Jobs' panics are caught where they run; one that arrives here is the executor's own.
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
+                    task::panicked(runtime, "the executor", &*panic);
+                }
+                runtime.turns.leave(part);
+            });
+            match started {
+                Ok(thread) => others.0.push(thread),
+                Err(error) => {
+                    runtime.stop(Outcome::Shutdown);
+                    for part in std::iter::once(&part).chain(parts) {
+                        runtime.turns.forget(part);
+                        part.partition.abandon(part.idle);
+                    }
+                    runtime.home.partition.abandon(runtime.home.idle);
+                    runtime.turns.leave(runtime.home);
+                    others.join();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(others)
+    }
+
+    fn join(self) {
+        for thread in self.0 {
+            // They do not unwind.
+            let _ = thread.join();
+        }
+    }
 }

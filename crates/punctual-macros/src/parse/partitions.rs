@@ -1,0 +1,62 @@
+//! The partitions of an app: `partitions = [control, fast(cpu = 3, poll)]`.
+
+use proc_macro2::{Group, TokenStream};
+use syn::parse::ParseStream;
+use syn::{Ident, LitBool, token};
+
+use super::args;
+use super::keys::{Key, Keys};
+use super::recover;
+use crate::errors::Errors;
+use crate::model::Partition;
+
+const KEYS: &[Key] = &[args::CPU, Key::flag("poll")];
+
+/// The entries, of which some may have the same name.
+pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<Partition> {
+    let Some(list) = keys.list("partitions", errors) else { return Vec::new() };
+    let entries = recover::separated(entry, list, errors);
+    let parsed = entries.into_iter().map(|(ident, keys)| {
+        let keys = Keys::parse(&format!("partitions: {ident}"), keys, KEYS, errors);
+        let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
+        Partition { ident, cpu: args::cpu(&keys, errors), poll }
+    });
+    parsed.collect()
+}
+
+fn entry(input: ParseStream<'_>) -> syn::Result<(Ident, TokenStream)> {
+    let ident = input.parse()?;
+    let keys = if input.peek(token::Paren) { input.parse::<Group>()?.stream() } else { TokenStream::new() };
+    Ok((ident, keys))
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::errors::Errors;
+    use crate::parse::args;
+
+    #[test]
+    fn names_with_and_without_keys() {
+        let mut errors = Errors::default();
+        let args = args(quote!(partitions = [control, io(cpu = 2), fast(cpu = 3, poll)]), &mut errors);
+        errors.finish().expect("the arguments are right");
+        let read = |p: &super::Partition| (p.ident.to_string(), p.cpu.is_some(), p.poll);
+        let expected = [("control", false, false), ("io", true, false), ("fast", true, true)];
+        assert_eq!(
+            args.partitions.iter().map(read).collect::<Vec<_>>(),
+            expected.map(|(name, cpu, poll)| (name.to_owned(), cpu, poll))
+        );
+    }
+
+    #[test]
+    fn what_a_partition_cannot_have() {
+        let mut errors = Errors::default();
+        args(quote!(partitions = [a(strict), 7, b(cpu = "1")]), &mut errors);
+        let all = errors.finish().expect_err("there are three mistakes");
+        let messages: Vec<String> = all.into_iter().map(|error| error.to_string()).collect();
+        assert_eq!(messages.len(), 3, "{messages:#?}");
+        assert!(messages.iter().any(|m| m.contains("the keys are `cpu`, `poll`")), "{messages:#?}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Resources whose users run apart: in several partitions, or each level for itself under the global executor.
+//!
+//! Within a partition the ceiling of a resource is enough, since a partition runs one job at a time. Jobs that truly run
+//! at once need a lock besides:
+//!
+//! * across partitions, the Multiprocessor Stack Resource Policy: [`GroupLocked`];
+//! * under the global executor, the Priority Ceiling Protocol: [`CeilingLocked`].
+//!
+//! Which of them a resource has is for the macro to decide; a task's code is the same with either.
+
+mod ceiling;
+mod group;
+
+pub(crate) use ceiling::Membership;
+pub use ceiling::{CeilingLocked, CeilingMutex, Ceilings};
+pub use group::{Group, GroupLocked};
+
+use punctual_core::Worker;
+
+use crate::current;
+use crate::part::Part;
+
+/// The worker that the calling thread is, which runs a job of `level` of `part`.
+///
+/// # Panics
+/// If it does not: a lock right has left its task.
+#[inline]
+pub(crate) fn user(part: &'static Part, level: u8) -> &'static Worker {
+    let worker = current::worker_of(part).filter(|worker| worker.running() == level);
+    worker.expect("a shared resource is locked by its task only, while it runs")
+}

@@ -48,6 +48,15 @@ impl<T> UnsafeCell<T> {
     }
 }
 
+/// One turn of a spinning wait.
+#[inline(always)]
+pub fn relax() {
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
+
 /// Declares a constructor that is `const` except under loom, whose atomics are made at run time.
 #[macro_export]
 macro_rules! const_new {

@@ -20,7 +20,10 @@ struct Ends {
 }
 
 /// A multi-producer queue of node indices, consumed by the holder of a level.
+///
+/// On a cache line of its own: a thread that polls reads what is beside it all the time.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Fifo {
     inbox: AtomicU32,
     ends: UnsafeCell<Ends>,
@@ -42,7 +45,11 @@ impl Fifo {
     pub(crate) fn push(&self, nodes: &[Node], node: u32) {
         let mut first = self.inbox.load(Ordering::Relaxed);
         loop {
-            nodes[node as usize].next.store(first, Ordering::Relaxed);
+            let next = &nodes[node as usize].next;
+            // Not written if it is there already: the line of the node need not come from the CPU that ran it last.
+            if next.load(Ordering::Relaxed) != first {
+                next.store(first, Ordering::Relaxed);
+            }
             // Release: whoever takes the inbox sees the node's link, its time and its arguments.
             let order = if seeded!("seed-push-relaxed") { Ordering::Relaxed } else { Ordering::Release };
             match self.inbox.compare_exchange_weak(first, node + 1, order, Ordering::Relaxed) {
@@ -94,6 +101,12 @@ impl Fifo {
                 _ => nodes[before as usize - 1].next.store(node + 1, Ordering::Relaxed),
             }
         });
+    }
+
+    /// Whether the inbox holds anything.
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.inbox.load(Ordering::Relaxed) != 0
     }
 
     /// Takes the job at the front.

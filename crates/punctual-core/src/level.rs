@@ -115,6 +115,12 @@ impl Level {
         unsafe { self.fifo.push_own(self.nodes, node) }
     }
 
+    /// Whether jobs were pushed that nobody has looked at. For the thread that occupies the level or may at any time.
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.fifo.has_mail()
+    }
+
     /// Runs the job at the front; `None` if there is none.
     ///
     /// # Safety

@@ -33,9 +33,11 @@
 mod activation;
 mod fifo;
 mod level;
+mod life;
 mod lock;
 mod partition;
 mod periodic;
+mod poll;
 mod port;
 mod slots;
 mod time;

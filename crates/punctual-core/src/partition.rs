@@ -53,7 +53,9 @@ struct Padded(AtomicU64);
 pub struct Partition<P: Port> {
     word: Padded,
     pub(crate) turn: Turn,
-    stopping: AtomicBool,
+    pub(crate) stopping: AtomicBool,
+    /// Whether a thread looks at every inbox all the time (see `poll`).
+    pub(crate) polled: AtomicBool,
     levels: &'static [&'static Level],
     workers: &'static [&'static Worker],
     port: P,
@@ -73,6 +75,7 @@ impl<P: Port> Partition<P> {
                 word: Padded(AtomicU64::new(Word::EMPTY.raw())),
                 turn: Turn::new(0),
                 stopping: AtomicBool::new(false),
+                polled: AtomicBool::new(false),
                 levels,
                 workers,
                 port,
@@ -216,7 +219,9 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub fn preempt(&'static self, me: &'static Worker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
-        if !Self::may_call(me, number) || !self.start(me, number, true) {
+        // What is in the inbox of a level that is polled is waiting, though nobody has marked it ready.
+        let overtakes = me.polls() && level.has_mail() && !seeded!("seed-poll-call-overtakes");
+        if !Self::may_call(me, number) || overtakes || !self.start(me, number, true) {
             return None;
         }
         Some(Preemption { running: Running::enter(self, me, number), level })
@@ -259,6 +264,10 @@ impl<P: Port> Partition<P> {
         }
         let stale = if seeded!("seed-mark-unseeing") { Some(self.snapshot()) } else { None };
         level.push(node);
+        if self.polled.load(Ordering::Relaxed) {
+            // Its thread finds the job in the inbox, which spares both sides the way of the word from CPU to CPU.
+            return;
+        }
         let before = if seeded!("seed-mark-first") { Word::EMPTY } else { self.mark_ready(level) };
         let before = stale.unwrap_or(before);
         // If the mark was up already, somebody has been told and has not served it yet.
@@ -268,7 +277,7 @@ impl<P: Port> Partition<P> {
     }
 
     #[inline]
-    fn mark_ready(&self, level: &Level) -> Word {
+    pub(crate) fn mark_ready(&self, level: &Level) -> Word {
         let mark = Word::ready_bit(level.number());
         // Release: who starts the level sees the job.
         let order = if seeded!("seed-mark-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
@@ -315,7 +324,9 @@ impl<P: Port> Partition<P> {
     /// Runs the jobs of a level this thread occupies until there are none; tells when the last one ended.
     fn drain(&'static self, me: &'static Worker, level: &'static Level, mut now: Stamp) -> Stamp {
         loop {
-            if core::ptr::eq(level.worker(), me) && level.is_timed() && !self.is_stopping() {
+            if me.polls() {
+                now = self.look_up(me, level, now);
+            } else if core::ptr::eq(level.worker(), me) && level.is_timed() && !self.is_stopping() {
                 let time = now.unwrap_or_else(|| self.port.now());
                 // SAFETY: this thread occupies the level.
                 unsafe { level.release_due_in_place(time) };
@@ -406,75 +417,6 @@ impl<P: Port> Partition<P> {
             self.port.wait(me, until);
         }
         me.sleeps_until.store(0, Ordering::Relaxed);
-    }
-
-    // ---- starting and stopping ----------------------------------------------------------------------
-
-    /// Occupies the top level, so that everything spawned waits; for the thread that runs `init`.
-    pub fn hold_everything(&self, me: &'static Worker) {
-        if !seeded!("seed-init-unheld") {
-            self.raise(me, MAX_LEVEL);
-        }
-    }
-
-    /// Ends [`hold_everything`](Self::hold_everything): lays the periodic grids at `start` and serves.
-    pub fn go(&'static self, me: &'static Worker, start: Instant) {
-        for level in self.levels {
-            level.start(start);
-            // Its worker may be asleep already, without a time to wake at.
-            self.armed(level, start);
-        }
-        self.lower(me, MAX_LEVEL);
-    }
-
-    /// Ends [`hold_everything`](Self::hold_everything) without starting: after an `init` that failed.
-    pub fn abandon(&'static self, me: &'static Worker) {
-        self.lower(me, MAX_LEVEL);
-    }
-
-    /// Occupies the top level for good, if no level is occupied: no job runs from then on. For a thread that is none
-    /// of the partition's and is about to end the process.
-    pub fn close(&self) -> bool {
-        let mut word = self.load(Ordering::Relaxed);
-        while word.level() == 0 {
-            // Acquire: the caller sees what every job did.
-            match self.swap(word, word.occupy(MAX_LEVEL), Ordering::Acquire) {
-                Ok(()) => return true,
-                Err(now) => word = now,
-            }
-        }
-        false
-    }
-
-    /// Whether the partition is stopping: nothing more is released, what was released is finished.
-    #[inline]
-    pub fn is_stopping(&self) -> bool {
-        // Acquire: a worker that leaves has seen all that was marked ready before `stop`.
-        let order = if seeded!("seed-leave-unseeing") { Ordering::Relaxed } else { Ordering::Acquire };
-        self.stopping.load(order)
-    }
-
-    /// Begins to stop, and wakes every worker to see it.
-    pub fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
-        for worker in self.workers {
-            if !seeded!("seed-stop-unwoken") {
-                self.port.wake(worker);
-            }
-        }
-    }
-
-    /// Makes the partition as new for another run.
-    ///
-    /// # Safety
-    /// No thread takes part in the partition and none spawns into it.
-    pub unsafe fn reset(&self) {
-        for level in self.levels {
-            // SAFETY: by this function's contract.
-            unsafe { level.reset() };
-        }
-        self.word.0.store(Word::EMPTY.raw(), Ordering::Relaxed);
-        self.stopping.store(false, Ordering::Relaxed);
     }
 }
 

@@ -14,7 +14,10 @@ use crate::level::Level;
 use crate::seed::seeded;
 
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
+///
+/// Aligned, so that a spawn on another CPU takes over one cache line for bits and arguments, if these are small.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Slots<A, const N: usize, const W: usize> {
     level: &'static Level,
     /// The node of slot 0; the nodes of a task are adjacent.

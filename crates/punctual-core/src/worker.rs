@@ -14,6 +14,13 @@
 use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, const_new};
 use crate::word::{bit, highest};
 
+/// Spawns on the thread are queued.
+const NEVER: u8 = 0;
+/// A spawn on the thread of a level above its own is a call.
+const MAY: u8 = 1;
+/// As [`MAY`], and the thread keeps the time of every level and looks at the inboxes (see `poll`).
+const POLLS: u8 = 2;
+
 /// A thread's record in its partition; a cache line of its own, since other CPUs read it.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -25,8 +32,8 @@ pub struct Worker {
     held: AtomicU32,
     /// The level of the innermost job on this thread's stack, 0 when none runs.
     running: AtomicU8,
-    /// Whether a spawn on this thread may run a job as a call.
-    may_call: AtomicBool,
+    /// Whether a spawn on this thread may run a job as a call: [`NEVER`], [`MAY`] or [`POLLS`].
+    calls: AtomicU8,
     /// Whether the kernel really schedules this thread with its real-time policy.
     real_time: AtomicBool,
     /// The kernel's identity of the thread, 0 before it has started.
@@ -47,7 +54,7 @@ impl Worker {
                 base,
                 held: AtomicU32::new(0),
                 running: AtomicU8::new(0),
-                may_call: AtomicBool::new(false),
+                calls: AtomicU8::new(NEVER),
                 real_time: AtomicBool::new(false),
                 thread: AtomicU32::new(0),
                 lent: AtomicU32::new(0),
@@ -93,7 +100,7 @@ impl Worker {
     /// Whether a spawn on this thread may run a job as a call on its stack (rule 6).
     #[inline]
     pub fn may_call(&self) -> bool {
-        self.may_call.load(Ordering::Relaxed)
+        self.calls.load(Ordering::Relaxed) != NEVER
     }
 
     /// Binds the record to the calling thread; called by the port before the thread takes part.
@@ -105,6 +112,7 @@ impl Worker {
         self.thread.store(thread, Ordering::Relaxed);
         self.real_time.store(real_time, Ordering::Relaxed);
         self.running.store(0, Ordering::Relaxed);
+        self.calls.store(NEVER, Ordering::Relaxed);
         self.lent.store(0, Ordering::Relaxed);
         self.signal.store(0, Ordering::Relaxed);
         self.sleeps_until.store(0, Ordering::Relaxed);
@@ -112,7 +120,17 @@ impl Worker {
 
     /// Lets spawns on this thread run jobs as calls, once it is known what the kernel granted to whom.
     pub fn allow_calls(&self, allow: bool) {
-        self.may_call.store(allow, Ordering::Relaxed);
+        self.calls.store(if allow { MAY } else { NEVER }, Ordering::Relaxed);
+    }
+
+    /// Makes this the one thread of a partition that polls; it may run every level, and looks around between jobs.
+    pub fn set_polling(&self) {
+        self.calls.store(POLLS, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn polls(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) == POLLS
     }
 
     #[inline]

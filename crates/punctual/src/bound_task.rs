@@ -76,7 +76,8 @@ impl<B: Bound> BoundTask<B> {
         let before = self.fd();
         // SAFETY: by this function's contract.
         unsafe { self.refresh() };
-        if before != self.fd() {
+        // The thread of a polling partition does not enter the kernel, and the waiting thread looks by itself.
+        if before != self.fd() && B::part().partition.port().may_sleep() {
             self.interrupt();
         }
         self.ended.fetch_add(1, Ordering::Release);

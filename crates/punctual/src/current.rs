@@ -93,6 +93,12 @@ pub fn spend(duration: Duration) {
         Some((part, worker)) if part.partition.port().is_virtual() => {
             virtual_time::spend(part, worker, duration);
         }
+        Some((part, _)) if !part.partition.port().may_sleep() => {
+            let end = part.partition.port().now() + duration;
+            while part.partition.port().now() < end {
+                std::hint::spin_loop();
+            }
+        }
         _ => {
             let end = linux::clock::thread_cpu_time().saturating_add(duration.as_ticks());
             while linux::clock::thread_cpu_time() < end {

@@ -12,7 +12,8 @@ pub use crate::asynch::{
     AsyncBody, AsyncLocked, AsyncTask, Reactor, Timers, future_drop, future_place, future_poll, future_size,
 };
 pub use crate::bound_task::{Bound, BoundTask};
-pub use crate::part::{Part, Style};
+pub use crate::helper::Calls;
+pub use crate::part::{Declared, Part, Style};
 pub use crate::periodic_task::{PeriodicTask, stop_on_overrun};
 pub use crate::port::AppPort;
 pub use crate::run::{App, main, run};

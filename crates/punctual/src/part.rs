@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::{Level, Partition, Worker};
 
-use crate::port::AppPort;
+use crate::helper::Calls;
+use crate::linux::tsc::Tsc;
+use crate::port::{AppPort, Kind};
 use crate::runtime::Runtime;
 
 /// How the jobs of a partition come to run.
@@ -18,6 +20,17 @@ pub enum Style {
     Anywhere,
 }
 
+/// What the program says of a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// Its name.
+    pub name: &'static str,
+    /// How its jobs come to run.
+    pub style: Style,
+    /// The CPU, if one is given.
+    pub cpu: Option<usize>,
+}
+
 /// A partition of an app, in a static of the generated code.
 pub struct Part {
     pub(crate) name: &'static str,
@@ -28,6 +41,8 @@ pub struct Part {
     /// The thread below all levels: that of `init`, and in the app's home that of `idle`.
     pub(crate) idle: &'static Worker,
     pub(crate) runtime: &'static Runtime,
+    /// What it wants to have the kernel do, if it must not enter it.
+    pub(crate) calls: Option<&'static Calls>,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
     executed: AtomicU64,
 }
@@ -41,16 +56,16 @@ impl std::fmt::Debug for Part {
 impl Part {
     /// A partition of `runtime`; `idle` is among the `workers`.
     pub const fn new(
-        name: &'static str,
+        declared: Declared,
         runtime: &'static Runtime,
-        style: Style,
-        cpu: Option<usize>,
         levels: &'static [&'static Level],
         workers: &'static [&'static Worker],
         idle: &'static Worker,
+        calls: Option<&'static Calls>,
     ) -> Self {
+        let Declared { name, style, cpu } = declared;
         let partition = Partition::new(AppPort::new(), levels, workers);
-        Self { name, style, cpu, partition, idle, runtime, executed: AtomicU64::new(0) }
+        Self { name, style, cpu, partition, idle, runtime, calls, executed: AtomicU64::new(0) }
     }
 
     /// The executor's state, for resources.
@@ -66,7 +81,13 @@ impl Part {
     pub(crate) unsafe fn reset(&self, virtual_time: bool) {
         // SAFETY: by this function's contract.
         unsafe { self.partition.reset() };
-        self.partition.port().choose(virtual_time);
+        let kind = match self.style {
+            _ if virtual_time => Kind::Virtual,
+            Style::Polling if Tsc::is_there() => Kind::Polling,
+            Style::Polling => Kind::PollingVdso,
+            Style::Levels | Style::Anywhere => Kind::Threads,
+        };
+        self.partition.port().choose(kind);
         self.executed.store(0, Ordering::Relaxed);
     }
 

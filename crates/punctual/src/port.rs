@@ -1,18 +1,32 @@
-//! The port of an app: Linux threads or virtual time, chosen when it is run.
+//! The port of a partition: Linux threads, one thread that polls, or virtual time; chosen when the app is run.
 //!
-//! An app's statics are the same on both; which one is in force is a single byte. The clock of virtual
-//! time lives here too, since it is the port's state.
+//! An app's statics are the same on all; which one is in force is a single byte. The clock of virtual time lives here
+//! too, since it is the port's state.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::{Instant, Port, Worker};
 
 use crate::linux;
 
+/// What a partition runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Threads that sleep on futexes.
+    Threads,
+    /// One thread that never enters the kernel.
+    Polling,
+    /// As `Polling`, where the time-stamp counter does not tell the time: by the vDSO.
+    PollingVdso,
+    /// Virtual time.
+    Virtual,
+}
+
 /// Linux or virtual time.
 #[derive(Debug)]
 pub struct AppPort {
-    virtual_time: AtomicBool,
+    kind: AtomicU8,
     virtual_now: AtomicU64,
     /// In virtual time: whether there is something to look at since the last look.
     woken: AtomicBool,
@@ -21,21 +35,27 @@ pub struct AppPort {
 impl AppPort {
     pub(crate) const fn new() -> Self {
         Self {
-            virtual_time: AtomicBool::new(false),
+            kind: AtomicU8::new(Kind::Threads as u8),
             virtual_now: AtomicU64::new(0),
             woken: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn choose(&self, virtual_time: bool) {
-        self.virtual_time.store(virtual_time, Ordering::Relaxed);
+    pub(crate) fn choose(&self, kind: Kind) {
+        self.kind.store(kind as u8, Ordering::Relaxed);
         self.virtual_now.store(0, Ordering::Relaxed);
         self.woken.store(false, Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn is_virtual(&self) -> bool {
-        self.virtual_time.load(Ordering::Relaxed)
+        self.kind.load(Ordering::Relaxed) == Kind::Virtual as u8
+    }
+
+    /// Whether threads of the partition may enter the kernel.
+    #[inline]
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.kind.load(Ordering::Relaxed) == Kind::Threads as u8
     }
 
     /// Whether somebody has woken a worker since the last [`take_woken`](Self::take_woken). For virtual time.
@@ -58,10 +78,13 @@ impl AppPort {
 impl Port for AppPort {
     #[inline]
     fn now(&self) -> Instant {
-        if self.is_virtual() {
-            return Instant::from_ticks(self.virtual_now.load(Ordering::Relaxed));
+        const POLLING: u8 = Kind::Polling as u8;
+        const VIRTUAL: u8 = Kind::Virtual as u8;
+        match self.kind.load(Ordering::Relaxed) {
+            VIRTUAL => Instant::from_ticks(self.virtual_now.load(Ordering::Relaxed)),
+            POLLING => linux::tsc::TSC.now(),
+            _ => linux::clock::now(),
         }
-        linux::clock::now()
     }
 
     #[inline]

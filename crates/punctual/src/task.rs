@@ -100,7 +100,7 @@ pub(crate) unsafe fn execute<B: Body>(
     let gross = monitor::since(end, start);
     let preempted = part.executed().saturating_sub(executed);
     part.set_executed(executed + gross);
-    let suspended = gross > suspension::SHORTEST.as_ticks() && !port.is_virtual() && suspension::since() > 0;
+    let suspended = gross > suspension::SHORTEST.as_ticks() && port.may_sleep() && suspension::since() > 0;
     let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe { monitor.record(job) };

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use crate::analyse::{Analysis, Part};
+use crate::analyse::{Analysis, Part, Style};
 use crate::model::App;
 
 use super::{levels, locks, names, option, quiet, reactor, tasks};
@@ -65,16 +65,25 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
         let worker = reactor::worker();
         quote!(&#worker)
     });
+    let calls = (part.style == Style::Polling).then(|| names::part("calls", index));
+    let calls_static = calls.as_ref().map(
+        |name| quote!(#quiet static #name: ::punctual::export::Calls = ::punctual::export::Calls::new();),
+    );
+    let calls = option(calls.map(|name| quote!(&#name)));
     quote! {
+        #calls_static
         #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
         #quiet static #statik: ::punctual::export::Part = ::punctual::export::Part::new(
-            #name,
+            ::punctual::export::Declared {
+                name: #name,
+                style: ::punctual::export::Style::#style,
+                cpu: #cpu,
+            },
             &#runtime,
-            ::punctual::export::Style::#style,
-            #cpu,
             &[#(&#levels),*],
             &[&#idle, #(&#workers,)* #(#listeners,)* #waiter],
             &#idle,
+            #calls,
         );
     }
 }

@@ -162,7 +162,7 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
                 }
             }
             // By N3 one was free all the time, though not the same one. Whoever took it has made progress.
-            crate::shared::relax();
+            crate::atomic::relax();
         }
     }
 

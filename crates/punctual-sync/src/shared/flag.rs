@@ -18,8 +18,8 @@
 //! another thread changed the flag meanwhile. `set` enters the kernel only if a thread sleeps. `spin` never enters
 //! it and ends by count; `wait` and `wait_until` sleep there.
 
-use super::{TimedOut, relax};
-use crate::atomic::{AtomicU32, Ordering, const_new};
+use super::TimedOut;
+use crate::atomic::{AtomicU32, Ordering, const_new, relax};
 use crate::seed::seeded;
 #[cfg(feature = "std")]
 use {super::sleep, crate::Instant};

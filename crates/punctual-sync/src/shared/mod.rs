@@ -64,15 +64,6 @@ use crate::atomic::{AtomicU32, Ordering, const_new};
 #[repr(C, align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// One turn of a spinning wait.
-#[inline(always)]
-pub(crate) fn relax() {
-    #[cfg(not(loom))]
-    core::hint::spin_loop();
-    #[cfg(loom)]
-    loom::thread::yield_now();
-}
-
 /// Whether one end of a structure is in use.
 ///
 /// Whoever takes the claim sees everything its previous holder did.

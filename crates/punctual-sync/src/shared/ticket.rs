@@ -35,8 +35,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-use super::{LockError, Padded, relax};
-use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
+use super::{LockError, Padded};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell, relax};
 use crate::seed::seeded;
 
 /// What a place holds.

@@ -5,9 +5,10 @@
 //! kernel's wake to the user's function there is no further thread.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use punctual_core::Port;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use super::suspension;
@@ -44,8 +45,10 @@ impl Drop for Controls {
 /// The life of such a thread; returns once the app is stopping.
 pub(crate) fn listen(source: &'static dyn Source) {
     let (partition, me) = (source.part().partition(), source.worker());
+    // A polling partition wakes nobody and has its jobs run by its own thread.
+    let sleeps = partition.port().may_sleep();
     while !partition.is_stopping() {
-        match wait_for_event(source) {
+        match wait_for_event(source, (!sleeps).then_some(&LOOK_AGAIN)) {
             Ok(Event::LookAgain) => continue,
             Ok(Event::Ready) => {}
             Err(problem) => {
@@ -63,12 +66,22 @@ pub(crate) fn listen(source: &'static dyn Source) {
         source.release();
         // Not before the job has had its chance to consume the event.
         while source.ended() == ended && !partition.is_stopping() {
-            partition.port().wait(me, None);
+            match sleeps {
+                true => partition.port().wait(me, None),
+                false => std::thread::sleep(PAUSE),
+            }
         }
     }
-    // A job released just now may have been handed to this thread to run.
-    partition.serve(me, None);
+    if sleeps {
+        // A job released just now may have been handed to this thread to run.
+        partition.serve(me, None);
+    }
 }
+
+/// How long a job of a polling partition is given to end before the next look.
+const PAUSE: Duration = Duration::from_micros(50);
+/// How often a thread looks whether a job of a polling partition has replaced the descriptor.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// A source's descriptor before there is one.
 pub(crate) const NONE: RawFd = -1;
@@ -78,7 +91,7 @@ enum Event {
     LookAgain,
 }
 
-fn wait_for_event(source: &dyn Source) -> Result<Event, String> {
+fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event, String> {
     // SAFETY: the run closes the eventfd after joining this thread.
     let control = unsafe { BorrowedFd::borrow_raw(source.control()) };
     let control_only = PollFd::from_borrowed_fd(control, PollFlags::IN);
@@ -92,7 +105,7 @@ fn wait_for_event(source: &dyn Source) -> Result<Event, String> {
         // now, and asking changes nothing.
         fds[0] = PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(fd) }, PollFlags::IN);
     }
-    let ready = poll(&mut fds, None);
+    let ready = poll(&mut fds, limit);
     suspension::slept();
     match ready {
         Err(Errno::INTR) => return Ok(Event::LookAgain),

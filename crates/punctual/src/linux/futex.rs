@@ -1,7 +1,8 @@
 //! Sleeping and waking by futex.
 //!
-//! A worker's `signal` is [`AWAKE`], [`ASLEEP`] or [`SIGNALLED`]. A wake enters the kernel only when it
-//! finds `ASLEEP`; a wake that comes before the sleep leaves `SIGNALLED`, which makes the sleep return.
+//! A worker's `signal` is [`AWAKE`], [`ASLEEP`], [`SIGNALLED`] or [`CALLED`]. A wake enters the kernel only when it
+//! finds `ASLEEP`; a wake that comes before the sleep leaves `SIGNALLED`, which makes the sleep return. A thread that must
+//! not enter the kernel leaves `CALLED` instead, for a helper thread that looks for it ([`wake_called`]).
 //! Time-outs are absolute on `CLOCK_MONOTONIC`, so a preempted worker does not sleep longer for it.
 
 use std::num::NonZeroU32;
@@ -11,21 +12,41 @@ use punctual_core::{Instant, Worker};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::{clock, suspension};
+use super::{clock, polling, suspension};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 const SIGNALLED: u32 = 2;
+const CALLED: u32 = 3;
 
 const ANY: NonZeroU32 = NonZeroU32::MAX;
 
 /// See [`Port::wake`](punctual_core::Port::wake).
 #[inline]
 pub(crate) fn wake(worker: &Worker) {
-    if worker.signal.swap(SIGNALLED, Ordering::AcqRel) == ASLEEP {
+    if matches!(worker.signal.swap(SIGNALLED, Ordering::AcqRel), ASLEEP | CALLED) {
+        wake_sleeping(worker);
+    }
+}
+
+#[inline(never)]
+fn wake_sleeping(worker: &Worker) {
+    if polling::is_mine() {
+        // Unless it has woken by itself meanwhile, and then it looks.
+        let _ = worker.signal.compare_exchange(SIGNALLED, CALLED, Ordering::AcqRel, Ordering::Relaxed);
+    } else {
         // Nobody there any more is as good as woken.
         let _ = futex::wake(&worker.signal, Flags::PRIVATE, 1);
     }
+}
+
+/// Wakes `worker` if a thread that must not enter the kernel wants it woken; returns whether it did.
+pub(crate) fn wake_called(worker: &Worker) -> bool {
+    let called = worker.signal.load(Ordering::Relaxed) == CALLED;
+    if called {
+        wake(worker);
+    }
+    called
 }
 
 /// See [`Port::wait`](punctual_core::Port::wait).

@@ -7,9 +7,11 @@ pub(crate) mod events;
 pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
+pub(crate) mod polling;
 pub(crate) mod reactor;
 pub(crate) mod settings;
 pub(crate) mod suspension;
+pub(crate) mod tsc;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -34,4 +36,9 @@ pub(crate) fn kernel() -> String {
         || version.contains("PREEMPT_RT");
     let kind = if real_time { "PREEMPT_RT" } else { "not PREEMPT_RT" };
     format!("Linux {}, {kind}", uname.release().to_string_lossy())
+}
+
+/// The kernel's number for the calling thread.
+pub(crate) fn kernel_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
 }

@@ -11,39 +11,58 @@ use crate::report::ThreadSettings;
 use super::cpu;
 
 /// What a worker thread is to have.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    /// The CPU; `None` for any.
-    pub(crate) cpu: Option<usize>,
-    pub(crate) priority: u8,
+    pub(crate) place: Place,
+    /// The SCHED_FIFO priority; `None` for an ordinary thread.
+    pub(crate) priority: Option<u8>,
+}
+
+/// How it begins what a thread lacks if it did not get its policy.
+pub(crate) const NO_FIFO: &str = "no SCHED_FIFO";
+
+/// Where a thread is to run.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// On this CPU.
+    Cpu(usize),
+    /// On these.
+    Among(cpu::Allowed),
+    /// Wherever it may now.
+    Anywhere,
 }
 
 /// Applies `wanted` to the calling thread and reads back what came of it.
 pub(crate) fn apply(thread: &str, wanted: Wanted) -> ThreadSettings {
     let mut missing = Vec::new();
 
-    if let Some(cpu) = wanted.cpu
-        && let Err(error) = cpu::pin(cpu)
-    {
+    let (placed, where_to) = match &wanted.place {
+        Place::Cpu(cpu) => (cpu::pin(*cpu), cpu.to_string()),
+        Place::Among(cpus) => (cpus.apply(), cpus.to_string()),
+        Place::Anywhere => (Ok(()), String::new()),
+    };
+    if let Err(error) = placed {
         missing.push(format!(
-            "not pinned to CPU {cpu}: {error}; allow that CPU to the process (cpuset, taskset)"
+            "not pinned to CPU {where_to}: {error}; allow that CPU to the process (cpuset, taskset)"
         ));
     }
-    let refused = set_fifo(wanted.priority).err();
+    let refused = wanted.priority.and_then(|priority| set_fifo(priority).err());
     if set_timer_slack().is_err() {
         missing.push("timer slack is not 1 ns: prctl(PR_SET_TIMERSLACK) was refused".into());
     }
     prefault_stack();
 
     let (policy, priority) = policy();
-    if (policy, priority) != ("SCHED_FIFO", i32::from(wanted.priority)) {
+    if let Some(wanted) = wanted.priority
+        && (policy, priority) != ("SCHED_FIFO", i32::from(wanted))
+    {
         let why = refused.map_or_else(|| "the kernel accepted it and did not apply it".into(), explain);
-        missing.push(format!("no SCHED_FIFO priority {}: {why}", wanted.priority));
+        missing.push(format!("{NO_FIFO} priority {wanted}: {why}"));
     }
     let cpus = cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string());
     ThreadSettings {
         thread: thread.into(),
-        kernel_thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+        kernel_thread: super::kernel_thread(),
         policy: policy.into(),
         priority,
         cpus,
@@ -56,7 +75,7 @@ pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
     let (policy, priority) = policy();
     ThreadSettings {
         thread: thread.into(),
-        kernel_thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+        kernel_thread: super::kernel_thread(),
         policy: policy.into(),
         priority,
         cpus: cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string()),
@@ -105,7 +124,7 @@ fn policy() -> (&'static str, i32) {
 }
 
 /// Real-time threads have no timer slack anyway; this is for when the policy was refused.
-fn set_timer_slack() -> rustix::io::Result<()> {
+pub(crate) fn set_timer_slack() -> rustix::io::Result<()> {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
 }
 
@@ -140,13 +159,13 @@ mod tests {
         // On a thread of its own, whose settings end with it.
         std::thread::spawn(|| {
             let cpu = cpu::Allowed::of_this_thread().unwrap().iter().next_back().unwrap();
-            let settings = apply("test", Wanted { cpu: Some(cpu), priority: 1 });
+            let settings = apply("test", Wanted { place: Place::Cpu(cpu), priority: Some(1) });
             assert_eq!(settings.cpus, cpu.to_string());
             match settings.policy.as_str() {
                 "SCHED_FIFO" => assert_eq!((settings.priority, settings.missing.len()), (1, 0)),
                 _ => assert!(settings.missing[0].contains("CAP_SYS_NICE"), "{:?}", settings.missing),
             }
-            let absurd = apply("test", Wanted { cpu: Some(1023), priority: 1 });
+            let absurd = apply("test", Wanted { place: Place::Cpu(1023), priority: Some(1) });
             assert!(absurd.missing.iter().any(|m| m.contains("not pinned to CPU 1023")), "{absurd:?}");
         })
         .join()

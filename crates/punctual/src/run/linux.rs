@@ -7,10 +7,11 @@ use punctual_core::Port;
 
 use super::plan::Plan;
 use super::supervisor::Supervisor;
-use super::threads::{Threads, kernel_thread};
+use super::threads::Threads;
 use super::{App, StartError};
 use crate::Config;
 use crate::current::Member;
+use crate::helper::Caller;
 use crate::linux::cpu::{self, Allowed};
 use crate::linux::events::Controls;
 use crate::linux::reactor::Opened;
@@ -33,16 +34,20 @@ pub(super) fn run<A: App>(
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let supervisor = Supervisor::start(runtime, until, move || last_resort::<A>(runtime))?;
     let placement = Placement::new(&plan);
+    let caller = Caller::start(runtime).map_err(|error| StartError::System {
+        attempt: "starting the thread that makes system calls",
+        error,
+    })?;
 
     let home = runtime.home;
     for part in runtime.parts {
-        part.idle.enter(kernel_thread(), false);
+        part.idle.enter(linux::kernel_thread(), false);
         part.partition.hold_everything(part.idle);
     }
     // Until the end: the hook is a part of the app, with its clock.
     let _member = Member::join(home, home.idle);
 
-    let threads = Threads::start(runtime, &plan, supervisor.progress())?;
+    let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
     let settings = report_settings(runtime, &plan, &threads.settings, &memory);
     let missing = settings.all_missing();
     if plan.strict && !missing.is_empty() {
@@ -65,6 +70,7 @@ pub(super) fn run<A: App>(
         for part in runtime.parts.iter().filter(|part| !std::ptr::eq(**part, home)).chain([&home]) {
             part.partition().go(part.idle, start);
         }
+        threads.hand_over();
         supervisor.progress().idling.store(true, Ordering::Release);
         // SAFETY: the resources are filled, and this is the idle thread.
         unsafe { super::idle::<A>(runtime, kept) };
@@ -74,6 +80,7 @@ pub(super) fn run<A: App>(
     }
     runtime.wait_for_stop();
     threads.join();
+    drop(caller);
     // SAFETY: every other thread of the run has ended.
     Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), false, settings) })
 }
@@ -151,7 +158,10 @@ fn warn(settings: &Settings, missing: &[String]) {
     if missing.is_empty() {
         return;
     }
-    if settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO") {
+    let refused =
+        |thread: &ThreadSettings| thread.missing.iter().any(|what| what.starts_with(settings::NO_FIFO));
+    let real_time = settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO");
+    if real_time || !settings.threads.iter().any(refused) {
         eprintln!("punctual: real-time settings are incomplete; timing is not guaranteed:");
     } else {
         eprintln!("punctual: without real-time priorities; everything works, and no timing is guaranteed:");

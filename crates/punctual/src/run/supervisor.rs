@@ -13,6 +13,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::StartError;
 use crate::linux::chance::Chances;
+use crate::linux::tsc::{self, Tsc};
+use crate::part::Style;
 use crate::report::Outcome;
 use crate::runtime::Runtime;
 
@@ -119,7 +121,11 @@ impl Supervisor {
         }
         runtime.set_bell(bell.as_raw_fd());
         let progress = Arc::new(Progress::default());
-        let watch = Watch { runtime, ringing, caught, progress: Arc::clone(&progress) };
+        let polls = Tsc::is_there() && runtime.parts.iter().any(|part| part.style == Style::Polling);
+        if polls {
+            tsc::start();
+        }
+        let watch = Watch { runtime, polls, ringing, caught, progress: Arc::clone(&progress) };
         let thread = Builder::new()
             .name("punctual-watch".into())
             .spawn(move || watch.run(until, last_resort))
@@ -149,6 +155,8 @@ impl Drop for Supervisor {
 
 struct Watch {
     runtime: &'static Runtime,
+    /// Whether there are threads that tell the time by the time-stamp counter.
+    polls: bool,
     ringing: UnixStream,
     caught: Arc<AtomicUsize>,
     progress: Arc<Progress>,
@@ -167,8 +175,12 @@ impl Watch {
                 self.runtime.stop(Outcome::Signal(signal));
             }
             let mut pause = self.keep_time(until);
+            if self.polls {
+                tsc::steer();
+                pause = pause.min(tsc::INTERVAL);
+            }
             if self.runtime.is_stopping() {
-                pause = TICK;
+                pause = pause.min(TICK);
                 let since = *stopping_since.get_or_insert_with(Instant::now);
                 // Without privileges the idle thread runs jobs as well, in `idle` and before it.
                 let jobs =

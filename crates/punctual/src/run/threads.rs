@@ -12,9 +12,9 @@ use super::StartError;
 use super::plan::Plan;
 use super::supervisor::Progress;
 use crate::current::Member;
-use crate::linux::settings::{self, Wanted};
-use crate::linux::{events, reactor, suspension};
-use crate::part::Part;
+use crate::linux::settings::{self, Place, Wanted};
+use crate::linux::{self, events, polling, reactor, suspension};
+use crate::part::{Part, Style};
 use crate::report::ThreadSettings;
 use crate::runtime::Runtime;
 
@@ -30,6 +30,8 @@ pub(super) struct Threads<'a> {
     /// What the kernel granted, in order of starting.
     pub(super) settings: Vec<ThreadSettings>,
     real_time: Vec<&'static Worker>,
+    /// For the threads that poll: they take over from this one when they are dropped.
+    begin: Vec<Sender<()>>,
 }
 
 impl<'a> Threads<'a> {
@@ -39,8 +41,15 @@ impl<'a> Threads<'a> {
         plan: &'a Plan,
         progress: &'a Arc<Progress>,
     ) -> Result<Self, StartError> {
-        let (handles, settings, real_time) = (Vec::new(), Vec::new(), Vec::new());
-        let mut threads = Self { runtime, plan, progress, handles, settings, real_time };
+        let mut threads = Self {
+            runtime,
+            plan,
+            progress,
+            handles: Vec::new(),
+            settings: Vec::new(),
+            real_time: Vec::new(),
+            begin: Vec::new(),
+        };
         match threads.add_all() {
             Ok(()) => Ok(threads),
             Err(error) => {
@@ -54,22 +63,51 @@ impl<'a> Threads<'a> {
         let runtime = self.runtime;
         for part in runtime.parts {
             let partition = part.partition();
+            if part.style == Style::Polling {
+                self.add_polling(part)?;
+                continue;
+            }
             let mut levels: Vec<_> = partition.levels().to_vec();
             levels.sort_by_key(|level| std::cmp::Reverse(level.number()));
             for level in levels {
                 let name = format!("level {}", level.number());
-                self.add(part, name, level.worker(), move || partition.work(level))?;
+                let worker = level.worker();
+                self.add(part, name, worker, move || as_member(part, worker, || partition.work(level)))?;
             }
         }
         for source in runtime.sources() {
             let name = format!("event {}", source.name());
-            self.add(source.part(), name, source.worker(), move || events::listen(source))?;
+            let (part, worker) = (source.part(), source.worker());
+            self.add(part, name, worker, move || match part.style {
+                // It runs no jobs there.
+                Style::Polling => events::listen(source),
+                _ => as_member(part, worker, || events::listen(source)),
+            })?;
         }
         if let Some(reactor) = runtime.reactor() {
-            let life = move || reactor::listen(reactor);
-            self.add(reactor.part(), "event async".to_owned(), reactor.worker(), life)?;
+            let (part, worker) = (reactor.part(), reactor.worker());
+            let life = move || as_member(part, worker, || reactor::listen(reactor));
+            self.add(part, "event async".to_owned(), worker, life)?;
         }
         Ok(())
+    }
+
+    /// Starts the one thread of a partition that polls. It is an ordinary one: a real-time thread that never sleeps would
+    /// be throttled, and on its own CPU there is nobody for it to come before.
+    fn add_polling(&mut self, part: &'static Part) -> std::io::Result<()> {
+        let (begin, begun) = channel::<()>();
+        self.begin.push(begin);
+        let life = move || {
+            // Until then the worker is used by the thread of `init`. Nothing is ever sent.
+            let _ = begun.recv();
+            as_member(part, part.idle, || polling::live(part));
+        };
+        self.add_thread(part, "polling".to_owned(), None, life)
+    }
+
+    /// Lets the threads that poll begin; the calling thread does not use their workers any more.
+    pub(super) fn hand_over(&mut self) {
+        self.begin.clear();
     }
 
     /// Starts one thread and waits until it has its settings.
@@ -80,14 +118,24 @@ impl<'a> Threads<'a> {
         worker: &'static Worker,
         life: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<()> {
-        let wanted = Wanted { cpu: self.plan.cpu(part), priority: self.plan.priority(worker) };
+        self.add_thread(part, what, Some(worker), life)
+    }
+
+    fn add_thread(
+        &mut self,
+        part: &'static Part,
+        what: String,
+        worker: Option<&'static Worker>,
+        life: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<()> {
+        let wanted = self.wanted(part, worker);
+        let polls = part.style == Style::Polling && worker.is_none();
         let name = self.plan.name(part, &what);
         let alive = Alive::new(Arc::clone(self.progress));
         let (report, settings) = channel();
         let handle = Builder::new().name(name.clone()).stack_size(STACK).spawn(move || {
             let _alive = alive;
-            prepare(&name, worker, wanted, report);
-            let _member = Member::join(part, worker);
+            prepare(&name, worker, wanted, polls, report);
             // Jobs' panics are caught where they run; one that arrives here is the executor's own.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
                 crate::task::panicked(part.runtime, "the executor", &*panic);
@@ -96,10 +144,22 @@ impl<'a> Threads<'a> {
         self.handles.push(handle);
         let settings: ThreadSettings = settings.recv().expect("a new thread reports its settings first");
         if settings.policy == "SCHED_FIFO" {
-            self.real_time.push(worker);
+            self.real_time.extend(worker);
         }
         self.settings.push(settings);
         Ok(())
+    }
+
+    fn wanted(&self, part: &'static Part, worker: Option<&'static Worker>) -> Wanted {
+        let place = match (part.style, self.plan.cpu(part)) {
+            // What a polling partition does not do itself is done for it elsewhere.
+            (Style::Polling, _) if worker.is_some() => Place::Among(self.plan.helper_cpus()),
+            (_, Some(cpu)) => Place::Cpu(cpu),
+            (_, None) => Place::Anywhere,
+        };
+        let priority =
+            worker.filter(|_| part.style != Style::Polling).map(|worker| self.plan.priority(worker));
+        Wanted { place, priority }
     }
 
     /// Rule 6: a spawn runs as a call only on a worker that has its policy, or if nobody of its partition has.
@@ -116,20 +176,28 @@ impl<'a> Threads<'a> {
     }
 
     /// Ends a run before `init`, with everything still held.
-    pub(super) fn abandon(self) {
+    pub(super) fn abandon(mut self) {
         self.runtime.parts.iter().for_each(|part| part.partition.stop());
         self.runtime.interrupt();
         self.runtime.parts.iter().for_each(|part| part.partition().abandon(part.idle));
+        self.hand_over();
         self.join();
     }
 
     /// Waits until all have ended.
-    pub(super) fn join(self) {
+    pub(super) fn join(mut self) {
+        self.hand_over();
         for handle in self.handles {
             // They do not unwind.
             let _ = handle.join();
         }
     }
+}
+
+/// Runs `life` as a thread of `part`.
+fn as_member(part: &'static Part, worker: &'static Worker, life: impl FnOnce()) {
+    let _member = Member::join(part, worker);
+    life();
 }
 
 /// Counts a thread from before its start until after its end.
@@ -148,16 +216,22 @@ impl Drop for Alive {
     }
 }
 
-fn prepare(name: &str, worker: &'static Worker, wanted: Wanted, report: Sender<ThreadSettings>) {
-    let settings = settings::apply(name, wanted);
-    worker.enter(kernel_thread(), settings.policy == "SCHED_FIFO");
+fn prepare(
+    name: &str,
+    worker: Option<&'static Worker>,
+    wanted: Wanted,
+    polls: bool,
+    report: Sender<ThreadSettings>,
+) {
+    let mut settings = settings::apply(name, wanted);
+    if polls {
+        settings.missing.extend(polling::missing(&settings.cpus));
+    }
+    if let Some(worker) = worker {
+        worker.enter(linux::kernel_thread(), settings.policy == "SCHED_FIFO");
+    }
     // Before the first job rather than in it.
     suspension::slept();
     // The run waits for it, or has given up, in which case the partition is stopping.
     let _ = report.send(settings);
-}
-
-/// The kernel's number for the calling thread.
-pub(super) fn kernel_thread() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get() as u32
 }

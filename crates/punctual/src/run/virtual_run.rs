@@ -8,7 +8,7 @@ use punctual_core::Instant;
 use super::{App, StartError};
 use crate::current::Member;
 use crate::linux::reactor::Opened;
-use crate::part::Part;
+use crate::part::{Part, Style};
 use crate::report::{Outcome, Report, Settings};
 use crate::runtime::{Runtime, Taken};
 use crate::{Config, task, virtual_time};
@@ -25,7 +25,10 @@ pub(super) fn run<A: App>(
     let _opened = Opened::new(runtime, false).map_err(system)?;
     for part in runtime.parts {
         part.idle.enter(0, false);
-        part.idle.allow_calls(true);
+        match part.style {
+            Style::Polling => part.idle.set_polling(),
+            _ => part.idle.allow_calls(true),
+        }
         part.partition.hold_everything(part.idle);
     }
     // Until the end: the hook is a part of the app, with its clock.

@@ -14,7 +14,7 @@ use std::os::fd::BorrowedFd;
 use punctual_core::{Duration, Instant, Port, Worker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::part::Part;
+use crate::part::{Part, Style};
 use crate::runtime::Runtime;
 
 pub(crate) use claims::{Claim, Claims};
@@ -57,10 +57,11 @@ pub(crate) fn spend(part: &'static Part, me: &'static Worker, duration: Duration
         part.partition.port().take_woken();
         look_at_sources(part.runtime);
         let end = Instant::from_ticks(now().as_ticks().saturating_add(left));
-        let due = next_due(part).filter(|&due| due <= end && !part.partition.is_stopping());
+        let preempts = part.style != Style::Polling;
+        let due = next_due(part).filter(|&due| preempts && due <= end && !part.partition.is_stopping());
         pause(part, Some(due.unwrap_or(end)));
         left = end.as_ticks().saturating_sub(now().as_ticks());
-        if due.is_some() || part.partition.snapshot().must_serve() {
+        if due.is_some() || preempts && part.partition.snapshot().must_serve() {
             // Whatever preempts the job here moves the clock by its own execution time, not by ours.
             release_due(part, me);
         }

@@ -1,15 +1,21 @@
 //! Threads for everything that is not real time: logging, networking, user interfaces.
 //!
 //! A thread started from a task would inherit the task's CPU (its policy is not inherited). [`spawn`] starts
-//! one that is ordinary in every respect and stays off the partition's CPU where the machine has another.
+//! one that is ordinary in every respect and stays off the partitions' CPUs where the machine has another. Tasks of a polling
+//! partition, which must not enter the kernel, have such a thread make their system calls: [`submit`].
 //!
 //! ```
 //! let answer = punctual::helper::spawn("adder", || 40 + 2).expect("threads can be started");
 //! assert_eq!(answer.join().unwrap(), 42);
 //! ```
 
+mod calls;
+
 use std::io;
 use std::thread::{Builder, JoinHandle};
+
+pub(crate) use calls::{Caller, with};
+pub use calls::{Calls, submit};
 
 /// Starts a named ordinary thread off the partition's CPU.
 ///

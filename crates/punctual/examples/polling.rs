@@ -1,0 +1,45 @@
+//! A partition that polls: its thread never sleeps and never enters the kernel, and its timers are kept by the processor's
+//! time-stamp counter.
+//!
+//! `control` runs on a CPU of its own. Whatever would enter the kernel is left to others: `log`, in the other partition, or
+//! the helper thread that `punctual::helper::submit` hands a call to.
+
+#[punctual::app(partitions = [io, fast(poll)])]
+mod app {
+    use punctual::helper;
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        setpoint: u32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared { setpoint: 3 }, Local {})
+    }
+
+    #[task(core = "fast", period = 50.micros(), shared = [setpoint], local = [position: u32 = 0])]
+    fn control(mut cx: control::Context) {
+        let setpoint = cx.shared.setpoint.lock(|setpoint| *setpoint);
+        if *cx.local.position == setpoint {
+            return;
+        }
+        *cx.local.position += 1;
+        if *cx.local.position == setpoint {
+            helper::submit(move || println!("reached {setpoint}")).ok();
+            log::spawn(setpoint).ok();
+        }
+    }
+
+    #[task(core = "io", shared = [setpoint])]
+    fn log(mut cx: log::Context, reached: u32) {
+        if reached == 5 {
+            return punctual::shutdown();
+        }
+        cx.shared.setpoint.lock(|setpoint| *setpoint = 5);
+    }
+}

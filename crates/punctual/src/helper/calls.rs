@@ -1,0 +1,255 @@
+//! System calls on behalf of partitions that must not enter the kernel.
+//!
+//! A polling partition has a ring of calls, small closures, which one ordinary thread of the app takes out and makes. The
+//! same thread wakes the sleeping threads that a spawn from there is for. It is never told that there is something to do,
+//! for that would take a system call; it looks, every [`PAUSE`] while there is nothing.
+
+use std::cell::RefCell;
+use std::io;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
+
+use crate::linux::{futex, settings};
+use crate::runtime::Runtime;
+use crate::task;
+
+/// How many calls of a partition may wait.
+const WAITING: usize = 64;
+/// The largest closure, in bytes.
+const LARGEST: usize = 112;
+/// How long the thread sleeps when there is nothing to do.
+const PAUSE: Duration = Duration::from_micros(30);
+
+/// The calls that a polling partition wants to have made.
+pub struct Calls(Ring<Call, WAITING>);
+
+impl Calls {
+    /// None yet.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it is for statics, of which the generated code makes one"
+    )]
+    pub const fn new() -> Self {
+        Self(Ring::new())
+    }
+}
+
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Calls").field("waiting", &self.0.len()).finish()
+    }
+}
+
+thread_local! {
+    static MINE: RefCell<Option<RingProducer<'static, Call, WAITING>>> = const { RefCell::new(None) };
+}
+
+/// Makes `calls` those of the calling thread, while `f` runs.
+pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
+    MINE.set(calls.0.producer());
+    let result = f();
+    MINE.take();
+    result
+}
+
+/// Has `call` made where entering the kernel does no harm: writing to a file or a socket, printing, allocating.
+///
+/// From a task of a polling partition it goes to an ordinary thread on another CPU, which makes the calls of a partition
+/// one by one in their order, each within some 100 µs on an idle CPU. What has come of it, it can tell by
+/// spawning a task. From anywhere else, where the kernel may be entered, and in virtual time, the call is made at once.
+///
+/// The calls still waiting when the app stops are made before `#[shutdown]` runs. One that panics ends the app as a task
+/// that panics does.
+///
+/// The closure may have up to 112 bytes, which the compiler checks.
+///
+/// Real-time safety: in a polling partition wait-free; does not allocate or enter the kernel.
+///
+/// # Errors
+/// Gives the closure back if 64 calls of the partition wait already.
+///
+/// ```
+/// # use punctual::helper;
+/// let angle = 0.25_f32;
+/// if helper::submit(move || println!("{angle}")).is_err() {
+///     // The log cannot keep up; the control loop can.
+/// }
+/// ```
+pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), F> {
+    let refused = MINE.with_borrow_mut(|mine| match mine {
+        Some(calls) => match calls.room() {
+            0 => Some(Err(call)),
+            _ => {
+                // There is room, so it takes it.
+                let _ = calls.push(Call::new(call));
+                None
+            }
+        },
+        None => Some(Ok(call)),
+    });
+    match refused {
+        None => Ok(()),
+        Some(Ok(call)) => {
+            call();
+            Ok(())
+        }
+        Some(Err(call)) => Err(call),
+    }
+}
+
+#[repr(C, align(16))]
+struct Room(MaybeUninit<[u8; LARGEST]>);
+
+/// A closure without its type.
+struct Call {
+    room: Room,
+    run: unsafe fn(*mut Room),
+    drop: unsafe fn(*mut Room),
+}
+
+// SAFETY: what is in the room is `Send`, by the bound of `new`.
+unsafe impl Send for Call {}
+
+impl Call {
+    fn new<F: FnOnce() + Send + 'static>(call: F) -> Self {
+        const {
+            assert!(
+                size_of::<F>() <= LARGEST,
+                "a submitted closure may have up to 112 bytes; send a pointer"
+            );
+            assert!(
+                align_of::<F>() <= align_of::<Room>(),
+                "a submitted closure is aligned to 16 bytes at most"
+            );
+        }
+        let mut room = Room(MaybeUninit::uninit());
+        // SAFETY: the assertions say that it fits.
+        unsafe { (&raw mut room).cast::<F>().write(call) };
+        // SAFETY: one of the two functions is called, once, with the room that was just filled.
+        let run = |room: *mut Room| unsafe { room.cast::<F>().read()() };
+        // SAFETY: as above.
+        let drop = |room: *mut Room| unsafe { room.cast::<F>().drop_in_place() };
+        Self { room, run, drop }
+    }
+
+    fn run(self) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `new` filled the room, and it is not dropped any more.
+        unsafe { (this.run)(&raw mut this.room) }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // SAFETY: `new` filled the room, and `run` has not emptied it.
+        unsafe { (self.drop)(&raw mut self.room) }
+    }
+}
+
+/// The thread that makes the calls of an app, until dropped, if it has partitions that need one.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Caller {
+    pub(crate) fn start(runtime: &'static Runtime) -> io::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let calls: Vec<_> = runtime.parts.iter().filter_map(|part| part.calls?.0.consumer()).collect();
+        let thread = match calls.is_empty() {
+            true => None,
+            false => {
+                let over = Arc::clone(&over);
+                let life = move || {
+                    // Else a pause would take twice as long.
+                    let _ = settings::set_timer_slack();
+                    make(runtime, calls, &over);
+                };
+                Some(super::spawn("punctual-calls", life)?)
+            }
+        };
+        Ok(Self { over, thread })
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // Panics of the calls are caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn make(runtime: &'static Runtime, mut calls: Vec<RingConsumer<'static, Call, WAITING>>, over: &AtomicBool) {
+    loop {
+        // Before the look: what was submitted until then is made.
+        let last = over.load(Ordering::Acquire);
+        let sleepers = runtime.parts.iter().filter(|part| part.calls.is_none());
+        let workers = sleepers.flat_map(|part| part.partition.workers());
+        let mut any = workers.filter(|worker| futex::wake_called(worker)).count() > 0;
+        for calls in &mut calls {
+            while let Some(call) = calls.pop() {
+                any = true;
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| call.run())) {
+                    task::panicked(runtime, "a call submitted to the helper thread", &*panic);
+                }
+            }
+        }
+        match (any, last) {
+            (false, true) => return,
+            (false, false) => std::thread::sleep(PAUSE),
+            (true, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts what is alive.
+    struct Counted(Arc<()>);
+
+    #[test]
+    fn a_call_is_made_once_or_dropped_once() {
+        static CALLS: Calls = Calls::new();
+        let (count, made) = (Arc::new(()), Arc::new(AtomicBool::new(false)));
+        with(&CALLS, || {
+            let (counted, made) = (Counted(Arc::clone(&count)), Arc::clone(&made));
+            let call = move || made.store(Arc::strong_count(&counted.0) == 2, Ordering::Relaxed);
+            submit(call).map_err(drop).expect("there is room");
+        });
+        CALLS.0.consumer().unwrap().pop().expect("one was submitted").run();
+        assert!(made.load(Ordering::Relaxed));
+        assert_eq!(Arc::strong_count(&count), 1);
+        let counted = Counted(Arc::clone(&count));
+        drop(Call::new(move || drop(counted)));
+        assert_eq!(Arc::strong_count(&count), 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_given_back() {
+        static CALLS: Calls = Calls::new();
+        with(&CALLS, || {
+            let submitted = (0..WAITING + 3).filter(|_| submit(|| ()).is_ok()).count();
+            assert_eq!(submitted, WAITING);
+        });
+    }
+
+    #[test]
+    fn elsewhere_it_is_made_at_once() {
+        let made = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&made);
+        submit(move || seen.store(true, Ordering::Relaxed)).map_err(drop).expect("nothing can be full");
+        assert!(made.load(Ordering::Relaxed));
+    }
+}

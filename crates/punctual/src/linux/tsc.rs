@@ -1,0 +1,274 @@
+//! `CLOCK_MONOTONIC` by the processor's time-stamp counter: for threads that must not enter the kernel, and in less time
+//! than the vDSO takes.
+//!
+//! The kernel steers `CLOCK_MONOTONIC` all the time, by up to 500 ppm, so a rate found out once is not enough. A helper
+//! thread lays an [`Anchor`] now and then: a reading of the counter, what the clock showed, and a rate that leads from there
+//! to where the clock will be at the next anchor. Each anchor begins where the one before it has got to, so the time
+//! never goes backwards.
+//!
+//! Readers never wait for the helper. There are two anchors, of which it writes the one that is not in use; a reader that
+//! finds the number of the anchor changed looks again, and it changes every [`INTERVAL`] at most.
+//!
+//! ```text
+//! now = anchor.time + (counter - anchor.counter) * anchor.rate
+//! ```
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration as StdDuration;
+
+use punctual_core::Instant;
+
+use super::clock;
+
+/// How long an anchor should hold.
+pub(crate) const INTERVAL: StdDuration = StdDuration::from_millis(20);
+
+/// The fraction bits of a rate.
+const FRACTION: u32 = 32;
+
+/// The most that a rate is bent to catch up with the clock: 1/1024, twice what the kernel steers by.
+const BEND: u64 = 1024;
+
+/// A reading of the counter and of the clock, in ns, at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sample {
+    counter: u64,
+    time: u64,
+}
+
+#[derive(Debug)]
+struct Anchor {
+    counter: AtomicU64,
+    /// In ns.
+    time: AtomicU64,
+    /// In 2^-32 ns per count.
+    rate: AtomicU64,
+}
+
+/// The anchors of this process; number `n` is in place `n % 2`.
+#[derive(Debug)]
+pub(crate) struct Tsc {
+    number: AtomicU32,
+    anchors: [Anchor; 2],
+}
+
+/// The clock of this machine, once [`start`] has been called.
+pub(crate) static TSC: Tsc = Tsc::new();
+
+impl Tsc {
+    const fn new() -> Self {
+        const fn anchor() -> Anchor {
+            Anchor { counter: AtomicU64::new(0), time: AtomicU64::new(0), rate: AtomicU64::new(0) }
+        }
+        Self { number: AtomicU32::new(0), anchors: [anchor(), anchor()] }
+    }
+
+    /// Whether this machine has a counter that runs at one rate in all states of the processor, on all CPUs.
+    pub(crate) fn is_there() -> bool {
+        counter::is_invariant()
+    }
+
+    /// Now.
+    ///
+    /// Real-time safety: some ten ns; does not enter the kernel, and does not wait for [`steer`].
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        loop {
+            // Acquire: the anchor of this number is written.
+            let number = self.number.load(Ordering::Acquire);
+            let (counter, time, rate) = self.read(number);
+            let elapsed = counter::read().saturating_sub(counter);
+            // Acquire above and the loads of the anchor come before this one: if the number is still the same, the
+            // anchor had not been overwritten, which takes two more.
+            std::sync::atomic::fence(Ordering::Acquire);
+            if self.number.load(Ordering::Relaxed) == number {
+                return Instant::from_ticks(time + scaled(elapsed, rate));
+            }
+        }
+    }
+
+    #[inline]
+    fn read(&self, number: u32) -> (u64, u64, u64) {
+        let anchor = &self.anchors[number as usize % 2];
+        let [counter, time, rate] = [&anchor.counter, &anchor.time, &anchor.rate];
+        (counter.load(Ordering::Relaxed), time.load(Ordering::Relaxed), rate.load(Ordering::Relaxed))
+    }
+
+    fn lay(&self, at: Sample, rate: u64) {
+        let number = self.number.load(Ordering::Relaxed).wrapping_add(1);
+        let anchor = &self.anchors[number as usize % 2];
+        // A reader that sees one of these stores sees the number before this one at least, and looks again.
+        std::sync::atomic::fence(Ordering::Release);
+        anchor.counter.store(at.counter, Ordering::Relaxed);
+        anchor.time.store(at.time, Ordering::Relaxed);
+        anchor.rate.store(rate, Ordering::Relaxed);
+        self.number.store(number, Ordering::Release);
+    }
+}
+
+/// What it takes to lay the anchors of a [`Tsc`].
+#[derive(Debug)]
+struct Steering {
+    last: Sample,
+}
+
+impl Steering {
+    const fn new() -> Self {
+        Self { last: Sample { counter: 0, time: 0 } }
+    }
+
+    /// Finds out the rate, which takes a moment, and lays the first anchor of a run.
+    fn start(&mut self, tsc: &Tsc) {
+        self.last = Sample::take();
+        std::thread::sleep(INTERVAL / 2);
+        self.steer(tsc);
+    }
+
+    fn steer(&mut self, tsc: &Tsc) {
+        let now = Sample::take();
+        let (counter, time, old) = tsc.read(tsc.number.load(Ordering::Relaxed));
+        let shown = time + scaled(now.counter.saturating_sub(counter), old);
+        let (at, rate) = bent(self.last, now, shown);
+        tsc.lay(at, rate);
+        self.last = now;
+    }
+}
+
+static STEERING: Mutex<Steering> = Mutex::new(Steering::new());
+
+/// Begins to keep [`TSC`], for about ten ms; [`steer`] has to be called every [`INTERVAL`] from then on.
+pub(crate) fn start() {
+    STEERING.lock().unwrap_or_else(PoisonError::into_inner).start(&TSC);
+}
+
+/// Keeps [`TSC`] in step with the clock. Of several threads that do, one is enough.
+pub(crate) fn steer() {
+    if let Ok(mut steering) = STEERING.try_lock() {
+        steering.steer(&TSC);
+    }
+}
+
+/// The anchor to lay at `now`, when the time shown is `shown`: from there to where the clock will be one [`INTERVAL`]
+/// later, if it goes on as it did since `last`.
+///
+/// What is further behind than bending makes up for steps forward; nothing ever steps back.
+fn bent(last: Sample, now: Sample, shown: u64) -> (Sample, u64) {
+    let horizon = INTERVAL.as_nanos() as u64;
+    let (rate, most) = (rate(last, now), horizon / BEND);
+    if now.time > shown + most {
+        return (now, rate);
+    }
+    let behind = (i128::from(now.time) - i128::from(shown)).max(-i128::from(most));
+    let rate = i128::from(rate) + i128::from(rate) * behind / i128::from(horizon);
+    (Sample { time: shown, ..now }, rate as u64)
+}
+
+/// Counts as ns.
+#[inline]
+fn scaled(counts: u64, rate: u64) -> u64 {
+    ((u128::from(counts) * u128::from(rate)) >> FRACTION) as u64
+}
+
+/// The rate, in 2^-32 ns per count, between two samples.
+fn rate(from: Sample, to: Sample) -> u64 {
+    let (counts, nanos) = (to.counter.saturating_sub(from.counter), to.time.saturating_sub(from.time));
+    ((u128::from(nanos) << FRACTION) / u128::from(counts.max(1))) as u64
+}
+
+impl Sample {
+    /// Of several tries the one with the least between its two readings of the counter.
+    fn take() -> Self {
+        let tries = (0..8).map(|_| {
+            let before = counter::read();
+            let time = clock::now().as_ticks();
+            let between = counter::read().saturating_sub(before);
+            (between, Self { counter: before + between / 2, time })
+        });
+        tries.min_by_key(|&(between, _)| between).map_or(Self { counter: 0, time: 0 }, |(_, sample)| sample)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod counter {
+    use std::arch::x86_64::{__cpuid, _rdtsc};
+
+    #[inline(always)]
+    pub(super) fn read() -> u64 {
+        // SAFETY: every x86-64 processor has the instruction. Where a process may not use it (`PR_SET_TSC`), it ends by a
+        // signal, which is sound.
+        unsafe { _rdtsc() }
+    }
+
+    /// Intel SDM 17.17.1, AMD APM 3 E.4.7: "invariant TSC".
+    pub(super) fn is_invariant() -> bool {
+        let (highest, invariant) = (__cpuid(0x8000_0000).eax, 0x8000_0007);
+        highest >= invariant && __cpuid(invariant).edx & 1 << 8 != 0
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod counter {
+    pub(super) fn read() -> u64 {
+        0
+    }
+
+    /// Others have counters too; none has been tried.
+    pub(super) fn is_invariant() -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The time shown by an anchor.
+    fn shown((at, rate): (Sample, u64), counter: u64) -> u64 {
+        at.time + scaled(counter - at.counter, rate)
+    }
+
+    #[test]
+    fn it_meets_the_clock_at_the_next_anchor() {
+        // Three counts a ns, and the time shown is 700 ns behind.
+        let (last, now) = (Sample { counter: 0, time: 5 * MS }, Sample { counter: 60 * MS, time: 25 * MS });
+        let anchor = bent(last, now, 25 * MS - 700);
+        assert_eq!(shown(anchor, 60 * MS), 25 * MS - 700, "it goes on where it was");
+        assert!(shown(anchor, 120 * MS).abs_diff(45 * MS) < 3);
+        // 700 ns ahead: slower, not back.
+        let anchor = bent(last, now, 25 * MS + 700);
+        assert!(shown(anchor, 60 * MS + 30) > 25 * MS + 700);
+        assert!(shown(anchor, 120 * MS).abs_diff(45 * MS) < 3);
+    }
+
+    #[test]
+    fn far_behind_it_steps_and_far_ahead_it_waits() {
+        let (last, now) = (Sample { counter: 0, time: 0 }, Sample { counter: 20 * MS, time: 20 * MS });
+        assert_eq!(shown(bent(last, now, 12 * MS), 20 * MS), 20 * MS);
+        let ahead = bent(last, now, 29 * MS);
+        assert!(shown(ahead, 20 * MS) == 29 * MS && shown(ahead, 40 * MS) > 29 * MS);
+    }
+
+    #[test]
+    fn it_keeps_to_the_clock_and_never_goes_back() {
+        if !Tsc::is_there() {
+            return eprintln!("SKIPPED: this machine has no invariant time-stamp counter");
+        }
+        let (tsc, mut steering) = (Tsc::new(), Steering::new());
+        steering.start(&tsc);
+        let mut before = tsc.now();
+        for round in 0..10_000 {
+            if round % 1_000 == 0 {
+                steering.steer(&tsc);
+            }
+            let now = tsc.now();
+            assert!(now >= before);
+            before = now;
+        }
+        let (early, now, late) = (clock::now().as_ticks(), tsc.now().as_ticks(), clock::now().as_ticks());
+        // The steering has not run for long, so it may be a bend away.
+        assert!(early < now + MS && now < late + MS, "{early} {now} {late}");
+    }
+}

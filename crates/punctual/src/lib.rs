@@ -56,6 +56,12 @@
 //! does in RTIC on a microcontroller. Inside `lock`, the level is the resource's ceiling, so a spawned task
 //! at or below the ceiling runs right after the lock is released.
 //!
+//! # Several CPUs
+//!
+//! `#[app(partitions = [control, io])]` with `core = "io"` on tasks puts tasks on several CPUs; `fast(poll)` makes a
+//! partition whose one thread never enters the kernel; `#[app(executor = "global")]` lets every level run on whichever CPU
+//! is free. See [`app`](macro@app).
+//!
 //! # What the guarantees rest on
 //!
 //! Mutual exclusion, freedom from deadlock, at most one running job per level and no lost job hold

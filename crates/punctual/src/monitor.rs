@@ -136,10 +136,11 @@ impl Monitor {
     ///
     /// # Safety
     /// No job of the task can run.
-    pub(crate) unsafe fn report(&self, name: &str, level: u8) -> TaskReport {
+    pub(crate) unsafe fn report(&self, name: &str, level: u8, partition: Option<&str>) -> TaskReport {
         // SAFETY: by this function's contract nothing else refers to the cell's content.
         let measured = unsafe { &*self.0.get() };
-        let mut report = TaskReport { name: name.into(), level, ..TaskReport::default() };
+        let partition = partition.map(str::to_owned);
+        let mut report = TaskReport { name: name.into(), level, partition, ..TaskReport::default() };
         if let Some(measured) = measured {
             report.jobs = measured.jobs;
             report.misses = measured.misses;
@@ -181,7 +182,7 @@ mod tests {
             monitor.start();
             monitor.record(job(0, 10, 110));
             monitor.record(job(200, 200, 360));
-            monitor.report("task", 3)
+            monitor.report("task", 3, None)
         };
         assert_eq!((report.jobs, report.misses), (2, 1));
         assert_eq!((report.jitter.max, report.response.max, report.execution.max), (10, 160, 130));

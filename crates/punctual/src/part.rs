@@ -68,6 +68,12 @@ impl Part {
         Self { name, style, cpu, partition, idle, runtime, calls, executed: AtomicU64::new(0) }
     }
 
+    /// What to call it, if the app has several that a user has named.
+    pub(crate) fn public_name(&self) -> Option<&'static str> {
+        let placed = self.runtime.parts.iter().filter(|part| part.style != Style::Anywhere).count();
+        (placed > 1 && self.style != Style::Anywhere).then_some(self.name)
+    }
+
     /// The executor's state, for resources.
     #[inline]
     pub fn partition(&'static self) -> &'static Partition<AppPort> {

@@ -52,7 +52,7 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
-        let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL) };
+        let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()) };
         report.period = Some(self.period);
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();

@@ -78,6 +78,8 @@ pub struct Summary {
 pub struct TaskReport {
     /// The task's name.
     pub name: String,
+    /// Its partition, if the app has several.
+    pub partition: Option<String>,
     /// Its level.
     pub level: u8,
     /// Its period, if it has one.
@@ -224,7 +226,8 @@ impl fmt::Display for Report {
 
 impl Report {
     fn task_rows(&self) -> Vec<Vec<String>> {
-        let head = [
+        let several = self.tasks.iter().any(|task| task.partition.is_some());
+        let mut head = Vec::from([
             "task",
             "level",
             "jobs",
@@ -240,9 +243,15 @@ impl Report {
             "overruns",
             "misses",
             "suspended",
-        ];
+        ]);
+        if several {
+            head.insert(1, "partition");
+        }
         let rows = self.tasks.iter().map(|task| {
             let mut row = vec![task.name.clone(), task.level.to_string(), task.jobs.to_string()];
+            if several {
+                row.insert(1, task.partition.clone().unwrap_or_default());
+            }
             for quantity in [&task.jitter, &task.response] {
                 let values = [quantity.max as f64, quantity.p999 as f64, quantity.p50 as f64, quantity.mean];
                 row.extend(values.map(humane));
@@ -251,7 +260,7 @@ impl Report {
             row.extend([task.overruns, task.misses, task.self_suspensions].map(|count| count.to_string()));
             row
         });
-        std::iter::once(head.map(str::to_owned).to_vec()).chain(rows).collect()
+        std::iter::once(head.into_iter().map(str::to_owned).collect()).chain(rows).collect()
     }
 
     fn thread_rows(&self) -> Vec<Vec<String>> {

@@ -315,6 +315,6 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
-        unsafe { (Some(self.monitor.report(B::NAME, B::LEVEL)), self.slots.clear()) }
+        unsafe { (Some(self.monitor.report(B::NAME, B::LEVEL, B::part().public_name())), self.slots.clear()) }
     }
 }

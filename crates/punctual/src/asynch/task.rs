@@ -229,7 +229,7 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
             panicked(B::runtime(), B::NAME, &*panic);
         }
         // SAFETY: by this function's contract.
-        let report = unsafe { self.monitor.report(B::NAME, B::LEVEL) };
+        let report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()) };
         // A wait that is broken off is no job; a poll that is never made is one.
         (Some(report), instance.is_some_and(|waits| waits).into())
     }

@@ -75,15 +75,6 @@ impl Plan {
             .find_map(|taken| self.allowed.without(taken))
             .unwrap_or(self.allowed.clone())
     }
-
-    /// What a thread of `part` is called.
-    pub(super) fn name(&self, part: &Part, what: &str) -> String {
-        match part.style {
-            Style::Anywhere => what.to_owned(),
-            _ if self.parts.len() == 1 => what.to_owned(),
-            _ => format!("{} {what}", part.name),
-        }
-    }
 }
 
 fn highest(part: &Part) -> u8 {

@@ -130,7 +130,7 @@ impl<'a> Threads<'a> {
     ) -> std::io::Result<()> {
         let wanted = self.wanted(part, worker);
         let polls = part.style == Style::Polling && worker.is_none();
-        let name = self.plan.name(part, &what);
+        let name = part.public_name().map_or(what.clone(), |name| format!("{name} {what}"));
         let alive = Alive::new(Arc::clone(self.progress));
         let (report, settings) = channel();
         let handle = Builder::new().name(name.clone()).stack_size(STACK).spawn(move || {

@@ -19,19 +19,21 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Member {
     _membership: Option<Membership>,
+    /// What the thread was before: an app may run another.
+    before: Option<(&'static Part, &'static Worker)>,
 }
 
 impl Member {
     pub(crate) fn join(part: &'static Part, worker: &'static Worker) -> Self {
-        CURRENT.set(Some((part, worker)));
+        let before = CURRENT.replace(Some((part, worker)));
         let ceilings = part.runtime.ceilings.filter(|_| !part.partition.port().is_virtual());
-        Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, worker)) }
+        Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, worker)), before }
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        CURRENT.set(None);
+        CURRENT.set(self.before);
     }
 }
 

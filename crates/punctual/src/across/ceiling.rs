@@ -25,7 +25,11 @@ thread_local! {
 
 /// The calling thread's membership in the group of its app, until dropped.
 #[derive(Debug)]
-pub(crate) struct Membership(*mut Member<'static>);
+pub(crate) struct Membership {
+    member: *mut Member<'static>,
+    /// That of an app which runs this one.
+    before: Option<&'static Member<'static>>,
+}
 
 impl Membership {
     /// Makes the calling thread a member with the level of `worker` for its priority.
@@ -34,17 +38,17 @@ impl Membership {
         let member = member.expect("each thread joins once, and the macro has counted them");
         let member = Box::into_raw(Box::new(member));
         // SAFETY: it lives until `drop`, which takes the reference away first.
-        MEMBER.set(Some(unsafe { &*member }));
-        Self(member)
+        let before = MEMBER.replace(Some(unsafe { &*member }));
+        Self { member, before }
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        MEMBER.set(None);
+        MEMBER.set(self.before);
         // SAFETY: the pointer is of `Box::into_raw`. Only this thread had the reference (this type, with its raw
         // pointer, stays on it), and lends it to critical sections, all of which have ended.
-        drop(unsafe { Box::from_raw(self.0) });
+        drop(unsafe { Box::from_raw(self.member) });
     }
 }
 

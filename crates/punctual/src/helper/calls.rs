@@ -160,7 +160,13 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) fn start(runtime: &'static Runtime) -> io::Result<Self> {
+    /// Starts it. It ends when nothing is left to do once it is `alone`, the other threads of the app having ended.
+    /// `alive` is dropped at its end.
+    pub(crate) fn start(
+        runtime: &'static Runtime,
+        alone: impl Fn() -> bool + Send + 'static,
+        alive: impl Send + 'static,
+    ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let calls: Vec<_> = runtime.parts.iter().filter_map(|part| part.calls?.0.consumer()).collect();
         let thread = match calls.is_empty() {
@@ -170,7 +176,8 @@ impl Caller {
                 let life = move || {
                     // Else a pause would take twice as long.
                     let _ = settings::set_timer_slack();
-                    make(runtime, calls, &over);
+                    make(runtime, calls, || over.load(Ordering::Acquire) || alone());
+                    drop(alive);
                 };
                 Some(super::spawn("punctual-calls", life)?)
             }
@@ -189,10 +196,14 @@ impl Drop for Caller {
     }
 }
 
-fn make(runtime: &'static Runtime, mut calls: Vec<RingConsumer<'static, Call, WAITING>>, over: &AtomicBool) {
+fn make(
+    runtime: &'static Runtime,
+    mut calls: Vec<RingConsumer<'static, Call, WAITING>>,
+    is_over: impl Fn() -> bool,
+) {
     loop {
         // Before the look: what was submitted until then is made.
-        let last = over.load(Ordering::Acquire);
+        let last = is_over();
         let sleepers = runtime.parts.iter().filter(|part| part.calls.is_none());
         let workers = sleepers.flat_map(|part| part.partition.workers());
         let mut any = workers.filter(|worker| futex::wake_called(worker)).count() > 0;

@@ -1,5 +1,6 @@
 //! A run on real-time threads.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration as StdDuration;
 
@@ -7,7 +8,7 @@ use punctual_core::Port;
 
 use super::plan::Plan;
 use super::supervisor::Supervisor;
-use super::threads::Threads;
+use super::threads::{Alive, Threads};
 use super::{App, StartError};
 use crate::Config;
 use crate::current::Member;
@@ -34,7 +35,10 @@ pub(super) fn run<A: App>(
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let supervisor = Supervisor::start(runtime, until, move || last_resort::<A>(runtime))?;
     let placement = Placement::new(&plan);
-    let caller = Caller::start(runtime).map_err(|error| StartError::System {
+    let progress = Arc::clone(supervisor.progress());
+    let alone = move || runtime.is_stopping() && progress.workers.load(Ordering::Acquire) == 1;
+    let alive = Alive::new(Arc::clone(supervisor.progress()));
+    let caller = Caller::start(runtime, alone, alive).map_err(|error| StartError::System {
         attempt: "starting the thread that makes system calls",
         error,
     })?;

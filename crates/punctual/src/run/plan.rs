@@ -58,9 +58,13 @@ impl Plan {
         self.priority_base + worker.base()
     }
 
-    /// The kernel priorities that `part` has for itself on its CPU.
+    /// The kernel priorities that `part` has for itself on its CPU: those of its levels, or all if an ordinary thread is to
+    /// have the CPU for itself.
     pub(super) fn band(&self, part: &Part) -> std::ops::RangeInclusive<u8> {
-        self.priority_base + 1..=self.priority_base + highest(part)
+        match part.style {
+            Style::Polling => 1..=99,
+            Style::Levels | Style::Anywhere => self.priority_base + 1..=self.priority_base + highest(part),
+        }
     }
 
     /// Where threads belong that are not real time.

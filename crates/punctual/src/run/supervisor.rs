@@ -231,10 +231,11 @@ impl Watch {
         let workers = self.runtime.parts.iter().flat_map(|part| part.partition.workers());
         let levels = workers.map(|w| w.running()).filter(|&l| l > 0);
         let levels: Vec<String> = levels.map(|level| level.to_string()).collect();
-        eprintln!(
-            "punctual: {outcome}, and the job at level {} does not end; the process ends under it",
-            if levels.is_empty() { "?".into() } else { levels.join(", ") }
-        );
+        let what = match levels.is_empty() {
+            false => format!("the job at level {}", levels.join(", ")),
+            true => "a thread of the app, perhaps in a call given to `helper::submit`,".into(),
+        };
+        eprintln!("punctual: {outcome}, and {what} does not end; the process ends under it");
         std::process::exit(if panicked { 101 } else { 1 });
     }
 

@@ -201,10 +201,10 @@ fn as_member(part: &'static Part, worker: &'static Worker, life: impl FnOnce()) 
 }
 
 /// Counts a thread from before its start until after its end.
-struct Alive(Arc<Progress>);
+pub(super) struct Alive(Arc<Progress>);
 
 impl Alive {
-    fn new(progress: Arc<Progress>) -> Self {
+    pub(super) fn new(progress: Arc<Progress>) -> Self {
         progress.workers.fetch_add(1, Ordering::AcqRel);
         Self(progress)
     }

@@ -238,3 +238,50 @@ fn it_does_not_take_the_only_cpu() {
         assert!(ended.output.contains(part), "{part} is not in: {}", ended.output);
     }
 }
+
+mod hangs {
+    /// Hands over a call that never returns.
+    #[punctual::app(partitions = [fast(poll)], main = false)]
+    pub(super) mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            hang::spawn().unwrap();
+            (Shared {}, Local {})
+        }
+
+        #[task]
+        fn hang(_: hang::Context) {
+            let call = || {
+                println!("called");
+                punctual::shutdown();
+                loop {
+                    std::thread::park();
+                }
+            };
+            punctual::helper::submit(call).ok();
+        }
+    }
+}
+
+#[test]
+#[ignore = "a program for `a_call_that_hangs_does_not_hang_the_end`"]
+fn hanging() {
+    process::exit(punctual::export::main(hangs::app::run));
+}
+
+#[test]
+fn a_call_that_hangs_does_not_hang_the_end() {
+    let _one = crate::one_at_a_time();
+    if !crate::two_cpus() {
+        return;
+    }
+    let ended = process::start(process::program("work::hanging"), Duration::from_secs(30)).end();
+    assert_eq!(ended.code, 1, "{}", ended.output);
+    assert!(ended.output.contains("`helper::submit`"), "{}", ended.output);
+}

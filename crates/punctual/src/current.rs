@@ -113,8 +113,9 @@ pub fn spend(duration: Duration) {
 /// Waits in `idle` until something may have happened; does not return once the app is stopping.
 ///
 /// The counterpart of `wfi` on a microcontroller: for the loop of an `idle` that never returns. Returns after 10 ms
-/// at the latest, since jobs may have run, on other threads, in the meantime. In virtual time it moves the clock to the next event. When the app stops it leaves `idle` by unwinding, running
-/// destructors on the way, and without a panic message.
+/// at the latest, since jobs may have run, on other threads, in the meantime. In virtual time it moves the clock to the
+/// next event, in whichever partition. When the app stops it leaves `idle` by unwinding, running destructors on the way,
+/// and without a panic message.
 ///
 /// # Panics
 /// If called anywhere but in `idle`.
@@ -122,7 +123,7 @@ pub fn wait_for_event() {
     let current = CURRENT.get().filter(|(_, worker)| worker.base() == 0 && worker.running() == 0);
     let (part, worker) = current.expect("wait_for_event is for idle only");
     if part.partition.port().is_virtual() {
-        virtual_time::step(part, worker);
+        virtual_time::wait_for_event(part, worker);
     } else if !part.partition.is_stopping() {
         // Jobs preempt idle by themselves; the tick only lets loops that poll something see it.
         let tick = part.partition.port().now() + Duration::from_millis(10);

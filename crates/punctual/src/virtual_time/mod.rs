@@ -34,6 +34,16 @@ pub(crate) fn lay_grids(part: &'static Part) {
 
 /// Moves to the next event and serves it. When there is none the app is stopped, since nothing can happen then.
 pub(crate) fn step(part: &'static Part, me: &'static Worker) {
+    step_until(part, me, None);
+}
+
+/// Moves to the next event, in whichever partition it is, and serves it if it is one of `part`.
+pub(crate) fn wait_for_event(part: &'static Part, me: &'static Worker) {
+    step_until(part, me, part.runtime.turns.next_elsewhere(part));
+}
+
+/// See [`step`]; does not wait for longer than until `limit`.
+fn step_until(part: &'static Part, me: &'static Worker, limit: Option<Instant>) {
     // Before the look at what there is to do: a wake from here on is for the next step.
     part.partition.port().take_woken();
     if part.partition.is_stopping() {
@@ -44,7 +54,8 @@ pub(crate) fn step(part: &'static Part, me: &'static Worker) {
         return part.partition().serve(me, None);
     }
     // What was released in other partitions runs there, at the time it is.
-    let until = if here { Some(part.partition.port().now()) } else { next_due(part) };
+    let until =
+        if here { Some(part.partition.port().now()) } else { next_due(part).into_iter().chain(limit).min() };
     pause(part, until);
     release_due(part, me);
 }

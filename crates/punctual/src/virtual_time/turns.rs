@@ -64,6 +64,17 @@ impl Turns {
         }
     }
 
+    /// When something happens next in another partition than `part`, if nothing happens in `part` before.
+    ///
+    /// Who pauses until then goes on when it has happened: at equal times the others come first.
+    pub(crate) fn next_elsewhere(&self, part: &'static Part) -> Option<Instant> {
+        let state = self.lock();
+        let mine = index(state.parts, part);
+        let others = (0..state.parts.len()).filter(|&other| other != mine);
+        let next = others.filter_map(|other| state.time(other)).min()?;
+        (next != u64::MAX).then(|| Instant::from_ticks(next))
+    }
+
     /// Ends the turns of `part`.
     pub(crate) fn leave(&self, part: &'static Part) {
         let mut state = self.lock();
@@ -103,10 +114,7 @@ impl State {
         let now = port(self.parts[mine]).now().as_ticks();
         // Equal times go round, so that nobody who has something to do at this instant is passed over.
         let order = (1..=self.parts.len()).map(|step| (mine + step) % self.parts.len());
-        let times = order.filter(|&part| self.until[part] != GONE).map(|part| {
-            let woken = port(self.parts[part]).is_woken();
-            (if woken { now } else { self.until[part].max(now) }, part)
-        });
+        let times = order.filter_map(|part| self.time(part).map(|time| (time, part)));
         let Some((time, next)) = times.min_by_key(|&(time, _)| time) else { return };
         // What is left when the app is stopping is finished, whatever the limit.
         if time >= self.limit && !runtime.is_stopping() {
@@ -119,6 +127,14 @@ impl State {
         }
         self.set_clock(if time == u64::MAX { now } else { time });
         self.turn = next;
+    }
+
+    /// When `part` goes on, in ns, `u64::MAX` for never by itself; `None` if it is gone.
+    fn time(&self, part: usize) -> Option<u64> {
+        let port = self.parts[part].partition.port();
+        let now = port.now().as_ticks();
+        let time = if port.is_woken() { now } else { self.until[part].max(now) };
+        (self.until[part] != GONE).then_some(time)
     }
 
     fn set_clock(&self, time: u64) {

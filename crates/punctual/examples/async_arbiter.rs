@@ -41,7 +41,7 @@ mod app {
     #[task(priority = 1)]
     async fn two(_: two::Context) {
         transfer("two").await;
-        println!("in all: {}", BUS.access().await.join(", "));
+        println!("{} transfers in all", BUS.access().await.len());
         punctual::shutdown();
     }
 

@@ -37,7 +37,7 @@ mod app {
         end::spawn(*cx.local.instances).unwrap();
     }
 
-    #[task(priority = 1)]
+    #[task(priority = 1, capacity = 5)]
     fn log(_: log::Context, name: &'static str, blinks: u32) {
         println!("{name}: {blinks} before");
     }

@@ -1,7 +1,7 @@
 //! Handlers may live outside the app's module, which then declares them in an `extern "Rust"` block.
 //!
-//! The order is that of the levels, wherever the functions are: `blink` is above `report`, so it preempts it
-//! at the spawn.
+//! The order is that of the levels, wherever the functions are: `idle` is below `report`, which preempts it at the spawn,
+//! and `blink` is above both.
 
 mod handlers {
     use super::app::{Local, Shared, blink, idle, init, report};
@@ -9,25 +9,30 @@ mod handlers {
 
     pub(super) fn init(_: init::Context) -> (Shared, Local) {
         println!("init");
-        report::spawn().unwrap();
         (Shared { lit: false }, Local {})
     }
 
     pub(super) fn idle(_: idle::Context) {
         println!("idle");
-        punctual::shutdown();
+        report::spawn().unwrap();
     }
 
     pub(super) fn report(mut cx: report::Context) {
+        println!("report");
+        cx.shared.lit.lock(|lit| *lit = true);
         for n in 1..=2 {
             blink::spawn(n).unwrap();
-            cx.shared.lit.lock(|lit| println!("lit: {lit}"));
         }
     }
 
     pub(super) fn blink(mut cx: blink::Context, n: u32) {
-        println!("blink {n}");
-        cx.shared.lit.lock(|lit| *lit = !*lit);
+        cx.shared.lit.lock(|lit| {
+            *lit = !*lit;
+            println!("blink {n}: lit = {lit}");
+        });
+        if n == 2 {
+            punctual::shutdown();
+        }
     }
 }
 
@@ -53,7 +58,7 @@ mod app {
         #[task(priority = 1, shared = [lit])]
         fn report(_: report::Context);
 
-        #[task(priority = 2, shared = [lit])]
+        #[task(priority = 2, capacity = 2, shared = [lit])]
         fn blink(_: blink::Context, n: u32);
     }
 }

@@ -1,7 +1,7 @@
 //! A function generic over [`Mutex`](punctual::Mutex) takes the resource of any task.
 //!
 //! In `low` the lock raises the level, in `high`, which is at the ceiling, it costs nothing; `advance` does not
-//! need to know. `high` preempts `low` between its two calls.
+//! need to know. `high` preempts `low` between its two calls. Additions come to the same in any order.
 
 #[punctual::app]
 mod app {
@@ -17,12 +17,8 @@ mod app {
 
     fn advance(who: &str, step: &mut u32, total: &mut impl Mutex<T = u32>) {
         *step += 1;
-        let (old, new) = total.lock(|total| {
-            let old = *total;
-            *total += *step;
-            (old, *total)
-        });
-        println!("{who}: {old} -> {new}");
+        total.lock(|total| *total += *step);
+        println!("{who} has added {step}");
     }
 
     #[init]
@@ -42,5 +38,10 @@ mod app {
     #[task(priority = 2, shared = [total], local = [step: u32 = 10])]
     fn high(mut cx: high::Context) {
         advance("high", cx.local.step, &mut cx.shared.total);
+    }
+
+    #[shutdown(shared = [total])]
+    fn shutdown(cx: shutdown::Context) {
+        println!("in all: {}", cx.shared.total);
     }
 }

@@ -1,7 +1,7 @@
 //! `pend` releases a bound task by hand, as its event source would.
 //!
 //! Like an interrupt, a task is pending or not: pending it twice in `init`, where it cannot run, releases one
-//! job. `idle` is below it, so there the job has run when `pend` returns.
+//! job. A job is not pending any more when it runs, so it can be pended again, and runs again when it has ended.
 
 #[punctual::app]
 mod app {
@@ -25,19 +25,14 @@ mod app {
         (Shared {}, Local { line, other_end })
     }
 
-    #[idle(local = [other_end])]
-    fn idle(_: idle::Context) {
-        println!("idle starts");
-        edge::pend();
-        println!("idle goes on");
-        edge::pend();
-        println!("idle ends");
-        punctual::shutdown();
-    }
-
-    #[task(binds = line, local = [line, edges: u32 = 0])]
+    #[task(binds = line, local = [line, other_end, edges: u32 = 0])]
     fn edge(cx: edge::Context) {
         *cx.local.edges += 1;
         println!("edge {}", cx.local.edges);
+        match *cx.local.edges {
+            3 => punctual::shutdown(),
+            _ => edge::pend(),
+        }
+        println!("the job ends");
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The job that `init` spawned runs before `idle` starts, since every task is above `idle`. For the same
 //! reason the job that `idle` spawns has run by the time `spawn` returns. An `idle` that returns leaves the
-//! app to its tasks; here it ends the app first.
+//! app to its tasks; here it ends the app first. Were `foo` on another CPU, `idle` would not wait for it; hence a second
+//! slot, which is not used here.
 
 #[punctual::app]
 mod app {
@@ -27,7 +28,7 @@ mod app {
         punctual::shutdown();
     }
 
-    #[task(local = [runs: u32 = 0])]
+    #[task(capacity = 2, local = [runs: u32 = 0])]
     fn foo(cx: foo::Context) {
         *cx.local.runs += 1;
         println!("foo {}", cx.local.runs);

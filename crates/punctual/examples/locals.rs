@@ -26,18 +26,20 @@ mod app {
         *cx.local.calls += 1;
         println!("idle: {:?}, calls = {}", cx.local.of_idle, cx.local.calls);
         foo::spawn().unwrap();
-        punctual::shutdown();
     }
 
-    #[task(priority = 1, local = [of_foo, calls: u32 = 0])]
+    #[task(priority = 1, capacity = 2, local = [of_foo, calls: u32 = 0])]
     fn foo(cx: foo::Context) {
         cx.local.of_foo.push('o');
         *cx.local.calls += 1;
         bar::spawn().unwrap();
         println!("foo: {}, calls = {}", cx.local.of_foo, cx.local.calls);
+        if *cx.local.calls == 2 {
+            punctual::shutdown();
+        }
     }
 
-    #[task(priority = 2, local = [calls: u8 = 10, table: [u8; 4] = [0; 4]])]
+    #[task(priority = 2, capacity = 2, local = [calls: u8 = 10, table: [u8; 4] = [0; 4]])]
     fn bar(cx: bar::Context) {
         *cx.local.calls += 1;
         cx.local.table[usize::from(*cx.local.calls % 4)] += 1;

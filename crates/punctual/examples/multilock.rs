@@ -2,7 +2,7 @@
 //!
 //! The locks are taken in the order written and released in reverse, and no order can deadlock. While all are
 //! held the level is the highest of the ceilings, 3, so `bar` waits for `a` and `baz` for `b`; the higher of
-//! the two goes first.
+//! the two goes first. The hook sees what came of it.
 
 #[punctual::app]
 mod app {
@@ -26,14 +26,12 @@ mod app {
 
     #[task(priority = 1, shared = [a, b, c])]
     fn foo(cx: foo::Context) {
-        let mut all = (cx.shared.a, cx.shared.b, cx.shared.c);
-        all.lock(|a, b, c| {
+        (cx.shared.a, cx.shared.b, cx.shared.c).lock(|a, b, c| {
             (*a, *b, *c) = (1, 2, 3);
             bar::spawn().unwrap();
             baz::spawn().unwrap();
             println!("foo: {a} {b} {c}");
         });
-        all.lock(|a, b, c| println!("foo: {a} {b} {c}"));
         punctual::shutdown();
     }
 
@@ -47,5 +45,10 @@ mod app {
     fn baz(mut cx: baz::Context) {
         cx.shared.b.lock(|b| *b += 20);
         println!("baz");
+    }
+
+    #[shutdown(shared = [a, b, c])]
+    fn shutdown(cx: shutdown::Context) {
+        println!("in the end: {} {} {}", cx.shared.a, cx.shared.b, cx.shared.c);
     }
 }

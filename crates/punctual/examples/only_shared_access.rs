@@ -25,14 +25,21 @@ mod app {
     #[task(priority = 1, shared = [&key, &uses])]
     fn foo(cx: foo::Context) {
         let key: &u32 = cx.shared.key;
-        println!("foo: {key:#x}, use {}", cx.shared.uses.fetch_add(1, Ordering::Relaxed));
+        cx.shared.uses.fetch_add(1, Ordering::Relaxed);
+        println!("foo uses {key:#x}");
         bar::spawn().unwrap();
-        println!("foo: {key:#x}, use {}", cx.shared.uses.fetch_add(1, Ordering::Relaxed));
+        println!("foo still uses {key:#x}");
         punctual::shutdown();
     }
 
     #[task(priority = 2, shared = [&key, &uses])]
     fn bar(cx: bar::Context) {
-        println!("bar: {:#x}, use {}", cx.shared.key, cx.shared.uses.fetch_add(1, Ordering::Relaxed));
+        cx.shared.uses.fetch_add(1, Ordering::Relaxed);
+        println!("bar uses {:#x}", cx.shared.key);
+    }
+
+    #[shutdown(shared = [uses])]
+    fn shutdown(cx: shutdown::Context) {
+        println!("used {} times", cx.shared.uses.get_mut());
     }
 }

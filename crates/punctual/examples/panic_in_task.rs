@@ -1,7 +1,7 @@
 //! A panic in a task ends the app, but not without the `#[shutdown]` hook.
 //!
-//! The panic releases the lock it happens under. Jobs that have not started are dropped, `idle` never starts,
-//! and the hook finds the resources as the panic left them.
+//! The panic releases the lock it happens under. Jobs that have not been released are dropped, and the hook finds the
+//! resources as the panic left them.
 //!
 //! exit: 101
 
@@ -23,14 +23,9 @@ mod app {
         (Shared { pressure: 8 }, Local {})
     }
 
-    #[idle]
-    fn idle(_: idle::Context) {
-        println!("idle");
-    }
-
     #[task(priority = 2, shared = [pressure])]
     fn pump(mut cx: pump::Context) {
-        log::spawn().unwrap();
+        log::spawn_after(1.secs()).unwrap();
         println!("pump");
         cx.shared.pressure.lock(|pressure| {
             *pressure += 4;

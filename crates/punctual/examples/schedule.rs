@@ -14,7 +14,7 @@ mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        foo::spawn_after(30.millis(), "third").unwrap();
+        foo::spawn_after(60.millis(), "third").unwrap();
         bar::spawn_after(10.millis(), "first").unwrap();
         baz::spawn_after(20.millis(), "second").unwrap();
         println!("init");

@@ -19,7 +19,7 @@ mod app {
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         let start = punctual::now();
-        foo::spawn_at(start + 20.millis(), 3).unwrap();
+        foo::spawn_at(start + 50.millis(), 3).unwrap();
         foo::spawn_at(start + 10.millis(), 1).unwrap();
         bar::spawn_at(start + 10.millis()).unwrap();
         foo::spawn_at(start + 10.millis(), 2).unwrap();

@@ -1,7 +1,7 @@
 //! A locked resource, a message and a local have to be `Send`; none has to be `Sync`.
 //!
 //! `Cell` is not `Sync`. Under a lock it has one user at a time, and as a message it moves from sender to
-//! receiver. `bar` is above `foo`: the cell that `foo` sends is back in the resource when `spawn` returns.
+//! receiver. `bar` swaps the cell that it receives with the one in the resource.
 
 #[punctual::app]
 mod app {
@@ -28,7 +28,6 @@ mod app {
         let sent = cx.shared.cell.lock(|cell| Cell::new(cell.get() + 1));
         println!("foo sends {}", sent.get());
         bar::spawn(sent).expect("bar has a free slot");
-        cx.shared.cell.lock(|cell| println!("foo finds {}", cell.get()));
         punctual::shutdown();
     }
 
@@ -37,5 +36,11 @@ mod app {
         println!("bar receives {}", received.get());
         received.set(received.get() * 10);
         cx.shared.cell.lock(|cell| cell.swap(&received));
+        println!("bar finds {}", received.get());
+    }
+
+    #[shutdown(shared = [cell])]
+    fn shutdown(cx: shutdown::Context) {
+        println!("in the end: {}", cx.shared.cell.get());
     }
 }

@@ -1,7 +1,6 @@
 //! A task may spawn itself: a loop in which everything above gets its turn.
 //!
-//! `foo` has left its slot when it starts, so a capacity of 1 is enough. Each round ends before the next
-//! begins. `idle` has to wait for the end of the loop, since `foo` is above it.
+//! `foo` has left its slot when it starts, so a capacity of 1 is enough. Each round ends before the next begins.
 
 #[punctual::app]
 mod app {
@@ -17,17 +16,13 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[idle]
-    fn idle(_: idle::Context) {
-        println!("idle");
-        punctual::shutdown();
-    }
-
     #[task]
     fn foo(_: foo::Context, round: u32) {
         println!("round {round} starts");
         if round < 3 {
             foo::spawn(round + 1).unwrap();
+        } else {
+            punctual::shutdown();
         }
         println!("round {round} ends");
     }

@@ -33,6 +33,17 @@ pub(crate) fn command() -> Command {
     command
 }
 
+/// What cargo says of the packages in the workspace.
+pub(crate) fn metadata() -> Result<Value> {
+    let mut command = command();
+    command.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("{} from {command:?}", output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
 /// What an executable was built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {

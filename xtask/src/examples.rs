@@ -1,14 +1,17 @@
 //! `cargo xtask examples`: every example of the crate `punctual`, run and compared with its expected output.
 //!
 //! The examples double as documentation, so what they print is part of it. Each runs on virtual time and on threads
-//! of the kernel, and has to print the same on both.
+//! of the kernel, and has to print the same on both; and so do its variants on other executors, in any order.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Result;
 use crate::cargo::{self, Artifact, Purpose};
 use crate::golden::{Golden, Order};
+use crate::header::Port;
+use crate::variants::{self, Program};
+use crate::{Result, process};
 
 /// The package whose examples are checked, and its directory in `crates/`.
 pub(crate) const PACKAGE: &str = "punctual";
@@ -23,15 +26,17 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if let Some(name) = names.iter().find(|&&name| examples.iter().all(|example| example.name != *name)) {
         return Err(format!("no example is named `{name}`").into());
     }
+    let programs = variants::of(&examples)?;
     if !names.is_empty() {
         examples.retain(|example| names.contains(&&example.name));
     }
 
-    let built = cargo::build(cargo::command().args(["build", "--examples", "-p", PACKAGE]))?;
+    let mut built = cargo::build(cargo::command().args(["build", "--examples", "-p", PACKAGE]))?;
     if !flags.is_empty() {
         bless(&examples, &built)?;
     }
-    check(&examples, &built, &|executable| Command::new(executable))
+    built.extend(variants::build(&programs)?);
+    check(&examples, &programs, &built, &|executable| Command::new(executable))
 }
 
 /// The examples in the source tree.
@@ -51,38 +56,104 @@ fn bless(examples: &[Golden], built: &[Artifact]) -> Result {
     Ok(())
 }
 
-/// Runs each example on each of its ports by the command that `launch` makes, and compares the outputs.
+/// Runs each example and each variant of it in `programs` on each of its ports by the command that `launch` makes, and
+/// compares the outputs.
 ///
 /// All are run, also after a failure: the pattern of failures says more than the first.
-pub(crate) fn check(examples: &[Golden], built: &[Artifact], launch: &dyn Fn(&Path) -> Command) -> Result {
-    let mut failures = 0;
-    let mut any_order = false;
+pub(crate) fn check(
+    examples: &[Golden],
+    programs: &[Program],
+    built: &[Artifact],
+    launch: &dyn Fn(&Path) -> Command,
+) -> Result {
+    let cpus = process::allowed_cpus(&fs::read_to_string("/proc/self/status")?);
+    let lacking = |needed: usize, port| port == Port::Linux && cpus < needed;
+    let mut tally = Tally::default();
     for example in examples {
         let executable = executable(example, built)?;
         for &port in example.header.ports() {
-            let verdict = match example.check(launch(executable), port) {
-                Ok(Order::Exact) => "ok".to_owned(),
-                Ok(Order::Any) => {
-                    any_order = true;
-                    "ok, in any order".to_owned()
-                }
-                Err(error) => {
-                    failures += 1;
-                    format!("FAILED: {error}")
-                }
-            };
-            println!("{:24} {port:8} {verdict}", example.name);
+            if lacking(example.header.cpus, port) {
+                tally.skipped += 1;
+                continue;
+            }
+            let checked = example.check(launch(executable), port);
+            tally.any_order |= matches!(checked, Ok(Order::Any));
+            let verdict = checked.map(|order| if order == Order::Any { "ok, in any order" } else { "ok" });
+            tally.note(&example.name, "", port, verdict);
         }
     }
 
-    if any_order {
-        println!("\n*** NO REAL-TIME PRIVILEGES: on the Linux port the ORDER of lines was NOT checked. ***");
+    let mut summary = format!("{} checked", examples.len());
+    for program in programs {
+        let executable = program.executable(built)?;
+        let variant = program.variant;
+        let among: Vec<&Golden> = examples.iter().filter(|example| program.has(example)).collect();
+        for &example in &among {
+            let launch = || {
+                let mut command = launch(executable);
+                command.arg(&example.name);
+                command
+            };
+            for &port in example.header.ports() {
+                if lacking(variant.cpus(), port) {
+                    tally.skipped += 1;
+                    continue;
+                }
+                let verdict = if example.header.one_cpu { "ends" } else { "ok" };
+                let checked = example.check_variant(&launch, port).map(|()| verdict);
+                tally.note(&example.name, variant.name(), port, checked);
+            }
+        }
+        let only_end = among.iter().filter(|example| example.header.one_cpu).count();
+        summary += &format!(", {} also as `{variant}`", among.len() - only_end);
+        if only_end > 0 {
+            summary += &format!(" (and {only_end} for one CPU end)");
+        }
     }
-    if failures > 0 {
-        return Err(format!("failed runs: {failures}").into());
-    }
-    println!("all as expected ({} checked)", examples.len());
+    tally.conclude()?;
+    println!("all as expected: {summary}");
     Ok(())
+}
+
+/// What has come out so far.
+#[derive(Default)]
+struct Tally {
+    failures: usize,
+    skipped: usize,
+    any_order: bool,
+}
+
+impl Tally {
+    /// Prints how a run has gone, and counts it.
+    fn note(&mut self, example: &str, variant: &str, port: Port, checked: Result<&str>) {
+        print!("{example:26} {variant:6} {port:7} ");
+        match checked {
+            Ok(verdict) => println!("{verdict}"),
+            Err(error) => {
+                self.failures += 1;
+                println!("FAILED: {error}");
+            }
+        }
+    }
+
+    /// Says what was not checked, and fails if anything has.
+    fn conclude(self) -> Result {
+        if self.any_order {
+            println!(
+                "\n*** NO REAL-TIME PRIVILEGES: on the Linux port the ORDER of lines was NOT checked. ***"
+            );
+        }
+        if self.skipped > 0 {
+            println!(
+                "\n*** ONE CPU: {} runs on the Linux port were SKIPPED, they need two. ***",
+                self.skipped
+            );
+        }
+        match self.failures {
+            0 => Ok(()),
+            failures => Err(format!("failed runs: {failures}").into()),
+        }
+    }
 }
 
 fn executable<'a>(example: &Golden, built: &'a [Artifact]) -> Result<&'a Path> {

@@ -14,6 +14,9 @@ use crate::process::{self, End, Outcome};
 /// An example that takes longer hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
+/// How a program exits that has panicked.
+const PANICKED: i32 = 101;
+
 /// How a line on stderr begins with which the runtime says that it has no real-time privileges.
 const NO_REAL_TIME: &str = "punctual: without real-time";
 
@@ -21,6 +24,7 @@ const NO_REAL_TIME: &str = "punctual: without real-time";
 pub(crate) struct Golden {
     pub(crate) name: String,
     pub(crate) header: Header,
+    pub(crate) source: PathBuf,
     expected: PathBuf,
 }
 
@@ -29,7 +33,8 @@ pub(crate) struct Golden {
 pub(crate) enum Order {
     /// Every byte.
     Exact,
-    /// The lines, in any order: without real-time priorities, levels do not preempt each other.
+    /// The lines, in any order: without real-time priorities, levels do not preempt each other, and nor do levels on
+    /// different CPUs.
     Any,
 }
 
@@ -40,10 +45,11 @@ impl Golden {
     pub(crate) fn discover(directory: &Path) -> Result<Vec<Self>> {
         let mut examples = Vec::new();
         for name in stems(directory, "rs")? {
-            let source = fs::read_to_string(directory.join(&name).with_extension("rs"))?;
-            let header = Header::parse(&source).map_err(|error| format!("example {name}: {error}"))?;
+            let source = directory.join(&name).with_extension("rs");
+            let header = Header::parse(&fs::read_to_string(&source)?)
+                .map_err(|error| format!("example {name}: {error}"))?;
             let expected = directory.join("expected").join(&name).with_extension("txt");
-            examples.push(Self { name, header, expected });
+            examples.push(Self { name, header, source, expected });
         }
         for name in stems(&directory.join("expected"), "txt")? {
             if !examples.iter().any(|example| example.name == name) {
@@ -55,19 +61,43 @@ impl Golden {
 
     /// Runs the example on `port` and holds it to its expected output; `Err` says what is wrong.
     pub(crate) fn check(&self, command: Command, port: Port) -> Result<Order> {
-        let expected = match fs::read_to_string(&self.expected) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let name = &self.name;
-                return Err(
-                    format!("no expected output; `cargo xtask examples --bless {name}` writes it").into()
-                );
-            }
-            other => other?,
-        };
+        let expected = self.expected()?;
         let outcome = run(command, port)?;
         let order = order(&outcome, port);
         judge(&expected, &outcome, self.header.exit, order)?;
         Ok(order)
+    }
+
+    /// Runs a variant of the example on `port`, and holds the lines of its output to the expected ones, in any order.
+    ///
+    /// Of an example for one CPU it only matters that it ends by itself: what it expects may fail elsewhere. On virtual
+    /// time the order is chosen by nothing but the program, so a second run has to be the same.
+    pub(crate) fn check_variant(&self, launch: &dyn Fn() -> Command, port: Port) -> Result {
+        let outcome = run(launch(), port)?;
+        let exit = match outcome.end {
+            End::Exited(exit @ (0 | PANICKED)) if self.header.one_cpu => exit,
+            _ => self.header.exit,
+        };
+        if self.header.one_cpu {
+            judge_end(&outcome, exit)?;
+        } else {
+            judge(&self.expected()?, &outcome, exit, Order::Any)?;
+        }
+        if port == Port::Virtual {
+            judge(&outcome.stdout, &run(launch(), port)?, exit, Order::Exact)
+                .map_err(|error| format!("two runs on virtual time differ: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn expected(&self) -> Result<String> {
+        match fs::read_to_string(&self.expected) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let name = &self.name;
+                Err(format!("no expected output; `cargo xtask examples --bless {name}` writes it").into())
+            }
+            other => Ok(other?),
+        }
     }
 
     /// Runs the example on `port` and makes its output the expected one; returns whether that changed anything.
@@ -166,6 +196,25 @@ mod tests {
         assert!(judge("a\nb\n", &run, 0, Order::Any).is_ok());
         assert!(judge("a\nb\n", &run, 0, Order::Exact).is_err());
         assert!(judge("a\nb\nb\n", &run, 0, Order::Any).is_err());
+    }
+
+    #[test]
+    fn variants_for_one_cpu_have_to_end_and_in_virtual_time_all_runs_are_the_same() {
+        let check = |script: &'static str, port| {
+            let header = Header::parse("//! one-cpu: a test").unwrap();
+            let (source, expected) = (PathBuf::new(), PathBuf::from("/nonexistent"));
+            let example = Golden { name: "example".to_owned(), header, source, expected };
+            let launch = || {
+                let mut command = Command::new("sh");
+                command.args(["-c", script]);
+                command
+            };
+            example.check_variant(&launch, port).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("echo text; exit 101", Port::Virtual), Ok(()));
+        assert_eq!(check("echo $$", Port::Linux), Ok(()));
+        assert!(check("echo $$", Port::Virtual).unwrap_err().starts_with("two runs on virtual time differ"));
+        assert!(check("kill -9 $$", Port::Linux).unwrap_err().starts_with("signal 9"));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! //! virtual-only: <reason>      not run on the Linux port
 //! //! linux-only: <reason>        not run on the virtual port
 //! //! exit: <code>                ends with this code instead of 0
+//! //! cpus: <number>             needs so many on the Linux port
+//! //! one-cpu: <reason>           prints this on one CPU only
 //! ```
 
 use std::fmt;
@@ -41,6 +43,10 @@ pub(crate) struct Header {
     only: Option<Port>,
     /// The exit code that the example has to end with.
     pub(crate) exit: i32,
+    /// What it prints is so on one CPU only.
+    pub(crate) one_cpu: bool,
+    /// How many CPUs it needs on the Linux port.
+    pub(crate) cpus: usize,
 }
 
 impl Header {
@@ -56,6 +62,11 @@ impl Header {
                 "exit" => {
                     header.exit = value.parse().map_err(|error| format!("`exit: {value}`: {error}"))?;
                 }
+                "cpus" => {
+                    header.cpus = value.parse().map_err(|error| format!("`cpus: {value}`: {error}"))?;
+                }
+                "one-cpu" if value.is_empty() => return Err("`one-cpu:` needs a reason".to_owned()),
+                "one-cpu" => header.one_cpu = true,
                 _ => {}
             }
         }
@@ -101,6 +112,8 @@ mod tests {
         assert_eq!(header.ports(), [Port::Virtual]);
         assert_eq!(header.exit, 101);
         assert_eq!(Header::parse("//! linux-only: signals\n").unwrap().ports(), [Port::Linux]);
+        assert!(Header::parse("//! one-cpu: it shows preemption\n").unwrap().one_cpu);
+        assert_eq!(Header::parse("//! cpus: 2\n").unwrap().cpus, 2);
     }
 
     #[test]
@@ -112,6 +125,8 @@ mod tests {
     fn refuses_directives_that_say_nothing() {
         assert!(Header::parse("//! virtual-only:\n").is_err());
         assert!(Header::parse("//! exit: badly\n").is_err());
+        assert!(Header::parse("//! cpus: many\n").is_err());
+        assert!(Header::parse("//! one-cpu: \n").is_err());
         assert!(Header::parse("//! virtual-only: a\n//! linux-only: b\n").is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! The chores of the workspace: `cargo xtask help` lists them.
 //!
 //! Each subcommand is a module with a `run` function. The other modules serve several of them: [`cargo`] builds,
-//! [`process`] runs what was built, and [`golden`], [`header`] and [`diff`] hold an example to its expected output.
+//! [`process`] runs what was built, [`golden`], [`header`] and [`diff`] hold an example to its expected output, and
+//! [`variants`] makes more programs of the same examples.
 
 mod cargo;
 mod ci;
@@ -14,6 +15,7 @@ mod process;
 mod scratch;
 mod stress;
 mod unprivileged;
+mod variants;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -33,7 +35,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "examples",
         usage: "examples [--bless] [NAME..]",
-        about: "run the examples on both ports and compare their output with the expected files",
+        about: "run the examples on both ports and all executors and compare their output with the expected files",
         run: examples::run,
     },
     Chore {

@@ -104,6 +104,12 @@ fn drain(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
+/// How many CPUs the process with this `/proc/<pid>/status` may use, whatever share of their time.
+pub(crate) fn allowed_cpus(status: &str) -> usize {
+    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).unwrap_or_default();
+    mask.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit.count_ones() as usize).sum()
+}
+
 fn cannot_run(command: &Command, error: &io::Error) -> String {
     format!("cannot run {}: {error}", command.get_program().display())
 }
@@ -136,6 +142,12 @@ mod tests {
         let limit = Duration::from_millis(50);
         let outcome = capture(&mut shell("exec sleep 60"), limit).unwrap();
         assert_eq!(outcome.end, End::TimedOut(limit));
+    }
+
+    #[test]
+    fn counts_the_cpus_it_may_use() {
+        assert_eq!(allowed_cpus("Cpus_allowed:\tf0,00000003\nCpus_allowed_list:\t0-1,36-39\n"), 6);
+        assert_eq!(allowed_cpus("Name:\tx\nCpus_allowed:\t1\n"), 1);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::cargo::{self, Artifact, Purpose};
 use crate::process::{self, End};
 use crate::scratch::Scratch;
-use crate::{Result, examples, no_arguments};
+use crate::{Result, examples, no_arguments, variants};
 
 /// The packages whose tests depend on privileges.
 const PACKAGES: [&str; 2] = ["punctual", "punctual-core"];
@@ -46,7 +46,10 @@ pub(crate) fn run(arguments: &[String]) -> Result {
 
     // The whole workspace, because a selection of packages could unify features differently and build everything
     // again instead of finding it built.
-    let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
+    let mut built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
+    let examples = examples::discover()?;
+    let programs = variants::of(&examples)?;
+    built.extend(variants::build(&programs)?);
     let scratch = Scratch::new("unprivileged")?;
     let staged = stage(built, &scratch)?;
     let launch = |executable: &Path| {
@@ -69,7 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     if failures > 0 {
         return Err(format!("test executables that fail without privileges: {failures}").into());
     }
-    examples::check(&examples::discover()?, &staged, &launch)
+    examples::check(&examples, &programs, &staged, &launch)
 }
 
 /// Copies what is to be run into `scratch`.
@@ -81,7 +84,7 @@ fn stage(built: Vec<Artifact>, scratch: &Scratch) -> Result<Vec<Artifact>> {
                 PACKAGES.contains(&artifact.package.as_str()) && artifact.target != NEEDS_THE_WORKSPACE
             }
             Purpose::Example => artifact.package == examples::PACKAGE,
-            Purpose::Other => false,
+            Purpose::Other => variants::are_in(&artifact),
         };
         if wanted {
             let path = scratch.stage(&artifact.path)?;

@@ -7,6 +7,8 @@
 //! * inside `s2`, only `t0` waits;
 //! * inside `s4`, `t2` waits; when it is released, `t2` runs before `t1` goes on;
 //! * `t0` has one slot, so what `t1` spawns while one waits is refused; like pending an interrupt twice.
+//!
+//! one-cpu: every line is about which job runs before which
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,5 @@
 //! virtual-only: the times have to be exact
+//! one-cpu: the deadlines are missed because another task has the CPU
 //!
 //! A deadline counts from the release, so it covers both a late start and the execution.
 //!

@@ -1,4 +1,5 @@
 //! virtual-only: the times have to be exact
+//! one-cpu: the times are those of tasks that share a CPU
 //!
 //! Two tasks lock two resources in opposite order, and nothing can go wrong.
 //!

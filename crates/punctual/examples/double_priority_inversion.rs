@@ -1,4 +1,5 @@
 //! virtual-only: the times have to be exact
+//! one-cpu: the times are those of tasks that share a CPU
 //!
 //! A task waits for at most one critical section of a lower task, however many resources it uses.
 //!

@@ -3,6 +3,8 @@
 //! `sample` and `filter` keep their CPU whatever `log` does with its. What is shared across partitions is locked under
 //! MSRP; the page of `app::run` in the generated documentation says so. Which CPUs these are can be chosen when the
 //! program is run: `PUNCTUAL_CPU=control=1,io=0`.
+//!
+//! cpus: 2
 
 #[punctual::app(partitions = [control, io])]
 mod app {

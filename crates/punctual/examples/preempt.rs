@@ -2,6 +2,8 @@
 //!
 //! `bar` preempts `foo`, and `baz` preempts `bar` in turn, twice; each resumes where it was. A job that runs
 //! at once never waits, so the capacity of 1 is enough for `baz`.
+//!
+//! one-cpu: a job that preempts has run when `spawn` returns, so one slot is enough
 
 #[punctual::app]
 mod app {

@@ -1,4 +1,5 @@
 //! virtual-only: the times have to be exact
+//! one-cpu: the times are those of tasks that share a CPU
 //!
 //! The priority ceiling protocol: a task in the middle cannot prolong a critical section.
 //!

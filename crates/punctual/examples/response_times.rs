@@ -1,4 +1,5 @@
 //! virtual-only: the times have to be exact
+//! one-cpu: the analysis is that of tasks that share a CPU
 //!
 //! Simulated response times are those of response-time analysis.
 //!

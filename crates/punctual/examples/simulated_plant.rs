@@ -1,4 +1,5 @@
 //! virtual-only: the plant is simulated in the app's own time
+//! one-cpu: `control` sees what `plant` has just done, since it is below
 //!
 //! A controller and a model of what it controls, in one app, in virtual time.
 //!

@@ -1,4 +1,5 @@
 //! virtual-only: the times have to be exact
+//! one-cpu: the times are those of tasks that share a CPU
 //!
 //! Three tasks and three resources in a circle: no deadlock, and no more waiting than necessary.
 //!

@@ -1,0 +1,135 @@
+//! The package that the variants are built in: one program for each variant, with an example in each of its modules.
+//!
+//! A program for each example would take several times as long to link. The package has what the examples have to
+//! build with, and the same target directory, so nothing from a registry is built for it again.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Program, Variant};
+use crate::Result;
+use crate::cargo;
+use crate::examples::PACKAGE;
+
+/// The name of the package, and of its directory in the target directory.
+pub(super) const NAME: &str = "variants";
+
+/// What makes the `main` of an example one that can be called from the root of the program.
+const ENTRY: &str =
+    "pub(crate) fn enter() -> ::std::process::ExitCode { ::std::process::Termination::report(main()) }\n";
+
+/// The name of the program with the examples of `variant`.
+pub(super) fn program(variant: Variant) -> String {
+    format!("{NAME}-{variant}")
+}
+
+/// Writes the package with the sources of `programs` into `directory`.
+pub(super) fn write(directory: &Path, programs: &[Program]) -> Result {
+    let mut manifest = manifest(&cargo::metadata()?)?;
+    for Program { variant, examples } in programs {
+        let name = program(*variant);
+        write!(manifest, "\n[[bin]]\nname = \"{name}\"\npath = \"{name}/main.rs\"\n")?;
+
+        let sources = directory.join(&name);
+        fs::create_dir_all(&sources)?;
+        let mut main = String::from("#![allow(warnings)]\n");
+        let mut arms = String::new();
+        for (name, source) in examples {
+            writeln!(main, "mod {name};")?;
+            writeln!(arms, "        Some({name:?}) => {name}::enter(),")?;
+            write_if_changed(&sources.join(name).with_extension("rs"), &format!("{source}{ENTRY}"))?;
+        }
+        write!(
+            main,
+            "fn main() -> std::process::ExitCode {{\n    match std::env::args().nth(1).as_deref() {{\n{arms}        \
+             _ => panic!(\"the argument is the name of an example\"),\n    }}\n}}\n"
+        )?;
+        write_if_changed(&sources.join("main.rs"), &main)?;
+        remove_others(&sources, &examples.iter().map(|(name, _)| name.as_str()).chain(["main"]).collect())?;
+    }
+    write_if_changed(&directory.join("Cargo.toml"), &manifest)?;
+    // Cargo adds this package and drops what it does not need.
+    fs::copy(cargo::root().join("Cargo.lock"), directory.join("Cargo.lock"))?;
+    Ok(())
+}
+
+/// The head of the manifest, with the dependencies of [`PACKAGE`] and itself, from what cargo says of the workspace.
+///
+/// Only this package is built without debug information; everything else keeps the profile that it was built with.
+fn manifest(metadata: &Value) -> Result<String> {
+    let packages = metadata["packages"].as_array().ok_or("cargo names no packages")?;
+    let package = packages
+        .iter()
+        .find(|package| package["name"] == PACKAGE)
+        .ok_or("cargo does not know the package")?;
+    let home = Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent();
+    let mut text = format!(
+        "[package]\nname = \"{NAME}\"\nedition = {}\npublish = false\n\n[workspace]\n\n[profile.dev.package.{NAME}]\ndebug = \
+         false\n\n[dependencies]\n{PACKAGE} = {{ path = {} }}\n",
+        package["edition"],
+        json!(home),
+    );
+    for dependency in package["dependencies"].as_array().into_iter().flatten() {
+        let name = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
+        write!(
+            text,
+            "{name} = {{ package = {}, version = {}, features = {}, default-features = {}",
+            dependency["name"],
+            dependency["req"],
+            dependency["features"],
+            dependency["uses_default_features"],
+        )?;
+        if let Some(path) = dependency["path"].as_str() {
+            write!(text, ", path = {path:?}")?;
+        }
+        text.push_str(" }\n");
+    }
+    Ok(text)
+}
+
+/// Writes a file, unless it has that content: cargo builds again what is newer than what was built.
+fn write_if_changed(path: &Path, content: &str) -> io::Result<()> {
+    if fs::read(path).is_ok_and(|old| old == content.as_bytes()) { Ok(()) } else { fs::write(path, content) }
+}
+
+/// Removes the sources of examples that are gone.
+fn remove_others(directory: &Path, names: &BTreeSet<&str>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.file_stem().is_none_or(|stem| !names.contains(&*stem.to_string_lossy())) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_package_depends_on_what_the_examples_depend_on() {
+        let metadata = json!({ "packages": [
+            { "name": "other" },
+            { "name": "punctual", "edition": "2024", "manifest_path": "/w/crates/punctual/Cargo.toml", "dependencies": [
+                { "name": "rustix", "req": "^1", "features": ["time"], "uses_default_features": true },
+                { "name": "punctual-sync", "req": "^0.1.0", "features": [], "uses_default_features": true,
+                  "path": "/w/crates/punctual-sync" },
+            ] },
+        ] });
+        let manifest = manifest(&metadata).unwrap();
+        for line in [
+            r#"edition = "2024""#,
+            r#"punctual = { path = "/w/crates/punctual" }"#,
+            r#"rustix = { package = "rustix", version = "^1", features = ["time"], default-features = true }"#,
+            r#"punctual-sync = { package = "punctual-sync", version = "^0.1.0", features = [], default-features = true, path = "/w/crates/punctual-sync" }"#,
+        ] {
+            assert!(manifest.lines().any(|found| found == line), "{line} is not in\n{manifest}");
+        }
+    }
+}

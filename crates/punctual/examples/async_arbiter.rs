@@ -31,6 +31,10 @@ mod app {
         println!("{name} has the bus");
         punctual::delay(2.millis()).await;
         bus.push(name);
+        if bus.len() == 3 {
+            println!("everyone has had it");
+            punctual::shutdown();
+        }
     }
 
     #[task(priority = 1)]
@@ -41,8 +45,6 @@ mod app {
     #[task(priority = 1)]
     async fn two(_: two::Context) {
         transfer("two").await;
-        println!("{} transfers in all", BUS.access().await.len());
-        punctual::shutdown();
     }
 
     #[task(priority = 2)]

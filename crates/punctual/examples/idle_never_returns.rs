@@ -15,7 +15,6 @@ mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        tick::spawn_after(50.millis(), 1).unwrap();
         (Shared {}, Local {})
     }
 
@@ -23,6 +22,7 @@ mod app {
     fn idle(_: idle::Context) -> ! {
         let _leaving = Leaving;
         println!("idle starts");
+        tick::spawn_after(20.millis(), 1).unwrap();
         loop {
             punctual::wait_for_event();
         }

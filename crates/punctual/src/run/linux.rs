@@ -1,5 +1,6 @@
 //! A run on real-time threads.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration as StdDuration;
@@ -17,6 +18,7 @@ use crate::linux::cpu::{self, Allowed};
 use crate::linux::events::Controls;
 use crate::linux::reactor::Opened;
 use crate::linux::{self, memory, neighbours, settings};
+use crate::part::Part;
 use crate::report::{Report, Settings, ThreadSettings};
 use crate::runtime::{Runtime, Taken};
 
@@ -70,8 +72,7 @@ pub(super) fn run<A: App>(
         runtime.sources().for_each(|source| source.interrupt());
         let start = home.partition.port().now();
         runtime.set_started(start);
-        // Home last: without privileges this thread runs jobs of it.
-        for part in runtime.parts.iter().filter(|part| !std::ptr::eq(**part, home)).chain([&home]) {
+        for part in starting_order(runtime) {
             part.partition().go(part.idle, start);
         }
         threads.hand_over();
@@ -87,6 +88,18 @@ pub(super) fn run<A: App>(
     drop(caller);
     // SAFETY: every other thread of the run has ended.
     Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), false, settings) })
+}
+
+/// The parts in the order in which they are let go.
+///
+/// Where parts share CPUs, a job of the first may keep this thread, which has no real-time priority, from letting the
+/// next one go; so the highest go first, as they would if all went at once. Home comes last: without privileges this thread
+/// runs jobs of it.
+fn starting_order(runtime: &Runtime) -> Vec<&'static Part> {
+    let mut parts = runtime.parts.to_vec();
+    let highest = |part: &Part| part.partition.levels().iter().map(|level| level.number()).max();
+    parts.sort_by_key(|part| (std::ptr::eq(*part, runtime.home), Reverse(highest(part))));
+    parts
 }
 
 /// What the kernel gave the app.

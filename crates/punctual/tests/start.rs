@@ -1,0 +1,57 @@
+//! How an app of several parts begins on threads of the kernel.
+
+#[path = "support/privileges.rs"]
+mod privileges;
+
+use std::sync::Mutex;
+
+use punctual::Config;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+#[punctual::app(executor = "global", main = false)]
+mod app {
+    use std::sync::Mutex;
+
+    #[shared]
+    struct Shared {
+        order: &'static Mutex<Vec<&'static str>>,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context, order: &'static Mutex<Vec<&'static str>>) -> (Shared, Local) {
+        low::spawn().unwrap();
+        high::spawn().unwrap();
+        (Shared { order }, Local {})
+    }
+
+    #[task(priority = 1, shared = [&order])]
+    fn low(cx: low::Context) {
+        cx.shared.order.lock().unwrap().push("low");
+        punctual::shutdown();
+    }
+
+    #[task(priority = 2, shared = [&order])]
+    fn high(cx: high::Context) {
+        cx.shared.order.lock().unwrap().push("high");
+    }
+}
+
+/// On one CPU a level that was let go first would keep the thread that lets the others go from doing so.
+#[test]
+fn the_levels_of_the_global_executor_start_from_the_top() {
+    static ORDER: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+    if !privileges::real_time() {
+        println!("skipped: without real-time priorities the order is the scheduler's");
+        return;
+    }
+    privileges::no_runaways_here();
+    let allowed = sched_getaffinity(None).expect("a thread may ask where it runs");
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).expect("it runs somewhere"));
+    sched_setaffinity(None, &one).expect("a thread may choose among its CPUs");
+    app::run(Config::new(), &ORDER).expect("nothing is missing");
+    assert_eq!(*ORDER.lock().unwrap(), ["high", "low"]);
+}

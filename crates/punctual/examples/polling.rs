@@ -3,6 +3,8 @@
 //!
 //! `control` runs on a CPU of its own. Whatever would enter the kernel is left to others: `log`, in the other partition, or
 //! the helper thread that `punctual::helper::submit` hands a call to.
+//!
+//! cpus: 2
 
 #[punctual::app(partitions = [io, fast(poll)])]
 mod app {

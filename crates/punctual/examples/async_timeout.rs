@@ -1,11 +1,12 @@
 //! `timeout_after` gives up on a future when the time is up.
 //!
-//! `patient` waits 3 ms for something that takes 2 ms, `hasty` waits 1 ms for the same. What is given up is dropped.
+//! `patient` waits up to 500 ms for something that takes 2 ms, `hasty` up to 2 ms for something that takes 500 ms. What is
+//! given up is dropped.
 
 #[punctual::app]
 mod app {
-    use punctual::TimeoutError;
     use punctual::prelude::*;
+    use punctual::{Duration, TimeoutError};
 
     #[shared]
     struct Shared {}
@@ -22,9 +23,9 @@ mod app {
         }
     }
 
-    async fn work(name: &'static str) -> u32 {
+    async fn work(name: &'static str, takes: Duration) -> u32 {
         let _work = Work(name);
-        punctual::delay(2.millis()).await;
+        punctual::delay(takes).await;
         println!("{name}: done");
         42
     }
@@ -37,13 +38,13 @@ mod app {
 
     #[task(priority = 2)]
     async fn patient(_: patient::Context) {
-        assert_eq!(punctual::timeout_after(3.millis(), work("patient")).await, Ok(42));
+        assert_eq!(punctual::timeout_after(500.millis(), work("patient", 2.millis())).await, Ok(42));
         hasty::spawn().unwrap();
     }
 
     #[task(priority = 1)]
     async fn hasty(_: hasty::Context) -> ! {
-        assert_eq!(punctual::timeout_after(1.millis(), work("hasty")).await, Err(TimeoutError));
+        assert_eq!(punctual::timeout_after(2.millis(), work("hasty", 500.millis())).await, Err(TimeoutError));
         punctual::shutdown();
         std::future::pending().await
     }

@@ -93,6 +93,26 @@ fn set_fifo(priority: u8) -> Result<(), Error> {
     }
 }
 
+/// Runs `f` with a real-time priority if the kernel grants one, and puts the calling thread back afterwards. `f` starts no
+/// threads, which would inherit it.
+pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
+    let mut before = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 names the calling thread, and `before` is a valid place for its parameters.
+    let policy = unsafe {
+        libc::sched_getparam(0, &mut before);
+        libc::sched_getscheduler(0)
+    };
+    let param = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
+    let boosted = policy >= 0 && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) } == 0;
+    let result = f();
+    // SAFETY: as above. A thread may always go back to what it had.
+    if boosted && unsafe { libc::sched_setscheduler(0, policy, &before) } != 0 {
+        eprintln!("punctual: the thread of idle keeps a real-time priority: {}", Error::last_os_error());
+    }
+    result
+}
+
 fn explain(error: Error) -> String {
     match error.raw_os_error() {
         Some(libc::EPERM) => {
@@ -153,6 +173,17 @@ fn prefault_stack() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boost_ends() {
+        std::thread::spawn(|| {
+            let inside = boosted(1, policy);
+            assert!(inside == ("SCHED_FIFO", 1) || inside == ("SCHED_OTHER", 0), "{inside:?}");
+            assert_eq!(policy(), ("SCHED_OTHER", 0));
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn what_was_refused_is_said_and_what_applies_is_read_back() {

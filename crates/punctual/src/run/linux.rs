@@ -54,14 +54,14 @@ pub(super) fn run<A: App>(
     let _member = Member::join(home, home.idle);
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
-    let settings = report_settings(runtime, &plan, &threads.settings, &memory);
-    let missing = settings.all_missing();
+    let granted = report_settings(runtime, &plan, &threads.settings, &memory);
+    let missing = granted.all_missing();
     if plan.strict && !missing.is_empty() {
         threads.abandon();
         return Err(StartError::Strict(missing));
     }
     threads.allow_calls();
-    warn(&settings, &missing);
+    warn(&granted, &missing);
 
     // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
     let mut kept = unsafe { super::init(runtime, app) };
@@ -72,8 +72,11 @@ pub(super) fn run<A: App>(
         runtime.sources().for_each(|source| source.interrupt());
         let start = home.partition.port().now();
         runtime.set_started(start);
-        for part in starting_order(runtime) {
-            part.partition().go(part.idle, start);
+        let go = || starting_order(runtime).iter().for_each(|part| part.partition().go(part.idle, start));
+        match runtime.parts {
+            [_] => go(),
+            // All at once, and not whenever this thread gets a CPU again.
+            _ => settings::boosted(plan.highest_priority(), go),
         }
         threads.hand_over();
         supervisor.progress().idling.store(true, Ordering::Release);
@@ -87,13 +90,13 @@ pub(super) fn run<A: App>(
     threads.join();
     drop(caller);
     // SAFETY: every other thread of the run has ended.
-    Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), false, settings) })
+    Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), false, granted) })
 }
 
 /// The parts in the order in which they are let go.
 ///
-/// Where parts share CPUs, a job of the first may keep this thread, which has no real-time priority, from letting the
-/// next one go; so the highest go first, as they would if all went at once. Home comes last: without privileges this thread
+/// Where parts share CPUs, a job of the first may keep this thread from letting the next one go; so the highest go first, as
+/// they would if all went at once. Home comes last: without privileges this thread
 /// runs jobs of it.
 fn starting_order(runtime: &Runtime) -> Vec<&'static Part> {
     let mut parts = runtime.parts.to_vec();

@@ -58,6 +58,11 @@ impl Plan {
         self.priority_base + worker.base()
     }
 
+    /// The highest kernel priority of any worker.
+    pub(super) fn highest_priority(&self) -> u8 {
+        self.priority_base + self.parts.iter().map(|part| highest(part)).max().unwrap_or(0)
+    }
+
     /// The kernel priorities that `part` has for itself on its CPU: those of its levels, or all if an ordinary thread is to
     /// have the CPU for itself.
     pub(super) fn band(&self, part: &Part) -> std::ops::RangeInclusive<u8> {

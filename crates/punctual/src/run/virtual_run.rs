@@ -48,6 +48,7 @@ pub(super) fn run<A: App>(
         runtime.sources().for_each(|source| unsafe { source.refresh() });
         runtime.parts.iter().for_each(|part| virtual_time::lay_grids(part));
         home.partition.abandon(home.idle);
+        virtual_time::settle(home, home.idle);
         // SAFETY: the resources are filled, and this is the idle thread.
         unsafe { super::idle::<A>(runtime, kept) };
         live(home);

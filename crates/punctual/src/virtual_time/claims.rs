@@ -1,12 +1,13 @@
 //! Locks between partitions in virtual time, where nobody may spin or sleep in the kernel: it would keep its turn.
 //!
-//! Who cannot have a lock pauses until somebody lets go of one. Who gets it next is decided as the locks of real time
-//! decide: in order of arrival within a group, by level under the Priority Ceiling Protocol.
+//! Who cannot have a lock pauses. Whoever lets go of one grants what that makes possible, and to whom, as the locks of real
+//! time do: in order of arrival within a group, to the highest level that passes the test of the Priority Ceiling Protocol.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual_core::Port;
 
+use super::Until;
 use crate::part::Part;
 
 /// What somebody wants to hold.
@@ -20,14 +21,7 @@ pub(crate) enum Claim {
 
 /// What is held and what is waited for.
 #[derive(Debug)]
-pub(crate) struct Claims(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
-    held: Vec<(&'static Part, Claim)>,
-    /// In order of arrival.
-    waiting: Vec<(&'static Part, Claim)>,
-}
+pub(crate) struct Claims(Mutex<Book>);
 
 /// A claim that was granted; given up when dropped.
 #[derive(Debug)]
@@ -38,67 +32,169 @@ pub(crate) struct Claimed {
 
 impl Claims {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(State { held: Vec::new(), waiting: Vec::new() }))
+        Self(Mutex::new(Book { held: Vec::new(), waiting: Vec::new() }))
     }
 
     /// Waits until `part` may have `claim`.
     pub(crate) fn acquire(&self, part: &'static Part, claim: Claim) -> Claimed {
-        self.lock().waiting.push((part, claim));
+        let who = index(part);
+        self.lock().ask(who, claim);
         loop {
             // A wake from here on means another look.
             part.partition.port().take_woken();
-            let mut state = self.lock();
-            if state.may(part, claim) {
-                state.waiting.retain(|&(waiting, _)| !std::ptr::eq(waiting, part));
-                state.held.push((part, claim));
+            if !self.lock().waits(who) {
                 return Claimed { part, claim };
             }
-            drop(state);
-            super::pause(part, None);
+            super::pause(part, Until::Woken);
         }
     }
 
-    fn release(&self, part: &'static Part, claim: Claim) {
-        let mut state = self.lock();
-        let innermost =
-            state.held.iter().rposition(|&(holder, held)| std::ptr::eq(holder, part) && held == claim);
-        state.held.remove(innermost.expect("what is given up was held"));
-        for (waiting, _) in &state.waiting {
-            waiting.partition.port().wake(waiting.idle);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Book> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Whether `part`, which waits, is the next to have what it wants.
-    fn may(&self, part: &'static Part, claim: Claim) -> bool {
-        match claim {
-            Claim::Group(_) => {
-                let first = self.waiting.iter().find(|(_, other)| *other == claim);
-                let is_first = first.is_some_and(|&(first, _)| std::ptr::eq(first, part));
-                is_first && self.held.iter().all(|(_, held)| *held != claim)
-            }
-            Claim::Ceiling { level, .. } => {
-                let mut others = self.waiting.iter().filter(|(other, _)| !std::ptr::eq(*other, part));
-                let higher = |&(other, claim): &(&'static Part, Claim)| matches!(claim, Claim::Ceiling { level: theirs, .. } if theirs > level && self.admits(other, theirs));
-                self.admits(part, level) && !others.any(higher)
-            }
-        }
-    }
-
-    /// Whether `level` is above every ceiling that others than `part` hold.
-    fn admits(&self, part: &'static Part, level: u8) -> bool {
-        let mut others = self.held.iter().filter(|(holder, _)| !std::ptr::eq(*holder, part));
-        others.all(|&(_, held)| !matches!(held, Claim::Ceiling { ceiling, .. } if level <= ceiling))
     }
 }
 
 impl Drop for Claimed {
     fn drop(&mut self) {
-        self.part.runtime.claims.release(self.part, self.claim);
+        let runtime = self.part.runtime;
+        for next in runtime.claims.lock().give_up(index(self.part), self.claim) {
+            let next = runtime.parts[next];
+            next.partition.port().wake(next.idle);
+        }
+    }
+}
+
+fn index(part: &'static Part) -> usize {
+    let parts = part.runtime.parts;
+    parts.iter().position(|p| std::ptr::eq(*p, part)).expect("a part is one of its app's")
+}
+
+/// The decisions: parts are numbers here, and nobody really waits.
+#[derive(Debug)]
+struct Book {
+    /// Who holds what, the innermost last.
+    held: Vec<(usize, Claim)>,
+    /// Who waits for what, in order of arrival. A part waits for one claim at a time.
+    waiting: Vec<(usize, Claim)>,
+}
+
+impl Book {
+    /// Grants `who` the claim, or else makes it wait.
+    fn ask(&mut self, who: usize, claim: Claim) {
+        self.waiting.push((who, claim));
+        self.grant();
+    }
+
+    fn waits(&self, who: usize) -> bool {
+        self.waiting.iter().any(|(waiting, _)| *waiting == who)
+    }
+
+    /// Takes a claim back; returns those who have what they waited for.
+    fn give_up(&mut self, who: usize, claim: Claim) -> Vec<usize> {
+        let innermost = self.held.iter().rposition(|held| *held == (who, claim));
+        self.held.remove(innermost.expect("what is given up was held"));
+        self.grant()
+    }
+
+    /// Grants what can be granted.
+    fn grant(&mut self) -> Vec<usize> {
+        let mut granted = Vec::new();
+        while let Some(next) = self.next() {
+            let next = self.waiting.remove(next);
+            self.held.push(next);
+            granted.push(next.0);
+        }
+        granted
+    }
+
+    /// The place in `waiting` of who is to be granted its claim next: of the highest level, the first that came.
+    fn next(&self) -> Option<usize> {
+        let may = self.waiting.iter().enumerate().filter(|(_, (who, claim))| self.may(*who, *claim));
+        let level = |claim: &Claim| match claim {
+            Claim::Group(_) => 0,
+            Claim::Ceiling { level, .. } => *level,
+        };
+        may.rev().max_by_key(|(_, (_, claim))| level(claim)).map(|(place, _)| place)
+    }
+
+    /// Whether nothing that others hold is in the way.
+    fn may(&self, who: usize, claim: Claim) -> bool {
+        let mut others = self.held.iter().filter(|(holder, _)| *holder != who).map(|(_, held)| held);
+        match claim {
+            Claim::Group(_) => others.all(|held| *held != claim),
+            // Its level is above every ceiling that others hold.
+            Claim::Ceiling { level, .. } => {
+                !others.any(|held| matches!(held, Claim::Ceiling { ceiling, .. } if level <= *ceiling))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUS: Claim = Claim::Group(1);
+    const DISK: Claim = Claim::Group(2);
+
+    fn ceiling(level: u8, ceiling: u8) -> Claim {
+        Claim::Ceiling { level, ceiling }
+    }
+
+    fn book(asks: &[(usize, Claim)]) -> Book {
+        let mut book = Book { held: Vec::new(), waiting: Vec::new() };
+        asks.iter().for_each(|&(who, claim)| book.ask(who, claim));
+        book
+    }
+
+    #[track_caller]
+    fn assert_waiting(book: &Book, expected: &[usize]) {
+        assert_eq!(book.waiting.iter().map(|(who, _)| *who).collect::<Vec<_>>(), expected, "{book:?}");
+    }
+
+    #[test]
+    fn a_group_is_served_in_order_of_arrival() {
+        let mut book = book(&[(0, BUS), (2, BUS), (1, BUS), (3, DISK)]);
+        assert_waiting(&book, &[2, 1]);
+        assert_eq!(book.give_up(3, DISK), [0_usize; 0], "groups do not know of each other");
+        assert_eq!(book.give_up(0, BUS), [2]);
+        book.ask(0, BUS);
+        assert_waiting(&book, &[1, 0]);
+        assert_eq!(book.give_up(2, BUS), [1]);
+        assert_eq!(book.give_up(1, BUS), [0]);
+    }
+
+    #[test]
+    fn a_level_passes_only_above_every_ceiling_that_others_hold() {
+        let mut book = book(&[(1, ceiling(1, 2)), (2, ceiling(2, 2)), (3, ceiling(3, 3))]);
+        assert_waiting(&book, &[2]);
+        book.ask(1, ceiling(1, 1));
+        assert_waiting(&book, &[2, 1]);
+        assert_eq!(book.give_up(3, ceiling(3, 3)), [1], "its own ceilings do not count");
+        assert_eq!(book.give_up(1, ceiling(1, 1)), [0_usize; 0]);
+        assert_eq!(book.give_up(1, ceiling(1, 2)), [2]);
+    }
+
+    #[test]
+    fn of_those_that_pass_the_highest_goes_and_keeps_the_others_out() {
+        let mut book =
+            book(&[(0, ceiling(0, 9)), (1, ceiling(1, 9)), (5, ceiling(5, 9)), (3, ceiling(3, 9))]);
+        assert_eq!(book.give_up(0, ceiling(0, 9)), [5]);
+        book.ask(6, ceiling(6, 9));
+        assert_waiting(&book, &[1, 3, 6]);
+        assert_eq!(book.give_up(5, ceiling(5, 9)), [6], "it came later and is higher");
+        assert_eq!(book.give_up(6, ceiling(6, 9)), [3]);
+        assert_eq!(book.give_up(3, ceiling(3, 9)), [1]);
+    }
+
+    #[test]
+    fn a_free_mutex_is_refused_below_a_ceiling() {
+        // The ceiling blocking of the protocol: the mutex that 2 asks for is held by nobody.
+        let mut book = book(&[(1, ceiling(1, 3)), (2, ceiling(2, 2))]);
+        assert_waiting(&book, &[2]);
+        book.ask(1, ceiling(1, 2));
+        assert_waiting(&book, &[2]);
+        assert_eq!(book.give_up(1, ceiling(1, 2)), [0_usize; 0]);
+        assert_eq!(book.give_up(1, ceiling(1, 3)), [2]);
     }
 }

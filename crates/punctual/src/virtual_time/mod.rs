@@ -15,10 +15,10 @@ use punctual_core::{Duration, Instant, Port, Worker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::part::{Part, Style};
-use crate::runtime::Runtime;
 
 pub(crate) use claims::{Claim, Claims};
 pub(crate) use turns::Turns;
+use turns::Until;
 
 /// Lays the grids of `part` and releases what the clock releases at the very start. Nothing runs yet: what `init` spawned
 /// is not to go before what is above it.
@@ -29,6 +29,18 @@ pub(crate) fn lay_grids(part: &'static Part) {
         if !partition.is_stopping() {
             partition.release_due(level, start);
         }
+    }
+}
+
+/// Lets all partitions do what they have to do at this time, before `idle` begins, which is below everything.
+pub(crate) fn settle(part: &'static Part, me: &'static Worker) {
+    let port = part.partition.port();
+    let mut woken = true;
+    while woken {
+        port.take_woken();
+        pause(part, Until::Others);
+        woken = port.is_woken();
+        release_due(part, me);
     }
 }
 
@@ -49,13 +61,16 @@ fn step_until(part: &'static Part, me: &'static Worker, limit: Option<Instant>) 
     if part.partition.is_stopping() {
         return;
     }
-    let here = look_at_sources(part.runtime);
+    let here = look_at_sources(part);
     if part.partition.snapshot().must_serve() {
         return part.partition().serve(me, None);
     }
-    // What was released in other partitions runs there, at the time it is.
-    let until =
-        if here { Some(part.partition.port().now()) } else { next_due(part).into_iter().chain(limit).min() };
+    // What ran here may have made something ready again, at this time.
+    let until = match limit {
+        _ if here => Until::Others,
+        Some(limit) => Until::Event(limit),
+        None => Until::Due(None),
+    };
     pause(part, until);
     release_due(part, me);
 }
@@ -66,21 +81,22 @@ pub(crate) fn spend(part: &'static Part, me: &'static Worker, duration: Duration
     let mut left = duration.as_ticks();
     while left > 0 {
         part.partition.port().take_woken();
-        look_at_sources(part.runtime);
+        look_at_sources(part);
         let end = Instant::from_ticks(now().as_ticks().saturating_add(left));
+        // When the app is stopping nothing is released any more, and a thread that polls looks after the job.
         let preempts = part.style != Style::Polling;
-        let due = next_due(part).filter(|&due| preempts && due <= end && !part.partition.is_stopping());
-        pause(part, Some(due.unwrap_or(end)));
+        let released = preempts && !part.partition.is_stopping();
+        pause(part, if released { Until::Due(Some(end)) } else { Until::At(end) });
         left = end.as_ticks().saturating_sub(now().as_ticks());
-        if due.is_some() || preempts && part.partition.snapshot().must_serve() {
+        if preempts {
             // Whatever preempts the job here moves the clock by its own execution time, not by ours.
             release_due(part, me);
         }
     }
 }
 
-/// Lets time pass for `part` until `until` (for ever if `None`) or until it is woken.
-pub(crate) fn pause(part: &'static Part, until: Option<Instant>) {
+/// Lets time pass for `part`.
+pub(crate) fn pause(part: &'static Part, until: Until) {
     part.runtime.turns.pause(part, until);
 }
 
@@ -100,9 +116,10 @@ fn next_due(part: &Part) -> Option<Instant> {
     part.partition.levels().iter().filter_map(|level| level.next_due()).min()
 }
 
-/// Releases the tasks whose descriptor is ready now, and wakes those that wait for one; returns whether there were any.
-fn look_at_sources(runtime: &'static Runtime) -> bool {
-    let mut any = false;
+/// Releases the tasks whose descriptor is ready now, in whichever partition, and wakes those that wait for one; returns
+/// whether there were any that `part` has to see to.
+fn look_at_sources(part: &'static Part) -> bool {
+    let (runtime, mut any) = (part.runtime, false);
     for source in runtime.sources() {
         // SAFETY: the descriptor belongs to the task's resource, which only jobs of the task can replace; none runs
         // while this thread is here, except one that pauses, below on this stack or on another partition's thread.
@@ -111,7 +128,8 @@ fn look_at_sources(runtime: &'static Runtime) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         if poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
             source.release();
-            any = true;
+            // Others go on by themselves, and not before the job is over that they may be in the middle of.
+            any |= std::ptr::eq(source.part(), part);
         }
     }
     // Nothing else can go wrong with a look: what cannot be waited for is not in the set.

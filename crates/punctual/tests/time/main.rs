@@ -1,10 +1,14 @@
 //! Virtual time is exact: grids, overruns, deadlines, timers and what preempts what, to the nanosecond.
 //!
-//! Every test runs on the calling thread, sleeps never, and is the same every time.
+//! No test sleeps, and each is the same every time.
 
+mod ceilings;
 #[path = "../support/log.rs"]
 mod log;
+mod partitions;
+mod script;
 mod timers;
+mod waits;
 
 use log::Log;
 use punctual::report::{Outcome, Report};

@@ -58,7 +58,9 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
         let _ = futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY);
         suspension::slept();
     }
-    signal.store(AWAKE, Ordering::Release);
+    // Not a store, whose effect may come after the caller's look, so that it wipes out a wake that the look did not see
+    // yet. A wake is either before this, and the look sees what it was about, or after it, and stays for the next wait.
+    signal.swap(AWAKE, Ordering::AcqRel);
 }
 
 /// See [`Port::wait_turn`](punctual_core::Port::wait_turn).
@@ -102,5 +104,33 @@ mod tests {
         wake(&worker);
         wait(&worker, None);
         wait(&worker, Some(Instant::from_ticks(1)));
+    }
+
+    #[test]
+    fn a_wake_at_the_end_of_a_wait_is_not_lost() {
+        // To see the bug took some hundred thousand rounds; the stress test makes far more.
+        const ROUNDS: u32 = 20_000;
+        static WORKER: Worker = Worker::new(1);
+        static SAID: AtomicU32 = AtomicU32::new(0);
+        static HEARD: AtomicU32 = AtomicU32::new(0);
+        let sleeper = std::thread::spawn(|| {
+            while HEARD.load(Ordering::Relaxed) < ROUNDS {
+                wait(&WORKER, None);
+                HEARD.store(SAID.load(Ordering::Acquire), Ordering::Release);
+            }
+        });
+        for round in 1..=ROUNDS {
+            // The first wake ends the wait. The second comes somewhere around its end.
+            wake(&WORKER);
+            (0..round % 1021).for_each(|_| std::hint::spin_loop());
+            SAID.store(round, Ordering::Release);
+            wake(&WORKER);
+            let begun = std::time::Instant::now();
+            while HEARD.load(Ordering::Acquire) < round {
+                assert!(begun.elapsed().as_secs() < 10, "the sleeper has not been woken in round {round}");
+                std::hint::spin_loop();
+            }
+        }
+        sleeper.join().expect("it does not panic");
     }
 }

@@ -45,7 +45,8 @@ impl Cpus {
         }
         let named = text.split(',').map(|entry| {
             let (name, cpu) = entry.split_once('=')?;
-            Some((name.trim().to_owned(), cpu.trim().parse().ok()?))
+            let name = Some(name.trim()).filter(|name| !name.is_empty())?;
+            Some((name.to_owned(), cpu.trim().parse().ok()?))
         });
         Some(Self { sole: None, named: named.collect::<Option<_>>()? })
     }

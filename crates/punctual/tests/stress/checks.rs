@@ -1,4 +1,4 @@
-//! What must hold at every instant: one user per resource, one runner per level, order among one spawner's jobs.
+//! What must hold at every instant: one user per resource, one runner per lane, order among one spawner's jobs.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -8,8 +8,20 @@ use crate::random;
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// Levels of the app, idle included.
+/// Levels of a partition, idle included.
 pub(crate) const LEVELS: usize = 9;
+/// A *lane* is a level of a partition: what runs one job at a time. The lanes of the second partition come after those of
+/// the first.
+const LANES: usize = 2 * LEVELS;
+
+/// What a lane is called.
+fn name(lane: usize) -> String {
+    match lane.checked_sub(LEVELS) {
+        None => format!("level {lane}"),
+        Some(level) => format!("level {level} of the second partition"),
+    }
+}
+
 /// Threads that ever spawn, over all rounds.
 const SPAWNERS: usize = 4096;
 
@@ -92,65 +104,65 @@ impl Guarded {
     }
 }
 
-// ---- levels -------------------------------------------------------------------------------------------
+// ---- lanes --------------------------------------------------------------------------------------------
 
-static RUNNERS: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS];
+static RUNNERS: [AtomicU32; LANES] = [const { AtomicU32::new(0) }; LANES];
 
-/// A job in progress, alone at its level.
+/// A job in progress, alone in its lane.
 pub(crate) struct Alone(usize);
 
 impl Alone {
-    pub(crate) fn at(level: usize) -> Self {
-        let other = RUNNERS[level].swap(thread(), RELAXED);
+    pub(crate) fn at(lane: usize) -> Self {
+        let other = RUNNERS[lane].swap(thread(), RELAXED);
         if other != 0 {
-            violation(&format!("threads {other} and {} run jobs of level {level}", thread()));
+            violation(&format!("threads {other} and {} run jobs of {}", thread(), name(lane)));
         }
-        Self(level)
+        Self(lane)
     }
 }
 
 impl Drop for Alone {
     fn drop(&mut self) {
         if RUNNERS[self.0].swap(0, RELAXED) != thread() {
-            violation(&format!("a job of level {} was not alone until its end", self.0));
+            violation(&format!("a job of {} was not alone until its end", name(self.0)));
         }
     }
 }
 
-/// Which threads run jobs of which level, for a look from outside.
-pub(crate) fn runners() -> [u32; LEVELS] {
-    std::array::from_fn(|level| RUNNERS[level].load(RELAXED))
+/// Which threads run jobs of which lane, for a look from outside.
+pub(crate) fn runners() -> [u32; LANES] {
+    std::array::from_fn(|lane| RUNNERS[lane].load(RELAXED))
 }
 
 // ---- order --------------------------------------------------------------------------------------------
 
-static LAST: [[AtomicU32; LEVELS]; SPAWNERS] = [const { [const { AtomicU32::new(0) }; LEVELS] }; SPAWNERS];
+static LAST: [[AtomicU32; LANES]; SPAWNERS] = [const { [const { AtomicU32::new(0) }; LANES] }; SPAWNERS];
 
-/// Place of a job among those that one thread spawns to one level.
+/// Place of a job among those that one thread spawns to one lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     spawner: u32,
     number: u32,
 }
 
-/// The place of the next job that this thread spawns to `level`.
-pub(crate) fn next_place(level: usize) -> Place {
+/// The place of the next job that this thread spawns to `lane`.
+pub(crate) fn next_place(lane: usize) -> Place {
     thread_local! {
-        static NUMBERS: [Cell<u32>; LEVELS] = const { [const { Cell::new(0) }; LEVELS] };
+        static NUMBERS: [Cell<u32>; LANES] = const { [const { Cell::new(0) }; LANES] };
     }
     let number = NUMBERS.with(|numbers| {
-        numbers[level].set(numbers[level].get() + 1);
-        numbers[level].get()
+        numbers[lane].set(numbers[lane].get() + 1);
+        numbers[lane].get()
     });
     Place { spawner: thread(), number }
 }
 
-/// Checks that no job of the same spawner and level that was spawned later has started before.
-pub(crate) fn in_order(level: usize, place: Place) {
+/// Checks that no job of the same spawner and lane that was spawned later has started before.
+pub(crate) fn in_order(lane: usize, place: Place) {
     let Some(last) = LAST.get(place.spawner as usize) else { return };
-    let last = last[level].swap(place.number, RELAXED);
+    let last = last[lane].swap(place.number, RELAXED);
     if last >= place.number {
         let Place { spawner, number } = place;
-        violation(&format!("level {level}: job {number} of thread {spawner} starts after its job {last}"));
+        violation(&format!("{}: job {number} of thread {spawner} starts after its job {last}", name(lane)));
     }
 }

@@ -24,31 +24,31 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 #[allow(unreachable_pub, reason = "the app's generated interface is `pub` by name")]
 pub struct Job {
     id: u64,
-    level: usize,
+    lane: usize,
     place: Option<Place>,
 }
 
 impl Job {
     /// A job to be spawned at once.
-    pub(crate) fn now(level: usize) -> Option<Self> {
-        let mut job = Self::later(level)?;
-        job.place = Some(checks::next_place(level));
+    pub(crate) fn now(lane: usize) -> Option<Self> {
+        let mut job = Self::later(lane)?;
+        job.place = Some(checks::next_place(lane));
         Some(job)
     }
 
     /// A job to be spawned for a later time.
-    pub(crate) fn later(level: usize) -> Option<Self> {
+    pub(crate) fn later(lane: usize) -> Option<Self> {
         // A few threads may pass the check at the same time.
         if NEXT.load(RELAXED) + 64 > JOBS as u64 {
             return None;
         }
-        Some(Self { id: NEXT.fetch_add(1, RELAXED), level, place: None })
+        Some(Self { id: NEXT.fetch_add(1, RELAXED), lane, place: None })
     }
 
     fn set(&self, fate: u8) {
         let before = FATES[self.id as usize].fetch_or(fate, RELAXED);
         if before & !(DROPPED - 1) != 0 || (fate != DROPPED && before != 0) {
-            violation(&format!("job {} of level {}: {fate} after {before}", self.id, self.level));
+            violation(&format!("job {} of lane {}: {fate} after {before}", self.id, self.lane));
         }
     }
 
@@ -56,7 +56,7 @@ impl Job {
     pub(crate) fn execute(self) {
         self.set(EXECUTED);
         if let Some(place) = self.place {
-            checks::in_order(self.level, place);
+            checks::in_order(self.lane, place);
         }
     }
 

@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use punctual::Duration;
 
 use crate::checks::violation;
+use crate::kinds::{Door, Handle, kind};
 use crate::ledger::Job;
 use crate::random;
-use crate::tasks::app;
-use app::timed::SpawnHandle;
+use crate::tasks::NEWS;
 
 /// Whether anybody spawns anything.
 pub(crate) static SPAWNING: AtomicBool = AtomicBool::new(false);
@@ -19,11 +19,11 @@ pub(crate) static SPAWNING: AtomicBool = AtomicBool::new(false);
 pub(crate) static OVER: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static HANDLES: RefCell<Vec<SpawnHandle>> = const { RefCell::new(Vec::new()) };
+    static HANDLES: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Handles of jobs of earlier rounds.
-static STALE: Mutex<Vec<SpawnHandle>> = Mutex::new(Vec::new());
+static STALE: Mutex<Vec<Handle>> = Mutex::new(Vec::new());
 
 /// Now and then puts the calling thread to sleep.
 pub(crate) fn maybe_suspend() {
@@ -44,23 +44,25 @@ pub(crate) fn spawn_something() {
     if !SPAWNING.load(Ordering::Relaxed) {
         return;
     }
-    match random::below(13) {
-        0 | 1 => now(1, app::low::spawn),
-        2 => now(2, app::mixed::spawn),
-        3 => now(2, app::other::spawn),
-        4 => now(4, app::timed::spawn),
-        5 => now(7, app::high::spawn),
-        6 => now(8, app::top::spawn),
-        7 => app::edge::pend(),
+    let kind = kind();
+    match random::below(14) {
+        0 | 1 => now(kind.low),
+        2 => now(kind.mixed),
+        3 => now(kind.other),
+        4 => now(kind.timed),
+        5 => now(kind.high),
+        6 => now(kind.top),
+        7 => (kind.pend_edge)(),
         8 | 9 => later(),
         10 => cancel(),
         11 => start(),
+        12 => NEWS.writer().write(0),
         _ => reschedule(),
     }
 }
 
-fn now(level: usize, spawn: impl FnOnce(Job) -> Result<(), Job>) {
-    if let Some(Err(job)) = Job::now(level).map(spawn) {
+fn now((lane, spawn): Door) {
+    if let Some(Err(job)) = Job::now(lane).map(spawn) {
         job.refused();
     }
 }
@@ -71,10 +73,10 @@ fn ahead() -> Duration {
 }
 
 fn later() {
-    let Some(job) = Job::later(4) else { return };
+    let Some(job) = Job::later(kind().timed.0) else { return };
     let spawned = match random::one_in(2) {
-        true => app::timed::spawn_after(ahead(), job),
-        false => app::timed::spawn_at(punctual::now() + ahead(), job),
+        true => (kind().timed_after)(ahead(), job),
+        false => (kind().timed_at)(punctual::now() + ahead(), job),
     };
     match spawned {
         Ok(handle) => keep(handle),
@@ -84,12 +86,13 @@ fn later() {
 
 /// Starts the async task, unless it has not ended yet.
 fn start() {
-    if let Some(Err(job)) = Job::later(4).map(app::waits::spawn) {
+    let (lane, spawn) = kind().waits;
+    if let Some(Err(job)) = Job::later(lane).map(spawn) {
         job.refused();
     }
 }
 
-fn keep(handle: SpawnHandle) {
+fn keep(handle: Handle) {
     HANDLES.with_borrow_mut(|handles| {
         // Old ones have most likely been released.
         if handles.len() == 8 {
@@ -100,7 +103,7 @@ fn keep(handle: SpawnHandle) {
 }
 
 /// Takes one of this thread's handles. It must not be borrowed while jobs can run on top of this one.
-fn any() -> Option<SpawnHandle> {
+fn any() -> Option<Handle> {
     HANDLES.with_borrow_mut(|handles| {
         let count = handles.len() as u64;
         (count > 0).then(|| handles.swap_remove(random::below(count) as usize))
@@ -108,7 +111,7 @@ fn any() -> Option<SpawnHandle> {
 }
 
 fn cancel() {
-    if let Some(Ok(job)) = any().map(SpawnHandle::cancel) {
+    if let Some(Ok(job)) = any().map(Handle::cancel) {
         job.cancelled();
     }
 }
@@ -148,11 +151,12 @@ pub(crate) fn spawn_from_outside(outbox: &UnixDatagram) {
 
 /// Checks that the app, which does not run, takes nothing.
 pub(crate) fn nothing_is_taken() {
-    match Job::now(8).map(app::top::spawn) {
+    let (lane, spawn) = kind().top;
+    match Job::now(lane).map(spawn) {
         Some(Err(job)) => job.refused(),
         _ => violation("a spawn after the end of the run is accepted"),
     }
-    match Job::later(4).map(|job| app::timed::spawn_after(ahead(), job)) {
+    match Job::later(kind().timed.0).map(|job| (kind().timed_after)(ahead(), job)) {
         Some(Err(job)) => job.refused(),
         _ => violation("a timed spawn after the end of the run is accepted"),
     }

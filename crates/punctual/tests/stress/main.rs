@@ -1,13 +1,15 @@
 //! Stress: an app on Linux threads that does everything at random, with everything it promises checked.
 //!
-//! Runs for 2 s, or for `PUNCTUAL_STRESS_SECONDS`, half of it with real-time priorities and half without them: the
-//! first is one CPU with preemption, the second threads in parallel. Workers are moved off their CPU and back from
+//! The same load runs on every kind of executor: one partition, two partitions, and the global executor. Each kind runs for
+//! 2 s, or for `PUNCTUAL_STRESS_SECONDS`, half of it with real-time priorities and half without them: the
+//! first is preemption on each CPU, the second threads in parallel. Workers are moved off their CPU and back from
 //! outside; jobs suspend themselves anywhere, also in critical sections. `PUNCTUAL_STRESS_SEED` repeats the random
 //! numbers of a run, though not what the kernel makes of them.
 //!
 //! Each form runs in a process of its own, which a runaway real-time thread does not survive: `RLIMIT_RTTIME`.
 
 mod checks;
+mod kinds;
 mod ledger;
 mod load;
 #[path = "../support/privileges.rs"]
@@ -29,6 +31,7 @@ use round::Plan;
 
 const SECONDS: &str = "PUNCTUAL_STRESS_SECONDS";
 const SEED: &str = "PUNCTUAL_STRESS_SEED";
+const KIND: &str = "PUNCTUAL_STRESS_KIND";
 
 fn number(name: &str) -> Option<u64> {
     let value = env::var(name).ok()?;
@@ -58,19 +61,39 @@ fn without_repetitions(output: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-#[test]
-fn with_real_time_priorities() {
-    if !privileges::real_time() {
-        return println!("SKIPPED: no SCHED_FIFO for this process, so the pinned form is not stressed");
+/// Stresses one kind of executor, with real-time priorities or without.
+fn stress(kind: &str, real_time: bool) {
+    if !kinds::has_cpus(kind) {
+        return println!("SKIPPED: not enough CPUs for this process, so the kind `{kind}` is not stressed");
     }
-    survives("with real-time priorities", process::program("program"));
+    let mut command = process::program("program");
+    command.env(KIND, kind);
+    if !real_time {
+        survives(&format!("{kind}, without real-time priorities"), privileges::unprivileged(&command));
+    } else if privileges::real_time() {
+        survives(&format!("{kind}, with real-time priorities"), command);
+    } else {
+        println!("SKIPPED: no SCHED_FIFO for this process, so `{kind}` is not stressed with it");
+    }
 }
 
-#[test]
-fn without_real_time_priorities() {
-    let command = privileges::unprivileged(&process::program("program"));
-    survives("without real-time priorities", command);
+macro_rules! kinds {
+    ($($kind:ident)*) => {$(
+        mod $kind {
+            #[test]
+            fn with_real_time_priorities() {
+                super::stress(stringify!($kind), true);
+            }
+
+            #[test]
+            fn without_real_time_priorities() {
+                super::stress(stringify!($kind), false);
+            }
+        }
+    )*};
 }
+
+kinds!(sole two global);
 
 #[test]
 #[ignore = "a program that the other tests run"]
@@ -79,6 +102,7 @@ fn program() {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos().into())
     });
     println!("{SEED}={seed}");
+    kinds::choose(&env::var(KIND).expect("the other tests set it"));
     random::seed(seed);
     threads::watch(length() + Duration::from_secs(20));
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use punctual::{Config, Report};
 
 use crate::checks::violation;
+use crate::kinds::kind;
 use crate::ledger::{self, Count};
 use crate::load::{self, OVER, SPAWNING};
-use crate::tasks::{RUNS, app};
+use crate::tasks::{NEWS, RUNS, WAITED};
 use crate::threads;
 
 /// How a round goes.
@@ -43,7 +44,7 @@ pub(crate) fn play(plan: Plan) -> (Report, Count) {
             scope.spawn(threads::migrate);
         }
         scope.spawn(|| conduct(plan));
-        let report = app::run(Config::new(), inbox).expect("nothing keeps the app from starting");
+        let report = (kind().run)(Config::new(), inbox).expect("nothing keeps the app from starting");
         load::nothing_is_taken();
         OVER.store(true, Ordering::Relaxed);
         report
@@ -68,6 +69,7 @@ fn conduct(plan: Plan) {
             }
             thread::sleep(Duration::from_millis(1));
         }
+        all_are_woken(deadline);
     }
     punctual::shutdown();
     // Before the app's own patience is at its end, which would end the process without a word about why.
@@ -80,12 +82,35 @@ fn conduct(plan: Plan) {
     }
 }
 
+/// Sees to it that no async task waits for ever for what has happened.
+fn all_are_woken(deadline: Instant) {
+    let mut told = None;
+    loop {
+        // In this order: an instance that ends has been started.
+        let ended = WAITED.load(Ordering::Acquire);
+        let started = RUNS[3].load(Ordering::Acquire);
+        if ended == started {
+            return;
+        }
+        // Once for each instance, so that a wake that is lost is not made up for.
+        if told != Some(started) {
+            NEWS.writer().write(1);
+            told = Some(started);
+        }
+        if Instant::now() > deadline {
+            return violation(&format!("of {started} instances of the async task {ended} have been woken"));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Compares what the report says with what was counted.
 fn balance(report: &Report, count: Count, abrupt: bool) {
     let messages = ["low", "mixed", "other", "timed", "high", "top"];
     let jobs = |name: &str| report.task(name).map_or(0, |task| task.jobs);
     // To the report every poll of the async task is a job.
     let started = RUNS[3].swap(0, Ordering::Relaxed);
+    WAITED.store(0, Ordering::Relaxed);
     let reported = messages.iter().map(|name| jobs(name)).sum::<u64>() + started;
     if reported != count.executed {
         violation(&format!("the report has {reported} jobs of {count:?}"));

@@ -1,250 +1,334 @@
-//! The app under stress: eight levels that spawn, lock and suspend themselves at random.
+//! The app under stress: eight levels that spawn, lock and suspend themselves at random; once for each kind of executor.
 //!
-//! | resource | users | ceiling |
+//! | resource | users, of the second partition in brackets | ceiling in one partition |
 //! |---|---|---|
-//! | `a` | idle, 1, 2, both of 4 | 4 |
-//! | `b` | 1, 3, 6 | 6 |
-//! | `c` | idle, 1, 3, 4, 5 | 5 |
+//! | `a` | idle, 1, 2, 4, \[4\] | 4 |
+//! | `b` | 1, \[3\], \[6\] | 6 |
+//! | `c` | idle, 1, 4, \[3\], \[4\], \[5\] | 5 |
 //! | `d` | 2, 7 | 7 |
+//! | `e` | \[5\], \[8\] | 8 |
+//! | `f` | 7, \[8\] | 8 |
 //! | `pair` (lock-free) | both tasks of level 2 | 2 |
+//!
+//! Across partitions `a`, `b` and `c` are one group and `f` another, while `d` and `e` have their ceilings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often each resource was visited, in the order `a b c d pair`.
-pub(crate) static VISITS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
+use punctual::sync::asynch::signal::Signal;
+
+/// How often each resource was visited, in the order `a b c d e f pair`.
+pub(crate) static VISITS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 /// How often each of the tasks without arguments ran, and the async one was started, in the order `tick fast edge waits`.
 pub(crate) static RUNS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+/// What `waits` waits for besides times; written by everybody.
+pub(crate) static NEWS: Signal<u32> = Signal::with_places();
+/// How often `waits` has come to its end.
+pub(crate) static WAITED: AtomicU64 = AtomicU64::new(0);
 
 fn count(counters: &[AtomicU64], which: usize) {
     counters[which].fetch_add(1, Ordering::Relaxed);
 }
 
-#[punctual::app(main = false)]
-pub(crate) mod app {
-    use std::os::unix::net::UnixDatagram;
-    use std::sync::atomic::Ordering;
+/// An app with these arguments, whose tasks are in its two halves. The second lot is what to say of a task in each; the
+/// lane of a level in the second half is so much above it.
+macro_rules! app {
+    ($name:ident, cpus = $cpus:expr, [$($args:tt)*], [$($one:tt)*], [$($two:tt)*], $beyond:expr) => {
+        #[punctual::app(main = false, $($args)*)]
+        pub(crate) mod $name {
+            use std::os::unix::net::UnixDatagram;
+            use std::sync::atomic::Ordering;
 
-    use punctual::Duration;
-    use punctual::prelude::*;
+            use punctual::Duration;
+            use punctual::prelude::*;
 
-    use super::{RUNS, VISITS, count};
-    use crate::checks::{Alone, Guarded, violation};
-    use crate::ledger::Job;
-    use crate::load;
-    use crate::random;
+            use super::{NEWS, RUNS, VISITS, WAITED, count};
+            use crate::checks::{Alone, Guarded, violation};
+            use crate::kinds::Kind;
+            use crate::ledger::Job;
+            use crate::load;
+            use crate::random;
 
-    #[shared]
-    struct Shared {
-        a: Guarded,
-        b: Guarded,
-        c: Guarded,
-        d: Guarded,
-        #[lock_free]
-        pair: Guarded,
-    }
+            pub(crate) const KIND: Kind = Kind {
+                name: stringify!($name),
+                cpus: $cpus,
+                run,
+                low: (1, low::spawn),
+                mixed: (2, mixed::spawn),
+                other: (2, other::spawn),
+                timed: (BEYOND + 4, timed::spawn),
+                timed_at: timed::spawn_at,
+                timed_after: timed::spawn_after,
+                waits: (4, waits::spawn),
+                high: (7, high::spawn),
+                top: (BEYOND + 8, top::spawn),
+                pend_edge: edge::pend,
+            };
 
-    #[local]
-    struct Local {
-        inbox: UnixDatagram,
-    }
+            const BEYOND: usize = $beyond;
 
-    #[init]
-    fn init(_: init::Context, inbox: UnixDatagram) -> (Shared, Local) {
-        load::spawn_something();
-        let [a, b, c, d, pair] = ["a", "b", "c", "d", "pair"].map(Guarded::new);
-        (Shared { a, b, c, d, pair }, Local { inbox })
-    }
+            #[shared]
+            struct Shared {
+                a: Guarded,
+                b: Guarded,
+                c: Guarded,
+                d: Guarded,
+                e: Guarded,
+                f: Guarded,
+                #[lock_free]
+                pair: Guarded,
+            }
 
-    /// An ordinary thread in every form, so whoever it blocks has to lend it priority.
-    #[idle(shared = [a, c])]
-    fn idle(mut cx: idle::Context) -> ! {
-        loop {
-            cx.shared.a.lock(|a| {
-                count(&VISITS, 0);
-                a.visit(|| {
-                    cx.shared.c.lock(|c| {
+            #[local]
+            struct Local {
+                inbox: UnixDatagram,
+            }
+
+            #[init]
+            fn init(_: init::Context, inbox: UnixDatagram) -> (Shared, Local) {
+                load::spawn_something();
+                let [a, b, c, d, e, f, pair] = ["a", "b", "c", "d", "e", "f", "pair"].map(Guarded::new);
+                (Shared { a, b, c, d, e, f, pair }, Local { inbox })
+            }
+
+            /// An ordinary thread in every form, so whoever it blocks has to lend it priority.
+            #[idle(shared = [a, c])]
+            fn idle(mut cx: idle::Context) -> ! {
+                loop {
+                    cx.shared.a.lock(|a| {
+                        count(&VISITS, 0);
+                        a.visit(|| {
+                            cx.shared.c.lock(|c| {
+                                count(&VISITS, 2);
+                                c.visit(load::maybe_spawn);
+                            });
+                        });
+                    });
+                    if random::one_in(16) {
+                        punctual::wait_for_event();
+                    } else {
+                        random::pause(20, 200);
+                    }
+                }
+            }
+
+            #[task($($one)* priority = 1, capacity = 8, shared = [a, b, c])]
+            fn low(mut cx: low::Context, job: Job) {
+                let _alone = Alone::at(1);
+                job.execute();
+                match random::below(3) {
+                    0 => cx.shared.a.lock(|a| {
+                        count(&VISITS, 0);
+                        a.visit(|| {
+                            cx.shared.b.lock(|b| {
+                                count(&VISITS, 1);
+                                b.visit(load::maybe_spawn);
+                            });
+                            load::maybe_spawn();
+                        });
+                    }),
+                    1 => cx.shared.b.lock(|b| {
+                        count(&VISITS, 1);
+                        b.visit(|| {
+                            cx.shared.a.lock(|a| {
+                                count(&VISITS, 0);
+                                a.visit(load::maybe_spawn);
+                            });
+                        });
+                    }),
+                    _ => cx.shared.c.lock(|c| {
                         count(&VISITS, 2);
                         c.visit(load::maybe_spawn);
-                    });
-                });
-            });
-            if random::one_in(16) {
-                punctual::wait_for_event();
-            } else {
-                random::pause(20, 200);
+                    }),
+                }
+                load::maybe_spawn();
             }
-        }
-    }
 
-    #[task(priority = 1, capacity = 8, shared = [a, b, c])]
-    fn low(mut cx: low::Context, job: Job) {
-        let _alone = Alone::at(1);
-        job.execute();
-        match random::below(3) {
-            0 => cx.shared.a.lock(|a| {
-                count(&VISITS, 0);
-                a.visit(|| {
-                    cx.shared.b.lock(|b| {
-                        count(&VISITS, 1);
-                        b.visit(load::maybe_spawn);
-                    });
-                    load::maybe_spawn();
+            #[task($($one)* priority = 2, capacity = 16, shared = [a, d, pair])]
+            fn mixed(cx: mixed::Context, job: Job) {
+                let _alone = Alone::at(2);
+                job.execute();
+                count(&VISITS, 6);
+                cx.shared.pair.visit(load::maybe_spawn);
+                (cx.shared.a, cx.shared.d).lock(|a, d| {
+                    count(&VISITS, 0);
+                    count(&VISITS, 3);
+                    a.visit(|| d.visit(load::maybe_spawn));
                 });
-            }),
-            1 => cx.shared.b.lock(|b| {
-                count(&VISITS, 1);
-                b.visit(|| {
+            }
+
+            #[task($($one)* priority = 2, capacity = 4, shared = [pair])]
+            fn other(cx: other::Context, job: Job) {
+                let _alone = Alone::at(2);
+                job.execute();
+                count(&VISITS, 6);
+                cx.shared.pair.visit(load::maybe_spawn);
+            }
+
+            #[task($($two)* priority = 3, period = 1.millis(), shared = [b, c])]
+            fn tick(cx: tick::Context) {
+                let _alone = Alone::at(BEYOND + 3);
+                count(&RUNS, 0);
+                load::maybe_suspend();
+                let (mut b, mut c) = (cx.shared.b, cx.shared.c);
+                if random::one_in(2) {
+                    b.lock(|b| {
+                        count(&VISITS, 1);
+                        b.visit(|| {
+                            c.lock(|c| {
+                                count(&VISITS, 2);
+                                c.visit(load::maybe_spawn);
+                            });
+                        });
+                    });
+                } else {
+                    c.lock(|c| {
+                        count(&VISITS, 2);
+                        c.visit(|| {
+                            b.lock(|b| {
+                                count(&VISITS, 1);
+                                b.visit(load::maybe_spawn);
+                            });
+                        });
+                    });
+                }
+            }
+
+            /// Mostly spawned for later; nothing but that releases anything at its level.
+            #[task($($two)* priority = 4, capacity = 16, shared = [a, c])]
+            fn timed(cx: timed::Context, job: Job) {
+                let _alone = Alone::at(BEYOND + 4);
+                job.execute();
+                let (mut a, mut c) = (cx.shared.a, cx.shared.c);
+                if random::one_in(2) {
+                    c.lock(|c| {
+                        count(&VISITS, 2);
+                        c.visit(|| {
+                            a.lock(|a| {
+                                count(&VISITS, 0);
+                                a.visit(load::maybe_spawn);
+                            });
+                        });
+                    });
+                } else {
+                    a.lock(|a| {
+                        count(&VISITS, 0);
+                        a.visit(|| {
+                            c.lock(|c| {
+                                count(&VISITS, 2);
+                                c.visit(load::maybe_spawn);
+                            });
+                        });
+                    });
+                }
+                load::maybe_suspend();
+            }
+
+            /// Spawned again and again, waits in between, and is left waiting at the end of a round.
+            #[task($($one)* priority = 4, shared = [a, c])]
+            async fn waits(mut cx: waits::Context, job: Job) {
+                job.execute();
+                count(&RUNS, 3);
+                for _ in 0..random::below(4) {
+                    let limit = Duration::from_micros(random::below(800));
+                    let _ =
+                        punctual::timeout_after(limit, punctual::delay(Duration::from_micros(random::below(800))))
+                            .await;
+                    let _alone = Alone::at(4);
                     cx.shared.a.lock(|a| {
                         count(&VISITS, 0);
                         a.visit(load::maybe_spawn);
                     });
-                });
-            }),
-            _ => cx.shared.c.lock(|c| {
-                count(&VISITS, 2);
-                c.visit(load::maybe_spawn);
-            }),
-        }
-        load::maybe_spawn();
-    }
-
-    #[task(priority = 2, capacity = 16, shared = [a, d, pair])]
-    fn mixed(cx: mixed::Context, job: Job) {
-        let _alone = Alone::at(2);
-        job.execute();
-        count(&VISITS, 4);
-        cx.shared.pair.visit(load::maybe_spawn);
-        (cx.shared.a, cx.shared.d).lock(|a, d| {
-            count(&VISITS, 0);
-            count(&VISITS, 3);
-            a.visit(|| d.visit(load::maybe_spawn));
-        });
-    }
-
-    #[task(priority = 2, capacity = 4, shared = [pair])]
-    fn other(cx: other::Context, job: Job) {
-        let _alone = Alone::at(2);
-        job.execute();
-        count(&VISITS, 4);
-        cx.shared.pair.visit(load::maybe_spawn);
-    }
-
-    #[task(priority = 3, period = 1.millis(), shared = [b, c])]
-    fn tick(cx: tick::Context) {
-        let _alone = Alone::at(3);
-        count(&RUNS, 0);
-        load::maybe_suspend();
-        let (mut b, mut c) = (cx.shared.b, cx.shared.c);
-        if random::one_in(2) {
-            b.lock(|b| {
-                count(&VISITS, 1);
-                b.visit(|| {
-                    c.lock(|c| {
+                    cx.shared.c.lock(|c| {
                         count(&VISITS, 2);
-                        c.visit(load::maybe_spawn);
+                        c.visit(load::maybe_suspend);
+                    });
+                }
+                // Whoever starts it again comes to this, so the wait may last as long as it likes.
+                if random::one_in(2) {
+                    NEWS.take_reader().wait().await;
+                    let _alone = Alone::at(4);
+                    cx.shared.a.lock(|a| {
+                        count(&VISITS, 0);
+                        a.visit(load::maybe_suspend);
+                    });
+                }
+                WAITED.fetch_add(1, Ordering::Relaxed);
+            }
+
+            #[task($($two)* priority = 5, period = 700.micros(), on_overrun = queue, capacity = 4, shared = [c, e])]
+            fn fast(mut cx: fast::Context) {
+                let _alone = Alone::at(BEYOND + 5);
+                count(&RUNS, 1);
+                cx.shared.c.lock(|c| {
+                    count(&VISITS, 2);
+                    c.visit(load::maybe_suspend);
+                });
+                cx.shared.e.lock(|e| {
+                    count(&VISITS, 4);
+                    e.visit(load::maybe_spawn);
+                });
+            }
+
+            #[task($($two)* binds = inbox, priority = 6, local = [inbox], shared = [b])]
+            fn edge(mut cx: edge::Context) {
+                let _alone = Alone::at(BEYOND + 6);
+                count(&RUNS, 2);
+                // Nothing may be there: jobs are released by `pend` as well.
+                let _ = cx.local.inbox.recv(&mut [0; 8]);
+                cx.shared.b.lock(|b| {
+                    count(&VISITS, 1);
+                    b.visit(load::maybe_spawn);
+                });
+            }
+
+            #[task($($one)* priority = 7, capacity = 8, shared = [d, f])]
+            fn high(mut cx: high::Context, job: Job) {
+                let _alone = Alone::at(7);
+                job.execute();
+                cx.shared.d.lock(|d| {
+                    count(&VISITS, 3);
+                    d.visit(|| {
+                        cx.shared.f.lock(|f| {
+                            count(&VISITS, 5);
+                            f.visit(load::maybe_spawn);
+                        });
                     });
                 });
-            });
-        } else {
-            c.lock(|c| {
-                count(&VISITS, 2);
-                c.visit(|| {
-                    b.lock(|b| {
-                        count(&VISITS, 1);
-                        b.visit(load::maybe_spawn);
+            }
+
+            #[task($($two)* priority = 8, capacity = 4, shared = [e, f])]
+            fn top(mut cx: top::Context, job: Job) {
+                let _alone = Alone::at(BEYOND + 8);
+                job.execute();
+                cx.shared.f.lock(|f| {
+                    count(&VISITS, 5);
+                    f.visit(|| {
+                        cx.shared.e.lock(|e| {
+                            count(&VISITS, 4);
+                            e.visit(load::maybe_spawn);
+                        });
                     });
                 });
-            });
-        }
-    }
+                load::maybe_suspend();
+                load::maybe_spawn();
+            }
 
-    /// Mostly spawned for later; nothing but that releases anything at its level.
-    #[task(priority = 4, capacity = 16, shared = [a, c])]
-    fn timed(mut cx: timed::Context, job: Job) {
-        let _alone = Alone::at(4);
-        job.execute();
-        cx.shared.c.lock(|c| {
-            count(&VISITS, 2);
-            c.visit(|| {
-                cx.shared.a.lock(|a| {
-                    count(&VISITS, 0);
-                    a.visit(load::maybe_spawn);
-                });
-            });
-        });
-        load::maybe_suspend();
-    }
-
-    /// Spawned again and again, waits in between, and is left waiting at the end of a round.
-    #[task(priority = 4, shared = [a, c])]
-    async fn waits(mut cx: waits::Context, job: Job) {
-        job.execute();
-        count(&RUNS, 3);
-        for _ in 0..random::below(4) {
-            let limit = Duration::from_micros(random::below(800));
-            let _ =
-                punctual::timeout_after(limit, punctual::delay(Duration::from_micros(random::below(800))))
-                    .await;
-            let _alone = Alone::at(4);
-            cx.shared.a.lock(|a| {
-                count(&VISITS, 0);
-                a.visit(load::maybe_spawn);
-            });
-            cx.shared.c.lock(|c| {
-                count(&VISITS, 2);
-                c.visit(load::maybe_suspend);
-            });
-        }
-    }
-
-    #[task(priority = 5, period = 700.micros(), on_overrun = queue, capacity = 4, shared = [c])]
-    fn fast(mut cx: fast::Context) {
-        let _alone = Alone::at(5);
-        count(&RUNS, 1);
-        cx.shared.c.lock(|c| {
-            count(&VISITS, 2);
-            c.visit(load::maybe_suspend);
-        });
-    }
-
-    #[task(binds = inbox, priority = 6, local = [inbox], shared = [b])]
-    fn edge(mut cx: edge::Context) {
-        let _alone = Alone::at(6);
-        count(&RUNS, 2);
-        // Nothing may be there: jobs are released by `pend` as well.
-        let _ = cx.local.inbox.recv(&mut [0; 8]);
-        cx.shared.b.lock(|b| {
-            count(&VISITS, 1);
-            b.visit(load::maybe_spawn);
-        });
-    }
-
-    #[task(priority = 7, capacity = 8, shared = [d])]
-    fn high(mut cx: high::Context, job: Job) {
-        let _alone = Alone::at(7);
-        job.execute();
-        cx.shared.d.lock(|d| {
-            count(&VISITS, 3);
-            d.visit(load::maybe_spawn);
-        });
-    }
-
-    #[task(priority = 8, capacity = 4)]
-    fn top(_: top::Context, job: Job) {
-        let _alone = Alone::at(8);
-        job.execute();
-        load::maybe_suspend();
-        load::maybe_spawn();
-    }
-
-    #[shutdown(shared = [a, b, c, d, pair])]
-    fn shutdown(cx: shutdown::Context) {
-        let resources = [cx.shared.a, cx.shared.b, cx.shared.c, cx.shared.d, cx.shared.pair];
-        for (resource, visits) in resources.into_iter().zip(&VISITS) {
-            let (kept, counted) = (resource.visits(), visits.swap(0, Ordering::Relaxed));
-            if kept != counted {
-                violation(&format!("{resource:?} kept {kept} of {counted} visits"));
+            #[shutdown(shared = [a, b, c, d, e, f, pair])]
+            fn shutdown(cx: shutdown::Context) {
+                let shared = cx.shared;
+                let resources =
+                    [shared.a, shared.b, shared.c, shared.d, shared.e, shared.f, shared.pair];
+                for (resource, visits) in resources.into_iter().zip(&VISITS) {
+                    let (kept, counted) = (resource.visits(), visits.swap(0, Ordering::Relaxed));
+                    if kept != counted {
+                        violation(&format!("{resource:?} kept {kept} of {counted} visits"));
+                    }
+                }
             }
         }
-    }
+    };
 }
+
+app!(sole, cpus = 1, [], [], [], 0);
+app!(two, cpus = 2, [partitions = [one, two]], [core = "one",], [core = "two",], crate::checks::LEVELS);
+app!(global, cpus = 1, [executor = "global"], [], [], 0);

@@ -22,7 +22,8 @@ fn all() -> Vec<(i32, String)> {
 }
 
 fn is_workers(name: &str) -> bool {
-    name.starts_with("level ") || name.starts_with("event ")
+    // In front is the name of the partition, if there are several.
+    name.contains("level ") || name.contains("event ")
 }
 
 /// Moves workers on and off their CPU from outside until the round is over.
@@ -70,7 +71,7 @@ pub(crate) fn watch(limit: Duration) {
 /// Ends the process with what can be seen of it.
 pub(crate) fn give_up(why: &str) -> ! {
     eprintln!("GIVING UP: {why}; violations so far: {}", crate::checks::violations());
-    eprintln!("threads running jobs, by level: {:?}", runners());
+    eprintln!("threads running jobs, by lane: {:?}", runners());
     eprintln!("jobs without a fate: {}, among them {:?}", ledger::open(), ledger::some_open());
     for (number, name) in all() {
         let read = |what| fs::read_to_string(format!("/proc/self/task/{number}/{what}")).unwrap_or_default();

@@ -1,0 +1,55 @@
+//! The kinds of executors under the same load, and how the load reaches the one at hand.
+
+use std::os::unix::net::UnixDatagram;
+use std::sync::OnceLock;
+
+use punctual::{Config, Duration, Instant, Report, SpawnHandle, StartError};
+
+use crate::ledger::Job;
+use crate::tasks;
+
+/// Handle of a job of `timed`.
+pub(crate) type Handle = SpawnHandle<Job>;
+
+/// A task to spawn, after its lane.
+pub(crate) type Door = (usize, fn(Job) -> Result<(), Job>);
+
+/// An app, with its tasks.
+pub(crate) struct Kind {
+    /// As the environment variable says it.
+    pub(crate) name: &'static str,
+    /// How many CPUs it needs.
+    pub(crate) cpus: usize,
+    pub(crate) run: fn(Config, UnixDatagram) -> Result<Report, StartError>,
+    pub(crate) low: Door,
+    pub(crate) mixed: Door,
+    pub(crate) other: Door,
+    pub(crate) timed: Door,
+    pub(crate) timed_at: fn(Instant, Job) -> Result<Handle, Job>,
+    pub(crate) timed_after: fn(Duration, Job) -> Result<Handle, Job>,
+    pub(crate) waits: Door,
+    pub(crate) high: Door,
+    pub(crate) top: Door,
+    pub(crate) pend_edge: fn(),
+}
+
+const KINDS: [&Kind; 3] = [&tasks::sole::KIND, &tasks::two::KIND, &tasks::global::KIND];
+
+static CHOSEN: OnceLock<&Kind> = OnceLock::new();
+
+/// Chooses the kind for this process.
+pub(crate) fn choose(name: &str) {
+    let kind = KINDS.into_iter().find(|kind| kind.name == name).expect("the tests know the kinds");
+    assert!(CHOSEN.set(kind).is_ok(), "a process has one kind");
+}
+
+/// The kind that this process runs.
+pub(crate) fn kind() -> &'static Kind {
+    CHOSEN.get().expect("it is chosen first")
+}
+
+/// Whether this process has the CPUs for the kind `name`.
+pub(crate) fn has_cpus(name: &str) -> bool {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    KINDS.into_iter().any(|kind| kind.name == name && kind.cpus <= cpus)
+}

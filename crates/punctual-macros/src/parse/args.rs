@@ -22,7 +22,7 @@ const KEYS: &[Key] = &[
 ];
 
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
-    let keys = Keys::parse("punctual::app", tokens, KEYS, errors);
+    let keys = Keys::parse("`#[punctual::app]`", tokens, KEYS, errors);
     AppArgs {
         cpu: cpu(&keys, errors),
         global: global(&keys, errors),

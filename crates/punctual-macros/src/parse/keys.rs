@@ -58,12 +58,12 @@ impl Keys {
                 TokenStream::new()
             }
         };
-        Self::parse(&attr.path().to_token_stream().to_string(), tokens, known, errors)
+        Self::parse(&format!("`#[{}]`", attr.path().to_token_stream()), tokens, known, errors)
     }
 
-    /// Reads the entries in `tokens`, the inside of the attribute called `attribute` in errors.
+    /// Reads the entries in `tokens`, the inside of what is called `place` in errors.
     pub(super) fn parse(
-        attribute: &str,
+        place: &str,
         tokens: TokenStream,
         known: &'static [Key],
         errors: &mut Errors,
@@ -74,10 +74,7 @@ impl Keys {
             let name = entry.key.to_string();
             let Some(key) = known.iter().find(|key| key.name == name) else {
                 let names = known.iter().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");
-                errors.at(
-                    &entry.key,
-                    format_args!("unknown key `{name}` in `#[{attribute}]`; the keys are {names}"),
-                );
+                errors.at(&entry.key, format_args!("unknown key `{name}` in {place}; the keys are {names}"));
                 continue;
             };
             if keys.key(&name).is_some() {

@@ -1,6 +1,7 @@
 //! The partitions of an app: `partitions = [control, fast(cpu = 3, poll)]`.
 
 use proc_macro2::{Group, TokenStream};
+use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Ident, LitBool, token};
 
@@ -17,7 +18,7 @@ pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<Partition> {
     let Some(list) = keys.list("partitions", errors) else { return Vec::new() };
     let entries = recover::separated(entry, list, errors);
     let parsed = entries.into_iter().map(|(ident, keys)| {
-        let keys = Keys::parse(&format!("partitions: {ident}"), keys, KEYS, errors);
+        let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
         Partition { ident, cpu: args::cpu(&keys, errors), poll }
     });
@@ -25,9 +26,15 @@ pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<Partition> {
 }
 
 fn entry(input: ParseStream<'_>) -> syn::Result<(Ident, TokenStream)> {
-    let ident = input.parse()?;
+    let ident: Ident = input.parse().map_err(|error: syn::Error| {
+        syn::Error::new(
+            error.span(),
+            "write the name of a partition, as in `partitions = [control, io(cpu = 2)]`",
+        )
+    })?;
     let keys = if input.peek(token::Paren) { input.parse::<Group>()?.stream() } else { TokenStream::new() };
-    Ok((ident, keys))
+    // What it is called has no `r#`: in `core = ".."`, in PUNCTUAL_CPU, and as the name of a thread.
+    Ok((ident.unraw(), keys))
 }
 
 #[cfg(test)]
@@ -40,10 +47,10 @@ mod tests {
     #[test]
     fn names_with_and_without_keys() {
         let mut errors = Errors::default();
-        let args = args(quote!(partitions = [control, io(cpu = 2), fast(cpu = 3, poll)]), &mut errors);
+        let args = args(quote!(partitions = [control, io(cpu = 2), r#loop(cpu = 3, poll)]), &mut errors);
         errors.finish().expect("the arguments are right");
         let read = |p: &super::Partition| (p.ident.to_string(), p.cpu.is_some(), p.poll);
-        let expected = [("control", false, false), ("io", true, false), ("fast", true, true)];
+        let expected = [("control", false, false), ("io", true, false), ("loop", true, true)];
         assert_eq!(
             args.partitions.iter().map(read).collect::<Vec<_>>(),
             expected.map(|(name, cpu, poll)| (name.to_owned(), cpu, poll))

@@ -1,0 +1,19 @@
+#[punctual::app(partitions = [motor])]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[idle(core = "motor")]
+    fn idle(_: idle::Context) {}
+
+    #[task(core = "motor")]
+    fn tick(_: tick::Context) {}
+}

@@ -1,0 +1,19 @@
+#[punctual::app(partitions = [motor, log], cpu = 1)]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task(core = "motor")]
+    fn tick(_: tick::Context) {}
+
+    #[task(core = "log")]
+    fn tock(_: tock::Context) {}
+}

@@ -1,0 +1,16 @@
+#[punctual::app(executor = "global", partitions = [motor])]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task]
+    fn tick(_: tick::Context) {}
+}

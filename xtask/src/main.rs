@@ -47,7 +47,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "stress",
         usage: "stress [--seconds N]",
-        about: "stress the executor on real threads in a release build",
+        about: "stress each kind of executor on real threads in a release build, 20 s unless told otherwise",
         run: stress::run,
     },
     Chore {

@@ -1,11 +1,11 @@
 //! `cargo xtask stress`: the executor on real threads, longer and faster than an ordinary test run affords.
 //!
-//! The test is an ordinary one (`crates/punctual/tests/stress.rs`); this runs it in a release build, where the
-//! windows between two instructions are as narrow as they get, for as long as asked.
+//! The test is an ordinary one (`crates/punctual/tests/stress`); this runs it in a release build, where the
+//! windows between two instructions are as narrow as they get, every kind of executor for as long as asked.
 
 use crate::{Result, cargo, process};
 
-/// How long the stress test is told to run, in seconds.
+/// How long the stress test is told to run each kind of executor, in seconds.
 const DURATION_VARIABLE: &str = "PUNCTUAL_STRESS_SECONDS";
 
 pub(crate) fn run(arguments: &[String]) -> Result {

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use punctual::Config;
+use punctual::{Config, Report, StartError};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::{allowed, alone, end, ends_with, process, two_cpus};
@@ -40,6 +40,10 @@ app!(same, [partitions = [one(cpu = 0), two(cpu = 0)]], [core = "one"], [core = 
 app!(absent, [partitions = [one(cpu = 9_999), two]], [core = "one"], [core = "two"]);
 app!(global, [executor = "global"], [], [priority = 2]);
 app!(sole, [], [], [priority = 2]);
+app!(polls, [partitions = [one(poll), two]], [core = "one"], [core = "two"]);
+app!(only_polls, [partitions = [one(poll)]], [], [priority = 2]);
+
+type Run = fn(Config) -> Result<Report, StartError>;
 
 /// Which app the program is.
 const APP: &str = "APP";
@@ -47,12 +51,14 @@ const APP: &str = "APP";
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program() {
-    let apps: [(&str, fn(Config) -> _); 6] = [
+    let apps: [(&str, Run); 8] = [
         ("parts", |config| parts::run(config)),
         ("same", |config| same::run(config)),
         ("absent", |config| absent::run(config)),
         ("global", |config| global::run(config)),
         ("sole", |config| sole::run(config)),
+        ("polls", |config| polls::run(config)),
+        ("only polls", |config| only_polls::run(config)),
         ("high", |config| parts::run(config.priority_base(99))),
     ];
     let name = std::env::var(APP).expect("the other tests set it");
@@ -132,6 +138,19 @@ fn fewer_cpus_than_partitions() {
     let mut command = program_of("global", None);
     confine(&mut command, cpu);
     starts(command);
+}
+
+#[test]
+fn no_cpu_beside_those_that_are_polled_on() {
+    let _alone = alone();
+    let cpu = allowed()[0];
+    let mut command = program_of("only polls", None);
+    confine(&mut command, cpu);
+    let polls = format!("`one` polls, which leaves its CPU to nobody else, and this process may use {cpu};");
+    is_refused(command, &[&polls, "allow it another CPU", "take `poll` away"]);
+    let mut command = program_of("polls", None);
+    confine(&mut command, cpu);
+    is_refused(command, &["each of the partitions one, two needs a CPU of its own"]);
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! The kinds of executors under the same load, and how the load reaches the one at hand.
+//!
+//! Another kind is a line in `tasks.rs`, one in `KINDS`, and its name in `kinds!` of `main.rs`.
 
 use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;

@@ -7,6 +7,7 @@ mod ceilings;
 mod log;
 mod partitions;
 mod script;
+mod sources;
 mod timers;
 mod waits;
 

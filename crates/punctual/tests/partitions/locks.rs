@@ -140,3 +140,77 @@ fn opposite_orders_across_partitions() {
 fn opposite_orders_under_the_global_executor() {
     runs!(global);
 }
+
+/// What the mutexes of the global executor do beyond excluding: a free one is refused below a ceiling that is held.
+mod ceiling {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use punctual::report::Outcome;
+
+    use crate::{alone, both, two_cpus};
+
+    /// Whether `low` is in `y`, `high` is about to ask for `x`, and `low` has left `y`.
+    pub(crate) static STEPS: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+    #[punctual::app(main = false, executor = "global")]
+    mod app {
+        use std::sync::atomic::Ordering;
+
+        use punctual::prelude::*;
+
+        use super::STEPS;
+        use crate::spin_until;
+
+        #[shared]
+        struct Shared {
+            x: u32,
+            y: u32,
+        }
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            low::spawn().unwrap();
+            high::spawn().unwrap();
+            (Shared { x: 0, y: 0 }, Local {})
+        }
+
+        #[task(priority = 1, shared = [x, y])]
+        fn low(mut cx: low::Context) {
+            cx.shared.y.lock(|y| {
+                STEPS[0].store(true, Ordering::Release);
+                assert!(spin_until(&STEPS[1]), "`high` runs beside this");
+                // Time enough for it to come in, if it could.
+                (0..100_000).for_each(|_| std::hint::spin_loop());
+                cx.shared.x.lock(|x| *y += *x);
+                STEPS[2].store(true, Ordering::Release);
+            });
+        }
+
+        #[task(priority = 2, shared = [x, y])]
+        fn high(mut cx: high::Context) {
+            assert!(spin_until(&STEPS[0]), "`low` runs beside this");
+            STEPS[1].store(true, Ordering::Release);
+            cx.shared.x.lock(|x| {
+                assert!(STEPS[2].load(Ordering::Acquire), "`x` is free, and `y` has the same ceiling");
+                *x += 1;
+            });
+            punctual::shutdown();
+        }
+    }
+
+    #[test]
+    fn a_free_mutex_is_refused_below_a_ceiling() {
+        if two_cpus().is_some() {
+            let _alone = alone();
+            for _ in 0..20 {
+                STEPS.iter().for_each(|step| step.store(false, Ordering::Relaxed));
+                let [real, _] = both();
+                let report = app::run(real).expect("nothing keeps it from starting");
+                assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
+            }
+        }
+    }
+}

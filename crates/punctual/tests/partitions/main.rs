@@ -5,6 +5,7 @@
 mod cpus;
 mod ends;
 mod locks;
+mod outside;
 mod overlap;
 #[path = "../support/privileges.rs"]
 mod privileges;

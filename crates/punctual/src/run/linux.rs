@@ -200,7 +200,7 @@ fn last_resort<A: App>(runtime: &'static Runtime) {
              punctual::wait_for_event() in its loop"
         );
         code = code.max(1);
-    } else if !runtime.parts.iter().all(|part| part.partition.close()) {
+    } else if !home_first(runtime).all(|part| part.partition.close()) {
         // The idle thread is in the middle of a job, which without privileges it may be.
         return;
     } else {
@@ -209,4 +209,11 @@ fn last_resort<A: App>(runtime: &'static Runtime) {
         unsafe { A::shutdown() };
     }
     std::process::exit(code.into());
+}
+
+/// The parts, those last that nobody but their workers runs jobs of: closing them cannot fail, so an attempt that fails
+/// leaves nothing closed.
+fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static Part> {
+    let others = runtime.parts.iter().copied().filter(|part| !std::ptr::eq(*part, runtime.home));
+    std::iter::once(runtime.home).chain(others)
 }

@@ -35,7 +35,8 @@ pub(crate) struct Kind {
     pub(crate) pend_edge: fn(),
 }
 
-const KINDS: [&Kind; 3] = [&tasks::sole::KIND, &tasks::two::KIND, &tasks::global::KIND];
+const KINDS: [&Kind; 4] =
+    [&tasks::sole::KIND, &tasks::two::KIND, &tasks::polling::KIND, &tasks::global::KIND];
 
 static CHOSEN: OnceLock<&Kind> = OnceLock::new();
 

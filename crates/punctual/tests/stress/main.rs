@@ -93,7 +93,7 @@ macro_rules! kinds {
     )*};
 }
 
-kinds!(sole two global);
+kinds!(sole two polling global);
 
 #[test]
 #[ignore = "a program that the other tests run"]

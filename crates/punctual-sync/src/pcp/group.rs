@@ -133,7 +133,15 @@ impl PcpGroup {
     pub fn join(&self, priority: u8) -> Result<Member<'_>, JoinError> {
         let thread = futex::thread_id();
         let index = self.with_book(thread, |book| book.join(thread, rank(priority)))?;
-        Ok(Member { group: self, index, thread, priority, held: Cell::new(0), _not_send: PhantomData })
+        Ok(Member {
+            group: self,
+            index,
+            thread,
+            priority,
+            held: Cell::new(0),
+            waits: Cell::new(0),
+            _not_send: PhantomData,
+        })
     }
 
     /// Lets `member` hold a mutex of this rank, as soon as the protocol allows. Returns what it held before, to be
@@ -217,6 +225,7 @@ impl PcpGroup {
 
     /// Sleeps until the blocker has let go, and lends it this thread's priority meanwhile.
     fn wait_for_blocker(&self, member: &Member<'_>) -> Result<(), LockError> {
+        member.waits.set(member.waits.get().wrapping_add(1));
         let wait = &self.seats[member.index].wait;
         while let Err(refused) = futex::lock_owned(wait, member.thread, Ordering::Acquire) {
             if self.with_shared(member.thread, |book| book.withdraw(member.index)) {
@@ -328,6 +337,8 @@ pub struct Member<'g> {
     priority: u8,
     /// The rank of the highest ceiling among the mutexes that this thread holds.
     held: Cell<Rank>,
+    /// How often it had to wait.
+    waits: Cell<u32>,
     _not_send: PhantomData<*const ()>,
 }
 
@@ -336,6 +347,12 @@ impl Member<'_> {
     #[inline]
     pub fn priority(&self) -> u8 {
         self.priority
+    }
+
+    /// How often the thread had to wait for a mutex so far; the number wraps around.
+    #[inline]
+    pub fn waits(&self) -> u32 {
+        self.waits.get()
     }
 }
 

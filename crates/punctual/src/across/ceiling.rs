@@ -10,6 +10,7 @@ use punctual_sync::pcp::Member;
 use punctual_sync::{PcpGroup, PcpMutex};
 
 use super::user;
+use crate::linux::suspension;
 use crate::part::Part;
 use crate::virtual_time::Claim;
 
@@ -86,9 +87,17 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
             return f(unsafe { resource.get_mut() });
         }
         let member = MEMBER.get().expect("every thread of the app is a member");
-        // SAFETY: who has the mutex is alone with the resource: of other threads by the mutex, of this thread because
-        // the mutex refuses to be locked twice.
-        match self.mutex.lock(member, |()| f(unsafe { resource.get_mut() })) {
+        let waits = member.waits();
+        let locked = self.mutex.lock(member, |()| {
+            match member.waits().wrapping_sub(waits) {
+                0 => {}
+                waited => suspension::blocked(waited),
+            }
+            // SAFETY: who has the mutex is alone with the resource: of other threads by the mutex, of this thread because
+            // the mutex refuses to be locked twice.
+            f(unsafe { resource.get_mut() })
+        });
+        match locked {
             Ok(result) => result,
             Err(error) => panic!("a resource cannot be locked: {error}"),
         }

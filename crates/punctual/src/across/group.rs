@@ -24,6 +24,7 @@ use punctual_sync::shared::TicketLock;
 use punctual_sync::{MsrpLock, MsrpThread};
 
 use super::user;
+use crate::linux::suspension;
 use crate::part::{Part, Style};
 use crate::virtual_time::Claim;
 
@@ -80,7 +81,12 @@ impl Group {
         match &self.lock {
             Kind::Sleeping(lock) => {
                 ME.with(|me| match lock.lock(me.get_or_init(MsrpThread::current), TURNS) {
-                    Ok(_guard) => f(),
+                    Ok(guard) => {
+                        if !guard.in_turn() {
+                            suspension::blocked(1);
+                        }
+                        f()
+                    }
                     Err(error) => {
                         panic!("a resource that is shared across partitions cannot be locked: {error}")
                     }

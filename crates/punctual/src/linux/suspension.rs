@@ -1,7 +1,7 @@
 //! Noticing jobs that suspend themselves.
 //!
 //! The kernel counts how often a thread gave up its CPU of its own accord. The runtime's own sleeps are
-//! taken out by reading the count after each, so whatever more a job finds at its end was its doing: a
+//! taken out by reading the count after each, and its waits for locks by counting them; so whatever more a job finds at its end was its doing: a
 //! blocking system call, a page that had to come from disk, a foreign lock. The count costs a system call,
 //! so a job too short to have slept and woken is not asked.
 
@@ -25,6 +25,12 @@ pub(crate) fn slept() {
 pub(crate) fn since() -> u64 {
     let now = voluntary_switches();
     (now - ACCOUNTED.replace(now)).max(0) as u64
+}
+
+/// Takes the next `count` switches of this thread as accounted for: it has waited for locks of the app's, which is
+/// blocking.
+pub(crate) fn blocked(count: u32) {
+    ACCOUNTED.set(ACCOUNTED.get() + i64::from(count));
 }
 
 fn voluntary_switches() -> i64 {

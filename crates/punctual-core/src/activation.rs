@@ -5,17 +5,19 @@
 //! may fire at any time, from any thread, also for an instance that has completed; and between the last of them
 //! and the poll that takes notice there must be no gap.
 //!
-//! The state is a word of three bits:
+//! The state is a word of four bits:
 //!
 //! | bit | set by | cleared by |
 //! |---|---|---|
 //! | `CLAIMED` | the spawner, before it makes the future | the level's runner, when it has dropped it |
 //! | `ALIVE` | the spawner, when the future is there | the level's runner, before it drops it |
 //! | `QUEUED` | a spawner or waker, who then queues the node | the level's runner, before it polls |
+//! | `RETIRED` | the one thread that runs a local level, at its end | [`reset`](Activation::reset) |
 //!
 //! Invariants: the node is queued, or about to be, if and only if `QUEUED` is set; the future is touched only by
 //! the claimant before `ALIVE` and by the level's runner after it. A node whose instance completed while it was
-//! queued finds nothing to poll, or the next instance.
+//! queued finds nothing to poll, or the next instance. Of a retired one nothing is polled any more; what it was made
+//! of is the retiring thread's if `ALIVE` was set by then, and else stays what the spawner has put there.
 //!
 //! Real-time safety: one atomic read-modify-write each; nothing allocates, blocks or enters the kernel.
 
@@ -26,6 +28,7 @@ use crate::seed::seeded;
 const CLAIMED: u32 = 1;
 const ALIVE: u32 = 2;
 const QUEUED: u32 = 4;
+const RETIRED: u32 = 8;
 
 /// The state of an async task's instance, and its node in the level's queue.
 #[derive(Debug)]
@@ -61,13 +64,13 @@ impl Activation {
         self.level.node(self.node).set_time(release);
     }
 
-    /// Claims the instance for a spawn; `false` if there is one already.
+    /// Claims the instance for a spawn; `false` if there is one already, or will be none in this run.
     ///
     /// The claimant makes the future and calls [`born`](Self::born).
     #[inline]
     pub fn claim(&self) -> bool {
         // Acquire: the claimant sees that the last instance has let go of the storage.
-        self.state.fetch_or(CLAIMED, Ordering::Acquire) & CLAIMED == 0
+        self.state.fetch_or(CLAIMED, Ordering::Acquire) & (CLAIMED | RETIRED) == 0
     }
 
     /// The future is there. Whether the caller has to queue the node; if not, it is queued.
@@ -81,7 +84,7 @@ impl Activation {
     #[inline]
     pub fn wake(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state & ALIVE != 0 {
+        while state & (ALIVE | RETIRED) == ALIVE {
             // Written even if it is queued already: the poll to come has to see what the caller did before.
             let order = if seeded!("seed-wake-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
             if seeded!("seed-wake-unwritten") && state & QUEUED != 0 {
@@ -113,6 +116,21 @@ impl Activation {
     pub fn completed(&self) {
         // Release: the next claimant writes the storage after this.
         self.state.fetch_and(!CLAIMED, Ordering::Release);
+    }
+
+    /// Ends polls for this run. Whether there is an instance, which the caller now drops.
+    ///
+    /// For the one thread that polls it, outside of polls.
+    pub fn retire(&self) -> bool {
+        // Acquire: this thread sees what the spawner of an instance that was never polled has put there.
+        let order = if seeded!("seed-retire-relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        self.state.fetch_or(RETIRED, order) & ALIVE != 0
+    }
+
+    /// Whether it has been retired; for the thread that does that.
+    #[inline]
+    pub fn is_retired(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & RETIRED != 0
     }
 
     /// Forgets the instance between two runs. Whether there is a future to drop, and then whether it waits to be
@@ -172,6 +190,21 @@ mod tests {
             assert!(!task.wake());
             assert!(task.claim());
             assert!(!task.wake(), "there is no future yet");
+        });
+    }
+
+    #[test]
+    fn a_retired_one_is_neither_woken_nor_claimed() {
+        with_activation(|task| {
+            assert!(!task.retire(), "there is none");
+            assert!(task.is_retired() && !task.claim());
+            // SAFETY: a single thread.
+            assert_eq!(unsafe { task.reset() }, None);
+            assert!(task.claim() && task.born() && task.poll());
+            assert!(task.retire(), "it is the caller's to drop");
+            assert!(!task.wake() && !task.claim());
+            // SAFETY: a single thread.
+            assert_eq!(unsafe { task.reset() }, Some(false), "it did not wait to be polled");
         });
     }
 

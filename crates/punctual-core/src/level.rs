@@ -1,14 +1,16 @@
 //! One level of a partition: its job queue, its timers, its periodic tasks, and how to run a job.
 //!
 //! Any thread may push jobs and arm timers. Only the thread that occupies the level takes jobs out, and
-//! only the level's worker (or, in virtual time, the one thread there is) releases what is due.
+//! only the level's worker (or, in virtual time, the one thread there is) releases what is due. That thread also is
+//! the only one to run the jobs of a *local* level, whose jobs may so share what must not leave a thread.
 
+use crate::Instant;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::fifo::Fifo;
 use crate::periodic::{Due, Periodic};
 use crate::seed::seeded;
 use crate::timer::{self, Node};
-use crate::{Instant, Worker};
+use crate::worker::{ALONE, MAY, Worker};
 
 /// A clock reading that is still fresh, handed from one step to the next to save reading it again.
 pub type Stamp = Option<Instant>;
@@ -23,6 +25,8 @@ pub struct Level {
     nodes: &'static [Node],
     periodic: &'static [&'static Periodic],
     run: &'static RunJob,
+    /// What a worker's `calls` has to be at least for a spawn on its thread to run a job of this level as a call.
+    callers: u8,
     fifo: Fifo,
     /// How many nodes are armed, so that a level without timers never looks for them.
     armed: AtomicU32,
@@ -52,11 +56,36 @@ impl Level {
                 nodes,
                 periodic,
                 run,
+                callers: MAY,
                 fifo: Fifo::new(),
                 armed: AtomicU32::new(0),
                 order: AtomicU64::new(0),
             }
         }
+    }
+
+    /// Makes it a local level: one thread alone runs its jobs, see [`keeps_to`](Self::keeps_to).
+    pub const fn local(mut self) -> Self {
+        self.callers = ALONE;
+        self
+    }
+
+    /// Whether it is a local level.
+    pub const fn is_local(&self) -> bool {
+        self.callers == ALONE
+    }
+
+    /// Whether it is a local level and `me` the one worker that runs its jobs.
+    ///
+    /// That is the one thread of the partition, where there is one for all levels, and else the level's worker.
+    #[inline]
+    pub fn keeps_to(&self, me: &Worker) -> bool {
+        self.is_local() && (core::ptr::eq(self.worker, me) || me.is_alone())
+    }
+
+    #[inline]
+    pub(crate) fn callers(&self) -> u8 {
+        if seeded!("seed-local-anywhere") { MAY } else { self.callers }
     }
 
     /// The level's number, from 1.
@@ -219,5 +248,29 @@ impl Level {
         self.nodes.iter().for_each(Node::reset);
         self.periodic.iter().for_each(|p| p.reset());
         self.armed.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_level_is_called_by_the_only_thread_of_its_partition_alone() {
+        static WORKER: Worker = Worker::new(1);
+        static OTHER: Worker = Worker::new(0);
+        static NODES: [Node; 0] = [];
+        static RUN: &RunJob = &|_, _, _| None;
+        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN).local();
+        static ORDINARY: Level = Level::new(2, &WORKER, &NODES, &[], RUN);
+        assert!(LEVEL.keeps_to(&WORKER) && !LEVEL.keeps_to(&OTHER) && !ORDINARY.keeps_to(&WORKER));
+        let may = || (OTHER.may_call(&LEVEL), OTHER.may_call(&ORDINARY));
+        assert_eq!(may(), (false, false));
+        OTHER.allow_calls(true);
+        assert_eq!(may(), (false, true));
+        OTHER.set_alone();
+        assert_eq!((may(), LEVEL.keeps_to(&OTHER)), ((true, true), true));
+        OTHER.set_polling();
+        assert_eq!((may(), LEVEL.keeps_to(&OTHER)), ((true, true), true));
     }
 }

@@ -206,10 +206,10 @@ impl<P: Port> Partition<P> {
 
     // ---- the dispatch rules -------------------------------------------------------------------------
 
-    /// Whether a spawn at `level` from `me` may run as a call at all (rules 1, 3 and 6).
+    /// Whether a spawn at `level` from `me` may run as a call at all (rules 1, 3, 6 and 7).
     #[inline]
-    fn may_call(me: &Worker, level: u8) -> bool {
-        level > me.level() && level >= me.base() && me.may_call()
+    fn may_call(me: &Worker, level: &Level) -> bool {
+        level.number() > me.level() && level.number() >= me.base() && me.may_call(level)
     }
 
     /// Rule 1: occupies `level` for a job that the calling thread runs right now, on the spawner's stack.
@@ -221,7 +221,7 @@ impl<P: Port> Partition<P> {
         let number = level.number();
         // What is in the inbox of a level that is polled is waiting, though nobody has marked it ready.
         let overtakes = me.polls() && level.has_mail() && !seeded!("seed-poll-call-overtakes");
-        if !Self::may_call(me, number) || overtakes || !self.start(me, number, true) {
+        if !Self::may_call(me, level) || overtakes || !self.start(me, number, true) {
             return None;
         }
         Some(Preemption { running: Running::enter(self, me, number), level })
@@ -299,7 +299,7 @@ impl<P: Port> Partition<P> {
             // Not `may_call`, whose question is whether to preempt: a level this thread does not reach by
             // itself has to go to its worker, whoever is asking.
             let reach = ready >= me.base() || seeded!("seed-serve-below");
-            let mine = reach && ready > me.level() && me.may_call();
+            let mine = reach && ready > me.level() && me.may_call(level);
             if !mine && !core::ptr::eq(level.worker(), me) {
                 if seeded!("seed-serve-unwoken") {
                     return;

@@ -12,14 +12,17 @@
 //! ```
 
 use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, const_new};
+use crate::level::Level;
 use crate::word::{bit, highest};
 
 /// Spawns on the thread are queued.
 const NEVER: u8 = 0;
 /// A spawn on the thread of a level above its own is a call.
-const MAY: u8 = 1;
-/// As [`MAY`], and the thread keeps the time of every level and looks at the inboxes (see `poll`).
-const POLLS: u8 = 2;
+pub(crate) const MAY: u8 = 1;
+/// As [`MAY`], of local levels as well: the thread is the only one of its partition.
+pub(crate) const ALONE: u8 = 2;
+/// As [`ALONE`], and the thread keeps the time of every level and looks at the inboxes (see `poll`).
+const POLLS: u8 = 3;
 
 /// A thread's record in its partition; a cache line of its own, since other CPUs read it.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ pub struct Worker {
     held: AtomicU32,
     /// The level of the innermost job on this thread's stack, 0 when none runs.
     running: AtomicU8,
-    /// Whether a spawn on this thread may run a job as a call: [`NEVER`], [`MAY`] or [`POLLS`].
+    /// Whether a spawn on this thread may run a job as a call: [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
     calls: AtomicU8,
     /// Whether the kernel really schedules this thread with its real-time policy.
     real_time: AtomicBool,
@@ -97,10 +100,10 @@ impl Worker {
         self.real_time.load(Ordering::Relaxed)
     }
 
-    /// Whether a spawn on this thread may run a job as a call on its stack (rule 6).
+    /// Whether a spawn on this thread may run a job of `level` as a call on its stack (rules 6 and 7).
     #[inline]
-    pub fn may_call(&self) -> bool {
-        self.calls.load(Ordering::Relaxed) != NEVER
+    pub fn may_call(&self, level: &Level) -> bool {
+        self.calls.load(Ordering::Relaxed) >= level.callers()
     }
 
     /// Binds the record to the calling thread; called by the port before the thread takes part.
@@ -121,6 +124,17 @@ impl Worker {
     /// Lets spawns on this thread run jobs as calls, once it is known what the kernel granted to whom.
     pub fn allow_calls(&self, allow: bool) {
         self.calls.store(if allow { MAY } else { NEVER }, Ordering::Relaxed);
+    }
+
+    /// Makes this the one thread of its partition, which runs every level.
+    pub fn set_alone(&self) {
+        self.calls.store(ALONE, Ordering::Relaxed);
+    }
+
+    /// Whether this thread runs every level of its partition, so that no other runs any.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) >= ALONE
     }
 
     /// Makes this the one thread of a partition that polls; it may run every level, and looks around between jobs.

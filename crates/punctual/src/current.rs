@@ -6,9 +6,10 @@ use punctual_core::{Duration, Instant, Port, Worker};
 
 use crate::across::Membership;
 use crate::linux;
+use crate::outside::Visit;
 use crate::part::Part;
 use crate::report::Outcome;
-use crate::runtime::{self, Runtime, Visit};
+use crate::runtime::{self, Runtime};
 use crate::virtual_time;
 
 thread_local! {

@@ -85,6 +85,7 @@ mod bound_task;
 mod current;
 mod linux;
 mod monitor;
+mod outside;
 mod part;
 mod periodic_task;
 mod port;

@@ -8,6 +8,7 @@ mod analyse;
 mod check;
 mod errors;
 mod generate;
+mod local_levels;
 mod model;
 mod parse;
 #[cfg(test)]

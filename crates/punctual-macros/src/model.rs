@@ -125,6 +125,8 @@ pub(crate) struct Task {
     pub(crate) waits: u16,
     /// The `waits` key, if it was given.
     pub(crate) waits_key: Option<Ident>,
+    /// The `local_task` key, if it is a local task: started by tasks of its level only, on their thread.
+    pub(crate) local_task: Option<Ident>,
 }
 
 /// What releases a task.
@@ -283,6 +285,10 @@ impl HandlerItem {
 impl Task {
     pub(crate) fn is_async(&self) -> bool {
         matches!(self.kind, TaskKind::Async)
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        self.local_task.is_some()
     }
 
     pub(crate) fn is_bound(&self) -> bool {

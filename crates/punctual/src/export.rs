@@ -9,7 +9,8 @@ pub use punctual_core::{
 
 pub use crate::across::{CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
 pub use crate::asynch::{
-    AsyncBody, AsyncLocked, AsyncTask, Reactor, Timers, future_drop, future_place, future_poll, future_size,
+    AsyncBody, AsyncLocked, AsyncTask, Reactor, Stays, Timers, future_drop, future_place, future_place_local,
+    future_poll, future_size,
 };
 pub use crate::bound_task::{Bound, BoundTask};
 pub use crate::helper::Calls;
@@ -40,6 +41,13 @@ impl<T: AsFd> EventSource for T {
         self.as_fd().as_raw_fd()
     }
 }
+
+/// What can be spawned from anywhere; a local task cannot.
+#[diagnostic::on_unimplemented(
+    message = "a local task is started by tasks of its level only",
+    label = "write `cx.local_spawner.<task>(..)`, in a task of its partition and `priority`"
+)]
+pub trait SpawnedAnywhere {}
 
 /// Storage for ever, for what `init` and `idle` own; allocated before the app starts.
 pub fn leak<T>(value: T) -> &'static mut T {

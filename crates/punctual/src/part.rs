@@ -97,6 +97,17 @@ impl Part {
         self.executed.store(0, Ordering::Relaxed);
     }
 
+    /// Drops what the tasks of `level`, if that is local, have on the calling thread. For the end of the thread's life.
+    ///
+    /// # Safety
+    /// As for [`Registered::retire`](crate::runtime::Registered::retire).
+    pub(crate) unsafe fn retire(&self, level: &'static Level) {
+        if level.is_local() {
+            // SAFETY: by this function's contract.
+            self.runtime.tasks.iter().for_each(|task| unsafe { task.retire(level) });
+        }
+    }
+
     /// Execution time of all ended jobs. What it grows by during a job is what preempted that job.
     #[inline]
     pub(crate) fn executed(&self) -> u64 {

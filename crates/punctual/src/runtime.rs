@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use punctual_core::{Instant, Port, Worker};
+use punctual_core::{Instant, Level, Port, Worker};
 use rustix::thread::futex::{self, Flags};
 
 use crate::across::Ceilings;
@@ -36,6 +36,14 @@ pub trait Registered: Sync {
     /// # Safety
     /// No job of the task can run and none can be spawned.
     unsafe fn end(&self) -> (Option<TaskReport>, u32);
+
+    /// Drops what the task has on the thread that runs the local level `level`, if it is in that.
+    ///
+    /// # Safety
+    /// The calling thread is the only one that runs jobs of `level` in this run, if it is local, and runs none now.
+    unsafe fn retire(&self, level: &'static Level) {
+        let _ = level;
+    }
 
     /// The task's event source, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {

@@ -8,6 +8,7 @@ mod args;
 mod binding;
 mod init;
 mod local;
+mod local_task;
 mod names;
 mod overrun;
 mod partitions;
@@ -30,6 +31,7 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
     access::check(app, analysis, errors);
     local::check(app, errors);
     release::check(app, errors);
+    local_task::check(app, analysis, errors);
     binding::check(app, errors);
     overrun::check(app, errors);
     partitions::check(app, analysis, errors);

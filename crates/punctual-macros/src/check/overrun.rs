@@ -36,6 +36,14 @@ fn spawnable(name: &Ident, handler: &Task, errors: &mut Errors) {
                 "`{name}` has a release of its own; an overrun handler is a task without `period` or `binds`"
             ),
         );
+    } else if handler.is_local() {
+        errors.at(
+            name,
+            format_args!(
+                "`{name}` is a local task, which only tasks of its level start; an overrun handler is a task \
+                 without `local_task`"
+            ),
+        );
     } else if !handler.handler.args.is_empty() {
         errors.at(name, format_args!("`{name}` takes arguments; an overrun handler takes its context only"));
     }
@@ -63,6 +71,15 @@ mod tests {
             #[task] fn late(cx: late::Context, by: u32) {}
         });
         assert_one(&errors, &["`late` takes arguments"]);
+    }
+
+    #[test]
+    fn handler_that_is_local() {
+        let errors = errors(quote! {
+            #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
+            #[task(local_task)] async fn late(cx: late::Context) {}
+        });
+        assert_one(&errors, &["`late` is a local task"]);
     }
 
     #[test]

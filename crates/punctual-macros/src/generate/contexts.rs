@@ -6,7 +6,7 @@ use quote::quote;
 use crate::analyse::{Analysis, LockKind};
 use crate::model::{App, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, SharedUse, Task, TaskKind};
 
-use super::{names, quiet, resources};
+use super::{local, names, quiet, resources};
 
 /// `Context`, `SharedResources` and `LocalResources` of every handler.
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
@@ -15,8 +15,9 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
 
 fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let (quiet, name) = (quiet(), &handler.ident);
-    // What an async task is given goes with its future, from thread to thread.
-    let bound = match is_async(app, handler) {
+    let local = analysis.local_level(app, handler);
+    // What an async task is given goes with its future, from thread to thread unless its level is local.
+    let bound = match is_async(app, handler) && local.is_none() {
         true => quote!(&'a ()),
         false => quote!((&'a (), *mut ())),
     };
@@ -55,6 +56,13 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             pub released: ::punctual::Instant,
         });
     }
+    if let Some((part, level)) = local {
+        let spawner = local::spawner(part, level);
+        fields.extend(quote! {
+            /// Starts the local tasks of this level.
+            pub local_spawner: #spawner<'a>,
+        });
+    }
     let doc = format!("What `{}` is given.", names::plain(name));
     all.extend(structure(&quiet, handler, &context, &doc, fields, bound));
     all
@@ -74,7 +82,7 @@ fn structure(
         #[doc = #doc]
         pub struct #ty<'a> {
             #fields
-            // Bound to the job, and but for async tasks to its thread.
+            // Bound to the job, and to its thread unless others run the level of an async task as well.
             __punctual_job: ::core::marker::PhantomData<#bound>,
         }
     }
@@ -157,6 +165,10 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
     if is_periodic(app, handler) {
         let release = names::var("release");
         fields.extend(quote!(released: #release,));
+    }
+    if let Some((part, level)) = analysis.local_level(app, handler) {
+        let spawner = local::spawner(part, level);
+        fields.extend(quote!(local_spawner: #spawner { #job },));
     }
     let context = names::of("Context", name);
     quote!(#context { #fields #job })

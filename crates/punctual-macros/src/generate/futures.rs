@@ -54,14 +54,21 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
     let (pattern, variables) = tasks::message(handler);
     let (function, value) = (names::function(ident), contexts::make(app, analysis, handler));
-    // Where a future that cannot be sent is reported.
-    let send = quote_spanned!(names::at(ident.span())=> ::core::marker::Send);
+    let (send, place, stays) = match analysis.local_level(app, handler) {
+        // Where a future that cannot be sent is reported.
+        None => {
+            let send = quote_spanned!(names::at(ident.span())=> ::core::marker::Send);
+            (Some(quote!(+ #send)), quote!(future_place), quote!(Nothing))
+        }
+        Some(_) if task.is_local() => (None, quote!(future_place_local), quote!(Everything)),
+        Some(_) => (None, quote!(future_place_local), quote!(Future)),
+    };
     quote! {
         // For a context of any lifetime, so nothing in it outlives the future.
         #(#cfgs)* #quiet
         fn #make<'a>(
             (#context, #message): (#context_type<'a>, #args),
-        ) -> impl ::core::future::Future + #send + use<'a> {
+        ) -> impl ::core::future::Future #send + use<'a> {
             let #pattern = #message;
             #function(#context, #(#variables),*)
         }
@@ -69,11 +76,12 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
         #(#cfgs)* #quiet
         impl ::punctual::export::AsyncBody for #body {
             type Message = #args;
+            const STAYS: ::punctual::export::Stays = ::punctual::export::Stays::#stays;
 
             unsafe fn make(#storage: *mut u8, #message: #args) {
                 // The caller has claimed the task, so the one that had its resources before is gone.
                 let #context = unsafe { #value };
-                unsafe { ::punctual::export::future_place(#make, (#context, #message), #storage) }
+                unsafe { ::punctual::export::#place(#make, (#context, #message), #storage) }
             }
 
             #[inline]

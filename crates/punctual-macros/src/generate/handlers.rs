@@ -3,15 +3,16 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+use crate::analyse::Analysis;
 use crate::model::{App, Handler, Role, TaskKind};
 
-use super::{names, quiet};
+use super::{local, names, quiet};
 
-pub(super) fn modules(app: &App) -> TokenStream {
-    app.handlers().map(|handler| module(app, handler)).collect()
+pub(super) fn modules(app: &App, analysis: &Analysis) -> TokenStream {
+    app.handlers().map(|handler| module(app, analysis, handler)).collect()
 }
 
-fn module(app: &App, handler: &Handler) -> TokenStream {
+fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
     let mut exports = vec!["Context"];
     if !handler.shared.is_empty() {
@@ -30,6 +31,10 @@ fn module(app: &App, handler: &Handler) -> TokenStream {
         let (mangled, export) = (names::of(export, ident), format_ident!("{}", export));
         quote!(pub use super::#mangled as #export;)
     });
+    let spawner = analysis.local_level(app, handler).map(|(part, level)| {
+        let spawner = local::spawner(part, level);
+        quote!(pub use super::#spawner as LocalSpawner;)
+    });
     let name = names::plain(ident);
     let doc = match handler.role {
         Role::Task => format!("The task `{name}`: its context and how to release it."),
@@ -41,6 +46,7 @@ fn module(app: &App, handler: &Handler) -> TokenStream {
         #[doc = #doc]
         pub mod #module {
             #(#exports)*
+            #spawner
         }
     }
 }

@@ -14,11 +14,12 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         .iter()
         .enumerate()
         .flat_map(|(part, of)| of.levels.iter().map(move |level| (part, level)));
-    levels.map(|(part, (&level, tasks))| one(app, part, level, tasks)).collect()
+    levels.map(|(part, (&level, tasks))| one(app, analysis, part, level, tasks)).collect()
 }
 
-fn one(app: &App, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
+fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
     let quiet = quiet();
+    let local = analysis.is_local(app, part, level).then(|| quote!(.local()));
     let [worker, nodes, statik, run] =
         ["worker", "nodes", "level", "run"].map(|what| names::level(what, part, level));
     let [me, node, now] = ["me", "node", "now"].map(names::var);
@@ -65,7 +66,7 @@ fn one(app: &App, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
         #quiet static #nodes: [::punctual::export::Node; #count] =
             [const { ::punctual::export::Node::new() }; #count];
         #quiet static #statik: ::punctual::export::Level =
-            ::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run);
+            ::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run) #local;
         #quiet fn #run(
             #me: &'static ::punctual::export::Worker,
             #node: u32,

@@ -8,6 +8,7 @@ mod entry;
 mod futures;
 mod handlers;
 mod levels;
+mod local;
 mod locks;
 mod names;
 mod overview;
@@ -39,9 +40,10 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
         statics::wrapper(),
         resources::all(app),
         contexts::all(app, analysis),
-        handlers::modules(app),
+        handlers::modules(app, analysis),
         tasks::all(app, analysis),
         levels::all(app, analysis),
+        local::spawners(app, analysis),
         locks::all(app, analysis),
         reactor::all(app, analysis),
         runtime::all(app, analysis),

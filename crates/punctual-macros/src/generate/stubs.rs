@@ -5,7 +5,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{AttrStyle, FnArg, Generics, Item, ItemMod, PatType, Signature, Type};
+use syn::{AttrStyle, FnArg, Generics, Ident, Item, ItemMod, PatType, Signature, Type};
 
 use crate::errors::Errors;
 use crate::model::{AppArgs, Role};
@@ -20,7 +20,7 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
     items.into_iter().for_each(|item| stubs.item(item));
     let (inner, outer): (Vec<_>, Vec<_>) =
         attrs.iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
-    let Stubs { kept, handlers, init, .. } = stubs;
+    let Stubs { kept, handlers, starts, init, .. } = stubs;
     let main = (args.main.as_ref().is_none_or(|main| main.value) && init.is_empty())
         .then(|| quote! { #[allow(warnings)] fn main() {} });
     quote! {
@@ -30,6 +30,10 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
             #(#inner)*
             #(#kept)*
             #handlers
+            pub struct __punctual_LocalSpawner<'a>(::core::marker::PhantomData<&'a ()>);
+            impl __punctual_LocalSpawner<'_> {
+                #starts
+            }
             pub fn run(
                 _: ::punctual::Config,
                 #(#init),*
@@ -45,9 +49,11 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
 struct Stubs {
     kept: Vec<Item>,
     handlers: TokenStream,
+    /// The methods of the spawner of local tasks.
+    starts: TokenStream,
     /// The parameters of `init` after the context.
     init: Vec<PatType>,
-    seen: Vec<syn::Ident>,
+    seen: Vec<Ident>,
 }
 
 impl Stubs {
@@ -85,12 +91,15 @@ impl Stubs {
         if mark == Mark::Handler(Role::Init) {
             self.init = params.clone();
         }
-        let release =
-            (mark == Mark::Handler(Role::Task) && is_plain(&sig.generics, &params)).then(|| release(&params));
+        let plain = mark == Mark::Handler(Role::Task) && is_plain(&sig.generics, &params);
+        let release = plain.then(|| release(&params));
+        let start = plain.then(|| start(ident, &params));
         self.once(ident.clone(), |stubs| {
+            stubs.starts.extend(start);
             stubs.handlers.extend(quote! {
                 pub mod #ident {
                     use super::*;
+                    pub use super::__punctual_LocalSpawner as LocalSpawner;
                     pub struct Context<'a>(::core::marker::PhantomData<&'a ()>);
                     pub struct SharedResources<'a>(::core::marker::PhantomData<&'a ()>);
                     pub struct LocalResources<'a>(::core::marker::PhantomData<&'a ()>);
@@ -101,7 +110,7 @@ impl Stubs {
     }
 
     /// Calls `f` unless there has been an item of that name.
-    fn once(&mut self, name: syn::Ident, f: impl FnOnce(&mut Self)) {
+    fn once(&mut self, name: Ident, f: impl FnOnce(&mut Self)) {
         if !self.seen.contains(&name) {
             self.seen.push(name);
             f(self);
@@ -109,13 +118,25 @@ impl Stubs {
     }
 }
 
-/// Whatever the task: which of these it has may be what is wrong.
-fn release(params: &[PatType]) -> TokenStream {
-    let types: Vec<_> = params.iter().map(|param| &param.ty).collect();
+fn start(ident: &Ident, params: &[PatType]) -> TokenStream {
+    let (types, args) = message(params);
+    quote! {
+        pub fn #ident(&self, #(_: #types),*) -> ::core::result::Result<(), #args> { loop {} }
+    }
+}
+
+fn message(params: &[PatType]) -> (Vec<&Type>, TokenStream) {
+    let types: Vec<_> = params.iter().map(|param| &*param.ty).collect();
     let args = match &types[..] {
         [ty] => quote!(#ty),
         _ => quote!((#(#types),*)),
     };
+    (types, args)
+}
+
+/// Whatever the task: which of these it has may be what is wrong.
+fn release(params: &[PatType]) -> TokenStream {
+    let (types, args) = message(params);
     quote! {
         pub struct SpawnHandle(());
         impl SpawnHandle {

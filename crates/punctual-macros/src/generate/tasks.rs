@@ -8,7 +8,7 @@ use syn::{ReturnType, Type};
 use crate::analyse::Analysis;
 use crate::model::{App, Handler, Overrun, Task, TaskKind};
 
-use super::{contexts, duration, futures, levels, names, option, quiet};
+use super::{contexts, duration, futures, levels, local, names, option, quiet};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let tasks = app.tasks.iter().enumerate();
@@ -170,17 +170,20 @@ fn release(task: &Task) -> TokenStream {
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
     match &task.kind {
         TaskKind::Periodic { .. } => TokenStream::new(),
+        TaskKind::Async if task.is_local() => local::no_spawn(task),
         TaskKind::Async => {
             let (spawn, args, names) =
                 (names::of("spawn", ident), args_type(handler), names::params(&handler.args));
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
+            // Where a message that cannot be sent is reported.
+            let call = quote_spanned!(names::at(args.span())=> .spawn);
             quote! {
                 /// Starts the task. If its level is above the partition's, it has been polled when this returns.
                 ///
                 /// Gives the arguments back if the task has not completed yet or the app is not running.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args> {
-                    #place.spawn(#value)
+                    #place #call(#value)
                 }
             }
         }
@@ -324,7 +327,7 @@ fn located(mut token: TokenTree, span: Span) -> TokenTree {
 }
 
 /// One thing, or else a tuple of them; of names, a pattern as well as an expression.
-fn tuple(parts: &[impl ToTokens]) -> TokenStream {
+pub(super) fn tuple(parts: &[impl ToTokens]) -> TokenStream {
     match parts {
         [part] => quote!(#part),
         _ => quote!((#(#parts),*)),

@@ -1,5 +1,7 @@
 //! The `#[task(..)]` attribute.
 
+use syn::Ident;
+
 use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
 use super::keys::{Key, Keys};
@@ -25,6 +27,7 @@ const KEYS: &[Key] = &[
     Key::new("on_overrun", "<skip, queue, stop or a task>"),
     Key::new("binds", "<name in `local`>"),
     Key::new("waits", "<integer from 1 to 64>"),
+    Key::flag("local_task"),
 ];
 
 pub(super) fn parse(marked: Marked, errors: &mut Errors) -> Task {
@@ -41,8 +44,14 @@ pub(super) fn parse(marked: Marked, errors: &mut Errors) -> Task {
         execution: duration(&keys, "execution", Purpose::Other, errors),
         waits: keys.int("waits", 1..=64, errors).unwrap_or(WAITS),
         waits_key: keys.key("waits").cloned(),
+        local_task: local_task(&keys, errors),
         handler: handler::handler(Role::Task, marked, &keys, errors),
     }
+}
+
+fn local_task(keys: &Keys, errors: &mut Errors) -> Option<Ident> {
+    let local = keys.boolean("local_task", errors)?.value;
+    keys.key("local_task").filter(|_| local).cloned()
 }
 
 fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {

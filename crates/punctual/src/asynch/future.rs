@@ -25,6 +25,15 @@ pub unsafe fn future_place<J, F: Future + Send>(make: impl FnOnce(J) -> F, job: 
     unsafe { storage.cast::<F>().write(make(job)) }
 }
 
+/// As [`future_place`], for a future that stays on the calling thread.
+///
+/// # Safety
+/// As for [`future_place`]; and on no other thread is the future polled or dropped.
+pub unsafe fn future_place_local<J, F: Future>(make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
+    // SAFETY: by this function's contract; `future_size` has checked the alignment.
+    unsafe { storage.cast::<F>().write(make(job)) }
+}
+
 /// Polls the future of `make` in `storage`; whether it has completed.
 ///
 /// # Safety

@@ -17,10 +17,10 @@ mod timeout;
 mod timers;
 
 pub use delay::{Delay, delay, delay_until};
-pub use future::{future_drop, future_place, future_poll, future_size};
+pub use future::{future_drop, future_place, future_place_local, future_poll, future_size};
 pub use lock::AsyncLocked;
 pub use reactor::Reactor;
 pub use readiness::{Readiness, readable, writable};
-pub use task::{AsyncBody, AsyncTask};
+pub use task::{AsyncBody, AsyncTask, Stays};
 pub use timeout::{Timeout, TimeoutError, timeout_after, timeout_at};
 pub use timers::Timers;

@@ -14,16 +14,30 @@ use crate::report::TaskReport;
 use crate::runtime::Registered;
 use crate::task::{AT_ITS_START, Body, execute, panicked, stamp};
 
+/// What of an async task is kept on the one thread that runs its level, and so need not be `Send`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    /// Nothing: its level is not local.
+    Nothing,
+    /// Its future: its level is local.
+    Future,
+    /// Its arguments as well: it is a local task, which only tasks of its level spawn.
+    Everything,
+}
+
 /// What the generated code says of an async task besides its [`Body`], whose job is a poll.
 pub trait AsyncBody: Body<Args = ()> {
     /// The arguments of the task beyond the context: none, one, or a tuple.
-    type Message: Send + 'static;
+    type Message: 'static;
+    /// What of it stays on one thread.
+    const STAYS: Stays;
 
     /// Makes the future.
     ///
     /// # Safety
-    /// `storage` is as for [`future_place`](super::future_place), the resources are filled, and there is no other
-    /// instance of the task.
+    /// `storage` is as for [`future_place`](super::future_place), or if the future stays, as for
+    /// [`future_place_local`](super::future_place_local). The resources are filled, and there is no other instance of
+    /// the task.
     unsafe fn make(storage: *mut u8, message: Self::Message);
 
     /// Polls the future; whether it has completed.
@@ -38,6 +52,12 @@ pub trait AsyncBody: Body<Args = ()> {
     /// # Safety
     /// As for [`future_drop`](super::future_drop), after [`make`](Self::make).
     unsafe fn drop(storage: *mut u8);
+}
+
+impl Stays {
+    const fn future(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
 }
 
 /// Room for a future of `SIZE` bytes.
@@ -57,8 +77,12 @@ pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
 }
 
 // SAFETY: message and storage are touched by the one thread that claimed the activation, then by the one that runs the
-// level of the task, and at the end of the run by the one that is left, never at once. What is in there crosses threads:
-// messages are `Send`, and `future_place` demands it of the future.
+// level of the task, and at the end of the run by the one that is left, never at once. What crosses threads in there is
+// `Send`: `spawn` demands it of messages, and `future_place` of futures. What is not, was put there by `spawn_local` or
+// by `future_place_local`, and is used and dropped where it was made: both are for local levels alone (`new` checks it),
+// and all jobs of a local level, polls included, run on one thread in a run. `spawn_local` refuses every other thread;
+// `make` is called in a poll. After its last poll that thread drops what is there, in `retire`. `end`, on another
+// thread, rather forgets such a thing than drops it, should a thread have died before that.
 unsafe impl<B: AsyncBody, const SIZE: usize> Sync for AsyncTask<B, SIZE> {}
 
 impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
@@ -69,6 +93,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         timers: &'static super::Timers<N, W>,
     ) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
+        assert!(level.is_local() == B::STAYS.future(), "futures stay in a local level");
         Self {
             activation: Activation::new(level, node),
             timers,
@@ -103,7 +128,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// The calling thread is `me`'s and occupies the level to run this.
     #[inline]
     unsafe fn activate(&'static self, me: &'static Worker, release: u64, now: Stamp) -> Stamp {
-        if !self.activation.poll() {
+        // After its retirement it may be released once more, by what is dropped on this thread.
+        if B::STAYS.future() && self.activation.is_retired() || !self.activation.poll() {
             return now;
         }
         // SAFETY: by this function's contract, there is a future, and `call` polls it.
@@ -141,8 +167,33 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// # Errors
     /// Gives the message back if an instance exists or the app is not running.
     #[inline]
-    pub fn spawn(&'static self, message: B::Message) -> Result<(), B::Message> {
+    pub fn spawn(&'static self, message: B::Message) -> Result<(), B::Message>
+    where
+        B::Message: Send,
+    {
         let Some(_entry) = current::enter(B::runtime()) else { return Err(message) };
+        self.start(message)
+    }
+
+    /// Spawns a local task, from a task of its level.
+    ///
+    /// # Errors
+    /// Gives the message back if an instance exists, the app is stopping, or the calling thread is not the one that
+    /// runs the level.
+    #[inline]
+    pub fn spawn_local(&'static self, message: B::Message) -> Result<(), B::Message> {
+        const { assert!(matches!(B::STAYS, Stays::Everything)) };
+        // The spawner in a context leaves neither its thread nor its job. That is not relied upon: here it is seen.
+        let here = current::worker_of(B::part()).is_some_and(|me| self.activation.level().keeps_to(me));
+        if !here || B::runtime().is_stopping() {
+            return Err(message);
+        }
+        self.start(message)
+    }
+
+    /// The rest of a spawn, which may release something now.
+    #[inline]
+    fn start(&'static self, message: B::Message) -> Result<(), B::Message> {
         if !self.activation.claim() {
             return Err(message);
         }
@@ -181,6 +232,25 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
     }
 
+    /// Drops the arguments of an instance that was never polled, or else its future, if there is one.
+    ///
+    /// # Safety
+    /// The calling thread alone uses the task. If `future` is set there is an instance.
+    unsafe fn abandon(&self, future: bool) {
+        // SAFETY: by this function's contract.
+        let message = unsafe { (*self.message.get()).take() };
+        let storage = self.storage();
+        let drop = || match message {
+            Some(message) => drop(message),
+            // SAFETY: the instance has been polled, so there is a future, and nobody polls it any more.
+            None if future => unsafe { B::drop(storage) },
+            None => {}
+        };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(drop)) {
+            panicked(B::runtime(), B::NAME, &*panic);
+        }
+    }
+
     fn storage(&self) -> *mut u8 {
         self.storage.0.get().cast()
     }
@@ -213,20 +283,22 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
         unsafe { self.monitor.start() };
     }
 
+    unsafe fn retire(&self, level: &'static Level) {
+        if B::STAYS.future() && std::ptr::eq(level, self.activation.level()) && self.activation.retire() {
+            // SAFETY: there is an instance, and this thread, the only one to poll it, will not do so any more.
+            unsafe { self.abandon(true) };
+        }
+    }
+
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
         let instance = unsafe { self.activation.reset() };
-        // SAFETY: by this function's contract.
-        let message = unsafe { (*self.message.get()).take() };
-        let storage = self.storage();
-        let drop = || match message {
-            Some(message) => drop(message),
-            // SAFETY: the instance has been polled, so there is a future, and nobody polls it any more.
-            None if instance.is_some() => unsafe { B::drop(storage) },
-            None => {}
-        };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(drop)) {
-            panicked(B::runtime(), B::NAME, &*panic);
+        if B::STAYS == Stays::Everything {
+            // SAFETY: by this function's contract.
+            std::mem::forget(unsafe { (*self.message.get()).take() });
+        } else {
+            // SAFETY: nobody polls it any more.
+            unsafe { self.abandon(instance.is_some() && !B::STAYS.future()) };
         }
         // SAFETY: by this function's contract.
         let report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()) };

@@ -29,7 +29,11 @@ pub(crate) fn live(part: &'static Part) {
     block_signals();
     let calls = part.calls.expect("a polling partition has calls");
     MINE.set(true);
-    helper::with(calls, || part.partition().poll(me));
+    helper::with(calls, || {
+        part.partition().poll(me);
+        // SAFETY: this thread alone runs jobs of the partition.
+        part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
+    });
     MINE.set(false);
 }
 

@@ -72,7 +72,12 @@ impl<'a> Threads<'a> {
             for level in levels {
                 let name = format!("level {}", level.number());
                 let worker = level.worker();
-                self.add(part, name, worker, move || as_member(part, worker, || partition.work(level)))?;
+                let life = move || {
+                    partition.work(level);
+                    // SAFETY: this is the level's worker, and there is no other thread that runs every level.
+                    unsafe { part.retire(level) };
+                };
+                self.add(part, name, worker, move || as_member(part, worker, life))?;
             }
         }
         for source in runtime.sources() {

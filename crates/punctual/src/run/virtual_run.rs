@@ -27,7 +27,7 @@ pub(super) fn run<A: App>(
         part.idle.enter(0, false);
         match part.style {
             Style::Polling => part.idle.set_polling(),
-            _ => part.idle.allow_calls(true),
+            _ => part.idle.set_alone(),
         }
         part.partition.hold_everything(part.idle);
     }
@@ -55,6 +55,7 @@ pub(super) fn run<A: App>(
     } else {
         home.partition.abandon(home.idle);
     }
+    retire(home);
     runtime.turns.leave(home);
     others.join();
     // SAFETY: every other thread of the run has ended.
@@ -67,6 +68,12 @@ fn live(part: &'static Part) {
         virtual_time::step(part, part.idle);
     }
     part.partition.serve(part.idle, None);
+}
+
+/// Drops what has to be dropped on the partition's thread, which this is.
+fn retire(part: &'static Part) {
+    // SAFETY: this thread alone runs jobs of the partition, and has run the last.
+    part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
 }
 
 /// The threads of the other partitions.
@@ -83,6 +90,7 @@ impl Others {
                 let life = || {
                     part.partition.abandon(part.idle);
                     live(part);
+                    retire(part);
                 };
                 // Jobs' panics are caught where they run; one that arrives here is the executor's own.
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {

@@ -2,8 +2,12 @@
 
 mod ends;
 mod gives_up;
+mod local;
+mod local_ends;
 #[path = "../support/log.rs"]
 mod log;
+#[path = "../support/privileges.rs"]
+mod privileges;
 mod readiness;
 mod wakes;
 

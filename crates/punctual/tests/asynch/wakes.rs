@@ -10,10 +10,10 @@ use crate::virtual_time;
 
 /// A count that a task waits for, and others raise.
 #[derive(Clone, Debug, Default)]
-struct Gate(Arc<Mutex<(u32, Option<Waker>)>>);
+pub(crate) struct Gate(Arc<Mutex<(u32, Option<Waker>)>>);
 
 impl Gate {
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.0 += 1;
         let waker = inner.1.clone();
@@ -22,12 +22,12 @@ impl Gate {
     }
 
     /// Waits for the next opening.
-    fn opened(&self) -> Opened {
+    pub(crate) fn opened(&self) -> Opened {
         Opened(self.clone())
     }
 }
 
-struct Opened(Gate);
+pub(crate) struct Opened(Gate);
 
 impl Future for Opened {
     type Output = ();

@@ -1,0 +1,76 @@
+//! The spawners of local tasks, one for each level that has some.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use crate::analyse::Analysis;
+use crate::model::{App, Task};
+
+use super::{names, quiet, tasks};
+
+pub(super) fn spawners(app: &App, analysis: &Analysis) -> TokenStream {
+    let parts = analysis.parts.iter().enumerate();
+    let levels =
+        parts.flat_map(|(part, of)| of.levels.iter().map(move |(&level, tasks)| (part, level, tasks)));
+    let local = levels.filter(|&(part, level, _)| analysis.is_local(app, part, level));
+    local.map(|(part, level, tasks)| one(app, part, level, tasks)).collect()
+}
+
+/// The type of a level's spawner.
+pub(super) fn spawner(part: usize, level: u8) -> Ident {
+    names::level("localspawner", part, level)
+}
+
+fn one(app: &App, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
+    let (quiet, spawner) = (quiet(), spawner(part, level));
+    let methods = tasks.iter().map(|&task| &app.tasks[task]).filter(|task| task.is_local()).map(method);
+    quote! {
+        /// Starts the local tasks of a level. For its tasks, on the thread that runs them.
+        #quiet
+        #[derive(::core::clone::Clone, ::core::marker::Copy)]
+        pub struct #spawner<'a> {
+            // Bound to the job and to its thread.
+            __punctual_job: ::core::marker::PhantomData<(&'a (), *mut ())>,
+        }
+
+        #quiet
+        impl #spawner<'_> {
+            #(#methods)*
+        }
+    }
+}
+
+fn method(task: &Task) -> TokenStream {
+    let (handler, place) = (&task.handler, tasks::place(task));
+    let (cfgs, method, args) = (&handler.cfgs, names::own(&handler.ident), tasks::args_type(handler));
+    let (types, names) = (handler.args.iter().map(|arg| &arg.ty), names::params(&handler.args));
+    let value = tasks::tuple(&names);
+    quote! {
+        /// Starts the task. It is polled when its turn comes, after the job that starts it.
+        ///
+        /// Gives the arguments back if the task has not completed yet or the app is stopping.
+        #(#cfgs)*
+        #[inline]
+        pub fn #method(&self, #(#names: #types),*) -> ::core::result::Result<(), #args> {
+            #place.spawn_local(#value)
+        }
+    }
+}
+
+/// The function that a local task does not have, which says what there is instead.
+pub(super) fn no_spawn(task: &Task) -> TokenStream {
+    let (handler, quiet) = (&task.handler, quiet());
+    let (cfgs, args) = (&handler.cfgs, tasks::args_type(handler));
+    let spawn = names::of("spawn", &handler.ident);
+    let (types, names) = (handler.args.iter().map(|arg| &arg.ty), names::params(&handler.args));
+    quote! {
+        // Nothing is spawned like that. The lifetime keeps the compiler from noticing before somebody calls this.
+        #(#cfgs)* #quiet
+        pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args>
+        where
+            for<'a> &'a (): ::punctual::export::SpawnedAnywhere,
+        {
+            ::core::unreachable!()
+        }
+    }
+}

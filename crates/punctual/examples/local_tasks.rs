@@ -1,0 +1,60 @@
+//! Local tasks share what must not leave a thread.
+//!
+//! A shelf of an `Rc` and a `RefCell` is not `Send`. `opens` makes one and hands it to two local tasks, which only tasks
+//! of their level can start, by the spawner in their context. All jobs of a level with local tasks run on one thread, and
+//! what is left of them at the end of the run is dropped there; so the future of `opens`, which is no local task, may
+//! keep the shelf across its waits as well.
+
+#[punctual::app]
+mod app {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use punctual::prelude::*;
+
+    type Shelf = Rc<RefCell<Vec<&'static str>>>;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        opens::spawn("the shop").unwrap();
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 1)]
+    async fn opens(cx: opens::Context, name: &'static str) {
+        let shelf = Shelf::default();
+        cx.local_spawner.fills(Rc::clone(&shelf), "bread").unwrap();
+        cx.local_spawner.sells(Rc::clone(&shelf)).unwrap();
+        println!("{name} is open");
+        punctual::delay(5.millis()).await;
+        // What was given out comes back when it cannot be used.
+        let refused = cx.local_spawner.sells(shelf).unwrap_err();
+        println!("{} have the shelf", Rc::strong_count(&refused));
+        punctual::shutdown();
+    }
+
+    #[task(priority = 1, local_task)]
+    async fn fills(_: fills::Context, shelf: Shelf, what: &'static str) {
+        for _ in 0..2 {
+            println!("here is {what}");
+            shelf.borrow_mut().push(what);
+            punctual::delay(2.millis()).await;
+        }
+    }
+
+    #[task(priority = 1, local_task)]
+    async fn sells(_: sells::Context, shelf: Shelf) {
+        loop {
+            if let Some(what) = shelf.borrow_mut().pop() {
+                println!("{what} is sold");
+            }
+            punctual::delay(1.millis()).await;
+        }
+    }
+}

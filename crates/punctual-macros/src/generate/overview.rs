@@ -9,7 +9,7 @@ use super::names;
 pub(super) fn text(app: &App, analysis: &Analysis) -> String {
     let mut text = String::from("\n# Tasks\n\n| level | tasks | runs |\n|---|---|---|\n");
     let mut rows: Vec<(u8, String)> = Vec::new();
-    for part in &analysis.parts {
+    for (index, part) in analysis.parts.iter().enumerate() {
         let place = match (part.style, app.args.partitions.is_empty()) {
             (Style::Anywhere, _) => "on any CPU".to_owned(),
             (_, true) => "on the CPU of the app".to_owned(),
@@ -17,10 +17,11 @@ pub(super) fn text(app: &App, analysis: &Analysis) -> String {
             (Style::Polling, false) => format!("in the partition `{}`, which polls", part.name),
         };
         for (level, tasks) in &part.levels {
+            let local = if analysis.is_local(app, index, *level) { ", on one thread" } else { "" };
             let names = tasks.iter().map(|&task| code(&app.tasks[task].handler));
             rows.push((
                 *level,
-                format!("| {level} | {} | {place} |\n", names.collect::<Vec<_>>().join(", ")),
+                format!("| {level} | {} | {place}{local} |\n", names.collect::<Vec<_>>().join(", ")),
             ));
         }
     }
@@ -102,6 +103,7 @@ mod tests {
                 #[task(priority = 2, shared = [near, &table])] fn a(cx: a::Context) {}
                 #[task(shared = [near, far])] fn b(cx: b::Context) {}
                 #[task(core = "io", priority = 3, shared = [far, &table])] fn c(cx: c::Context) {}
+                #[task(priority = 1, local_task)] async fn d(cx: d::Context) {}
             },
         );
         super::text(&app, &Analysis::new(&app))
@@ -112,6 +114,7 @@ mod tests {
         let text = text(quote!(partitions = [control, io]));
         for row in [
             "| 3 | `c` | in the partition `io` |",
+            "| 1 | `b`, `d` | in the partition `control`, on one thread |",
             "| `near` | `a` (2), `b` (1) | its ceiling, level 2:",
             "| `far` | `idle`, `b` (1), `c` (3) | the lock of group 0 (MSRP): raises its user's partition to the top, and spins up to",
             "| `table` | `a` (2), `c` (3) | nothing: everybody reads |",

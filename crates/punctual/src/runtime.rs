@@ -207,6 +207,12 @@ impl Runtime {
         ring(self.bell.load(Ordering::Acquire));
     }
 
+    /// Ends a run before it has begun. What other threads have spawned by now is dropped: there are no resources for it.
+    pub(crate) fn give_up(&self) {
+        self.aborting.store(true, Ordering::Relaxed);
+        self.parts.iter().for_each(|part| part.partition.stop());
+    }
+
     /// Sets the descriptor to write to when the app begins to stop. It stays open until this is set to -1,
     /// after every thread of the app has ended.
     pub(crate) fn set_bell(&self, bell: RawFd) {

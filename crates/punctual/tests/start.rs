@@ -55,3 +55,55 @@ fn the_levels_of_the_global_executor_start_from_the_top() {
     app::run(Config::new(), &ORDER).expect("nothing is missing");
     assert_eq!(*ORDER.lock().unwrap(), ["high", "low"]);
 }
+
+/// Refused by `strict`, unless the CPU that is polled on happens to be isolated.
+#[punctual::app(partitions = [ordinary, fast(poll)], strict, main = false)]
+mod refused {
+    #[shared]
+    struct Shared {
+        value: Box<u32>,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared { value: Box::new(7) }, Local {})
+    }
+
+    #[task(shared = [&value])]
+    fn uses(cx: uses::Context) {
+        assert_eq!(**cx.shared.value, 7);
+        punctual::shutdown();
+    }
+
+    #[task(core = "fast", shared = [&value])]
+    fn uses_too(cx: uses_too::Context) {
+        assert_eq!(**cx.shared.value, 7);
+        punctual::shutdown();
+    }
+}
+
+/// Other threads may spawn as soon as a run begins, and what they spawn needs resources that there will not be.
+#[test]
+fn a_run_that_does_not_start_runs_nothing() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    static OVER: AtomicBool = AtomicBool::new(false);
+    let spawner = std::thread::spawn(|| {
+        let mut accepted = 0;
+        while !OVER.load(Ordering::Relaxed) {
+            accepted +=
+                u32::from(refused::uses::spawn().is_ok()) + u32::from(refused::uses_too::spawn().is_ok());
+            std::thread::yield_now();
+        }
+        accepted
+    });
+    for _ in 0..40 {
+        if let Ok(report) = refused::run(punctual::Config::new()) {
+            assert_eq!(report.exit_code(), 0, "{report}");
+        }
+    }
+    OVER.store(true, Ordering::Relaxed);
+    assert!(spawner.join().expect("it does not panic") > 0, "nothing was spawned while a run began");
+}

@@ -182,7 +182,7 @@ impl<'a> Threads<'a> {
 
     /// Ends a run before `init`, with everything still held.
     pub(super) fn abandon(mut self) {
-        self.runtime.parts.iter().for_each(|part| part.partition.stop());
+        self.runtime.give_up();
         self.runtime.interrupt();
         self.runtime.parts.iter().for_each(|part| part.partition().abandon(part.idle));
         self.hand_over();

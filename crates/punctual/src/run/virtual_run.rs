@@ -9,7 +9,7 @@ use super::{App, StartError};
 use crate::current::Member;
 use crate::linux::reactor::Opened;
 use crate::part::{Part, Style};
-use crate::report::{Outcome, Report, Settings};
+use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
 use crate::{Config, task, virtual_time};
 
@@ -101,7 +101,7 @@ impl Others {
             match started {
                 Ok(thread) => others.0.push(thread),
                 Err(error) => {
-                    runtime.stop(Outcome::Shutdown);
+                    runtime.give_up();
                     for part in std::iter::once(&part).chain(parts) {
                         runtime.turns.forget(part);
                         part.partition.abandon(part.idle);

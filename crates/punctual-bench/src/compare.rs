@@ -1,0 +1,226 @@
+//! Two runs side by side: ratios, and which of them are regressions.
+//!
+//! A row is called slower if its median has grown by more than a tenth *and* the middle halves of the two runs do not
+//! overlap: 75 % of the new samples are above 75 % of the old. So neither a single outlier nor the steps of a coarse clock
+//! makes a regression. Maxima are shown as ratios and never judged: they are rare events, and two runs differ in them by
+//! chance. Of what was asked to take some time and never takes less, the time beyond that is compared.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::model::{FORMAT, Row, Run, VERSION, Verdict};
+use crate::stats::Distribution;
+
+/// Why an earlier run cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", .path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It is not a run.
+    #[error("{} is not a result of `punctual bench --json`: {reason}", .path.display())]
+    NotARun {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It is a run of another version.
+    #[error("{} has version {found} of the schema, and this program reads version {VERSION}", .path.display())]
+    WrongVersion {
+        /// Which file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+}
+
+/// Reads a run that was written as JSON.
+///
+/// # Errors
+///
+/// [`LoadError`]: the file cannot be read, is something else, or has another version.
+pub fn load(path: &Path) -> Result<Run, LoadError> {
+    let text =
+        fs::read_to_string(path).map_err(|error| LoadError::Unreadable { path: path.to_owned(), error })?;
+    parse(&text, path)
+}
+
+fn parse(text: &str, path: &Path) -> Result<Run, LoadError> {
+    let not_a_run = |reason: String| LoadError::NotARun { path: path.to_owned(), reason };
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| not_a_run(error.to_string()))?;
+    if value.get("format").and_then(|format| format.as_str()) != Some(FORMAT) {
+        return Err(not_a_run(format!("its `format` is not `{FORMAT}`")));
+    }
+    match value.get("version").and_then(|version| version.as_u64()) {
+        Some(version) if version == u64::from(VERSION) => {}
+        Some(found) => return Err(LoadError::WrongVersion { path: path.to_owned(), found }),
+        None => return Err(not_a_run("its `version` is not a number".into())),
+    }
+    serde_json::from_value(value).map_err(|error| not_a_run(error.to_string()))
+}
+
+/// What became of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A regression.
+    Slower,
+    /// The opposite of a regression.
+    Faster,
+    /// Neither.
+    Same,
+    /// It means nothing in one of the runs, or there is nothing to compare.
+    NotComparable,
+}
+
+impl Change {
+    /// In a word.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Slower => "REGRESSION",
+            Self::Faster => "faster",
+            Self::Same => "same",
+            Self::NotComparable => "n/a",
+        }
+    }
+}
+
+/// A row of both runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowChange {
+    /// Its name.
+    pub id: String,
+    /// The medians, old and new.
+    pub p50_ns: Option<(f64, f64)>,
+    /// New median through old.
+    pub p50_ratio: Option<f64>,
+    /// New maximum through old.
+    pub max_ratio: Option<f64>,
+    /// What became of it.
+    pub change: Change,
+}
+
+/// A check whose verdict is another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckChange {
+    /// Its name.
+    pub id: String,
+    /// The verdicts, old and new.
+    pub verdicts: (Verdict, Verdict),
+}
+
+impl CheckChange {
+    /// Whether it passed and fails now.
+    pub fn is_regression(&self) -> bool {
+        self.verdicts == (Verdict::Passed, Verdict::Failed)
+    }
+}
+
+/// Two runs side by side.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Comparison {
+    /// When the old one began.
+    pub old_started: String,
+    /// The rows of both.
+    pub rows: Vec<RowChange>,
+    /// The checks of both whose verdict differs.
+    pub checks: Vec<CheckChange>,
+    /// Why ratios may mean little, and what is in one run only.
+    pub notes: Vec<String>,
+}
+
+impl Comparison {
+    /// Holds `new` against `old`.
+    pub fn new(old: &Run, new: &Run) -> Self {
+        let rows = new.rows().filter_map(|row| {
+            let before = old.rows().find(|before| before.id == row.id)?;
+            Some(of_rows(before, row))
+        });
+        let checks = new.checks().filter_map(|check| {
+            let before = old.checks().find(|before| before.id == check.id)?;
+            let verdicts = (before.verdict, check.verdict);
+            (before.verdict != check.verdict).then(|| CheckChange { id: check.id.clone(), verdicts })
+        });
+        Self {
+            old_started: old.started.clone(),
+            rows: rows.collect(),
+            checks: checks.collect(),
+            notes: notes(old, new),
+        }
+    }
+
+    /// Rows and checks that are worse.
+    pub fn regressions(&self) -> usize {
+        let rows = self.rows.iter().filter(|row| row.change == Change::Slower).count();
+        rows + self.checks.iter().filter(|check| check.is_regression()).count()
+    }
+}
+
+/// How much larger a median has to be.
+const MARGIN: f64 = 1.10;
+
+fn of_rows(old: &Row, new: &Row) -> RowChange {
+    let nothing = RowChange {
+        id: new.id.clone(),
+        p50_ns: None,
+        p50_ratio: None,
+        max_ratio: None,
+        change: Change::NotComparable,
+    };
+    let (Some(a), Some(b)) = (&old.figures, &new.figures) else { return nothing };
+    let change = RowChange { p50_ns: Some((a.p50_ns, b.p50_ns)), ..nothing };
+    if !old.is_meaningful() || !new.is_meaningful() || old.nominal_ns != new.nominal_ns {
+        return change;
+    }
+    let never_early = |row: &Distribution, nominal| row.min_ns >= nominal;
+    let beyond =
+        new.nominal_ns.filter(|&nominal| never_early(a, nominal) && never_early(b, nominal)).unwrap_or(0.0);
+    let ratio = |a: f64, b: f64| (a > beyond && b > beyond).then(|| (b - beyond) / (a - beyond));
+    let p50_ratio = ratio(a.p50_ns, b.p50_ns);
+    RowChange {
+        p50_ratio,
+        max_ratio: ratio(a.max_ns, b.max_ns),
+        change: match p50_ratio {
+            Some(ratio) if ratio > MARGIN && b.p25_ns > a.p75_ns => Change::Slower,
+            Some(ratio) if ratio < 1.0 / MARGIN && b.p75_ns < a.p25_ns => Change::Faster,
+            Some(_) => Change::Same,
+            None => Change::NotComparable,
+        },
+        ..change
+    }
+}
+
+fn notes(old: &Run, new: &Run) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut differs = |what: &str, old: String, new: String| {
+        if old != new {
+            notes.push(format!("The runs differ in {what}: {old} before, {new} now."));
+        }
+    };
+    differs("the machine", old.machine.hardware_line(), new.machine.hardware_line());
+    differs("the kernel", old.machine.kernel_line(), new.machine.kernel_line());
+    differs("the measured CPU", old.settings.cpu.to_string(), new.settings.cpu.to_string());
+    differs("samples", old.settings.samples.to_string(), new.settings.samples.to_string());
+    // Of suites that both have run: what was not asked for is not missing.
+    let missing = |of: &Run, from: &Run| {
+        let both = of.suites.iter().filter(|suite| from.suites.iter().any(|other| other.name == suite.name));
+        let has = |id: &str| from.rows().any(|row| row.id == id);
+        both.flat_map(|suite| &suite.rows).filter(|row| !has(&row.id)).count()
+    };
+    for (count, which) in [(missing(new, old), "this run"), (missing(old, new), "the old one")] {
+        if count > 0 {
+            notes.push(format!("{count} rows are in {which} only."));
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+use super::*;
+use crate::sample::{row, run};
+
+fn compared(old_ns: u64, new_ns: u64) -> RowChange {
+    let comparison =
+        Comparison::new(&run(vec![row("a", "Punctual", old_ns)]), &run(vec![row("a", "Punctual", new_ns)]));
+    comparison.rows[0].clone()
+}
+
+#[test]
+fn a_clear_shift_is_a_regression_and_a_small_one_is_not() {
+    let slower = compared(1000, 2000);
+    assert_eq!(slower.change, Change::Slower);
+    assert!((slower.p50_ratio.unwrap() - 2.0).abs() < 0.01, "{slower:?}");
+    assert_eq!(compared(2000, 1000).change, Change::Faster);
+    // Each spreads over a tenth: these overlap.
+    assert_eq!(compared(1000, 1040).change, Change::Same);
+}
+
+#[test]
+fn one_outlier_is_no_regression() {
+    let old = run(vec![row("a", "Punctual", 1000)]);
+    let mut new = old.clone();
+    new.suites[0].rows[0].figures.as_mut().unwrap().max_ns *= 1000.0;
+    let comparison = Comparison::new(&old, &new);
+    assert_eq!((comparison.regressions(), comparison.rows[0].change), (0, Change::Same));
+    assert!((comparison.rows[0].max_ratio.unwrap() - 1000.0).abs() < 1e-6);
+}
+
+#[test]
+fn of_a_delay_the_excess_is_compared() {
+    let delayed = |ns: u64| {
+        let mut row = row("a", "Punctual", ns);
+        row.nominal_ns = Some(10_000.0);
+        run(vec![row])
+    };
+    let comparison = Comparison::new(&delayed(11_000), &delayed(14_000));
+    // From 1.5 to 4.7 µs beyond the 10 µs.
+    assert!((comparison.rows[0].p50_ratio.unwrap() - 4.7 / 1.55).abs() < 0.05, "{comparison:?}");
+    // What may be early, such as the period of pulses, is compared as a whole.
+    let early = Comparison::new(&delayed(9_000), &delayed(18_000));
+    assert!((early.rows[0].p50_ratio.unwrap() - 2.0).abs() < 0.01, "{early:?}");
+}
+
+#[test]
+fn what_means_nothing_is_not_compared() {
+    let old = run(vec![row("a", "Punctual", 1000)]);
+    let mut new = run(vec![row("a", "Punctual", 9000)]);
+    new.suites[0].rows[0].why.push("no SCHED_FIFO".into());
+    let comparison = Comparison::new(&old, &new);
+    assert_eq!((comparison.regressions(), comparison.rows[0].change), (0, Change::NotComparable));
+}
+
+#[test]
+fn a_rule_that_was_kept_and_is_not_any_more_is_a_regression() {
+    let old = run(Vec::new());
+    let mut new = old.clone();
+    new.suites[0].checks[0].verdict = Verdict::Failed;
+    assert_eq!(Comparison::new(&old, &new).regressions(), 1);
+    assert_eq!(Comparison::new(&new, &old).regressions(), 0);
+}
+
+#[test]
+fn what_the_runs_differ_in_is_said() {
+    let old = run(vec![row("a", "Punctual", 10), row("b", "Punctual", 10)]);
+    let mut new = run(vec![row("a", "Punctual", 10)]);
+    new.machine.kernel = "7.0".into();
+    let notes = Comparison::new(&old, &new).notes.join("\n");
+    assert!(
+        notes.contains("the kernel: Linux 6.18") && notes.contains("1 rows are in the old one only"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_run_survives_its_json() {
+    let run = run(vec![row("a", "Punctual", 1234)]);
+    let text = serde_json::to_string(&run).unwrap();
+    assert_eq!(parse(&text, Path::new("run.json")).unwrap(), run);
+}
+
+#[test]
+fn other_files_are_refused_with_a_reason() {
+    let of = |text: &str| parse(text, Path::new("old.json")).unwrap_err().to_string();
+    assert!(of("{").starts_with("old.json is not a result of `punctual bench --json`: EOF"));
+    assert!(of("[1]").contains("its `format` is not"));
+    assert!(of(r#"{"format":"punctual-bench"}"#).contains("its `version` is not a number"));
+    assert_eq!(
+        of(r#"{"format":"punctual-bench","version":7}"#),
+        "old.json has version 7 of the schema, and this program reads version 1"
+    );
+    assert!(of(r#"{"format":"punctual-bench","version":1}"#).contains("missing field"));
+    assert!(matches!(load(Path::new("/no/such/file")), Err(LoadError::Unreadable { .. })));
+}

@@ -1,0 +1,112 @@
+//! Rows of one operation under one condition, which are shown together.
+
+use crate::model::{Row, Suite};
+use crate::suites::PEER;
+
+/// Rows that can be held against each other.
+pub(crate) struct Group<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) condition: Option<&'a str>,
+    pub(crate) rows: Vec<&'a Row>,
+}
+
+impl Group<'_> {
+    /// The median of `row` as a multiple of that of the peer in this group.
+    ///
+    /// None where that says nothing: where one of them is mostly the clock, of which `empty_ns` is an empty measurement.
+    pub(crate) fn ratio(&self, row: &Row, empty_ns: f64) -> Option<f64> {
+        let peer = self.rows.iter().find(|row| row.subject == PEER)?;
+        let (own, other) = (row.figures.as_ref()?, peer.figures.as_ref()?);
+        let short = |row: &Row, p50_ns: f64| p50_ns * f64::from(row.operations_per_sample) < 4.0 * empty_ns;
+        let says_nothing = row.subject == PEER
+            || (short(row, own.p50_ns) && short(peer, other.p50_ns))
+            || row.nominal_ns.is_some()
+            || other.p50_ns <= 0.0;
+        (!says_nothing).then(|| own.p50_ns / other.p50_ns)
+    }
+
+    /// What it is about, in a line.
+    pub(crate) fn title(&self) -> String {
+        match self.condition {
+            Some(condition) => format!("{}, {condition}", self.operation),
+            None => self.operation.to_owned(),
+        }
+    }
+}
+
+/// The rows of `suite` in groups, in the order of their first rows.
+pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for row in &suite.rows {
+        let (operation, condition) = (row.operation.as_str(), row.condition.as_deref());
+        match groups.iter_mut().find(|group| group.operation == operation && group.condition == condition) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(Group { operation, condition, rows: vec![row] }),
+        }
+    }
+    for group in &mut groups {
+        // What this is about, then what one would use instead, then the rest.
+        group.rows.sort_by_key(|row| {
+            ["Punctual", "punctual-sync", PEER]
+                .iter()
+                .position(|subject| row.subject == *subject)
+                .unwrap_or(3)
+        });
+    }
+    groups
+}
+
+/// A ratio with two digits that say something.
+pub(crate) fn ratio_text(ratio: f64) -> String {
+    let decimals = match ratio {
+        r if r >= 0.095 || r <= 0.0 => 2,
+        r => (1.0 - r.log10().floor()) as usize,
+    };
+    format!("{ratio:.decimals$} ×")
+}
+
+/// Numbers its entries from 1, each text once.
+#[derive(Debug, Default)]
+pub(crate) struct Footnotes(Vec<String>);
+
+impl Footnotes {
+    /// The number of `text`.
+    pub(crate) fn number(&mut self, text: &str) -> usize {
+        let found = self.0.iter().position(|known| known == text);
+        1 + found.unwrap_or_else(|| {
+            self.0.push(text.to_owned());
+            self.0.len() - 1
+        })
+    }
+
+    /// All of them with their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.0.iter().enumerate().map(|(index, text)| (index + 1, text.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_have_two_digits_that_say_something() {
+        let cases = [
+            (12.345, "12.35 ×"),
+            (0.1, "0.10 ×"),
+            (0.0281, "0.028 ×"),
+            (0.00041, "0.00041 ×"),
+            (0.0, "0.00 ×"),
+        ];
+        for (ratio, text) in cases {
+            assert_eq!(ratio_text(ratio), text);
+        }
+    }
+
+    #[test]
+    fn a_footnote_has_one_number() {
+        let mut notes = Footnotes::default();
+        assert_eq!(["a", "b", "a"].map(|text| notes.number(text)), [1, 2, 1]);
+        assert_eq!(notes.iter().collect::<Vec<_>>(), [(1, "a"), (2, "b")]);
+    }
+}

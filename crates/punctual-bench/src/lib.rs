@@ -1,0 +1,61 @@
+//! Measures a machine and its kernel the way real-time people do, beside what they would use instead.
+//!
+//! [`run`] runs suites and returns a [`Run`](model::Run): what the operations of a real-time system take, whether the
+//! rules of scheduling and locking are kept, how late events and delays are, what takes the CPU away from a loop, and
+//! what policies and affinities do. From a run, [`text`] makes tables, [`model`] is its JSON, and
+//! [`compare`] holds it against an earlier one. How each figure comes about is in `docs/benchmarks.md`.
+//!
+//! ```no_run
+//! use punctual_bench::{Options, Silent, Stop, SuiteName};
+//!
+//! let options = Options { suites: vec![SuiteName::Rtos], quick: true, ..Options::default() };
+//! let run = punctual_bench::run(&options, &Stop::default(), &Silent)?;
+//! for row in run.rows() {
+//!     if let Some(figures) = &row.figures {
+//!         println!("{}: at most {} ns", row.id, figures.max_ns);
+//!     }
+//! }
+//! # Ok::<(), punctual_bench::BadOptions>(())
+//! ```
+//!
+//! No figure leaves out an outlier, and none decides whether something passed: only the order of events does.
+
+pub mod compare;
+pub mod model;
+pub mod stats;
+pub mod text;
+
+mod clock;
+mod contend;
+mod grouping;
+mod load;
+mod machine;
+mod options;
+mod peers;
+mod published;
+mod recorder;
+mod rt;
+#[cfg(test)]
+mod sample;
+mod session;
+mod stop;
+mod suites;
+mod time;
+
+pub use load::LoadKind;
+pub use machine::Machine;
+pub use options::{BadOptions, MOST_SAMPLES, Options, SuiteName};
+pub use session::{Progress, run};
+pub use stop::Stop;
+pub use time::humane;
+
+/// Tells nobody how far a run is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn suite(&self, _: SuiteName, _: usize) {}
+    fn step(&self, _: &str) {}
+    fn suite_done(&self, _: &model::Suite) {}
+    fn begins(&self, _: &model::Run) {}
+}

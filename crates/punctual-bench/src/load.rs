@@ -1,0 +1,196 @@
+//! A load on the machine: threads that wake each other through pipes and threads that sweep the caches.
+//!
+//! Messages through pipes are what hackbench does, random writes to more memory than a cache holds what the thesis does
+//! that the latency suite follows. The threads are ordinary ones, end when asked to, and end by themselves after a while.
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// No load lasts longer, whatever happens.
+const LONGEST: Duration = Duration::from_secs(900);
+
+/// What makes the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoadKind {
+    /// This crate.
+    #[default]
+    Own,
+    /// The program `hackbench`, of the package rt-tests.
+    Hackbench,
+    /// The program `stress-ng`.
+    StressNg,
+}
+
+impl LoadKind {
+    /// Its name on the command line and in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Hackbench => "hackbench",
+            Self::StressNg => "stress-ng",
+        }
+    }
+
+    /// Whether it can be had.
+    pub(crate) fn is_installed(self) -> bool {
+        self == Self::Own || installed(self.as_str())
+    }
+}
+
+impl FromStr for LoadKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found =
+            [Self::Own, Self::Hackbench, Self::StressNg].into_iter().find(|kind| kind.as_str() == name);
+        found.ok_or_else(|| format!("there is no load `{name}`; there are own, hackbench and stress-ng"))
+    }
+}
+
+/// Whether a program of this name is in one of the directories for programs.
+pub(crate) fn installed(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|directory| directory.join(program).is_file())
+}
+
+/// A load, until dropped.
+#[derive(Debug)]
+pub(crate) struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    child: Option<Child>,
+}
+
+impl Load {
+    /// Starts one, for as many CPUs as this process may use.
+    pub(crate) fn start(kind: LoadKind) -> std::io::Result<Self> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut load = Self { stop: Arc::default(), threads: Vec::new(), child: None };
+        let mut command = match kind {
+            LoadKind::Own => {
+                for _ in 0..cpus {
+                    load.messages()?;
+                    load.sweep()?;
+                }
+                return Ok(load);
+            }
+            LoadKind::Hackbench => {
+                let mut command = Command::new("hackbench");
+                // Enough loops for the longest time; the child is ended before.
+                command.args(["--pipe", "-g", "2", "-l", "100000000"]);
+                command
+            }
+            LoadKind::StressNg => {
+                let mut command = Command::new("stress-ng");
+                let (cpus, seconds) = (cpus.to_string(), LONGEST.as_secs().to_string());
+                command.args(["--switch", &cpus, "--cache", &cpus, "--quiet", "--timeout", &seconds]);
+                command
+            }
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A group of its own: ended as a whole, and no part of it gets the terminal's Ctrl-C.
+        command.process_group(0);
+        // SAFETY: between fork and exec this makes one system call that takes no pointers.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        load.child = Some(command.spawn()?);
+        Ok(load)
+    }
+
+    /// Two threads that send bytes back and forth.
+    fn messages(&mut self) -> std::io::Result<()> {
+        let (mut there_out, mut there_in) = std::io::pipe()?;
+        let (mut back_out, mut back_in) = std::io::pipe()?;
+        let message = [0_u8; 100];
+        let ends = self.ends();
+        self.thread(move || {
+            let mut buffer = [0; 100];
+            // The other end closes its pipe when it ends, which ends this one too.
+            while !ends() && there_in.write_all(&message).is_ok() && back_out.read_exact(&mut buffer).is_ok()
+            {
+            }
+        })?;
+        let ends = self.ends();
+        self.thread(move || {
+            let mut buffer = [0; 100];
+            while !ends() && there_out.read_exact(&mut buffer).is_ok() && back_in.write_all(&message).is_ok()
+            {
+            }
+        })
+    }
+
+    /// A thread that writes to 4 MiB in no order.
+    fn sweep(&mut self) -> std::io::Result<()> {
+        let ends = self.ends();
+        self.thread(move || {
+            let mut memory = vec![1_u64; 4 << 20 >> 3];
+            let mut at = 0x9e37_79b9_7f4a_7c15_u64;
+            while !ends() {
+                for _ in 0..4096 {
+                    // A linear congruential generator: its high bits are random enough to defeat the prefetcher.
+                    at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let index = (at >> 40) as usize % memory.len();
+                    memory[index] = memory[index].wrapping_add(at);
+                }
+                std::hint::black_box(&mut memory);
+            }
+        })
+    }
+
+    fn ends(&self) -> impl Fn() -> bool + Send + 'static {
+        let (stop, until) = (self.stop.clone(), Instant::now() + LONGEST);
+        move || stop.load(Ordering::Relaxed) || Instant::now() > until
+    }
+
+    fn thread(&mut self, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        self.threads.push(std::thread::Builder::new().name("load".into()).spawn(body)?);
+        Ok(())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // Nothing there panics; if it did, the load is over all the same.
+            let _ = thread.join();
+        }
+        if let Some(mut child) = self.child.take() {
+            // The whole group: hackbench has many processes.
+            if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_ends_when_dropped() {
+        let load = Load::start(LoadKind::Own).unwrap();
+        let stop = load.stop.clone();
+        drop(load);
+        assert!(stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn loads_have_names() {
+        assert_eq!("stress-ng".parse(), Ok(LoadKind::StressNg));
+        assert!("none".parse::<LoadKind>().is_err());
+        assert!(LoadKind::Own.is_installed() && !installed("no such program"));
+    }
+}

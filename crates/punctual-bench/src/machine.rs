@@ -1,0 +1,219 @@
+//! What the run is on: everything that decides whether two runs can be compared.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+use crate::rt;
+
+/// The machine, its kernel, and what this process may do on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The kernel's release.
+    pub kernel: String,
+    /// Whether the kernel is PREEMPT_RT.
+    pub preempt_rt: bool,
+    /// The processor architecture.
+    pub architecture: String,
+    /// What the CPU calls itself.
+    pub cpu_model: String,
+    /// CPUs that are online.
+    pub cpus: usize,
+    /// The hypervisor, if there is one. `none` is not a promise: some hide.
+    pub hypervisor: String,
+    /// What the kernel takes its time from.
+    pub clock_source: String,
+    /// The clock of the short measurements.
+    pub clock: String,
+    /// The smallest step of that clock.
+    pub clock_step_ns: f64,
+    /// CPUs that are kept free by boot parameters or a cpuset partition; empty if none.
+    pub isolated_cpus: String,
+    /// CPUs without a periodic tick, by boot parameter; empty if none.
+    pub tickless_cpus: String,
+    /// The frequency governor of the measured CPU; empty if it has none.
+    pub governor: String,
+    /// How much of a CPU real-time threads may take, or `off`.
+    pub rt_throttling: String,
+    /// Why this process may not use SCHED_FIFO; nothing if it may.
+    pub fifo_refused: Option<String>,
+    /// What else affects the figures.
+    pub notes: Vec<String>,
+}
+
+impl Machine {
+    /// Looks around. `cpu` is the one to be measured.
+    pub(crate) fn look(cpu: usize, clock: &Clock) -> Self {
+        let runtime = read("/proc/sys/kernel/sched_rt_runtime_us");
+        let period = read("/proc/sys/kernel/sched_rt_period_us");
+        let rt_throttling = match runtime.as_str() {
+            "-1" => "off".into(),
+            "" => String::new(),
+            _ => format!("{runtime} of {period} µs"),
+        };
+        let hypervisor = hypervisor();
+        let mut machine = Self {
+            kernel: read("/proc/sys/kernel/osrelease"),
+            // Not every kernel that is one has the file.
+            preempt_rt: read("/sys/kernel/realtime") == "1" || read("/proc/version").contains("PREEMPT_RT"),
+            architecture: std::env::consts::ARCH.into(),
+            cpu_model: cpu_model(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from).max(online()),
+            hypervisor,
+            clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            clock: clock.name().into(),
+            clock_step_ns: clock.step_ns(),
+            isolated_cpus: isolated(),
+            tickless_cpus: read("/sys/devices/system/cpu/nohz_full").replace("(null)", ""),
+            governor: read(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")),
+            rt_throttling,
+            fifo_refused: rt::fifo_refused(),
+            notes: Vec::new(),
+        };
+        machine.notes = machine.remarks();
+        machine
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(why) = &self.fifo_refused {
+            notes.push(format!("{why}. Rows that need real-time scheduling are marked and mean little."));
+        }
+        if self.hypervisor != "none" {
+            notes.push(format!(
+                "A virtual machine ({}): the host takes the CPU away when it likes, and maxima are mostly its.",
+                self.hypervisor
+            ));
+        }
+        if !self.preempt_rt {
+            notes.push("Not a PREEMPT_RT kernel: it does not bound latencies.".into());
+        }
+        if !matches!(self.governor.as_str(), "" | "performance") {
+            notes.push(format!(
+                "The frequency governor is `{}`: the CPU slows down when it idles (cpupower frequency-set -g \
+                 performance).",
+                self.governor
+            ));
+        }
+        if self.rt_throttling != "off" && !self.rt_throttling.is_empty() {
+            notes.push(format!(
+                "Real-time threads may use {} (kernel.sched_rt_runtime_us); from Linux 6.12 on ordinary threads get \
+                 their share in any case (fair server).",
+                self.rt_throttling
+            ));
+        }
+        notes
+    }
+
+    /// The kernel in one line.
+    pub fn kernel_line(&self) -> String {
+        let rt = if self.preempt_rt { "PREEMPT_RT" } else { "not PREEMPT_RT" };
+        format!("Linux {}, {rt}, clock source {}", self.kernel, self.clock_source)
+    }
+
+    /// The hardware in one line.
+    pub fn hardware_line(&self) -> String {
+        let on = if self.hypervisor == "none" { String::new() } else { format!(", {}", self.hypervisor) };
+        format!("{} × {} ({}{on})", self.cpus, self.cpu_model, self.architecture)
+    }
+}
+
+/// The contents of a small file without white space around them, or nothing.
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).map_or_else(|_| String::new(), |text| text.trim().to_owned())
+}
+
+fn online() -> usize {
+    cpu_list(&read("/sys/devices/system/cpu/online")).len()
+}
+
+/// CPUs kept free, as the kernel lists them.
+pub(crate) fn isolated() -> String {
+    // With a cpuset partition the first file stays empty and one of the others tells.
+    let files = [
+        "/sys/devices/system/cpu/isolated",
+        "/sys/fs/cgroup/cpuset.cpus.isolated",
+        "/sys/fs/cgroup/unified/cpuset.cpus.isolated",
+    ];
+    files.iter().map(read).find(|list| !list.is_empty()).unwrap_or_default()
+}
+
+/// Parses the kernel's list format, `0-2,5`; what it does not understand it leaves out.
+pub(crate) fn cpu_list(list: &str) -> Vec<usize> {
+    let ranges = list.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(1 << 16))
+    });
+    ranges.flatten().collect()
+}
+
+fn cpu_model() -> String {
+    let info = read("/proc/cpuinfo");
+    let named = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    named("model name").or_else(|| named("Model")).or_else(|| named("CPU part")).unwrap_or("unknown".into())
+}
+
+fn hypervisor() -> String {
+    let declared = read("/sys/hypervisor/type");
+    let flagged = || {
+        let info = read("/proc/cpuinfo");
+        let flags = info.lines().find(|line| line.starts_with("flags"));
+        flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
+    };
+    match declared {
+        declared if !declared.is_empty() => declared,
+        _ if flagged() => hypervisors_name().unwrap_or("unknown hypervisor".into()),
+        _ if read("/sys/class/dmi/id/sys_vendor") == "QEMU" => "QEMU".into(),
+        _ => "none".into(),
+    }
+}
+
+/// What a hypervisor calls itself in the leaf of `cpuid` that is set apart for it.
+#[cfg(target_arch = "x86_64")]
+fn hypervisors_name() -> Option<String> {
+    #[allow(unused_unsafe, reason = "newer toolchains hold the instruction to be safe")]
+    // SAFETY: every x86-64 CPU has `cpuid`.
+    let leaf = unsafe { core::arch::x86_64::__cpuid(0x4000_0000) };
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect();
+    let name = String::from_utf8(bytes).ok()?;
+    match name.trim_matches(|c: char| !c.is_ascii_graphic()) {
+        "" => None,
+        "KVMKVMKVM" => Some("KVM".into()),
+        "VMwareVMware" => Some("VMware".into()),
+        "Microsoft Hv" => Some("Hyper-V".into()),
+        "XenVMMXenVMM" => Some("Xen".into()),
+        "TCGTCGTCGTCG" => Some("QEMU without KVM".into()),
+        other => Some(other.into()),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn hypervisors_name() -> Option<String> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_lists() {
+        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert!(cpu_list("").is_empty());
+        assert_eq!(cpu_list("3-1,x,7"), [7]);
+    }
+
+    #[test]
+    fn a_machine_can_be_described() {
+        let machine = Machine::look(0, &crate::clock::use_best());
+        assert!(!machine.kernel.is_empty() && machine.cpus > 0);
+        assert!(machine.kernel_line().contains("PREEMPT_RT"));
+        assert!(machine.hardware_line().contains(&machine.architecture));
+    }
+}

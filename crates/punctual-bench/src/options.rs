@@ -1,0 +1,202 @@
+//! What to measure, how often and where; and what of that makes no sense.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::load::LoadKind;
+use crate::machine::{cpu_list, isolated};
+use crate::rt;
+
+/// One of the suites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SuiteName {
+    /// The benchmark of real-time operating systems.
+    Rtos,
+    /// Whether the rules of scheduling and locking are kept.
+    Behaviour,
+    /// Switching, locking, events, delays and pulses.
+    Latency,
+    /// What takes the CPU away from a loop.
+    Hourglass,
+    /// Scheduling policies and affinities.
+    Policies,
+}
+
+impl SuiteName {
+    /// All, in the order in which they run.
+    pub const ALL: [Self; 5] = [Self::Rtos, Self::Behaviour, Self::Latency, Self::Hourglass, Self::Policies];
+
+    /// Its name on the command line and in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rtos => "rtos",
+            Self::Behaviour => "behaviour",
+            Self::Latency => "latency",
+            Self::Hourglass => "hourglass",
+            Self::Policies => "policies",
+        }
+    }
+
+    /// What it is about, as a headline.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Rtos => "What operations of a real-time system take",
+            Self::Behaviour => "Rules of scheduling and locking",
+            Self::Latency => "Switching, locking, events, delays and pulses",
+            Self::Hourglass => "What takes the CPU away from a loop",
+            Self::Policies => "Scheduling policies and affinities",
+        }
+    }
+}
+
+impl fmt::Display for SuiteName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for SuiteName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|suite| suite.as_str() == name);
+        found.ok_or_else(|| format!("there is no suite `{name}`"))
+    }
+}
+
+/// How a run is asked for. What is `None` is chosen.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The suites to run; none means all.
+    pub suites: Vec<SuiteName>,
+    /// Less of everything, so that all suites together take less than a minute.
+    pub quick: bool,
+    /// Samples of each row; 4096, or 256 if quick.
+    pub samples: Option<u32>,
+    /// How long each mode of the hourglass lasts; 10 s, or 2 s if quick.
+    pub hourglass: Option<Duration>,
+    /// What makes the load where one is needed.
+    pub load: LoadKind,
+    /// The CPU to measure; an isolated one if there is one, else the highest that is allowed.
+    pub cpu: Option<usize>,
+}
+
+/// What is wrong with [`Options`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadOptions {
+    /// No samples.
+    #[error("at least one sample is needed")]
+    NoSamples,
+    /// More samples than are kept in memory.
+    #[error("at most {MOST_SAMPLES} samples are kept, {0} are too many")]
+    TooManySamples(u32),
+    /// An hourglass of no length or of more than a day.
+    #[error("the hourglass lasts from 10 ms to a day")]
+    HourglassLength,
+    /// A load whose program is not there.
+    #[error("the program {} is not installed", .0.as_str())]
+    NoSuchLoad(LoadKind),
+    /// A CPU that is not there or not allowed.
+    #[error("this process may not use CPU {cpu}, it may use {}", list(allowed))]
+    UnknownCpu {
+        /// Which one.
+        cpu: usize,
+        /// Those that it may use.
+        allowed: Vec<usize>,
+    },
+}
+
+/// So many samples of one row take 80 MB.
+pub const MOST_SAMPLES: u32 = 10_000_000;
+
+fn list(cpus: &[usize]) -> String {
+    let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
+    cpus.join(",")
+}
+
+/// [`Options`] with everything chosen.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) suites: Vec<SuiteName>,
+    pub(crate) quick: bool,
+    pub(crate) samples: u32,
+    pub(crate) hourglass: Duration,
+    pub(crate) load: LoadKind,
+    pub(crate) cpu: usize,
+    /// Another CPU than `cpu`.
+    pub(crate) other_cpu: Option<usize>,
+}
+
+impl Plan {
+    pub(crate) fn new(options: &Options) -> Result<Self, BadOptions> {
+        let allowed = rt::allowed_cpus();
+        let samples = options.samples.unwrap_or(if options.quick { 256 } else { 4096 });
+        match samples {
+            0 => return Err(BadOptions::NoSamples),
+            1..=MOST_SAMPLES => {}
+            _ => return Err(BadOptions::TooManySamples(samples)),
+        }
+        let hourglass = options.hourglass.unwrap_or(Duration::from_secs(if options.quick { 2 } else { 10 }));
+        if !(Duration::from_millis(10)..=Duration::from_secs(86_400)).contains(&hourglass) {
+            return Err(BadOptions::HourglassLength);
+        }
+        if !options.load.is_installed() {
+            return Err(BadOptions::NoSuchLoad(options.load));
+        }
+        let isolated = cpu_list(&isolated());
+        let default = || allowed.iter().rev().find(|cpu| isolated.contains(cpu)).or(allowed.last()).copied();
+        let cpu = options.cpu.or_else(default).unwrap_or(0);
+        if !allowed.contains(&cpu) {
+            return Err(BadOptions::UnknownCpu { cpu, allowed });
+        }
+        let other_cpu = allowed.iter().rev().find(|&&other| other != cpu).copied();
+        let mut suites =
+            if options.suites.is_empty() { SuiteName::ALL.to_vec() } else { options.suites.clone() };
+        suites.sort_unstable();
+        suites.dedup();
+        Ok(Self { suites, quick: options.quick, samples, hourglass, load: options.load, cpu, other_cpu })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let bad = |options: Options| Plan::new(&options).map(|plan| plan.samples).unwrap_err();
+        assert_eq!(bad(Options { samples: Some(0), ..Options::default() }), BadOptions::NoSamples);
+        assert_eq!(
+            bad(Options { samples: Some(u32::MAX), ..Options::default() }),
+            BadOptions::TooManySamples(u32::MAX)
+        );
+        assert_eq!(
+            bad(Options { hourglass: Some(Duration::ZERO), ..Options::default() }),
+            BadOptions::HourglassLength
+        );
+        let unknown = bad(Options { cpu: Some(100_000), ..Options::default() });
+        assert!(
+            unknown.to_string().starts_with("this process may not use CPU 100000, it may use "),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_said_is_chosen() {
+        let plan = Plan::new(&Options::default()).unwrap();
+        assert_eq!((plan.samples, plan.suites.len()), (4096, 5));
+        assert_ne!(Some(plan.cpu), plan.other_cpu);
+        let suites = vec![SuiteName::Policies, SuiteName::Rtos, SuiteName::Rtos];
+        let plan = Plan::new(&Options { suites, quick: true, ..Options::default() }).unwrap();
+        assert_eq!((plan.samples, plan.suites), (256, vec![SuiteName::Rtos, SuiteName::Policies]));
+    }
+
+    #[test]
+    fn suites_have_names() {
+        for suite in SuiteName::ALL {
+            assert_eq!(suite.as_str().parse(), Ok(suite));
+        }
+        assert!("rtoss".parse::<SuiteName>().is_err());
+    }
+}

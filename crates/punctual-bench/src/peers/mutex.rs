@@ -1,0 +1,149 @@
+//! The POSIX mutex, plain or with priority inheritance.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use super::check;
+use crate::clock;
+
+/// What a mutex does about priorities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// Nothing.
+    None,
+    /// The holder inherits the priority of who waits.
+    Inherit,
+}
+
+/// A `pthread_mutex_t`. Boxed, because one must not move once it is initialised.
+#[derive(Debug)]
+pub(crate) struct Mutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
+
+// SAFETY: a POSIX mutex is made to be used by several threads at once; the type gives no other access to it.
+unsafe impl Send for Mutex {}
+// SAFETY: as above.
+unsafe impl Sync for Mutex {}
+
+/// The mutex was not free in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimedOut;
+
+impl Mutex {
+    pub(crate) fn new(protocol: Protocol) -> Self {
+        let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+        // SAFETY: the mutex is at its final address and not yet shared.
+        unsafe {
+            with_attributes(protocol, |attributes| check(libc::pthread_mutex_init(mutex.get(), attributes)))
+        };
+        Self(mutex)
+    }
+
+    /// Locks, runs `critical` and unlocks. If `critical` panics the mutex stays locked.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, critical: impl FnOnce() -> R) -> R {
+        // SAFETY: `new` initialised the mutex, it has not moved since, and `drop` has not run.
+        check(unsafe { libc::pthread_mutex_lock(self.0.get()) });
+        self.finish(critical)
+    }
+
+    /// The same, unless the mutex is not free for `patience`: a deadlock ends that way.
+    pub(crate) fn with_patience<R>(
+        &self,
+        patience: Duration,
+        critical: impl FnOnce() -> R,
+    ) -> Result<R, TimedOut> {
+        // The limit of this call is on the clock of the day.
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let ns = now.tv_nsec as u64 + patience.as_nanos() as u64;
+        let until = libc::timespec {
+            tv_sec: now.tv_sec as libc::time_t + (ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+        };
+        // SAFETY: as in `with`; `until` is initialised and outlives the call.
+        match unsafe { libc::pthread_mutex_timedlock(self.0.get(), &until) } {
+            libc::ETIMEDOUT => Err(TimedOut),
+            error => {
+                check(error);
+                Ok(self.finish(critical))
+            }
+        }
+    }
+
+    /// Runs `critical` and unlocks; for the thread that has just locked.
+    #[inline(always)]
+    fn finish<R>(&self, critical: impl FnOnce() -> R) -> R {
+        let result = critical();
+        // SAFETY: the mutex is initialised, and both callers have locked it on this thread.
+        check(unsafe { libc::pthread_mutex_unlock(self.0.get()) });
+        result
+    }
+
+    /// The ticks that it takes to initialise and to destroy one with priority inheritance, so many times.
+    pub(crate) fn creations(mut each: impl FnMut(u64, u64) -> bool) {
+        let place = UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER);
+        // SAFETY: the place is this function's own and is not moved; each initialisation is followed by the destruction
+        // of that mutex, which nobody holds.
+        unsafe {
+            with_attributes(Protocol::Inherit, |attributes| {
+                loop {
+                    let from = clock::now();
+                    let made = libc::pthread_mutex_init(place.get(), attributes);
+                    let between = clock::now();
+                    let destroyed = libc::pthread_mutex_destroy(place.get());
+                    let to = clock::now();
+                    check(made);
+                    check(destroyed);
+                    if !each(between - from, to - between) {
+                        break;
+                    }
+                }
+            });
+        }
+    }
+}
+
+impl Drop for Mutex {
+    fn drop(&mut self) {
+        // SAFETY: `new` initialised the mutex; no thread holds it, because `with` borrows `self` while it does. Should a
+        // panic have left it locked, the call answers EBUSY and the box is freed without it.
+        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+    }
+}
+
+/// Calls `then` with attributes for mutexes of this protocol, which live until it returns.
+fn with_attributes(protocol: Protocol, then: impl FnOnce(*const libc::pthread_mutexattr_t)) {
+    let protocol = match protocol {
+        Protocol::None => libc::PTHREAD_PRIO_NONE,
+        Protocol::Inherit => libc::PTHREAD_PRIO_INHERIT,
+    };
+    let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
+    let attributes = attributes.as_mut_ptr();
+    // SAFETY: `attributes` is valid for writes, and the first call initialises it before the others use it; each call is
+    // checked before the next.
+    unsafe {
+        check(libc::pthread_mutexattr_init(attributes));
+        check(libc::pthread_mutexattr_setprotocol(attributes, protocol));
+        then(attributes);
+        check(libc::pthread_mutexattr_destroy(attributes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mutex_excludes_and_patience_ends() {
+        for protocol in [Protocol::None, Protocol::Inherit] {
+            let mutex = Mutex::new(protocol);
+            let patience = Duration::from_millis(1);
+            assert_eq!(mutex.with(|| 1), 1);
+            std::thread::scope(|scope| {
+                let other = mutex.with(|| scope.spawn(|| mutex.with_patience(patience, || ())).join());
+                assert_eq!(other.unwrap(), Err(TimedOut));
+            });
+            assert_eq!(mutex.with_patience(patience, || 2), Ok(2));
+        }
+    }
+}

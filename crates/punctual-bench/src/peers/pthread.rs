@@ -1,0 +1,89 @@
+//! Creating a POSIX thread with everything set: what a real-time program has to do, and what its creation is timed on.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use super::check;
+
+/// Stack of a created thread: a body here needs little, and locked memory is to be touched as little.
+const STACK: usize = 128 * 1024;
+
+/// Policy, priority, CPU and stack of threads to be created.
+#[derive(Debug)]
+pub(crate) struct Attributes(Box<MaybeUninit<libc::pthread_attr_t>>);
+
+impl Attributes {
+    /// SCHED_FIFO at `priority` on `cpu`; without `fifo` ordinary threads on that CPU.
+    pub(crate) fn new(cpu: usize, priority: i32, fifo: bool) -> Self {
+        let mut attributes = Box::new(MaybeUninit::<libc::pthread_attr_t>::uninit());
+        let at = attributes.as_mut_ptr();
+        let parameters = libc::sched_param { sched_priority: priority };
+        // SAFETY: `at` is valid for writes and is initialised by the first call before the others use it; all-zero is an
+        // empty `cpu_set_t`, `CPU_SET` writes only within it for the CPUs that a process can be allowed, and what is
+        // passed by pointer outlives the calls, which copy it.
+        unsafe {
+            check(libc::pthread_attr_init(at));
+            check(libc::pthread_attr_setstacksize(at, STACK));
+            let mut set: libc::cpu_set_t = MaybeUninit::zeroed().assume_init();
+            if cpu < libc::CPU_SETSIZE as usize {
+                libc::CPU_SET(cpu, &mut set);
+                check(libc::pthread_attr_setaffinity_np(at, size_of::<libc::cpu_set_t>(), &set));
+            }
+            if fifo {
+                check(libc::pthread_attr_setinheritsched(at, libc::PTHREAD_EXPLICIT_SCHED));
+                check(libc::pthread_attr_setschedpolicy(at, libc::SCHED_FIFO));
+                check(libc::pthread_attr_setschedparam(at, &parameters));
+            }
+        }
+        Self(attributes)
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: `new` initialised them.
+        unsafe { libc::pthread_attr_destroy(self.0.as_mut_ptr()) };
+    }
+}
+
+/// A created thread, joined when dropped.
+#[derive(Debug)]
+pub(crate) struct Thread<'a>(libc::pthread_t, PhantomData<&'a ()>);
+
+impl<'a> Thread<'a> {
+    /// Starts a thread that calls `body` and ends. A panic in `body` ends the process.
+    ///
+    /// `None` if the kernel has no room or no right for it.
+    ///
+    /// # Safety
+    ///
+    /// The thread must be dropped, not forgotten: it uses `body` until it has been joined.
+    #[inline(always)]
+    pub(crate) unsafe fn create<F: Fn() + Sync>(attributes: &Attributes, body: &'a F) -> Option<Self> {
+        extern "C" fn call<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
+            // SAFETY: `create` passes a reference to an `F`, which lives until this thread has been joined.
+            let body = unsafe { &*body.cast::<F>() };
+            body();
+            std::ptr::null_mut()
+        }
+
+        let mut thread = MaybeUninit::uninit();
+        let with: *const F = body;
+        // SAFETY: the attributes are initialised, `thread` is a place for the result, and `body` lives until the thread is
+        // joined, which the caller sees to by dropping the result within `'a`.
+        let error = unsafe {
+            let with = with.cast_mut().cast();
+            libc::pthread_create(thread.as_mut_ptr(), attributes.0.as_ptr(), call::<F>, with)
+        };
+        // SAFETY: a call that succeeded has written the thread.
+        (error == 0).then(|| Self(unsafe { thread.assume_init() }, PhantomData))
+    }
+}
+
+impl Drop for Thread<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the thread was created joinable and is joined only here.
+        unsafe { libc::pthread_join(self.0, std::ptr::null_mut()) };
+    }
+}

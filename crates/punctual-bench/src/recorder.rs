@@ -1,0 +1,63 @@
+//! Where a real-time thread or a task puts what it measured: memory that is there already.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Room for a fixed number of measured times in ticks. Any thread adds to it through `&`.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    next: AtomicUsize,
+    ticks: Box<[AtomicU64]>,
+}
+
+impl Recorder {
+    /// Room for `samples`, in memory that has been written to.
+    pub(crate) fn new(samples: usize) -> Self {
+        // Anything but 0, which would leave the pages to be mapped at the first real write.
+        Self { next: AtomicUsize::new(0), ticks: (0..samples).map(|_| AtomicU64::new(u64::MAX)).collect() }
+    }
+
+    /// Adds one; returns whether there is room for another. What comes when it is full already is not kept.
+    ///
+    /// Real-time safety: two atomic instructions.
+    #[inline]
+    pub(crate) fn push(&self, ticks: u64) -> bool {
+        // Relaxed: whoever reads the values has joined the threads that wrote them.
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(place) = self.ticks.get(index) {
+            place.store(ticks, Ordering::Relaxed);
+        }
+        index + 1 < self.ticks.len()
+    }
+
+    /// Whether nothing more is kept.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() == self.ticks.len()
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.next.load(Ordering::Relaxed).min(self.ticks.len())
+    }
+
+    /// What was added, in ticks, in the order in which it was.
+    pub(crate) fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        self.ticks[..self.len()].iter().map(|ticks| ticks.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_not_kept() {
+        let recorder = Recorder::new(2);
+        assert!(recorder.push(1));
+        assert!(!recorder.push(2));
+        assert!(!recorder.push(3));
+        assert!(recorder.is_full());
+        assert_eq!(recorder.values().collect::<Vec<_>>(), [1, 2]);
+    }
+}

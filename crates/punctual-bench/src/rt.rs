@@ -1,0 +1,147 @@
+//! Threads that measure: pinned, SCHED_FIFO, and bounded.
+//!
+//! Whatever a thread asks for here ends with the thread, except for the limit on real-time CPU time, which ends with
+//! the process. What the kernel refuses is kept, because the figures mean something else then.
+
+use std::io::Error;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The kernel priority of the threads that are measured; those above and below are at most a few away. The same that
+/// an app of Punctual uses for its lower levels.
+pub(crate) const PRIORITY: i32 = 52;
+
+/// What a thread did not get.
+pub(crate) type Lack = Vec<String>;
+
+/// Pins the calling thread to `cpu`, gives it SCHED_FIFO at `priority`, and says what was refused.
+///
+/// Threads that it starts are ordinary ones again.
+pub(crate) fn enter(cpu: usize, priority: i32) -> Lack {
+    let mut lack = Lack::new();
+    if let Err(error) = pin(cpu) {
+        lack.push(format!("not pinned to CPU {cpu}: {error}"));
+    }
+    if let Err(error) = set_fifo(priority) {
+        lack.push(no_fifo(&error));
+    }
+    // A real-time thread has no slack; an ordinary one that stands in for it is to have as little.
+    let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
+    lack
+}
+
+/// Runs `body` on a thread of its own that has [entered](enter), and waits for it. A panic goes on here.
+pub(crate) fn on_thread<R: Send>(cpu: usize, priority: i32, body: impl FnOnce(&Lack) -> R + Send) -> R {
+    std::thread::scope(|scope| join(scope.spawn(|| body(&enter(cpu, priority)))))
+}
+
+/// Joins a thread; a panic there goes on here.
+pub(crate) fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Pins the calling thread to one CPU.
+pub(crate) fn pin(cpu: usize) -> rustix::io::Result<()> {
+    let mut set = CpuSet::new();
+    // `CpuSet::set` panics on what it has no bit for.
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(rustix::io::Errno::INVAL);
+    }
+    set.set(cpu);
+    sched_setaffinity(None, &set)
+}
+
+/// Gives the calling thread SCHED_FIFO at `priority`.
+pub(crate) fn set_fifo(priority: i32) -> Result<(), Error> {
+    set_policy(libc::SCHED_FIFO, priority)
+}
+
+/// Gives the calling thread a policy and a priority. Threads that it starts do not inherit them.
+pub(crate) fn set_policy(policy: libc::c_int, priority: i32) -> Result<(), Error> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: `parameters` is initialised and outlives the call, which only reads it; 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &parameters) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+/// Sleeps for `duration`, which a signal may shorten.
+pub(crate) fn sleep(duration: Duration) {
+    let request = rustix::time::Timespec {
+        tv_sec: duration.as_secs() as i64,
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    };
+    let _ = rustix::thread::clock_nanosleep_relative(rustix::thread::ClockId::Monotonic, &request);
+}
+
+/// The CPUs that the calling thread may run on.
+pub(crate) fn allowed_cpus() -> Vec<usize> {
+    let allowed = sched_getaffinity(None);
+    allowed.map_or_else(|_| vec![0], |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Why this process cannot have SCHED_FIFO, if it cannot. Found out by trying, which is the only way to know.
+pub(crate) fn fifo_refused() -> Option<String> {
+    std::thread::scope(|scope| join(scope.spawn(|| set_fifo(PRIORITY).err()))).map(|error| no_fifo(&error))
+}
+
+fn no_fifo(error: &Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => "no SCHED_FIFO: not permitted; run as root, grant CAP_SYS_NICE or raise \
+                              RLIMIT_RTPRIO (`ulimit -r 99`), and if this is root, give the cpu cgroup a \
+                              cpu.rt_runtime_us above 0"
+            .into(),
+        _ => format!("no SCHED_FIFO: {error}"),
+    }
+}
+
+/// Ends the process if a real-time thread of it uses a CPU for `longest` without sleeping: that is a defect, and on a
+/// small machine nothing else could end it. A limit that is lower already stays. It ends with the process.
+pub(crate) fn limit_runaways(longest: Duration) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let us = longest.as_micros().try_into().unwrap_or(libc::RLIM_INFINITY);
+    // SAFETY: `limit` is a valid place to write to and then to read from.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) == 0 && limit.rlim_cur > us {
+            limit.rlim_cur = us;
+            // Refused it leaves the bounds that every measuring loop has by itself.
+            let _ = libc::setrlimit(libc::RLIMIT_RTTIME, &limit);
+        }
+    }
+}
+
+/// Keeps all memory of the process locked until dropped, as real-time programs do.
+#[derive(Debug)]
+pub(crate) struct LockedMemory(bool);
+
+impl LockedMemory {
+    pub(crate) fn new() -> Self {
+        // With a limit in force a lock would make later allocations fail instead of this call.
+        let limited = rustix::process::getrlimit(rustix::process::Resource::Memlock).current.is_some();
+        if limited && !may_lock_memory() {
+            return Self(false);
+        }
+        // SAFETY: the call takes no pointers.
+        Self(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) } == 0)
+    }
+}
+
+impl Drop for LockedMemory {
+    fn drop(&mut self) {
+        if self.0 {
+            // SAFETY: the call takes no pointers.
+            unsafe { libc::munlockall() };
+        }
+    }
+}
+
+/// Whether no limit on locked memory binds this process.
+fn may_lock_memory() -> bool {
+    const CAP_IPC_LOCK: u64 = 1 << 14;
+    let status = crate::machine::read("/proc/self/status");
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = capabilities.and_then(|caps| u64::from_str_radix(caps.trim(), 16).ok());
+    capabilities.is_some_and(|caps| caps & CAP_IPC_LOCK != 0)
+}

@@ -1,0 +1,221 @@
+//! A run in progress: suites are lists of steps, each step adds rows and checks.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::clock::{self, Clock};
+use crate::machine::Machine;
+use crate::model::{Check, FORMAT, Quantity, Row, Run, RunSettings, Suite, VERSION};
+use crate::options::{BadOptions, Options, Plan, SuiteName};
+use crate::recorder::Recorder;
+use crate::rt::{self, Lack};
+use crate::stats::{Distribution, Statistics};
+use crate::{Stop, suites, time};
+
+/// Is told how far a run is.
+pub trait Progress {
+    /// A suite of so many steps begins.
+    fn suite(&self, name: SuiteName, steps: usize);
+    /// The next step begins.
+    fn step(&self, what: &str);
+    /// A suite has ended, with what it found.
+    fn suite_done(&self, suite: &Suite);
+    /// The machine and the own overhead are known, before anything else is measured.
+    fn begins(&self, run: &Run);
+}
+
+/// A measurement that has a name of its own in the display of progress.
+pub(crate) struct Step {
+    pub(crate) what: String,
+    pub(crate) run: Box<dyn FnOnce(&mut Session<'_>)>,
+}
+
+impl Step {
+    pub(crate) fn new(what: impl Into<String>, run: impl FnOnce(&mut Session<'_>) + 'static) -> Self {
+        Self { what: what.into(), run: Box::new(run) }
+    }
+}
+
+/// What a step works with.
+pub(crate) struct Session<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) clock: Clock,
+    pub(crate) stop: &'a Stop,
+    /// Why there is no SCHED_FIFO, if there is none.
+    pub(crate) no_fifo: Option<String>,
+    suite: Suite,
+}
+
+/// What a step measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) lack: Lack,
+    pub(crate) unit: Unit,
+}
+
+impl Measured {
+    /// What was recorded in ticks of the clock.
+    pub(crate) fn ticks(recorder: Arc<Recorder>, lack: Lack) -> Self {
+        Self { recorder, lack, unit: Unit::Ticks }
+    }
+}
+
+/// What a recorder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Ticks of [`clock`].
+    Ticks,
+    /// Nanoseconds.
+    Nanos,
+}
+
+impl Session<'_> {
+    /// Adds a row as it is.
+    pub(crate) fn push(&mut self, row: Row) {
+        self.suite.rows.push(row);
+    }
+
+    /// Adds a row with these samples. Without SCHED_FIFO it says that it means little.
+    pub(crate) fn add(&mut self, row: Row, measured: &Measured) {
+        let mut statistics = Statistics::new();
+        for value in measured.recorder.values() {
+            let ps = match measured.unit {
+                Unit::Ticks => self.clock.ps(value),
+                Unit::Nanos => value.saturating_mul(1000),
+            };
+            statistics.record_ps((ps as f64 / f64::from(row.operations_per_sample)).round() as u64);
+        }
+        self.add_figures(row, statistics.distribution(), &measured.lack);
+    }
+
+    /// Adds a row with these figures, which a measurement yielded that lacked something or nothing.
+    pub(crate) fn add_figures(&mut self, mut row: Row, figures: Option<Distribution>, lack: &Lack) {
+        row.figures = figures;
+        if row.figures.is_none() && row.why.is_empty() {
+            row.why.push("ended before the first sample".into());
+        }
+        row.why.extend(self.no_fifo.clone());
+        row.why.extend(
+            lack.iter().filter(|what| !what.starts_with("no SCHED_FIFO") || self.no_fifo.is_none()).cloned(),
+        );
+        row.why.dedup();
+        self.push(row);
+    }
+
+    /// Adds a row that needs no real-time scheduling.
+    pub(crate) fn add_plain(&mut self, mut row: Row, figures: Option<Distribution>) {
+        row.figures = figures;
+        self.push(row);
+    }
+
+    /// Adds a number to all rows of `operation` that have figures.
+    pub(crate) fn quantify(&mut self, operation: &str, quantity: Option<Quantity>) {
+        let rows = self.suite.rows.iter_mut();
+        for row in rows.filter(|row| row.operation == operation && row.figures.is_some()) {
+            row.quantities.extend(quantity.clone());
+        }
+    }
+
+    /// Adds a row that could not be measured.
+    pub(crate) fn add_unmeasured(&mut self, mut row: Row, why: impl Into<String>) {
+        row.why.push(why.into());
+        self.push(row);
+    }
+
+    /// Adds a check.
+    pub(crate) fn check(&mut self, check: Check) {
+        self.suite.checks.push(check);
+    }
+
+    /// Adds what one has to know to read the suite, once.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.suite.notes.contains(&note) {
+            self.suite.notes.push(note);
+        }
+    }
+
+    /// How many samples a row is to have.
+    pub(crate) fn samples(&self) -> usize {
+        self.plan.samples as usize
+    }
+}
+
+/// Runs what `options` ask for, as far as `stop` allows.
+///
+/// Nothing that it changes on the system outlives it: priorities and affinities end with its threads, the limit on
+/// real-time CPU time with the process, and the hourglass removes its instance of the kernel's tracer, also that of an
+/// earlier run that was killed.
+///
+/// # Errors
+///
+/// [`BadOptions`] if the options make no sense here; nothing has been measured then.
+pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Run, BadOptions> {
+    let plan = Plan::new(options)?;
+    let begun = Instant::now();
+    let clock = clock::use_best();
+    rt::limit_runaways(plan.hourglass + std::time::Duration::from_secs(5));
+    let _locked = rt::LockedMemory::new();
+    let machine = Machine::look(plan.cpu, &clock);
+    let no_fifo = machine.fifo_refused.clone();
+    let mut run = Run {
+        format: FORMAT.into(),
+        version: VERSION,
+        started: time::now_utc(),
+        took_s: 0.0,
+        interrupted: false,
+        settings: RunSettings {
+            samples: plan.samples,
+            quick: plan.quick,
+            cpu: plan.cpu,
+            other_cpu: plan.other_cpu,
+        },
+        machine,
+        overhead: suites::overhead(&plan, &clock),
+        suites: Vec::new(),
+    };
+    progress.begins(&run);
+    for &name in &plan.suites {
+        if stop.is_requested() {
+            run.interrupted = true;
+            break;
+        }
+        let suite_begun = Instant::now();
+        let suite = Suite {
+            name: name.as_str().into(),
+            title: name.title().into(),
+            took_s: 0.0,
+            rows: Vec::new(),
+            checks: Vec::new(),
+            notes: Vec::new(),
+        };
+        let mut session = Session { plan: &plan, clock, stop, no_fifo: no_fifo.clone(), suite };
+        let steps = suites::steps(name, &plan);
+        progress.suite(name, steps.len());
+        for step in steps {
+            if stop.is_requested() {
+                run.interrupted = true;
+                session.note("Ended before it was through.");
+                break;
+            }
+            progress.step(&step.what);
+            (step.run)(&mut session);
+        }
+        let mut suite = session.suite;
+        suite.took_s = seconds(suite_begun);
+        // Rule by rule, so that those who were to keep it stand beside each other.
+        let rules: Vec<String> = suite.checks.iter().map(|check| check.rule.clone()).collect();
+        suite.checks.sort_by_key(|check| rules.iter().position(|rule| *rule == check.rule));
+        progress.suite_done(&suite);
+        run.suites.push(suite);
+    }
+    run.interrupted |= stop.is_requested();
+    run.took_s = seconds(begun);
+    Ok(run)
+}
+
+/// In milliseconds' resolution.
+fn seconds(since: Instant) -> f64 {
+    since.elapsed().as_millis() as f64 / 1e3
+}

@@ -1,0 +1,116 @@
+//! The suites: for each, the list of its steps.
+
+pub(crate) mod rtos;
+
+use std::hint::black_box;
+
+use crate::clock::{self, Clock};
+use crate::model::Row;
+use crate::options::{Plan, SuiteName};
+use crate::recorder::Recorder;
+use crate::rt;
+use crate::session::Step;
+use crate::stats::{Distribution, Statistics};
+
+pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
+    match suite {
+        SuiteName::Rtos => rtos::steps(plan),
+        _ => Vec::new(),
+    }
+}
+
+/// An empty measurement: what every figure holds of the clock itself.
+pub(crate) fn overhead(plan: &Plan, clock: &Clock) -> Distribution {
+    let recorder = Recorder::new(plan.samples as usize);
+    rt::on_thread(plan.cpu, rt::PRIORITY, |_| {
+        loop {
+            let from = clock::now();
+            let to = clock::now();
+            if !recorder.push(black_box(to - from)) {
+                break;
+            }
+        }
+    });
+    let mut statistics = Statistics::new();
+    recorder.values().for_each(|ticks| statistics.record_ps(clock.ps(ticks)));
+    statistics.distribution().expect("there is at least one sample")
+}
+
+/// Who does what is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// Tasks and resources of an app.
+    Punctual,
+    /// The crate `punctual-sync`, used by threads.
+    Sync,
+    /// POSIX threads, SCHED_FIFO where it is granted, with mutexes that inherit priorities.
+    Posix,
+    /// The predecessor's mutex from the registry.
+    PcpMutex,
+}
+
+impl Subject {
+    fn slug(self) -> &'static str {
+        match self {
+            Self::Punctual => "punctual",
+            Self::Sync => "punctual-sync",
+            Self::Posix => "posix",
+            Self::PcpMutex => "pcp-mutex",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Punctual => "Punctual",
+            Self::Sync => "punctual-sync",
+            Self::Posix => PEER,
+            Self::PcpMutex => "pcp-mutex 0.2.0",
+        }
+    }
+}
+
+/// The subject that ratios refer to.
+pub(crate) const PEER: &str = "POSIX";
+
+impl Row {
+    /// A row of `suite` without figures.
+    pub(crate) fn new(suite: SuiteName, slug: &str, operation: impl Into<String>, subject: Subject) -> Self {
+        Self {
+            id: format!("{suite}/{slug}/{}", subject.slug()),
+            operation: operation.into(),
+            subject: subject.name().into(),
+            operations_per_sample: 1,
+            ..Self::default()
+        }
+    }
+
+    /// The same with so many operations in each sample.
+    pub(crate) fn per_sample(mut self, operations: u32) -> Self {
+        self.operations_per_sample = operations;
+        self
+    }
+
+    /// The same beside what others found.
+    pub(crate) fn published(mut self, published: Vec<crate::model::Published>) -> Self {
+        self.published = published;
+        self
+    }
+
+    /// The same under a condition, which its name tells.
+    pub(crate) fn under(mut self, condition: &str) -> Self {
+        self.id = format!("{}/{condition}", self.id);
+        self.condition = Some(condition.into());
+        self
+    }
+}
+
+/// What the threads of an app did not get, without repetition.
+pub(crate) fn lack_of(report: &punctual::Report) -> crate::rt::Lack {
+    let mut lack = crate::rt::Lack::new();
+    for missing in report.settings.threads.iter().flat_map(|thread| &thread.missing) {
+        if !lack.contains(missing) {
+            lack.push(missing.clone());
+        }
+    }
+    lack
+}

@@ -1,0 +1,59 @@
+//! The benchmark of real-time operating systems by Zhang and Timmerman, as Cunningham runs it: creating and switching
+//! threads, mutexes, semaphores.
+//!
+//! Each operation is measured for what Punctual offers and for the POSIX object that one would use instead, all on one
+//! CPU. What an operation is for tasks, which are not created while a program runs, is said in its row.
+
+pub(in crate::suites) mod locks;
+mod semaphores;
+pub(in crate::suites) mod tasks;
+mod threads;
+
+use std::sync::Arc;
+
+use super::Subject;
+use crate::clock;
+use crate::model::Row;
+use crate::options::{Plan, SuiteName};
+use crate::published;
+use crate::recorder::Recorder;
+use crate::rt;
+use crate::session::{Measured, Session, Step};
+
+/// Operations in a sample where they are measured in a loop.
+const LOOP: u32 = 64;
+
+pub(crate) fn steps(_: &Plan) -> Vec<Step> {
+    let mut steps = vec![Step::new("tracing", tracing)];
+    steps.extend(threads::steps());
+    steps.extend(tasks::steps());
+    steps.extend(locks::steps());
+    steps.extend(semaphores::steps());
+    steps
+}
+
+fn row(slug: &str, operation: &str, subject: Subject) -> Row {
+    Row::new(SuiteName::Rtos, slug, operation, subject)
+}
+
+/// How long it takes to write down the time.
+fn tracing(session: &mut Session<'_>) {
+    let recorder = Arc::new(Recorder::new(session.samples()));
+    let traces = Recorder::new(session.samples());
+    let lack = rt::on_thread(session.plan.cpu, rt::PRIORITY, |lack| {
+        loop {
+            let from = clock::now();
+            traces.push(from);
+            let to = clock::now();
+            if !recorder.push(to - from) {
+                return lack.clone();
+            }
+        }
+    });
+    let row = Row {
+        subject: "this clock".into(),
+        ..row("tracing", "Tracing: reading the clock and writing it down", Subject::Punctual)
+    };
+    let row = Row { id: "rtos/tracing".into(), ..row.published(published::rtos("Tracing")) };
+    session.add(row, &Measured::ticks(recorder, lack));
+}

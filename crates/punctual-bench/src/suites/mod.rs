@@ -1,5 +1,6 @@
 //! The suites: for each, the list of its steps.
 
+pub(crate) mod behaviour;
 pub(crate) mod rtos;
 
 use std::hint::black_box;
@@ -15,6 +16,7 @@ use crate::stats::{Distribution, Statistics};
 pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
     match suite {
         SuiteName::Rtos => rtos::steps(plan),
+        SuiteName::Behaviour => behaviour::steps(plan),
         _ => Vec::new(),
     }
 }

@@ -1,0 +1,62 @@
+//! Priority inversion between threads, for one kind of mutex after the other.
+//!
+//! Thread 1 holds the mutex and creates thread 2, which creates thread 3, which wants the mutex. Where nothing is done
+//! about it, thread 2 goes on and ends before thread 3, although it is lower and wants nothing.
+
+use super::log::{Log, Seen};
+use super::threads::with_thread;
+use super::{NO_INVERSION, runs};
+use crate::contend::{self, Lock};
+use crate::peers::{Attributes, Mutex, Protocol, Thread};
+use crate::rt;
+use crate::session::{Session, Step};
+use crate::suites::Subject;
+
+pub(super) fn steps() -> Vec<Step> {
+    vec![
+        Step::new("priority inversion, punctual-sync", |session| {
+            let seen = play(session, contend::pcp);
+            NO_INVERSION.check_of(session, Subject::Sync, &seen);
+        }),
+        Step::new("priority inversion, POSIX with inheritance", |session| {
+            let seen = play(session, contend::posix);
+            let check = NO_INVERSION.check(session, "POSIX mutex with inheritance", "posix", &seen, false);
+            session.check(check);
+        }),
+        Step::new("priority inversion, plain POSIX", |session| {
+            let seen = play(session, || Mutex::new(Protocol::None));
+            let check = NO_INVERSION.check(session, "plain POSIX mutex", "posix-plain", &seen, false);
+            session.check(check);
+            session.note(
+                "Published: 2-1-3 with mutexes on Raspbian and 3-2-1 on Jobbed, each in all of 4096 runs \
+                 (Cunningham 2022, section III.B).",
+            );
+        }),
+    ]
+}
+
+fn play<L: Lock>(session: &Session<'_>, make: impl Fn() -> L) -> Seen {
+    let (cpu, fifo) = (session.plan.cpu, session.no_fifo.is_none());
+    let mut seen = Seen::default();
+    for _ in 0..runs(session) {
+        let (log, lock) = (Log::default(), make());
+        // The highest states the ceiling; the others anything that is not above it.
+        let priority = |number: i32| contend::CEILING as i32 - 3 + number;
+        let three = || {
+            let member = lock.join(contend::CEILING);
+            lock.with(&member, || ());
+            log.event("3 ends");
+        };
+        let two = || with_thread(cpu, priority(3), fifo, &three, || log.event("2 ends"));
+        rt::on_thread(cpu, priority(1), |_| {
+            let member = lock.join(contend::CEILING - 2);
+            let attributes = Attributes::new(cpu, priority(2), fifo);
+            // SAFETY: the thread is dropped at the end of this closure, and nothing in between panics.
+            let second = lock.with(&member, || unsafe { Thread::create(&attributes, &two) });
+            log.event("1 ends");
+            drop(second);
+        });
+        seen.add(log.completion());
+    }
+    seen
+}

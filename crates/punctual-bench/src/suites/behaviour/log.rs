@@ -1,0 +1,97 @@
+//! What happened in which order, written by threads that must not wait for each other.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Room for the events of one scenario.
+#[derive(Debug)]
+pub(super) struct Log {
+    next: AtomicUsize,
+    events: [OnceLock<&'static str>; 32],
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { next: AtomicUsize::new(0), events: [const { OnceLock::new() }; 32] }
+    }
+}
+
+impl Log {
+    /// Adds an event; one that does not fit is lost, and the order is wrong then.
+    pub(super) fn event(&self, what: &'static str) {
+        if let Some(place) = self.events.get(self.next.fetch_add(1, Ordering::SeqCst)) {
+            let _ = place.set(what);
+        }
+    }
+
+    /// The events in their order.
+    pub(super) fn order(&self) -> String {
+        let events: Vec<&str> = self.events.iter().map_while(|event| event.get().copied()).collect();
+        events.join(", ")
+    }
+
+    /// The numbers of those that ended, from events such as `2 ends`.
+    pub(super) fn completion(&self) -> String {
+        let events = self.events.iter().map_while(|event| event.get());
+        let ended: Vec<&str> = events.filter_map(|event| event.strip_suffix(" ends")).collect();
+        ended.join("-")
+    }
+}
+
+/// What was seen in several runs of one scenario.
+#[derive(Debug, Default)]
+pub(super) struct Seen(Vec<(String, usize)>);
+
+impl Seen {
+    pub(super) fn add(&mut self, order: String) {
+        match self.0.iter_mut().find(|(known, _)| *known == order) {
+            Some((_, times)) => *times += 1,
+            None => self.0.push((order, 1)),
+        }
+    }
+
+    /// Whether it was this and nothing else.
+    pub(super) fn is_always(&self, expected: &str) -> bool {
+        matches!(self.0.as_slice(), [(seen, _)] if seen == expected)
+    }
+
+    /// In words, with how often.
+    pub(super) fn describe(&self) -> String {
+        let all: usize = self.0.iter().map(|(_, times)| times).sum();
+        match self.0.as_slice() {
+            [] => "nothing".into(),
+            [(order, _)] => format!("{order} (in each of {all} runs)"),
+            several => {
+                let each: Vec<String> =
+                    several.iter().map(|(order, times)| format!("{order} (in {times} of {all})")).collect();
+                each.join("; ")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_completions() {
+        let log = Log::default();
+        ["1 begins", "2 ends", "1 ends"].into_iter().for_each(|event| log.event(event));
+        assert_eq!(log.order(), "1 begins, 2 ends, 1 ends");
+        assert_eq!(log.completion(), "2-1");
+    }
+
+    #[test]
+    fn what_was_seen_is_counted() {
+        let mut seen = Seen::default();
+        assert!(!seen.is_always("a"));
+        seen.add("a".into());
+        seen.add("a".into());
+        assert!(seen.is_always("a"));
+        assert_eq!(seen.describe(), "a (in each of 2 runs)");
+        seen.add("b".into());
+        assert!(!seen.is_always("a"));
+        assert_eq!(seen.describe(), "a (in 2 of 3); b (in 1 of 3)");
+    }
+}

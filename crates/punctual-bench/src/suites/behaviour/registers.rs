@@ -1,0 +1,189 @@
+//! Registers, flags and the state of the floating-point unit survive a preemption.
+//!
+//! Cunningham's test separates a compare and the branch on it by a context switch and has the other thread change the
+//! flag in between. Here a loop of instructions that change no flag waits for the preemption with known values in all the
+//! registers that can be used, and the preempting side overwrites them all.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::log::Seen;
+use super::{Rule, runs};
+use crate::rt;
+use crate::session::{Session, Step};
+use crate::suites::Subject;
+
+#[cfg(target_arch = "aarch64")]
+#[path = "registers/aarch64.rs"]
+mod arch;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+#[path = "registers/none.rs"]
+mod arch;
+#[cfg(target_arch = "x86_64")]
+#[path = "registers/x86_64.rs"]
+mod arch;
+
+/// What has changed that should not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Damage {
+    flags: bool,
+    general: bool,
+    vector: bool,
+    rounding: bool,
+}
+
+impl Damage {
+    /// In words, where nothing has changed in the words of the rule.
+    fn describe(self) -> String {
+        let all = [
+            (self.flags, "flags"),
+            (self.general, "general registers"),
+            (self.vector, "vector registers"),
+            (self.rounding, "rounding mode"),
+        ];
+        let changed: Vec<&str> = all.iter().filter(|(changed, _)| *changed).map(|(_, name)| *name).collect();
+        match changed.is_empty() {
+            true => PRESERVED.expected.into(),
+            false => format!("changed: {}", changed.join(", ")),
+        }
+    }
+}
+
+const PRESERVED: Rule =
+    Rule { slug: "registers", text: arch::TEXT, expected: "all as they were", needs_fifo: false };
+
+/// The loop ends after this at the latest, so that nothing hangs if the preemption does not come.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the preempting side writes: not 0.
+const PREEMPTED: u64 = 1;
+/// What the watchdog writes when it did not come.
+const GIVEN_UP: u64 = 2;
+
+pub(super) fn steps() -> Vec<Step> {
+    vec![
+        Step::new("registers over a preemption, tasks", |session| {
+            if !arch::IS_KNOWN {
+                return session.note(arch::TEXT);
+            }
+            let mut seen = Seen::default();
+            for _ in 0..runs(session).min(16) {
+                let flag = Arc::new(AtomicU64::new(0));
+                let result = Arc::new(OnceLock::new());
+                let config = punctual::Config::new().cpu(session.plan.cpu);
+                let run = with_watchdog(&flag, || app::run(config, flag.clone(), result.clone()));
+                if let Err(error) = run {
+                    return session.note(format!("Registers of tasks were not checked: {error}"));
+                }
+                let damage = result.get().copied();
+                seen.add(damage.map_or("it did not run".into(), |damage| {
+                    describe(damage, flag.load(Ordering::Acquire))
+                }));
+            }
+            PRESERVED.check_of(session, Subject::Punctual, &seen);
+        }),
+        Step::new("registers over a preemption, threads", |session| {
+            if !arch::IS_KNOWN {
+                return;
+            }
+            let mut seen = Seen::default();
+            for _ in 0..runs(session).min(16) {
+                seen.add(threads(session));
+            }
+            PRESERVED.check_of(session, Subject::Posix, &seen);
+        }),
+    ]
+}
+
+/// Two threads on one CPU, of which the higher one sleeps first.
+fn threads(session: &Session<'_>) -> String {
+    let cpu = session.plan.cpu;
+    let flag = AtomicU64::new(0);
+    let damage = with_watchdog(&flag, || {
+        std::thread::scope(|scope| {
+            let high = scope.spawn(|| {
+                rt::enter(cpu, rt::PRIORITY + 1);
+                rt::sleep(Duration::from_millis(2));
+                arch::overwrite();
+                flag.compare_exchange(0, PREEMPTED, Ordering::AcqRel, Ordering::Relaxed).ok();
+            });
+            let low = scope.spawn(|| {
+                rt::enter(cpu, rt::PRIORITY);
+                arch::hold_until(&flag)
+            });
+            rt::join(high);
+            rt::join(low)
+        })
+    });
+    describe(damage, flag.load(Ordering::Acquire))
+}
+
+/// Runs `body`, and ends its loop from an ordinary thread if nothing else does.
+fn with_watchdog<R>(flag: &AtomicU64, body: impl FnOnce() -> R) -> R {
+    let (ended, end) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // The other end is dropped when the body has ended.
+            if end.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                flag.compare_exchange(0, GIVEN_UP, Ordering::AcqRel, Ordering::Relaxed).ok();
+            }
+        });
+        let result = body();
+        drop(ended);
+        result
+    })
+}
+
+fn describe(damage: Damage, flag: u64) -> String {
+    if flag == GIVEN_UP { "there was no preemption".into() } else { damage.describe() }
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod app {
+    use super::*;
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        flag: Arc<AtomicU64>,
+    }
+
+    #[local]
+    struct Local {
+        result: Arc<OnceLock<Damage>>,
+    }
+
+    #[init]
+    fn init(_: init::Context, flag: Arc<AtomicU64>, result: Arc<OnceLock<Damage>>) -> (Shared, Local) {
+        preempts::spawn_after(2.millis()).expect("it is spawned once");
+        holds::spawn().expect("it is spawned once");
+        (Shared { flag }, Local { result })
+    }
+
+    #[task(priority = 1, shared = [&flag], local = [result])]
+    fn holds(cx: holds::Context) {
+        // Once: the task runs once.
+        let _ = cx.local.result.set(arch::hold_until(cx.shared.flag));
+        punctual::shutdown();
+    }
+
+    #[task(priority = 2, shared = [&flag])]
+    fn preempts(cx: preempts::Context) {
+        arch::overwrite();
+        cx.shared.flag.compare_exchange(0, PREEMPTED, Ordering::AcqRel, Ordering::Relaxed).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_has_names() {
+        let damage = Damage { flags: true, vector: true, ..Damage::default() };
+        assert_eq!(damage.describe(), "changed: flags, vector registers");
+        assert_eq!(describe(Damage::default(), PREEMPTED), PRESERVED.expected);
+        assert_eq!(describe(Damage::default(), GIVEN_UP), "there was no preemption");
+    }
+}

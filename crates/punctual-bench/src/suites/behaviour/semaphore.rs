@@ -1,0 +1,80 @@
+//! A semaphore blocks only when its count is zero: Cunningham's sequence of P and V.
+
+use std::time::{Duration, Instant};
+
+use punctual::sync::shared::Semaphore;
+
+use super::log::{Log, Seen};
+use super::{BLOCKS_AT_ZERO, runs};
+use crate::contend;
+use crate::peers;
+use crate::rt;
+use crate::session::{Session, Step};
+use crate::suites::Subject;
+
+pub(super) fn steps() -> Vec<Step> {
+    vec![Step::new("semaphore at zero, punctual-sync", |session| {
+        let mut seen = Seen::default();
+        for _ in 0..runs(session) {
+            seen.add(play(session));
+        }
+        BLOCKS_AT_ZERO.check_of(session, Subject::Sync, &seen);
+    })]
+}
+
+/// One thread does P, the other V; what they say to each other by `go` and `done` makes the order one, also without
+/// real-time scheduling.
+fn play(session: &Session<'_>) -> String {
+    let (log, semaphore) = (Log::default(), Semaphore::<16>::new(0));
+    let (go, done) = (peers::Semaphore::new(0), peers::Semaphore::new(0));
+    let cpu = session.plan.cpu;
+    let waits = || {
+        rt::enter(cpu, contend::CEILING.into());
+        for phase in [1, 4] {
+            go.acquire();
+            for _ in 0..phase {
+                semaphore.acquire(1).expect("nobody else waits");
+                log.event("P done");
+            }
+            done.signal();
+        }
+    };
+    let signals = || {
+        rt::enter(cpu, contend::LOW.into());
+        let blocked = |rounds_before: usize| {
+            // It has blocked when it waits and has logged what it got before.
+            let patience = Instant::now() + Duration::from_secs(2);
+            while semaphore.waiting() == 0 && Instant::now() < patience {
+                std::thread::yield_now();
+            }
+            let got = log.order().matches("P done").count();
+            log.event(if semaphore.waiting() == 1 && got == rounds_before {
+                "P blocks"
+            } else {
+                "P does not block"
+            });
+        };
+        let v = || {
+            log.event("V");
+            semaphore.signal(1).expect("there are few units");
+        };
+        go.signal();
+        blocked(0);
+        v();
+        done.acquire();
+        for _ in 0..3 {
+            v();
+        }
+        go.signal();
+        blocked(4);
+        v();
+        done.acquire();
+    };
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(waits);
+        let signals = scope.spawn(signals);
+        rt::join(signals);
+        rt::join(waits);
+    });
+    log.order()
+}

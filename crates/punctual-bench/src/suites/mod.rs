@@ -1,6 +1,7 @@
 //! The suites: for each, the list of its steps.
 
 pub(crate) mod behaviour;
+pub(crate) mod latency;
 pub(crate) mod rtos;
 
 use std::hint::black_box;
@@ -17,6 +18,7 @@ pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
     match suite {
         SuiteName::Rtos => rtos::steps(plan),
         SuiteName::Behaviour => behaviour::steps(plan),
+        SuiteName::Latency => latency::steps(plan),
         _ => Vec::new(),
     }
 }

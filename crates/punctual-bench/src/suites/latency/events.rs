@@ -1,0 +1,191 @@
+//! From an event to the code that handles it: an eventfd written by a lower thread or task, a timerfd, an instant.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::timers::{self, Periodic, What};
+use super::{Condition, Contender, affordable, alternate, cyclictest, row};
+use crate::recorder::Recorder;
+use crate::rt::{self, Lack};
+use crate::session::{Session, Step, Unit};
+use crate::suites::{Subject, lack_of};
+use crate::{Stop, clock};
+
+/// Between two expirations of a timer.
+const INTERVAL_NS: u64 = 500_000;
+
+pub(super) fn steps(condition: Condition) -> Vec<Step> {
+    let name = condition.name();
+    vec![
+        Step::new(format!("eventfd to handler, {name}"), move |session| {
+            let _load = condition.begin(session);
+            let operation = "eventfd: from the write to the handler";
+            let row = |subject| row("eventfd", operation, subject).under(name);
+            let (cpu, stop) = (session.plan.cpu, session.stop);
+            let contenders = vec![
+                Contender::new(row(Subject::Punctual), Unit::Ticks, move |recorder, until| {
+                    let event =
+                        eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("no eventfd: {error}"))?;
+                    let out = Out {
+                        recorder: recorder.clone(),
+                        until,
+                        mark: AtomicU64::new(0),
+                        stop: stop.clone(),
+                    };
+                    let report = app::run(punctual::Config::new().cpu(cpu), out, Arc::new(event));
+                    report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+                }),
+                Contender::new(row(Subject::Posix), Unit::Ticks, move |recorder, until| {
+                    threads(recorder, until, cpu, stop)
+                }),
+            ];
+            alternate(session, session.samples(), contenders);
+        }),
+        Step::new(format!("timerfd to handler, {name}"), move |session| {
+            let _load = condition.begin(session);
+            let operation = "timerfd: from its instant to the handler";
+            let row = |subject| row("timerfd", operation, subject).under(name);
+            let what = Periodic { interval_ns: INTERVAL_NS, what: What::Lateness };
+            let (cpu, stop) = (session.plan.cpu, session.stop);
+            let samples = affordable(session.plan, INTERVAL_NS);
+            let contenders = vec![
+                Contender::new(row(Subject::Punctual), Unit::Nanos, timers::tasks(what, cpu, stop)),
+                Contender::new(row(Subject::Posix), Unit::Nanos, timers::threads(what, cpu, stop)),
+            ];
+            alternate(session, samples, contenders);
+        }),
+        Step::new(format!("release at an instant, {name}"), move |session| instants(session, condition)),
+    ]
+}
+
+/// A job spawned for an instant beside a thread that sleeps until one, and cyclictest where it is installed.
+fn instants(session: &mut Session<'_>, condition: Condition) {
+    let _load = condition.begin(session);
+    let operation = "An instant: from it to the code released by it";
+    let row = |subject| row("instant", operation, subject).under(condition.name());
+    let (cpu, stop) = (session.plan.cpu, session.stop);
+    let samples = affordable(session.plan, INTERVAL_NS);
+    let external = cyclictest::Cyclictest::new(cpu, INTERVAL_NS, session.no_fifo.is_none());
+    let mut contenders = vec![
+        Contender::new(row(Subject::Punctual), Unit::Nanos, timers::spawn_at(INTERVAL_NS, cpu, stop)),
+        Contender::new(row(Subject::Posix), Unit::Nanos, timers::nanosleep(INTERVAL_NS, cpu, stop)),
+    ];
+    match &external {
+        Ok(external) => {
+            let row = cyclictest::row(row(Subject::Posix));
+            contenders.push(Contender::new(row, Unit::Nanos, |recorder, until| {
+                external.window(recorder, until, stop)
+            }));
+        }
+        Err(why) => session.add_unmeasured(cyclictest::row(row(Subject::Posix)), why.as_str()),
+    }
+    alternate(session, samples, contenders);
+}
+
+/// What the tasks write to.
+#[derive(Debug)]
+struct Out {
+    recorder: Arc<Recorder>,
+    until: usize,
+    mark: AtomicU64,
+    stop: Stop,
+}
+
+fn write(event: &OwnedFd) {
+    // Its count is far from its end, so this neither blocks nor fails.
+    let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+}
+
+fn read(event: &OwnedFd) {
+    // A signal may end it early; the caller then takes one event for another that is there too.
+    let _ = rustix::io::read(event, &mut [0; 8]);
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod app {
+    use super::*;
+
+    #[shared]
+    struct Shared {
+        out: Out,
+        event: Arc<OwnedFd>,
+    }
+
+    #[local]
+    struct Local {
+        source: Arc<OwnedFd>,
+    }
+
+    #[init]
+    fn init(_: init::Context, out: Out, event: Arc<OwnedFd>) -> (Shared, Local) {
+        triggers::spawn().expect("it is spawned once");
+        (Shared { out, event: event.clone() }, Local { source: event })
+    }
+
+    /// Writes, and is preempted by the handler there.
+    #[task(priority = 1, shared = [&out, &event])]
+    fn triggers(cx: triggers::Context) {
+        let out = cx.shared.out;
+        while out.recorder.len() < out.until && !out.stop.is_requested() {
+            let before = out.recorder.len();
+            out.mark.store(clock::now(), Ordering::Release);
+            write(cx.shared.event);
+            // At once where the levels preempt each other.
+            while out.recorder.len() == before && !out.stop.is_requested() {
+                std::thread::yield_now();
+            }
+        }
+        punctual::shutdown();
+    }
+
+    #[task(binds = source, priority = 2, shared = [&out], local = [source])]
+    fn handles(cx: handles::Context) {
+        let now = clock::now();
+        let out = cx.shared.out;
+        read(cx.local.source);
+        out.recorder.push(now.saturating_sub(out.mark.load(Ordering::Acquire)));
+    }
+}
+
+/// The same with a thread that reads.
+fn threads(recorder: &Arc<Recorder>, until: usize, cpu: usize, stop: &Stop) -> Result<Lack, String> {
+    let event = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("no eventfd: {error}"))?;
+    let (mark, ended, ready) = (AtomicU64::new(0), AtomicBool::new(false), Barrier::new(2));
+    let handles = || {
+        let lack = rt::enter(cpu, rt::PRIORITY + 1);
+        ready.wait();
+        loop {
+            read(&event);
+            let now = clock::now();
+            if ended.load(Ordering::Acquire) {
+                return lack;
+            }
+            recorder.push(now.saturating_sub(mark.load(Ordering::Acquire)));
+        }
+    };
+    let triggers = || {
+        let lack = rt::enter(cpu, rt::PRIORITY);
+        ready.wait();
+        while recorder.len() < until && !stop.is_requested() {
+            let before = recorder.len();
+            mark.store(clock::now(), Ordering::Release);
+            write(&event);
+            while recorder.len() == before && !stop.is_requested() {
+                std::thread::yield_now();
+            }
+        }
+        ended.store(true, Ordering::Release);
+        write(&event);
+        lack
+    };
+    Ok(std::thread::scope(|scope| {
+        let (handles, triggers) = (scope.spawn(handles), scope.spawn(triggers));
+        let mut lack = rt::join(triggers);
+        lack.extend(rt::join(handles));
+        lack
+    }))
+}

@@ -1,0 +1,293 @@
+//! Switching between tasks (listing 1 of Balciunas): two tasks that spawn each other in turn, at one level and at two;
+//! and the same between two threads, on one CPU and on two.
+
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual::sync::TimedQueue;
+
+use super::{Contender, alternate, row};
+use crate::model::Quantity;
+use crate::peers::Semaphore;
+use crate::published::{self, Rtic};
+use crate::recorder::Recorder;
+use crate::rt::{self, Lack};
+use crate::session::{Measured, Session, Step, Unit};
+use crate::stats::Statistics;
+use crate::suites::{Subject, lack_of};
+use crate::{Stop, clock};
+
+/// Switches in a sample between tasks, which take nanoseconds.
+const SWITCHES: u32 = 64;
+
+pub(super) fn steps() -> Vec<Step> {
+    vec![
+        Step::new("task switching at one level", |session| {
+            let row =
+                row("switch-level", "Task switching, one level", Subject::Punctual).per_sample(SWITCHES);
+            tasks(session, row.published(published::rtic(Rtic::SameLevel)), Levels::One);
+        }),
+        Step::new("task switching between levels, one CPU", |session| {
+            let operation = "Task switching, two levels, one CPU";
+            let own = row("switch-levels", operation, Subject::Punctual).per_sample(SWITCHES);
+            tasks(session, own.published(published::rtic(Rtic::LevelsOneCpu)), Levels::Two);
+            let peer = row("switch-levels", operation, Subject::Posix).per_sample(2);
+            let cpu = session.plan.cpu;
+            let stop = session.stop;
+            let contender = Contender::new(peer, Unit::Ticks, move |recorder, until| {
+                Ok(semaphores(recorder, until, [cpu, cpu], stop))
+            });
+            alternate(session, session.samples(), vec![contender]);
+        }),
+        Step::new("task switching between two CPUs", two_cpus),
+    ]
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Levels {
+    One,
+    Two,
+}
+
+/// What the tasks write to.
+#[derive(Debug)]
+struct Out {
+    recorder: Arc<Recorder>,
+    /// When the last sample ended.
+    last: AtomicU64,
+    stop: Stop,
+}
+
+fn tasks(session: &mut Session<'_>, row: crate::model::Row, levels: Levels) {
+    let recorder = Arc::new(Recorder::new(session.samples()));
+    let out = Out { recorder: recorder.clone(), last: AtomicU64::new(0), stop: session.stop.clone() };
+    match app::run(punctual::Config::new().cpu(session.plan.cpu), levels, out) {
+        Ok(report) => session.add(row, &Measured::ticks(recorder, lack_of(&report))),
+        Err(error) => session.add_unmeasured(row, error.to_string()),
+    }
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod app {
+    use super::*;
+
+    #[shared]
+    struct Shared {
+        out: Out,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context, levels: Levels, out: Out) -> (Shared, Local) {
+        match levels {
+            Levels::One => here::spawn(1).expect("it is spawned once"),
+            Levels::Two => below::spawn(1).expect("it is spawned once"),
+        }
+        (Shared { out }, Local {})
+    }
+
+    /// Takes the time at every so many switches; whether to go on.
+    fn count(out: &Out, switches: u64) -> bool {
+        if switches % u64::from(SWITCHES) != 1 {
+            return true;
+        }
+        let now = clock::now();
+        // Relaxed: the jobs are ordered.
+        let more = match out.last.swap(now, Ordering::Relaxed) {
+            0 => true,
+            last => out.recorder.push(now - last),
+        };
+        let more = more && !out.stop.is_requested();
+        if !more {
+            punctual::shutdown();
+        }
+        more
+    }
+
+    #[task(priority = 1, capacity = 2, shared = [&out])]
+    fn here(cx: here::Context, switches: u64) {
+        if count(cx.shared.out, switches) {
+            there::spawn(switches + 1).expect("one waits at a time");
+        }
+    }
+
+    #[task(priority = 1, capacity = 2)]
+    fn there(_: there::Context, switches: u64) {
+        here::spawn(switches + 1).expect("one waits at a time");
+    }
+
+    #[task(priority = 1, capacity = 2, shared = [&out])]
+    fn below(cx: below::Context, switches: u64) {
+        if count(cx.shared.out, switches) {
+            above::spawn(switches + 1).expect("it runs at once");
+        }
+    }
+
+    #[task(priority = 2, capacity = 2)]
+    fn above(_: above::Context, switches: u64) {
+        below::spawn(switches + 1).expect("one waits at a time");
+    }
+}
+
+/// Two threads wake each other by semaphores; a sample is there and back.
+fn semaphores(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop) -> Lack {
+    let (there, back) = (Semaphore::new(0), Semaphore::new(0));
+    ping_pong(
+        recorder,
+        until,
+        cpus,
+        stop,
+        |_| {
+            there.signal();
+            back.acquire();
+        },
+        |_| {
+            there.acquire();
+            back.signal();
+        },
+    )
+}
+
+/// The same through queues of `punctual-sync`.
+fn queues(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop) -> Lack {
+    let (there, back) = (TimedQueue::<u64, 4>::new(), TimedQueue::<u64, 4>::new());
+    let mut at_home = back.receiver().expect("nobody else receives");
+    let mut away = there.receiver().expect("nobody else receives");
+    ping_pong(
+        recorder,
+        until,
+        cpus,
+        stop,
+        |round| {
+            there.send(round).expect("one item at a time");
+            at_home.recv();
+        },
+        |_| {
+            let item = away.recv();
+            back.send(item.value).expect("one item at a time");
+        },
+    )
+}
+
+/// As many rounds as samples are wanted: `here` begins one and waits for its end, `away` answers.
+fn ping_pong(
+    recorder: &Arc<Recorder>,
+    until: usize,
+    cpus: [usize; 2],
+    stop: &Stop,
+    mut here: impl FnMut(u64) + Send,
+    mut away: impl FnMut(u64) + Send,
+) -> Lack {
+    let ready = Barrier::new(2);
+    let rounds = until.saturating_sub(recorder.len()) as u64;
+    // Fixed for both: a stop ends the run after this window, which takes milliseconds.
+    let rounds = if stop.is_requested() { 0 } else { rounds };
+    std::thread::scope(|scope| {
+        let away = scope.spawn(|| {
+            let lack = rt::enter(cpus[1], rt::PRIORITY + 1);
+            ready.wait();
+            (0..rounds).for_each(&mut away);
+            lack
+        });
+        let here = scope.spawn(|| {
+            let mut lack = rt::enter(cpus[0], rt::PRIORITY);
+            ready.wait();
+            for round in 0..rounds {
+                let from = clock::now();
+                here(round);
+                recorder.push(clock::now() - from);
+            }
+            lack.dedup();
+            lack
+        });
+        let mut lack = rt::join(here);
+        lack.extend(rt::join(away));
+        lack
+    })
+}
+
+/// Round trips of a cache line in one window of it.
+const LINE_TRIPS: u32 = 512;
+
+/// Two CPUs: what a cache line takes, what a semaphore takes and what a queue takes, in turns.
+fn two_cpus(session: &mut Session<'_>) {
+    let operation = "Task switching, two CPUs";
+    let sync = row("switch-cpus", operation, Subject::Sync).per_sample(2);
+    let posix = row("switch-cpus", operation, Subject::Posix).per_sample(2);
+    let own =
+        row("switch-cpus", operation, Subject::Punctual).published(published::rtic(Rtic::LevelsTwoCpus));
+    session.add_unmeasured(own, "an app is one partition, and a partition is one CPU");
+    let Some(other) = session.plan.other_cpu else {
+        for row in [sync, posix] {
+            session.add_unmeasured(row, "this process may use one CPU only");
+        }
+        return;
+    };
+    let (cpus, stop, samples) = ([session.plan.cpu, other], session.stop, session.samples());
+    let lines = std::cell::RefCell::new(Vec::new());
+    let with_line = |measure: fn(&Arc<Recorder>, usize, [usize; 2], &Stop) -> Lack| {
+        let lines = &lines;
+        move |recorder: &Arc<Recorder>, until: usize| {
+            lines.borrow_mut().push(cache_line(cpus));
+            let lack = measure(recorder, until, cpus, stop);
+            lines.borrow_mut().push(cache_line(cpus));
+            Ok(lack)
+        }
+    };
+    let contenders = vec![
+        Contender::new(sync, Unit::Ticks, with_line(queues)),
+        Contender::new(posix, Unit::Ticks, with_line(semaphores)),
+    ];
+    alternate(session, samples, contenders);
+    let clock = session.clock;
+    let mut statistics = Statistics::new();
+    for ticks in lines.into_inner() {
+        statistics.record_ps(clock.ps(ticks) / u64::from(2 * LINE_TRIPS));
+    }
+    let line = statistics.distribution();
+    let beside = line.as_ref().map(|line| Quantity {
+        name: "a cache line meanwhile, one way, median".into(),
+        value: line.p50_ns,
+        unit: "ns".into(),
+    });
+    session.quantify(operation, beside);
+    let row =
+        row("cache-line", "Cache line from CPU to CPU, one way", Subject::Posix).per_sample(2 * LINE_TRIPS);
+    let row =
+        crate::model::Row { subject: "two spinning threads".into(), id: "latency/cache-line".into(), ..row };
+    session.add_plain(row, line);
+}
+
+/// The ticks that a cache line takes for its trips between two CPUs. Ordinary threads: they spin.
+fn cache_line(cpus: [usize; 2]) -> u64 {
+    #[repr(align(128))]
+    struct Line(AtomicU64);
+
+    let line = Line(AtomicU64::new(0));
+    let trips = u64::from(LINE_TRIPS);
+    let ready = Barrier::new(2);
+    // One thread makes odd numbers of even ones, the other even ones of odd ones.
+    let play = |cpu: usize, mine: u64| {
+        // Refused, it is between whatever CPUs they are on.
+        let _ = rt::pin(cpu);
+        ready.wait();
+        let from = clock::now();
+        for trip in 0..trips {
+            let awaited = 2 * trip + mine;
+            while line.0.load(Ordering::Acquire) != awaited {
+                std::hint::spin_loop();
+            }
+            line.0.store(awaited + 1, Ordering::Release);
+        }
+        clock::now() - from
+    };
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| play(cpus[0], 0));
+        let second = scope.spawn(|| play(cpus[1], 1));
+        rt::join(first);
+        rt::join(second)
+    })
+}

@@ -1,0 +1,339 @@
+//! Timers of the kernel, handled by tasks and by threads: how late, and how far apart.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual::{Duration, Instant};
+use rustix::thread::ClockId;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use crate::clock::monotonic_ns;
+use crate::recorder::Recorder;
+use crate::rt::{self, Lack};
+use crate::suites::lack_of;
+use crate::{Stop, clock};
+
+/// Between the start of a timer and its first expiration: time for the threads to fall asleep.
+const LEAD_NS: u64 = 1_000_000;
+
+/// What a handler writes down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// How late it runs, once for each expiration: also those that it could not handle singly.
+    Lateness,
+    /// How long after the run before it runs.
+    Interval,
+}
+
+/// A timer that expires again and again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Periodic {
+    pub(super) interval_ns: u64,
+    pub(super) what: What,
+}
+
+/// A periodic timer's descriptor, and what its handler has to know.
+#[derive(Debug)]
+struct Handler {
+    timer: Arc<Timer>,
+    expirations: u64,
+    last_ns: u64,
+    periodic: Periodic,
+    recorder: Arc<Recorder>,
+    until: usize,
+    stop: Stop,
+}
+
+/// A timer of the kernel that may not run yet.
+#[derive(Debug)]
+struct Timer {
+    descriptor: OwnedFd,
+    first_ns: AtomicU64,
+}
+
+impl Timer {
+    fn new() -> Result<Self, String> {
+        let descriptor = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC);
+        let descriptor = descriptor.map_err(|error| format!("no timerfd: {error}"))?;
+        Ok(Self { descriptor, first_ns: AtomicU64::new(0) })
+    }
+
+    /// Lets it expire soon, and again after each interval, if that is not 0.
+    fn start(&self, interval_ns: u64) {
+        let first_ns = monotonic_ns() + LEAD_NS;
+        // Before the timer runs: whoever sees it expire sees this.
+        self.first_ns.store(first_ns, Ordering::Release);
+        let times = Itimerspec { it_value: timespec(first_ns), it_interval: timespec(interval_ns) };
+        timerfd_settime(&self.descriptor, TimerfdTimerFlags::ABSTIME, &times).expect("the times are valid");
+    }
+}
+
+impl AsFd for Timer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Handler {
+    fn new(periodic: Periodic, recorder: &Arc<Recorder>, until: usize, stop: &Stop) -> Result<Self, String> {
+        Ok(Self {
+            timer: Arc::new(Timer::new()?),
+            expirations: 0,
+            last_ns: 0,
+            periodic,
+            recorder: recorder.clone(),
+            until,
+            stop: stop.clone(),
+        })
+    }
+
+    /// Reads the timer, waiting for it if it has not expired, and writes down what there is; whether to go on.
+    fn handle(&mut self) -> bool {
+        let mut count = [0; 8];
+        if rustix::io::read(&*self.timer, &mut count).is_err() {
+            return !self.stop.is_requested();
+        }
+        let now_ns = monotonic_ns();
+        match self.periodic.what {
+            What::Lateness => {
+                let first_ns = self.timer.first_ns.load(Ordering::Acquire);
+                for expiration in self.expirations..self.expirations + u64::from_ne_bytes(count) {
+                    let nominal_ns = first_ns + expiration * self.periodic.interval_ns;
+                    if self.recorder.len() < self.until {
+                        self.recorder.push(now_ns.saturating_sub(nominal_ns));
+                    }
+                }
+            }
+            What::Interval if self.last_ns > 0 => {
+                self.recorder.push(now_ns - self.last_ns);
+            }
+            What::Interval => {}
+        }
+        self.expirations += u64::from_ne_bytes(count);
+        self.last_ns = now_ns;
+        self.recorder.len() < self.until && !self.stop.is_requested()
+    }
+}
+
+/// The timer releases a task.
+pub(super) fn tasks(
+    periodic: Periodic,
+    cpu: usize,
+    stop: &Stop,
+) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
+    move |recorder, until| {
+        let handler = Handler::new(periodic, recorder, until, stop)?;
+        let report = bound::run(punctual::Config::new().cpu(cpu), handler);
+        report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+    }
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod bound {
+    use super::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        timer: Arc<Timer>,
+        handler: Handler,
+    }
+
+    #[init]
+    fn init(_: init::Context, handler: Handler) -> (Shared, Local) {
+        // Expires once, to find out that the task can be released; its first job starts the timer.
+        handler.timer.start(0);
+        (Shared {}, Local { timer: handler.timer.clone(), handler })
+    }
+
+    #[task(binds = timer, priority = 2, local = [timer, handler, begun: bool = false])]
+    fn handles(cx: handles::Context) {
+        let handler = cx.local.handler;
+        if !std::mem::replace(cx.local.begun, true) {
+            // Setting it anew also makes it unread.
+            handler.timer.start(handler.periodic.interval_ns);
+        } else if !handler.handle() {
+            punctual::shutdown();
+        }
+    }
+}
+
+/// The timer wakes a thread that reads it.
+pub(super) fn threads(
+    periodic: Periodic,
+    cpu: usize,
+    stop: &Stop,
+) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
+    move |recorder, until| {
+        rt::on_thread(cpu, rt::PRIORITY, |lack| {
+            let mut handler = Handler::new(periodic, recorder, until, stop)?;
+            handler.timer.start(periodic.interval_ns);
+            while handler.handle() {}
+            Ok(lack.clone())
+        })
+    }
+}
+
+/// A job is spawned for one instant after the other.
+pub(super) fn spawn_at(
+    interval_ns: u64,
+    cpu: usize,
+    stop: &Stop,
+) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
+    move |recorder, until| {
+        let config = punctual::Config::new().cpu(cpu);
+        let interval = Duration::from_nanos(interval_ns);
+        let report = instants::run(config, recorder.clone(), until, interval, stop.clone());
+        report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+    }
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod instants {
+    use super::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        recorder: Arc<Recorder>,
+        until: usize,
+        interval: Duration,
+        stop: Stop,
+    }
+
+    #[init]
+    fn init(
+        _: init::Context,
+        recorder: Arc<Recorder>,
+        until: usize,
+        interval: Duration,
+        stop: Stop,
+    ) -> (Shared, Local) {
+        tick::spawn(None).expect("it is spawned once");
+        (Shared {}, Local { recorder, until, interval, stop })
+    }
+
+    /// The first job, which has no instant, runs when the app is up.
+    #[task(priority = 2, capacity = 2, local = [recorder, until, interval, stop])]
+    fn tick(cx: tick::Context, nominal: Option<Instant>) {
+        let now_ns = monotonic_ns();
+        if let Some(nominal) = nominal {
+            cx.local.recorder.push(now_ns.saturating_sub(nominal.as_ticks()));
+        }
+        if cx.local.recorder.len() >= *cx.local.until || cx.local.stop.is_requested() {
+            return punctual::shutdown();
+        }
+        let next = match nominal {
+            Some(nominal) => nominal + *cx.local.interval,
+            None => punctual::now() + Duration::from_nanos(LEAD_NS),
+        };
+        tick::spawn_at(next, Some(next)).expect("one waits at a time");
+    }
+}
+
+/// A thread sleeps until one instant after the other.
+pub(super) fn nanosleep(
+    interval_ns: u64,
+    cpu: usize,
+    stop: &Stop,
+) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
+    move |recorder, until| {
+        rt::on_thread(cpu, rt::PRIORITY, |lack| {
+            let mut nominal_ns = monotonic_ns() + LEAD_NS;
+            while recorder.len() < until && !stop.is_requested() {
+                // A signal ends it early, and it begins again.
+                while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(nominal_ns))
+                    .is_err()
+                {}
+                recorder.push(monotonic_ns().saturating_sub(nominal_ns));
+                nominal_ns += interval_ns;
+            }
+            Ok(lack.clone())
+        })
+    }
+}
+
+/// A job is delayed by so much, again and again; what is written down is after how long it runs.
+pub(super) fn spawn_after(
+    delay_ns: u64,
+    cpu: usize,
+    stop: &Stop,
+) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
+    move |recorder, until| {
+        let config = punctual::Config::new().cpu(cpu);
+        let delay = Duration::from_nanos(delay_ns);
+        let report = delays::run(config, recorder.clone(), until, delay, stop.clone());
+        report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+    }
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod delays {
+    use super::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        recorder: Arc<Recorder>,
+        until: usize,
+        delay: Duration,
+        stop: Stop,
+    }
+
+    #[init]
+    fn init(
+        _: init::Context,
+        recorder: Arc<Recorder>,
+        until: usize,
+        delay: Duration,
+        stop: Stop,
+    ) -> (Shared, Local) {
+        delayed::spawn_after(delay, None).expect("it is spawned once");
+        (Shared {}, Local { recorder, until, delay, stop })
+    }
+
+    /// `requested` is none the first time, when `init` had to end before the job could run.
+    #[task(priority = 2, capacity = 2, local = [recorder, until, delay, stop])]
+    fn delayed(cx: delayed::Context, requested: Option<u64>) {
+        let now = clock::now();
+        if let Some(requested) = requested {
+            cx.local.recorder.push(now - requested);
+        }
+        if cx.local.recorder.len() >= *cx.local.until || cx.local.stop.is_requested() {
+            return punctual::shutdown();
+        }
+        delayed::spawn_after(*cx.local.delay, Some(clock::now())).expect("one waits at a time");
+    }
+}
+
+/// A thread sleeps for so long, again and again.
+pub(super) fn sleep(
+    delay_ns: u64,
+    cpu: usize,
+    stop: &Stop,
+) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
+    move |recorder, until| {
+        rt::on_thread(cpu, rt::PRIORITY, |lack| {
+            while recorder.len() < until && !stop.is_requested() {
+                let from = clock::now();
+                // A signal that ends it early is one that ends the run.
+                rt::sleep(std::time::Duration::from_nanos(delay_ns));
+                recorder.push(clock::now() - from);
+            }
+            Ok(lack.clone())
+        })
+    }
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}

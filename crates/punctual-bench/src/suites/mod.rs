@@ -1,6 +1,7 @@
 //! The suites: for each, the list of its steps.
 
 pub(crate) mod behaviour;
+pub(crate) mod hourglass;
 pub(crate) mod latency;
 pub(crate) mod rtos;
 
@@ -19,6 +20,7 @@ pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
         SuiteName::Rtos => rtos::steps(plan),
         SuiteName::Behaviour => behaviour::steps(plan),
         SuiteName::Latency => latency::steps(plan),
+        SuiteName::Hourglass => hourglass::steps(plan),
         _ => Vec::new(),
     }
 }

@@ -1,0 +1,173 @@
+//! A loop that does nothing but read the clock, and what keeps it from that: Wassen and Lankes' hourglass.
+//!
+//! Two readings that are further apart than they take are a *gap*: an interrupt, another task, the host of a virtual
+//! machine. The loop runs pinned as an ordinary thread and as a SCHED_FIFO one; where the CPU is isolated, beside them on
+//! one that is not. With access to the kernel's tracer each gap is laid beside what the kernel did at that time.
+
+mod attribute;
+mod tracefs;
+mod watch;
+
+use crate::clock;
+use crate::machine::{cpu_list, isolated, read};
+use crate::model::{Cause, Quantity, Row};
+use crate::options::{Plan, SuiteName};
+use crate::rt::{self, Lack};
+use crate::session::{Session, Step};
+use crate::stats::Statistics;
+use tracefs::Instance;
+use watch::{Watch, Watched};
+
+/// From here on two readings count as having a gap in between: what the hourglass stayed below on an isolated CPU, as
+/// published.
+const GAP_NS: f64 = 500.0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Ordinary,
+    Fifo,
+}
+
+pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+    let mut cpus = vec![plan.cpu];
+    let isolated = cpu_list(&isolated());
+    if isolated.contains(&plan.cpu) {
+        // What isolation is good for shows beside a CPU without.
+        cpus.extend(rt::allowed_cpus().into_iter().rev().find(|cpu| !isolated.contains(cpu)));
+    }
+    let mut steps = Vec::new();
+    for cpu in cpus {
+        for policy in [Policy::Ordinary, Policy::Fifo] {
+            let name = if policy == Policy::Fifo { "SCHED_FIFO" } else { "ordinary thread" };
+            let what = format!("hourglass, {name}, CPU {cpu}, {} s", plan.hourglass.as_secs_f64());
+            steps.push(Step::new(what, move |session| turn(session, policy, cpu)));
+        }
+    }
+    steps
+}
+
+/// What keeps others from a CPU, in a few words; nothing if nothing does.
+fn isolation(cpu: usize) -> Option<String> {
+    let mut in_force = Vec::new();
+    if cpu_list(&isolated()).contains(&cpu) {
+        in_force.push("isolated");
+    }
+    if cpu_list(&read("/sys/devices/system/cpu/nohz_full")).contains(&cpu) {
+        in_force.push("without tick");
+    }
+    (!in_force.is_empty()).then(|| in_force.join(", "))
+}
+
+/// Turns the hourglass once.
+fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
+    let (slug, subject) = match policy {
+        Policy::Ordinary => ("ordinary", "ordinary thread"),
+        Policy::Fifo => ("fifo", "SCHED_FIFO"),
+    };
+    let isolation = isolation(cpu);
+    if isolation.is_none() {
+        session.note(format!("No isolation is in force on CPU {cpu}."));
+    }
+    let row = Row {
+        id: match isolation {
+            Some(_) => format!("{}/loop/{slug}/isolated", SuiteName::Hourglass),
+            None => format!("{}/loop/{slug}", SuiteName::Hourglass),
+        },
+        operation: "Clock reading to clock reading".into(),
+        subject: subject.into(),
+        condition: isolation,
+        operations_per_sample: 1,
+        ..Row::default()
+    };
+    let clock = session.clock;
+    let watch = Watch::new(clock.ticks(session.plan.hourglass.as_nanos() as f64), clock.ticks(GAP_NS));
+    let instance = Instance::create(cpu, &clock);
+    if let Err(why) = &instance {
+        session.note(format!("What caused the gaps was not found out: {why}"));
+    }
+    let mut lack = Lack::new();
+    let stop = session.stop;
+    let watched = std::thread::scope(|scope| {
+        let body = || {
+            if policy == Policy::Fifo {
+                lack = rt::enter(cpu, rt::PRIORITY);
+            } else if let Err(error) = rt::pin(cpu) {
+                lack.push(format!("not pinned to CPU {cpu}: {error}"));
+            }
+            if let Ok(instance) = &instance {
+                instance.switch_on();
+            }
+            let watched = watch.run(stop);
+            if let Ok(instance) = &instance {
+                instance.switch_off();
+            }
+            watched
+        };
+        rt::join(scope.spawn(body))
+    });
+    let mut row = Row { quantities: quantities(&watched, &clock), ..row };
+    if let Ok(instance) = &instance {
+        match causes(instance, &watched, &clock) {
+            Ok((causes, lost)) => {
+                row.causes = causes;
+                if lost > 0 {
+                    session.note(format!(
+                        "The kernel's tracer lost {lost} events; gaps then look like the host's."
+                    ));
+                }
+            }
+            Err(error) => session.note(format!("What caused the gaps was not found out: {error}")),
+        }
+    }
+    if watched.is_full {
+        session.note("Ended early: more gaps than there is room for.");
+    }
+    let mut statistics = Statistics::new();
+    for (ticks, &count) in watched.passes.iter().enumerate() {
+        statistics.record_many_ps(clock.ps(ticks as u64), count);
+    }
+    watched.long.iter().for_each(|long| statistics.record_ps(clock.ps(long.to - long.from)));
+    match policy {
+        Policy::Fifo => session.add_figures(row, statistics.distribution(), &lack),
+        Policy::Ordinary => {
+            row.why.extend(lack);
+            session.add_plain(row, statistics.distribution());
+        }
+    }
+}
+
+/// The single numbers of a turn.
+fn quantities(watched: &Watched, clock: &clock::Clock) -> Vec<Quantity> {
+    let elapsed_ns = clock.ns(watched.to - watched.from).max(1.0);
+    let seconds = elapsed_ns / 1e9;
+    let passes = watched.count();
+    let usual = watched.usual_pass();
+    let lost: u64 = watched.gaps().map(|gap| (gap.to - gap.from).saturating_sub(usual)).sum();
+    let quantity =
+        |name: &str, value: f64, unit: &str| Quantity { name: name.into(), value, unit: unit.into() };
+    vec![
+        quantity("lost to gaps", 100.0 * clock.ns(lost) / elapsed_ns, "%"),
+        quantity("gaps of 500 ns and more", watched.gaps().count() as f64 / seconds, "1/s"),
+        quantity("readings of the clock", passes as f64 / seconds, "1/s"),
+    ]
+}
+
+/// What took the time of the gaps, longest first, and how many events were lost.
+fn causes(
+    instance: &Instance,
+    watched: &Watched,
+    clock: &clock::Clock,
+) -> std::io::Result<(Vec<Cause>, u64)> {
+    let trace = instance.read()?;
+    let events = attribute::parse(&trace.text, watched.thread);
+    let gaps: Vec<_> = watched.gaps().map(|gap| (trace.time.of(gap.from), trace.time.of(gap.to))).collect();
+    let shares = attribute::attribute(&events, &gaps, trace.time.units(3_000.0));
+    let ns = |units: u64| trace.time.ns(units, clock);
+    let causes = shares.into_iter().map(|share| Cause {
+        name: share.name,
+        count: share.gaps,
+        total_ns: ns(share.total),
+        max_ns: ns(share.max),
+    });
+    Ok((causes.collect(), trace.lost))
+}

@@ -1,0 +1,263 @@
+//! An instance of the kernel's tracer: buffers and settings of our own, which nobody else's tracing notices.
+//!
+//! An instance is a directory and does not end with its process. It is removed when dropped; one that a killed run has
+//! left behind bears the number and the start of that process in its name, and the next run removes it. Where the file
+//! system of the tracer is not mounted, it is mounted for this process alone, at no place that others can see.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+use crate::clock::{self, Clock};
+
+const PREFIX: &str = "punctual-hourglass-";
+
+/// The events that say what the kernel does with a CPU: those that a kernel does not have are left out.
+const EVENTS: [&str; 9] = [
+    "sched/sched_switch",
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+    "ipi/ipi_entry",
+    "ipi/ipi_exit",
+    "irq_vectors",
+    "nmi/nmi_handler",
+];
+
+/// For the one CPU that is traced; 250 ticks of a second take about 60 KiB in ten seconds.
+const BUFFER_KIB: &str = "8192";
+
+/// An instance for one CPU, switched off at first.
+#[derive(Debug)]
+pub(super) struct Instance {
+    directory: PathBuf,
+    cpu: usize,
+    time: TraceTime,
+    /// Keeps the file system mounted, if it is for this process.
+    _mount: Option<OwnedFd>,
+}
+
+/// What the instance has recorded.
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) text: String,
+    /// Events that there was no room for.
+    pub(super) lost: u64,
+    pub(super) time: TraceTime,
+}
+
+impl Instance {
+    pub(super) fn create(cpu: usize, clock: &Clock) -> Result<Self, String> {
+        let (base, mount) = tracer()?;
+        let instances = base.join("instances");
+        remove_leftovers(&instances);
+        let own = format!("{PREFIX}{}-{}", std::process::id(), started(std::process::id()).unwrap_or(0));
+        let directory = instances.join(own);
+        fs::create_dir(&directory).map_err(|error| format!("no instance of the tracer: {error}"))?;
+        let time = TraceTime::for_clock(clock);
+        let instance = Self { directory, cpu, time, _mount: mount };
+        instance.set_up().map_err(|error| format!("the tracer refused its settings: {error}"))?;
+        Ok(instance)
+    }
+
+    fn set_up(&self) -> io::Result<()> {
+        self.write("tracing_on", "0")?;
+        self.write("trace_clock", self.time.name())?;
+        self.write("tracing_cpumask", &cpu_mask(self.cpu))?;
+        self.write("options/overwrite", "0")?;
+        // A smaller buffer than wished for loses events, which is reported.
+        let _ = self.write(&format!("per_cpu/cpu{}/buffer_size_kb", self.cpu), BUFFER_KIB);
+        for event in EVENTS {
+            // A kernel without it shows less.
+            let _ = self.write(&format!("events/{event}/enable"), "1");
+        }
+        Ok(())
+    }
+
+    fn write(&self, file: &str, value: &str) -> io::Result<()> {
+        fs::write(self.directory.join(file), value)
+    }
+
+    pub(super) fn switch_on(&self) {
+        // Refused, there is nothing in it, and all gaps look like the host's: `read` tells.
+        let _ = self.write("tracing_on", "1");
+    }
+
+    pub(super) fn switch_off(&self) {
+        let _ = self.write("tracing_on", "0");
+    }
+
+    /// What was recorded while it was switched on.
+    pub(super) fn read(&self) -> io::Result<Trace> {
+        let of_cpu = self.directory.join(format!("per_cpu/cpu{}", self.cpu));
+        let text = String::from_utf8_lossy(&fs::read(of_cpu.join("trace"))?).into_owned();
+        if text.lines().all(|line| line.starts_with('#')) {
+            return Err(io::Error::other("the tracer recorded nothing"));
+        }
+        let stats = fs::read_to_string(of_cpu.join("stats"))?;
+        let number = |name: &str| -> u64 {
+            let line = stats.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        let lost = number("overrun:") + number("dropped events:");
+        Ok(Trace { text, lost, time: self.time })
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.switch_off();
+        // Left behind, the next run removes it.
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+/// The tracer's clock, and how ticks of ours become its times.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TraceTime {
+    /// It is the same counter.
+    Counter { ticks_per_us: f64 },
+    /// It is `CLOCK_MONOTONIC`, which reads `ns` at `tick`.
+    Monotonic { tick: u64, ns: u64, clock: Clock },
+}
+
+impl TraceTime {
+    fn for_clock(clock: &Clock) -> Self {
+        match clock.name() {
+            "TSC" => Self::Counter { ticks_per_us: clock.ticks(1e6) as f64 / 1e3 },
+            _ => Self::Monotonic { tick: clock::now(), ns: clock::monotonic_ns(), clock: *clock },
+        }
+    }
+
+    /// What the tracer calls it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Counter { .. } => "x86-tsc",
+            Self::Monotonic { .. } => "mono",
+        }
+    }
+
+    /// The tracer's time at a tick.
+    pub(super) fn of(&self, at: u64) -> u64 {
+        match self {
+            Self::Counter { .. } => at,
+            Self::Monotonic { tick, ns, clock } => ns + clock.ns(at.saturating_sub(*tick)) as u64,
+        }
+    }
+
+    /// So many nanoseconds in the tracer's units.
+    pub(super) fn units(&self, ns: f64) -> u64 {
+        match self {
+            Self::Counter { ticks_per_us } => (ns * ticks_per_us / 1e3) as u64,
+            Self::Monotonic { .. } => ns as u64,
+        }
+    }
+
+    /// The tracer's units in nanoseconds.
+    pub(super) fn ns(&self, units: u64, clock: &Clock) -> f64 {
+        match self {
+            Self::Counter { .. } => clock.ns(units),
+            Self::Monotonic { .. } => units as f64,
+        }
+    }
+}
+
+/// Where the tracer is. Mounts it for this process if it is nowhere.
+fn tracer() -> Result<(PathBuf, Option<OwnedFd>), String> {
+    for path in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
+        if Path::new(path).join("instances").is_dir() {
+            return Ok((path.into(), None));
+        }
+    }
+    let mounted = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).and_then(|context| {
+        fsconfig_create(&context)?;
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+    });
+    match mounted {
+        Ok(mount) => Ok((format!("/proc/self/fd/{}", mount.as_raw_fd()).into(), Some(mount))),
+        Err(error) => Err(format!("the kernel's tracer cannot be reached (tracefs: {error}); it takes root")),
+    }
+}
+
+/// Removes the instances of processes that are no more.
+fn remove_leftovers(instances: &Path) {
+    let Ok(entries) = fs::read_dir(instances) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some((pid, start)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')) else {
+            continue;
+        };
+        let lives = pid.parse().ok().and_then(started).is_some_and(|started| started.to_string() == start);
+        if !lives {
+            // Switched off by the kernel as it goes.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// When a process began, in the kernel's units, if there is one of this number that has not ended.
+fn started(pid: u32) -> Option<u64> {
+    start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The start in the line that the kernel has on a process.
+fn start_of(stat: &str) -> Option<u64> {
+    // The name, in parentheses, may hold anything; the state comes behind it, and the start 19 fields further on.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    match fields.next()? {
+        // It has ended, and nobody has asked how.
+        "Z" | "X" => None,
+        _ => fields.nth(18)?.parse().ok(),
+    }
+}
+
+/// One CPU in the kernel's format for sets: hexadecimal, in groups of 32.
+fn cpu_mask(cpu: usize) -> String {
+    let mut mask = format!("{:x}", 1_u32 << (cpu % 32));
+    for _ in 0..cpu / 32 {
+        mask.push_str(",00000000");
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks() {
+        assert_eq!(cpu_mask(0), "1");
+        assert_eq!(cpu_mask(5), "20");
+        assert_eq!(cpu_mask(33), "2,00000000");
+    }
+
+    #[test]
+    fn the_start_of_a_process() {
+        let stat =
+            |state: &str| format!("7 (a) b) {state} 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6");
+        assert_eq!(start_of(&stat("S")), Some(4711));
+        assert_eq!(start_of(&stat("Z")), None);
+        assert_eq!(start_of("7 (a"), None);
+        assert!(started(std::process::id()).is_some());
+    }
+
+    #[test]
+    fn leftovers_go_and_those_of_the_living_stay() {
+        let own = std::process::id();
+        let directory = std::env::temp_dir().join(format!("punctual-leftovers-{own}"));
+        let living = directory.join(format!("{PREFIX}{own}-{}", started(own).unwrap()));
+        let other = directory.join("somebody-elses");
+        // The number of this process, but another start: one that had the number before.
+        let dead = directory.join(format!("{PREFIX}{own}-1"));
+        for instance in [&living, &other, &dead] {
+            fs::create_dir_all(instance).unwrap();
+        }
+        remove_leftovers(&directory);
+        assert!(living.is_dir() && other.is_dir() && !dead.exists());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,125 @@
+//! The loop itself.
+
+use crate::{Stop, clock};
+
+/// Passes that take fewer ticks are only counted, by their length.
+const COUNTED: usize = 4096;
+
+/// Room for this many longer ones.
+const ROOM: usize = 1 << 18;
+
+/// A span between two readings of the clock, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// A loop to be run, with all the memory that it needs.
+#[derive(Debug)]
+pub(super) struct Watch {
+    length: u64,
+    gap: u64,
+    passes: Box<[u64; COUNTED]>,
+    long: Vec<Span>,
+}
+
+/// What a loop has seen.
+#[derive(Debug)]
+pub(super) struct Watched {
+    /// The kernel's number of the thread.
+    pub(super) thread: i32,
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// How many passes took so many ticks.
+    pub(super) passes: Box<[u64; COUNTED]>,
+    /// The gaps, and all passes that are too long to be counted by their length.
+    pub(super) long: Vec<Span>,
+    /// From here on, in ticks, it is a gap.
+    gap: u64,
+    /// Whether there was no room for more.
+    pub(super) is_full: bool,
+}
+
+impl Watch {
+    /// `length` and the shortest `gap` in ticks.
+    pub(super) fn new(length: u64, gap: u64) -> Self {
+        let mut long = vec![Span { from: 1, to: 1 }; ROOM];
+        // Its memory has been written to and stays.
+        long.clear();
+        Self { length, gap, passes: Box::new([0; COUNTED]), long }
+    }
+
+    /// Runs on the calling thread until its time is up, its room is used up, or `stop` is requested.
+    pub(super) fn run(self, stop: &Stop) -> Watched {
+        let Self { length, gap, mut passes, mut long } = self;
+        // What is not kept as a span is counted by its length.
+        let keep = gap.min(COUNTED as u64);
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        let from = clock::now();
+        let mut last = from;
+        let is_full = loop {
+            let now = clock::now();
+            let pass = now.saturating_sub(last);
+            if pass < keep {
+                passes[pass as usize] += 1;
+            } else {
+                long.push(Span { from: last, to: now });
+                if long.len() == ROOM {
+                    last = now;
+                    break true;
+                }
+            }
+            last = now;
+            if now.wrapping_sub(from) >= length || stop.is_requested() {
+                break false;
+            }
+        };
+        Watched { thread, from, to: last, passes, long, gap, is_full }
+    }
+}
+
+impl Watched {
+    /// The gaps in their order.
+    pub(super) fn gaps(&self) -> impl Iterator<Item = &Span> {
+        self.long.iter().filter(|span| span.to - span.from >= self.gap)
+    }
+
+    /// How many passes there were.
+    pub(super) fn count(&self) -> u64 {
+        self.passes.iter().sum::<u64>() + self.long.len() as u64
+    }
+
+    /// The median pass in ticks.
+    pub(super) fn usual_pass(&self) -> u64 {
+        let mut before = 0;
+        let half = self.count() / 2;
+        let median = self.passes.iter().position(|count| {
+            before += count;
+            before > half
+        });
+        median.unwrap_or(COUNTED) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pass_is_counted_once() {
+        let clock = clock::use_best();
+        let watched = Watch::new(clock.ticks(1e6), clock.ticks(500.0)).run(&Stop::default());
+        let counted: u64 = watched.passes.iter().enumerate().map(|(ticks, count)| ticks as u64 * count).sum();
+        let long: u64 = watched.long.iter().map(|span| span.to - span.from).sum();
+        assert_eq!(counted + long, watched.to - watched.from);
+        assert!(watched.count() > 0 && !watched.is_full);
+    }
+
+    #[test]
+    fn a_stop_ends_it_at_once() {
+        let stop = Stop::default();
+        stop.request();
+        assert_eq!(Watch::new(u64::MAX, u64::MAX).run(&stop).count(), 1);
+    }
+}

@@ -3,6 +3,7 @@
 pub(crate) mod behaviour;
 pub(crate) mod hourglass;
 pub(crate) mod latency;
+pub(crate) mod policies;
 pub(crate) mod rtos;
 
 use std::hint::black_box;
@@ -21,7 +22,7 @@ pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
         SuiteName::Behaviour => behaviour::steps(plan),
         SuiteName::Latency => latency::steps(plan),
         SuiteName::Hourglass => hourglass::steps(plan),
-        _ => Vec::new(),
+        SuiteName::Policies => policies::steps(plan),
     }
 }
 

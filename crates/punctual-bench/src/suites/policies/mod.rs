@@ -1,0 +1,149 @@
+//! Scheduling policies and affinities: the five cases of Lin, with the finishing order that each has to give.
+//!
+//! App 1 finds the edges in an image, by Canny's method; apps 2 and 3 are busy calculating. Each has about the same amount
+//! of work. They begin in the order of their numbers. The verdict comes from the order of beginnings and ends.
+
+mod cases;
+mod work;
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Mutex;
+
+use crate::clock;
+use crate::model::{Check, Row, Verdict};
+use crate::options::{Plan, SuiteName};
+use crate::peers::Semaphore;
+use crate::rt;
+use crate::session::{Session, Step};
+use crate::stats::Statistics;
+use cases::{App, CASES, Case, Policy, Times};
+use work::Work;
+
+pub(crate) fn steps(_: &Plan) -> Vec<Step> {
+    // Found out once, by the first case that is played.
+    let work = Rc::new(OnceCell::new());
+    let step = |case: &'static Case| {
+        let work = work.clone();
+        Step::new(format!("case {}", case.number), move |session| {
+            let (cpu, clock, quick) = (session.plan.cpu, session.clock, session.plan.quick);
+            let ns = if quick { QUICK_WORK_NS } else { WORK_NS };
+            play(session, case, work.get_or_init(|| Work::measured(cpu, ns, &clock)));
+        })
+    };
+    CASES.iter().map(step).collect()
+}
+
+/// How long the work of one app takes alone. More than a round-robin thread has until the next one's turn, which is
+/// 100 ms unless somebody has changed it.
+const WORK_NS: f64 = 400e6;
+const QUICK_WORK_NS: f64 = 150e6;
+
+/// Plays a case as often as asked for and adds its rows and its check.
+fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
+    let runs = if session.plan.quick { 1 } else { 5.min(session.samples()) };
+    let cpus = rt::allowed_cpus().len();
+    let mut all: Vec<[Times; 3]> = Vec::new();
+    let mut lack = rt::Lack::new();
+    for _ in 0..runs {
+        if session.stop.is_requested() {
+            break;
+        }
+        let (times, lacks) = once(case, work, session.plan.cpu);
+        all.push(times);
+        lack.extend(lacks);
+    }
+    lack.sort();
+    lack.dedup();
+    for (index, app) in case.apps.iter().enumerate() {
+        let mut ends = Statistics::new();
+        all.iter().for_each(|times| ends.record_ps(session.clock.ps(times[index].end)));
+        let row = Row {
+            id: format!("{}/{}/app-{}", SuiteName::Policies, case.number, index + 1),
+            operation: format!("Case {}, {}: until it ends", case.number, case.title),
+            subject: format!("app {}, {}", index + 1, app.describe()),
+            operations_per_sample: 1,
+            published: app.published(),
+            ..Row::default()
+        };
+        session.add_figures(row, ends.distribution(), &lack);
+    }
+    if all.is_empty() {
+        return;
+    }
+    let expected = case.expected(cpus);
+    let kept = all.iter().filter(|times| expected.holds(times)).count();
+    let mut orders: Vec<String> = all.iter().map(cases::order).collect();
+    orders.sort();
+    orders.dedup();
+    let why: Vec<String> = session.no_fifo.clone().into_iter().collect();
+    session.check(Check {
+        id: format!("{}/{}", SuiteName::Policies, case.number),
+        rule: format!("case {}, {}", case.number, case.title),
+        subject: "this kernel".into(),
+        verdict: match kept == all.len() {
+            _ if !why.is_empty() => Verdict::NotMeaningful,
+            true => Verdict::Passed,
+            false => Verdict::Failed,
+        },
+        expected: format!("{expected}"),
+        observed: format!("{}; as expected in {kept} of {} runs", orders.join(" or "), all.len()),
+        why,
+    });
+    if case.number == 3 {
+        session.note(
+            "Lin saw app 2 end first in case 3 and has it end first by the rule. By the rule of SCHED_FIFO app 1 goes \
+             on until it ends or sleeps; Lin's wrote its image to a file, this one does not.",
+        );
+    }
+}
+
+/// Starts the three apps one after the other and waits for them. Times are from the start of the first.
+fn once(case: &Case, work: &Work, cpu: usize) -> ([Times; 3], rt::Lack) {
+    let gates: [Semaphore; 3] = std::array::from_fn(|_| Semaphore::new(0));
+    let ready = std::sync::Barrier::new(4);
+    let times = Mutex::new([Times::default(); 3]);
+    let run = |index: usize, app: &App| {
+        let mut lack = rt::Lack::new();
+        if case.pinned
+            && let Err(error) = rt::pin(cpu)
+        {
+            lack.push(format!("not pinned to CPU {cpu}: {error}"));
+        }
+        lack.extend(app.policy.apply().err().map(|error| format!("no {}: {error}", app.policy.name())));
+        ready.wait();
+        gates[index].acquire();
+        let begin = clock::now();
+        work.do_it(app.kind);
+        let end = clock::now();
+        // The others may be at work: this is short, and the times are taken.
+        times.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index] = Times { begin, end };
+        lack
+    };
+    let (started, lack) = std::thread::scope(|scope| {
+        let apps: Vec<_> =
+            case.apps.iter().enumerate().map(|(index, app)| scope.spawn(move || run(index, app))).collect();
+        let starter = scope.spawn(|| {
+            // Above the apps, so that all have been started before the first can keep it from its CPU.
+            let _ = rt::set_fifo(cases::PRIORITY + 5);
+            ready.wait();
+            let started = clock::now();
+            gates.iter().for_each(Semaphore::signal);
+            started
+        });
+        let started = rt::join(starter);
+        (started, apps.into_iter().flat_map(rt::join).collect())
+    });
+    let times = times.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    (times.map(|times| times.since(started)), lack)
+}
+
+impl Policy {
+    fn apply(self) -> std::io::Result<()> {
+        match self {
+            Self::Fifo => rt::set_policy(libc::SCHED_FIFO, cases::PRIORITY),
+            Self::RoundRobin => rt::set_policy(libc::SCHED_RR, cases::PRIORITY),
+            Self::Ordinary => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Work of a known amount: edges of an image, and calculation.
+
+use std::hint::black_box;
+
+use image::{GrayImage, Luma};
+
+use super::cases::Kind;
+use crate::clock::{self, Clock};
+use crate::rt;
+
+/// So much of either kind of work that it takes about as long as was asked for.
+#[derive(Debug)]
+pub(super) struct Work {
+    image: GrayImage,
+    images: u32,
+    blocks: u32,
+}
+
+impl Work {
+    /// Finds out how much takes `ns` on this CPU.
+    pub(super) fn measured(cpu: usize, ns: f64, clock: &Clock) -> Self {
+        let image = picture();
+        let (of_image, of_block) = rt::on_thread(cpu, rt::PRIORITY, |_| {
+            let time = |work: &dyn Fn()| {
+                // The best of some, so that a disturbance does not make for less work.
+                let times = (0..3).map(|_| {
+                    let from = clock::now();
+                    work();
+                    clock.ns(clock::now() - from).max(1.0)
+                });
+                times.fold(f64::INFINITY, f64::min)
+            };
+            (time(&|| edges(&image)), time(&|| calculate(0)))
+        });
+        let times = |one: f64| (ns / one).ceil().clamp(1.0, 1e6) as u32;
+        Self { images: times(of_image), blocks: times(of_block), image }
+    }
+
+    pub(super) fn do_it(&self, kind: Kind) {
+        match kind {
+            Kind::Canny => (0..self.images).for_each(|_| edges(&self.image)),
+            Kind::Busy => (0..self.blocks).for_each(calculate),
+        }
+    }
+}
+
+/// Shapes on a gradient with noise, the same every time.
+fn picture() -> GrayImage {
+    let mut noise = 0x2545_f491_u32;
+    GrayImage::from_fn(320, 240, |x, y| {
+        // An xorshift generator.
+        noise ^= noise << 13;
+        noise ^= noise >> 17;
+        noise ^= noise << 5;
+        let (dx, dy) = (f64::from(x) - 110.0, f64::from(y) - 120.0);
+        let inside_circle = dx * dx + dy * dy < 70.0 * 70.0;
+        let inside_bar = (200..280).contains(&x) && (40..200).contains(&y);
+        let base = x / 8 + if inside_circle { 120 } else { 0 } + if inside_bar { 90 } else { 0 };
+        Luma([(base + noise % 12).min(255) as u8])
+    })
+}
+
+fn edges(image: &GrayImage) {
+    black_box(imageproc::edges::canny(black_box(image), 40.0, 120.0));
+}
+
+/// Some thousand steps of a calculation that cannot be shortened.
+fn calculate(seed: u32) {
+    let mut value = f64::from(seed) + 1.5;
+    for step in 0..20_000_u32 {
+        value = black_box((value * 1.000_01 + f64::from(step)).sqrt() + 1.0);
+    }
+    black_box(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picture_has_edges_where_its_shapes_end() {
+        let edges = imageproc::edges::canny(&picture(), 40.0, 120.0);
+        let near = |x: u32, y: u32| (x - 3..=x + 3).any(|x| edges.get_pixel(x, y)[0] > 0);
+        for x in [40, 180, 200, 280] {
+            assert!(near(x, 120), "no edge at {x}");
+        }
+        assert!(!near(110, 120) && !near(240, 120), "an edge within a shape");
+        assert!((0..320).all(|x| edges.get_pixel(x, 5)[0] == 0), "an edge above all shapes");
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! [`run`] runs suites and returns a [`Run`](model::Run): what the operations of a real-time system take, whether the
 //! rules of scheduling and locking are kept, how late events and delays are, what takes the CPU away from a loop, and
-//! what policies and affinities do. From a run, [`text`] makes tables, [`model`] is its JSON, and
+//! what policies and affinities do. From a run, [`text`] makes tables, [`html`] a page, [`model`] is its JSON, and
 //! [`compare`] holds it against an earlier one. How each figure comes about is in `docs/benchmarks.md`.
 //!
 //! ```no_run
@@ -21,6 +21,7 @@
 //! No figure leaves out an outlier, and none decides whether something passed: only the order of events does.
 
 pub mod compare;
+pub mod html;
 pub mod model;
 pub mod stats;
 pub mod text;

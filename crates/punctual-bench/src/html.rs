@@ -1,0 +1,100 @@
+//! A run as one page of HTML that needs nothing else: no network, no scripts.
+//!
+//! Every group of rows is a chart, with a histogram for each row on one logarithmic axis of time, and a table. The page
+//! follows the reader's choice of light or dark.
+
+mod chart;
+mod page;
+mod tables;
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+use crate::compare::Comparison;
+use crate::model::Run;
+
+/// The page. With a comparison it says what has changed.
+pub fn page(run: &Run, comparison: Option<&Comparison>) -> String {
+    page::Page { run, comparison }.to_string()
+}
+
+/// Text in which nothing is markup, neither between tags nor inside a quoted attribute.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                // Not allowed in HTML, not even as a character reference.
+                c if c.is_control() && !matches!(c, '\n' | '\t') => {
+                    f.write_char(char::REPLACEMENT_CHARACTER)?
+                }
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The class that gives a subject its colour.
+fn colour(subject: &str) -> &'static str {
+    match subject {
+        "Punctual" | "SCHED_FIFO" => "c1",
+        "punctual-sync" => "c2",
+        "POSIX" | "ordinary thread" => "c3",
+        _ => "c4",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compare::Comparison;
+    use crate::sample::{row, run};
+
+    #[test]
+    fn charts_hold_every_sample_of_every_row() {
+        let run = run(vec![row("a/x", "Punctual", 1000), row("b/x", "POSIX", 70_000)]);
+        let page = super::page(&run, None);
+        for row in run.rows() {
+            let chart = page.split(&format!("data-row=\"{}\"", row.id)).nth(1).expect("the row has a chart");
+            let chart = chart.split("</g>").next().unwrap();
+            let counts = chart.split("data-count=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+            let drawn: u64 = counts.map(|count| count.parse::<u64>().unwrap()).sum();
+            assert_eq!(drawn, row.figures.as_ref().unwrap().samples, "{}", row.id);
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf"));
+    }
+
+    #[test]
+    fn no_text_becomes_markup_and_the_page_needs_no_network() {
+        let evil = "</style><script>alert(1)</script>\"'&\u{0}";
+        let mut hostile = row("x\"><script>", evil, 1000);
+        hostile.operation = evil.into();
+        hostile.why.push(evil.into());
+        hostile.published[0].system = evil.into();
+        hostile.causes[0].name = evil.into();
+        let mut run = run(vec![hostile]);
+        run.machine.kernel = evil.into();
+        run.suites[0].checks[0].observed = evil.into();
+        let comparison = Comparison::new(&run, &run);
+        let page = super::page(&run, Some(&comparison));
+        assert!(!page.contains("<script") && !page.contains('\u{0}'));
+        assert_eq!(page.matches("</style>").count(), 1);
+        for outside in ["http:", "https:", "src=", "url(", "@import"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_nothing_makes_a_page_too() {
+        let mut run = run(Vec::new());
+        run.suites.clear();
+        run.interrupted = true;
+        let page = super::page(&run, None);
+        assert!(page.ends_with("</html>\n") && page.contains("ended before it was through"));
+    }
+}

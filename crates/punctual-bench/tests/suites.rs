@@ -1,0 +1,92 @@
+//! Suites run for real, with few samples: their checks, and that the JSON is what the schema says.
+//!
+//! One after the other: an app runs once at a time in a process, and they measure the same CPU.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use punctual_bench::compare::{Comparison, load};
+use punctual_bench::model::{Run, Verdict};
+use punctual_bench::{Options, Silent, Stop, SuiteName, html};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn run(suite: SuiteName, stop: &Stop) -> Run {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let options = Options {
+        suites: vec![suite],
+        quick: true,
+        samples: Some(8),
+        hourglass: Some(Duration::from_millis(50)),
+        ..Options::default()
+    };
+    punctual_bench::run(&options, stop, &Silent).expect("the options make sense")
+}
+
+/// Fails with every place at which the JSON is not as documented.
+fn assert_as_documented(run: &Run) {
+    let schema = include_str!("../../../docs/bench-schema.json");
+    let schema = serde_json::from_str(schema).expect("the schema is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
+    let json = serde_json::to_value(run).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+}
+
+#[test]
+fn the_rules_that_punctual_promises_are_kept() {
+    let run = run(SuiteName::Behaviour, &Stop::default());
+    assert_as_documented(&run);
+    for check in run.checks() {
+        let context = format!("{}: {}", check.id, check.observed);
+        match check.verdict {
+            Verdict::Failed => panic!("{context}; expected: {}", check.expected),
+            Verdict::NotMeaningful => assert!(run.machine.fifo_refused.is_some(), "{context}"),
+            Verdict::Passed | Verdict::Observed => {}
+        }
+    }
+    let of_punctual = |check: &&punctual_bench::model::Check| check.id.ends_with("/punctual");
+    assert_eq!(run.checks().filter(of_punctual).count(), 7, "{:?}", run.suites[0].notes);
+    // Without privileges too: mutual exclusion and freedom from deadlock do not rest on the kernel.
+    let deadlock = run.checks().find(|check| check.id == "behaviour/deadlock/punctual").unwrap();
+    assert_eq!(deadlock.verdict, Verdict::Passed, "{deadlock:?}");
+}
+
+#[test]
+fn operations_are_measured_and_without_privileges_say_so() {
+    let run = run(SuiteName::Rtos, &Stop::default());
+    assert_as_documented(&run);
+    let switch = run.rows().find(|row| row.id == "rtos/switch/punctual").expect("tasks were measured");
+    assert!(switch.figures.as_ref().is_some_and(|figures| figures.samples == 8), "{switch:?}");
+    assert_eq!(switch.why.is_empty(), run.machine.fifo_refused.is_none(), "{switch:?}");
+    let comparison = Comparison::new(&run, &run);
+    assert_eq!((comparison.regressions(), comparison.notes.len()), (0, 0));
+    let file = std::env::temp_dir().join(format!("punctual-bench-suites-{}.json", std::process::id()));
+    std::fs::write(&file, run.to_json().unwrap()).unwrap();
+    let loaded = load(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(loaded, run);
+}
+
+#[test]
+fn the_hourglass_counts_its_time() {
+    let run = run(SuiteName::Hourglass, &Stop::default());
+    assert_as_documented(&run);
+    for row in run.rows() {
+        let figures = row.figures.as_ref().expect("a loop has passes");
+        let together = figures.mean_ns * figures.samples as f64;
+        // The passes fill the time that was asked for, up to the last of them.
+        assert!((together / 50e6 - 1.0).abs() < 0.01 || together - 50e6 < figures.max_ns * 1.01, "{row:?}");
+    }
+    assert!(html::page(&run, None).contains("data-row=\"hourglass/loop/fifo"));
+}
+
+#[test]
+fn what_is_stopped_ends_with_what_there_is() {
+    let stop = Stop::default();
+    stop.request();
+    let run = run(SuiteName::Latency, &stop);
+    assert!(run.interrupted && run.suites.is_empty());
+    assert_as_documented(&run);
+}

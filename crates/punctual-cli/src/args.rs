@@ -1,0 +1,150 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use punctual_bench::{LoadKind, Options, SuiteName};
+
+/// Real-time tasks on Linux: deadlock-free by construction, measured against the clock
+#[derive(Debug, Parser)]
+#[command(name = "punctual", version, max_term_width = 100)]
+pub(crate) struct Punctual {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measures this machine and kernel the way real-time people do, beside what one would use instead
+    Bench(Bench),
+}
+
+/// Measures this machine and kernel the way real-time people do, beside what one would use instead
+///
+/// Without a suite all of them run. As root, or with CAP_SYS_NICE, figures mean something; without, rows that do not say
+/// so. Nothing that it changes on the system outlives it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual bench --quick                             all suites, in less than a minute
+  punctual bench latency --html latency.html         one suite, with a page to look at
+  punctual bench --json new.json --compare old.json  what has changed since an earlier run")]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    suite: Option<Suite>,
+
+    /// Less of everything: all suites in less than a minute
+    #[arg(long, global = true)]
+    quick: bool,
+
+    /// Samples of each row [default: 4096, with --quick 256]
+    #[arg(long, global = true, value_name = "N")]
+    samples: Option<u32>,
+
+    /// How long each turn of the hourglass lasts [default: 10, with --quick 2]
+    #[arg(long, global = true, value_name = "S", value_parser = seconds)]
+    seconds: Option<Duration>,
+
+    /// The CPU to measure [default: an isolated one, else the highest]
+    #[arg(long, global = true, value_name = "N")]
+    cpu: Option<usize>,
+
+    /// What loads the machine where a load is needed: own, hackbench or stress-ng
+    #[arg(long, global = true, value_name = "KIND", default_value = "own")]
+    load: LoadKind,
+
+    /// Writes the results as JSON; docs/bench-schema.md describes it
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Writes the results as one page of HTML with charts
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Compares with an earlier run that was written with --json
+    #[arg(long, global = true, value_name = "OLD.json")]
+    pub(crate) compare: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum Suite {
+    /// What creating, switching, locking and signalling take
+    Rtos,
+    /// Whether the rules of scheduling and locking are kept
+    Behaviour,
+    /// How late events, instants and delays are, idle and under load
+    Latency,
+    /// What takes the CPU away from a loop that only reads the clock
+    Hourglass,
+    /// In which order FIFO, round-robin and ordinary threads end, pinned and free
+    Policies,
+}
+
+impl Bench {
+    /// What is asked for.
+    pub(crate) fn options(&self) -> Options {
+        let suite = self.suite.map(|suite| match suite {
+            Suite::Rtos => SuiteName::Rtos,
+            Suite::Behaviour => SuiteName::Behaviour,
+            Suite::Latency => SuiteName::Latency,
+            Suite::Hourglass => SuiteName::Hourglass,
+            Suite::Policies => SuiteName::Policies,
+        });
+        Options {
+            suites: suite.into_iter().collect(),
+            quick: self.quick,
+            samples: self.samples,
+            hourglass: self.seconds,
+            load: self.load,
+            cpu: self.cpu,
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(line: &str) -> Result<Options, clap::Error> {
+        let Punctual { command: Command::Bench(bench) } = Punctual::try_parse_from(line.split(' '))?;
+        Ok(bench.options())
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Punctual::command().debug_assert();
+    }
+
+    #[test]
+    fn options_may_stand_before_and_behind_the_suite() {
+        for line in ["punctual bench rtos --quick --cpu 1", "punctual bench --quick --cpu 1 rtos"] {
+            let options = options(line).unwrap();
+            assert_eq!((options.suites, options.quick, options.cpu), (vec![SuiteName::Rtos], true, Some(1)));
+        }
+        assert!(options("punctual bench").unwrap().suites.is_empty());
+    }
+
+    #[test]
+    fn what_makes_no_sense_names_its_flag_and_ends_with_2() {
+        for (line, flag) in [
+            ("punctual bench --samples -1", "-1"),
+            ("punctual bench --samples many", "--samples"),
+            ("punctual bench --cpu x", "--cpu"),
+            ("punctual bench --seconds -3s", "-3"),
+            ("punctual bench --seconds nan", "--seconds"),
+            ("punctual bench --load heavy", "--load"),
+            ("punctual bench rtoss", "rtoss"),
+        ] {
+            let error = options(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(flag), "{line}: {error}");
+        }
+    }
+}

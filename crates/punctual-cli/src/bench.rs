@@ -1,0 +1,105 @@
+//! `punctual bench`: checks what can be checked before, measures, and writes the results.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use punctual_bench::compare::{self, Comparison};
+use punctual_bench::model::Run;
+use punctual_bench::{BadOptions, Stop, html, text};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::args::Bench;
+use crate::display::Display;
+use crate::output::{self, print};
+
+/// A rule was not kept, or a result could not be written.
+const FAILED: u8 = 1;
+/// The command line makes no sense.
+const BAD_INPUT: u8 = 2;
+/// What a program that Ctrl-C ends is expected to end with.
+const INTERRUPTED: u8 = 130;
+
+pub(crate) fn run(arguments: &Bench) -> ExitCode {
+    match measure(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// The exit code, or what is wrong with the command line.
+fn measure(arguments: &Bench) -> Result<u8, String> {
+    let old = match &arguments.compare {
+        Some(path) => Some(compare::load(path).map_err(|error| format!("--compare: {error}"))?),
+        None => None,
+    };
+    if arguments.json.is_some() && arguments.json == arguments.html {
+        return Err("--html: the same file as --json".into());
+    }
+    for (flag, path) in [("--json", &arguments.json), ("--html", &arguments.html)] {
+        if let Some(path) = path {
+            output::check(path).map_err(|error| format!("{flag} {}: {error}", path.display()))?;
+        }
+    }
+    let stop = Stop::default();
+    listen(&stop).map_err(|error| format!("signals cannot be handled: {error}"))?;
+
+    let run = punctual_bench::run(&arguments.options(), &stop, &Display::new())
+        .map_err(|error| format!("{}: {error}", flag_of(&error)))?;
+    let comparison = old.map(|old| Comparison::new(&old, &run));
+    if let Some(comparison) = &comparison {
+        print(&format!("{}\n", text::comparison(comparison)));
+    }
+    Ok(finish(arguments, &run, comparison.as_ref()))
+}
+
+/// Lets a first signal ask for the end and a second one end the program at once.
+fn listen(stop: &Stop) -> std::io::Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: the first signal finds the flag unset here, and sets it there.
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED.into(), stop.flag())?;
+        signal_hook::flag::register(signal, stop.flag())?;
+    }
+    Ok(())
+}
+
+fn flag_of(error: &BadOptions) -> &'static str {
+    match error {
+        BadOptions::NoSamples | BadOptions::TooManySamples(_) => "--samples",
+        BadOptions::HourglassLength => "--seconds",
+        BadOptions::NoSuchLoad(_) => "--load",
+        BadOptions::UnknownCpu { .. } => "--cpu",
+    }
+}
+
+/// Writes the files and says how it went.
+fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
+    let mut code = if run.failures() > 0 { FAILED } else { 0 };
+    let mut write = |flag: &str, path: &Path, text: Result<String, String>| {
+        let written = text.and_then(|text| fs::write(path, text).map_err(|error| error.to_string()));
+        match written {
+            Ok(()) => print(&format!("written: {}\n", path.display())),
+            Err(error) => {
+                eprintln!("error: {flag} {}: {error}", path.display());
+                code = FAILED;
+            }
+        }
+    };
+    if let Some(path) = &arguments.json {
+        write("--json", path, run.to_json().map_err(|error| error.to_string()));
+    }
+    if let Some(path) = &arguments.html {
+        write("--html", path, Ok(html::page(run, comparison)));
+    }
+    if run.failures() > 0 {
+        let failed = run.checks().filter(|check| check.verdict == punctual_bench::model::Verdict::Failed);
+        let ids: Vec<&str> = failed.map(|check| check.id.as_str()).collect();
+        print(&format!("{} rules were not kept: {}\n", run.failures(), ids.join(", ")));
+    }
+    let how = if run.interrupted { "ended early" } else { "done" };
+    print(&format!("{how} after {:.1} s\n", run.took_s));
+    if run.interrupted { INTERRUPTED } else { code }
+}

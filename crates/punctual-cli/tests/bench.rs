@@ -1,0 +1,210 @@
+//! `punctual bench` as a user calls it: all suites with few samples, with and without privileges, and ended by Ctrl-C.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use punctual_bench::compare::load;
+use punctual_bench::model::{Run, Verdict};
+
+/// A directory that anybody may write to, and that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("punctual-cli-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).expect("there is room for a directory");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn punctual(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(arguments);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The run that was written, which is as documented.
+fn documented(json: &Path) -> Run {
+    let schema = serde_json::from_str(include_str!("../../../docs/bench-schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+    load(json).unwrap()
+}
+
+/// The counts that a chart draws for a row, together.
+fn drawn(page: &str, id: &str) -> u64 {
+    let chart =
+        page.split(&format!("data-row=\"{id}\"")).nth(1).unwrap_or_else(|| panic!("no chart of {id}"));
+    let chart = chart.split("</g>").next().unwrap();
+    chart
+        .split("data-count=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().parse::<u64>().unwrap())
+        .sum()
+}
+
+const ALL_SUITES: [&str; 5] = ["rtos", "behaviour", "latency", "hourglass", "policies"];
+
+/// What every run of all suites has to have given.
+fn assert_complete(output: &Output, json: &Path, html: &Path) -> Run {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let run = documented(json);
+    let names: Vec<&str> = run.suites.iter().map(|suite| suite.name.as_str()).collect();
+    assert_eq!(names, ALL_SUITES, "{err}");
+    assert!(!run.interrupted);
+    // Only a rule that was not kept may make it fail.
+    assert_eq!(output.status.code(), Some(i32::from(run.failures() > 0)), "{out}{err}");
+    // Policies are the kernel's, and a machine may be too busy to keep them; what Punctual promises holds.
+    let broken = run.checks().filter(|check| check.verdict == Verdict::Failed);
+    for check in broken {
+        assert!(check.id.starts_with("policies/"), "{check:?}");
+    }
+
+    // Not a terminal: plain lines, and no control characters.
+    assert!(err.lines().any(|line| line.starts_with("rtos 1/")), "{err}");
+    assert!(!out.contains('\u{1b}') && !err.contains('\u{1b}'));
+    assert!(out.contains("own overhead: an empty measurement takes"), "{out}");
+
+    let page = fs::read_to_string(html).unwrap();
+    let mut charts = 0;
+    for row in run.rows() {
+        if let Some(figures) = &row.figures {
+            assert_eq!(drawn(&page, &row.id), figures.samples, "{}", row.id);
+            charts += 1;
+        }
+    }
+    assert!(charts > 80, "{charts} charts");
+    run
+}
+
+/// All suites, as short as they can be.
+fn all_suites<'a>(json: &'a Path, html: &'a Path) -> Vec<&'a str> {
+    let path = |path: &'a Path| path.to_str().unwrap();
+    let mut arguments = vec!["bench", "--quick", "--samples", "8", "--seconds", "0.05"];
+    arguments.extend(["--json", path(json), "--html", path(html)]);
+    arguments
+}
+
+#[test]
+fn all_suites_with_and_without_privileges() {
+    // In one test, one after the other: both take the CPU for themselves.
+    let scratch = Scratch::new("all");
+    let (json, html) = (scratch.file("run.json"), scratch.file("run.html"));
+    let output = punctual(&all_suites(&json, &html)).output().unwrap();
+    let run = assert_complete(&output, &json, &html);
+    if run.machine.fifo_refused.is_some() {
+        return assert_says_what_it_lacks(&run);
+    }
+
+    // As nobody, from a place where nobody may look.
+    let program = scratch.file("punctual");
+    fs::copy(env!("CARGO_BIN_EXE_punctual"), &program).unwrap();
+    let (json, html) = (scratch.file("nobody.json"), scratch.file("nobody.html"));
+    let mut command = Command::new(&program);
+    command.args(all_suites(&json, &html)).uid(65534).gid(65534).current_dir("/");
+    let output = match command.output() {
+        Ok(output) => output,
+        // A user who may use SCHED_FIFO but may not become somebody else.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return,
+        Err(error) => panic!("{error}"),
+    };
+    let run = assert_complete(&output, &json, &html);
+    if run.machine.fifo_refused.is_some() {
+        assert_says_what_it_lacks(&run);
+    }
+}
+
+fn assert_says_what_it_lacks(run: &Run) {
+    for row in run.rows().filter(|row| row.id.starts_with("rtos/") && row.figures.is_some()) {
+        assert!(row.why.iter().any(|why| why.starts_with("no SCHED_FIFO")), "{row:?}");
+    }
+    for check in run.checks().filter(|check| check.id.starts_with("policies/")) {
+        assert_eq!(check.verdict, Verdict::NotMeaningful, "{check:?}");
+    }
+    assert!(run.machine.notes.iter().any(|note| note.contains("CAP_SYS_NICE")), "{:?}", run.machine.notes);
+}
+
+#[test]
+fn ctrl_c_ends_it_with_what_was_measured() {
+    let scratch = Scratch::new("stop");
+    let json = scratch.file("run.json");
+    let mut child = punctual(&["bench", "hourglass", "--seconds", "600", "--json", json.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    // It has begun to measure.
+    assert!(lines.any(|line| line.unwrap().starts_with("hourglass 1/")));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let run = documented(&json);
+    assert!(run.interrupted);
+    let first = run.rows().next().expect("the first turn was cut short, not lost");
+    assert!(first.figures.is_some(), "{first:?}");
+}
+
+#[test]
+fn an_earlier_run_is_compared() {
+    let scratch = Scratch::new("compare");
+    let old = scratch.file("old.json");
+    let old = old.to_str().unwrap();
+    let few = ["bench", "rtos", "--samples", "4"];
+    assert!(punctual(&[&few[..], &["--json", old]].concat()).output().unwrap().status.success());
+    let output = punctual(&[&few[..], &["--compare", old]].concat()).output().unwrap();
+    let out = text(&output.stdout);
+    assert!(out.contains("compared with the run of 20") && out.contains("rtos/switch/posix"), "{out}");
+    // Slower is told, not failed.
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn bad_input_names_its_flag_and_ends_with_2() {
+    let scratch = Scratch::new("bad");
+    let (other, newer) = (scratch.file("other.json"), scratch.file("newer.json"));
+    fs::write(&other, "{}").unwrap();
+    fs::write(&newer, r#"{"format":"punctual-bench","version":2}"#).unwrap();
+    let (other, newer) = (other.to_str().unwrap(), newer.to_str().unwrap());
+    for (arguments, message) in [
+        (vec!["--samples", "0"], "error: --samples: at least one sample is needed"),
+        (vec!["--cpu", "4095"], "error: --cpu: this process may not use CPU 4095, it may use "),
+        (vec!["--seconds", "0"], "error: --seconds: "),
+        (vec!["--compare", "/no/such/file"], "error: --compare: cannot read /no/such/file: "),
+        (vec!["--compare", other], "is not a result of `punctual bench --json`"),
+        (vec!["--compare", newer], "has version 2 of the schema, and this program reads version 1"),
+        (vec!["--json", "/no/such/directory/file"], "error: --json /no/such/directory/file: "),
+        (vec!["--json", "same", "--html", "same"], "error: --html: the same file as --json"),
+        (vec!["--load", "heavy"], "--load"),
+        (vec!["weather"], "weather"),
+    ] {
+        let output = punctual(&[&["bench"], &arguments[..]].concat()).output().unwrap();
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {err}");
+        assert!(err.contains(message), "{arguments:?}: {err}");
+        assert!(output.stdout.is_empty());
+    }
+}

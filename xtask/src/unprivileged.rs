@@ -15,7 +15,7 @@ use crate::scratch::Scratch;
 use crate::{Result, examples, no_arguments, variants};
 
 /// The packages whose tests depend on privileges.
-const PACKAGES: [&str; 2] = ["punctual", "punctual-core"];
+const PACKAGES: [&str; 3] = ["punctual", "punctual-bench", "punctual-core"];
 
 /// The compile-fail tests need cargo and the sources, and privileges make no difference to them.
 const NEEDS_THE_WORKSPACE: &str = "ui";

@@ -41,6 +41,7 @@ mod sample;
 mod session;
 mod stop;
 mod suites;
+mod tagged;
 mod time;
 
 pub use load::LoadKind;

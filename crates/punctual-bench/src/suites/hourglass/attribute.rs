@@ -149,7 +149,7 @@ fn gather_tasks(shares: Vec<Share>) -> Vec<Share> {
     let gathered =
         tasks.fold((0, Share { name: String::new(), gaps: 0, total: 0, max: 0 }), |(count, all), one| {
             let (gaps, total, max) = (all.gaps + one.gaps, all.total + one.total, all.max.max(one.max));
-            (count + 1, Share { name: format!("{} other tasks", count + 1), gaps, total, max })
+            (count + 1, Share { name: format!("other tasks ({})", count + 1), gaps, total, max })
         });
     if let (1.., gathered) = gathered {
         kept.push(gathered);
@@ -243,7 +243,7 @@ mod tests {
         let shares =
             gather_tasks((0..8).rev().map(share).chain([Share { name: HOST.into(), ..share(9) }]).collect());
         let names: Vec<&str> = shares.iter().map(|share| share.name.as_str()).collect();
-        assert_eq!(names, [HOST, "task 7", "task 6", "task 5", "task 4", "task 3", "3 other tasks"]);
+        assert_eq!(names, [HOST, "task 7", "task 6", "task 5", "task 4", "task 3", "other tasks (3)"]);
         assert_eq!((shares[6].gaps, shares[6].total, shares[6].max), (3, 3, 2));
     }
 

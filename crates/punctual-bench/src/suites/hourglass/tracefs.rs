@@ -1,17 +1,16 @@
 //! An instance of the kernel's tracer: buffers and settings of our own, which nobody else's tracing notices.
 //!
 //! An instance is a directory and does not end with its process. It is removed when dropped; one that a killed run has
-//! left behind bears the number and the start of that process in its name, and the next run removes it. Where the file
+//! left behind is [told by its name](tagged), and the next run removes it. Where the file
 //! system of the tracer is not mounted, it is mounted for this process alone, at no place that others can see.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
-
 use crate::clock::{self, Clock};
+use crate::tagged;
 
 const PREFIX: &str = "punctual-hourglass-";
 
@@ -54,9 +53,11 @@ impl Instance {
     pub(super) fn create(cpu: usize, clock: &Clock) -> Result<Self, String> {
         let (base, mount) = tracer()?;
         let instances = base.join("instances");
-        remove_leftovers(&instances);
-        let own = format!("{PREFIX}{}-{}", std::process::id(), started(std::process::id()).unwrap_or(0));
-        let directory = instances.join(own);
+        for left_behind in tagged::left_behind(&instances, PREFIX) {
+            // The kernel switches it off as it goes.
+            let _ = fs::remove_dir(left_behind);
+        }
+        let directory = instances.join(tagged::name(PREFIX));
         fs::create_dir(&directory).map_err(|error| format!("no instance of the tracer: {error}"))?;
         let time = TraceTime::for_clock(clock);
         let instance = Self { directory, cpu, time, _mount: mount };
@@ -173,45 +174,9 @@ fn tracer() -> Result<(PathBuf, Option<OwnedFd>), String> {
             return Ok((path.into(), None));
         }
     }
-    let mounted = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).and_then(|context| {
-        fsconfig_create(&context)?;
-        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
-    });
-    match mounted {
-        Ok(mount) => Ok((format!("/proc/self/fd/{}", mount.as_raw_fd()).into(), Some(mount))),
+    match tagged::mount_privately("tracefs") {
+        Ok((path, mount)) => Ok((path, Some(mount))),
         Err(error) => Err(format!("the kernel's tracer cannot be reached (tracefs: {error}); it takes root")),
-    }
-}
-
-/// Removes the instances of processes that are no more.
-fn remove_leftovers(instances: &Path) {
-    let Ok(entries) = fs::read_dir(instances) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some((pid, start)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')) else {
-            continue;
-        };
-        let lives = pid.parse().ok().and_then(started).is_some_and(|started| started.to_string() == start);
-        if !lives {
-            // Switched off by the kernel as it goes.
-            let _ = fs::remove_dir(entry.path());
-        }
-    }
-}
-
-/// When a process began, in the kernel's units, if there is one of this number that has not ended.
-fn started(pid: u32) -> Option<u64> {
-    start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// The start in the line that the kernel has on a process.
-fn start_of(stat: &str) -> Option<u64> {
-    // The name, in parentheses, may hold anything; the state comes behind it, and the start 19 fields further on.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    match fields.next()? {
-        // It has ended, and nobody has asked how.
-        "Z" | "X" => None,
-        _ => fields.nth(18)?.parse().ok(),
     }
 }
 
@@ -233,31 +198,5 @@ mod tests {
         assert_eq!(cpu_mask(0), "1");
         assert_eq!(cpu_mask(5), "20");
         assert_eq!(cpu_mask(33), "2,00000000");
-    }
-
-    #[test]
-    fn the_start_of_a_process() {
-        let stat =
-            |state: &str| format!("7 (a) b) {state} 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6");
-        assert_eq!(start_of(&stat("S")), Some(4711));
-        assert_eq!(start_of(&stat("Z")), None);
-        assert_eq!(start_of("7 (a"), None);
-        assert!(started(std::process::id()).is_some());
-    }
-
-    #[test]
-    fn leftovers_go_and_those_of_the_living_stay() {
-        let own = std::process::id();
-        let directory = std::env::temp_dir().join(format!("punctual-leftovers-{own}"));
-        let living = directory.join(format!("{PREFIX}{own}-{}", started(own).unwrap()));
-        let other = directory.join("somebody-elses");
-        // The number of this process, but another start: one that had the number before.
-        let dead = directory.join(format!("{PREFIX}{own}-1"));
-        for instance in [&living, &other, &dead] {
-            fs::create_dir_all(instance).unwrap();
-        }
-        remove_leftovers(&directory);
-        assert!(living.is_dir() && other.is_dir() && !dead.exists());
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -28,6 +28,7 @@ pub mod text;
 
 mod clock;
 mod contend;
+mod gpio;
 mod grouping;
 mod load;
 mod machine;
@@ -44,6 +45,7 @@ mod suites;
 mod tagged;
 mod time;
 
+pub use gpio::GpioLines;
 pub use load::LoadKind;
 pub use machine::Machine;
 pub use options::{BadOptions, MOST_SAMPLES, Options, SuiteName};

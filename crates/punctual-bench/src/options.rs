@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::gpio::GpioLines;
 use crate::load::LoadKind;
 use crate::machine::{cpu_list, isolated};
 use crate::rt;
@@ -78,6 +79,8 @@ pub struct Options {
     pub hourglass: Option<Duration>,
     /// What makes the load where one is needed.
     pub load: LoadKind,
+    /// Two GPIO lines that are connected; a pair simulated by the kernel if it can.
+    pub gpio: Option<GpioLines>,
     /// The CPU to measure; an isolated one if there is one, else the highest that is allowed.
     pub cpu: Option<usize>,
 }
@@ -123,6 +126,7 @@ pub(crate) struct Plan {
     pub(crate) samples: u32,
     pub(crate) hourglass: Duration,
     pub(crate) load: LoadKind,
+    pub(crate) gpio: Option<GpioLines>,
     pub(crate) cpu: usize,
     /// Another CPU than `cpu`.
     pub(crate) other_cpu: Option<usize>,
@@ -155,7 +159,16 @@ impl Plan {
             if options.suites.is_empty() { SuiteName::ALL.to_vec() } else { options.suites.clone() };
         suites.sort_unstable();
         suites.dedup();
-        Ok(Self { suites, quick: options.quick, samples, hourglass, load: options.load, cpu, other_cpu })
+        Ok(Self {
+            suites,
+            quick: options.quick,
+            samples,
+            hourglass,
+            load: options.load,
+            gpio: options.gpio.clone(),
+            cpu,
+            other_cpu,
+        })
     }
 }
 

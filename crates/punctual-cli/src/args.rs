@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use punctual_bench::{LoadKind, Options, SuiteName};
+use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
 
 /// Real-time tasks on Linux: deadlock-free by construction, measured against the clock
 #[derive(Debug, Parser)]
@@ -54,6 +54,10 @@ pub(crate) struct Bench {
     #[arg(long, global = true, value_name = "KIND", default_value = "own")]
     load: LoadKind,
 
+    /// Two GPIO lines that are connected, to be written and read [default: gpio-sim, if the kernel has it]
+    #[arg(long, global = true, value_name = "CHIP:OUT:IN")]
+    gpio: Option<GpioLines>,
+
     /// Writes the results as JSON; docs/bench-schema.md describes it
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -97,6 +101,7 @@ impl Bench {
             samples: self.samples,
             hourglass: self.seconds,
             load: self.load,
+            gpio: self.gpio.clone(),
             cpu: self.cpu,
         }
     }
@@ -140,6 +145,7 @@ mod tests {
             ("punctual bench --seconds -3s", "-3"),
             ("punctual bench --seconds nan", "--seconds"),
             ("punctual bench --load heavy", "--load"),
+            ("punctual bench --gpio gpiochip0:1", "--gpio"),
             ("punctual bench rtoss", "rtoss"),
         ] {
             let error = options(line).unwrap_err();

@@ -1,0 +1,191 @@
+//! Two connected GPIO lines: what is written to one arrives at the other as an edge.
+//!
+//! Real ones, that somebody has connected by a wire, or the kernel's simulation (gpio-sim). A simulated chip is a setting
+//! of the kernel: it is removed when dropped, and one that a killed run has left behind by the next run. The module is
+//! not loaded for that, because it would stay.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use gpiocdev::Request;
+use gpiocdev::line::{EdgeDetection, Value};
+
+use crate::tagged;
+
+/// Two lines of a chip that are connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpioLines {
+    chip: String,
+    output: u32,
+    input: u32,
+}
+
+impl FromStr for GpioLines {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let lines = match parts.as_slice() {
+            [chip, output, input] if !chip.is_empty() => output
+                .parse()
+                .ok()
+                .zip(input.parse().ok())
+                .map(|(output, input)| Self { chip: (*chip).to_owned(), output, input }),
+            _ => None,
+        };
+        lines.filter(|lines| lines.output != lines.input).ok_or_else(|| {
+            "give a chip, the line to write and another one to read, such as gpiochip0:17:27".into()
+        })
+    }
+}
+
+/// The line that edges arrive at.
+#[derive(Debug)]
+pub(crate) struct Input(Request);
+
+impl AsFd for Input {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Input {
+    fn open(chip: &Path, line: u32) -> Result<Self, String> {
+        let mut builder = Request::builder();
+        builder.with_consumer("punctual bench").on_chip(chip).with_line(line).as_input();
+        builder.with_edge_detection(EdgeDetection::RisingEdge);
+        builder.request().map(Self).map_err(|error| format!("{}, line {line}: {error}", chip.display()))
+    }
+
+    /// Whether an edge arrives within `patience`.
+    pub(crate) fn wait(&self, patience: Duration) -> bool {
+        self.0.wait_edge_event(patience).unwrap_or(false)
+    }
+
+    /// When the kernel handled the next edge, which has arrived, on `CLOCK_MONOTONIC`.
+    pub(crate) fn read_ns(&self) -> Option<u64> {
+        self.0.read_edge_event().ok().map(|event| event.timestamp_ns)
+    }
+}
+
+/// The line that makes the edges.
+#[derive(Debug)]
+pub(crate) struct Output(Source);
+
+#[derive(Debug)]
+enum Source {
+    Line(Request, u32),
+    /// The file that pulls a simulated line up and down, and what keeps the line.
+    Pull(File, #[expect(dead_code, reason = "it is dropped")] Simulated),
+}
+
+impl Output {
+    /// Makes a rising edge, or the falling one that has to come before the next.
+    pub(crate) fn set(&self, up: bool) -> io::Result<()> {
+        match &self.0 {
+            Source::Line(request, line) => {
+                let value = if up { Value::Active } else { Value::Inactive };
+                request.set_value(*line, value).map(drop).map_err(io::Error::other)
+            }
+            Source::Pull(file, _) => {
+                let pull: &[u8] = if up { b"pull-up" } else { b"pull-down" };
+                rustix::io::pwrite(file, pull, 0)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Opens the lines that were asked for, or simulated ones.
+pub(crate) fn open(lines: Option<&GpioLines>) -> Result<(Output, Input), String> {
+    let Some(GpioLines { chip, output, input }) = lines else { return simulate() };
+    let chip = if chip.contains('/') { PathBuf::from(chip) } else { Path::new("/dev").join(chip) };
+    let mut builder = Request::builder();
+    builder.with_consumer("punctual bench").on_chip(&chip).with_line(*output).as_output(Value::Inactive);
+    let request = builder.request().map_err(|error| format!("{}, line {output}: {error}", chip.display()))?;
+    Ok((Output(Source::Line(request, *output)), Input::open(&chip, *input)?))
+}
+
+const PREFIX: &str = "punctual-gpio-";
+
+/// A chip that the kernel simulates, until dropped.
+#[derive(Debug)]
+struct Simulated {
+    directory: PathBuf,
+    /// Keeps the file system mounted, if it is for this process.
+    _mount: Option<OwnedFd>,
+}
+
+fn simulate() -> Result<(Output, Input), String> {
+    let place = Path::new("/sys/kernel/config");
+    let (base, mount) = if place.join("gpio-sim").is_dir() {
+        (place.to_owned(), None)
+    } else {
+        let mounted =
+            tagged::mount_privately("configfs").ok().filter(|(path, _)| path.join("gpio-sim").is_dir());
+        let missing = "no GPIO line: this kernel has no gpio-sim or has not loaded it (modprobe gpio-sim, as root), \
+                       and no lines were named";
+        mounted.map(|(path, mount)| (path, Some(mount))).ok_or(missing)?
+    };
+    let chips = base.join("gpio-sim");
+    tagged::left_behind(&chips, PREFIX).iter().for_each(|directory| remove(directory));
+    let simulated = Simulated { directory: chips.join(tagged::name(PREFIX)), _mount: mount };
+    let (chip, pull) =
+        simulated.set_up().map_err(|error| format!("gpio-sim refused its settings: {error}"))?;
+    let pull = File::options().write(true).open(pull).map_err(|error| format!("gpio-sim: {error}"))?;
+    let input = Input::open(&chip, 0)?;
+    Ok((Output(Source::Pull(pull, simulated)), input))
+}
+
+impl Simulated {
+    /// Makes a chip of one line; returns its device and the file that pulls the line.
+    fn set_up(&self) -> io::Result<(PathBuf, PathBuf)> {
+        let bank = self.directory.join("bank");
+        fs::create_dir(&self.directory)?;
+        fs::create_dir(&bank)?;
+        fs::write(bank.join("num_lines"), "1")?;
+        fs::write(self.directory.join("live"), "1")?;
+        let text = |path: PathBuf| fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let (device, chip) = (text(self.directory.join("dev_name"))?, text(bank.join("chip_name"))?);
+        let pull = format!("/sys/devices/platform/{device}/{chip}/sim_gpio0/pull");
+        Ok((Path::new("/dev").join(chip), pull.into()))
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        remove(&self.directory);
+    }
+}
+
+/// Ends the life of a simulated chip and removes it, as far as it has come.
+fn remove(directory: &Path) {
+    let _ = fs::write(directory.join("live"), "0");
+    let _ = fs::remove_dir(directory.join("bank"));
+    let _ = fs::remove_dir(directory);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_a_chip_and_two_numbers() {
+        let lines = GpioLines { chip: "gpiochip0".into(), output: 17, input: 27 };
+        assert_eq!("gpiochip0:17:27".parse(), Ok(lines));
+        for nonsense in ["", "gpiochip0", "gpiochip0:1", ":1:2", "gpiochip0:1:1", "gpiochip0:a:2", "a:1:2:3"]
+        {
+            assert!(nonsense.parse::<GpioLines>().is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_chip_that_is_not_there_is_named() {
+        let lines = "no-such-chip:1:2".parse().unwrap();
+        assert!(open(Some(&lines)).unwrap_err().starts_with("/dev/no-such-chip, line 1: "));
+    }
+}

@@ -1,0 +1,195 @@
+//! From the edge of a GPIO line to the code that handles it (section 6.1 of Balciunas): in the kernel, in a thread, and in
+//! a task.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Condition, Contender, alternate, row};
+use crate::Stop;
+use crate::clock::monotonic_ns;
+use crate::gpio::{self, Input, Output};
+use crate::model::Row;
+use crate::recorder::Recorder;
+use crate::rt::{self, Lack};
+use crate::session::{Measured, Session, Step, Unit};
+use crate::suites::{Subject, lack_of};
+
+/// An edge that takes longer does not come.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a handler waits before it looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub(super) fn steps(condition: Condition) -> Vec<Step> {
+    vec![Step::new(format!("GPIO edge to handler, {}", condition.name()), move |session| {
+        edges(session, condition);
+    })]
+}
+
+fn edges(session: &mut Session<'_>, condition: Condition) {
+    let operation = "GPIO: from the edge to the handler";
+    let row = |subject| row("gpio", operation, subject).under(condition.name());
+    let posix = row(Subject::Posix);
+    let in_kernel = Row {
+        id: posix.id.replace("/posix", "/kernel"),
+        subject: "kernel's interrupt".into(),
+        ..posix.clone()
+    };
+    let (output, input) = match gpio::open(session.plan.gpio.as_ref()) {
+        Ok(lines) => lines,
+        Err(why) => {
+            for row in [row(Subject::Punctual), posix, in_kernel] {
+                session.add_unmeasured(row, why.as_str());
+            }
+            return;
+        }
+    };
+    let _load = condition.begin(session);
+    let input = Arc::new(input);
+    let (cpu, stop, samples) = (session.plan.cpu, session.stop, session.samples());
+    let kernel = Arc::new(Recorder::new(samples));
+    let contenders = vec![
+        Contender::new(row(Subject::Punctual), Unit::Nanos, |recorder, until| {
+            let edge = Edge::new(recorder, None, &input);
+            let config = punctual::Config::new().cpu(cpu);
+            std::thread::scope(|scope| {
+                let source = scope.spawn(|| edge.make(&output, until, stop));
+                let report = app::run(config, edge.clone(), input.clone()).map_err(|error| error.to_string());
+                edge.ended.store(true, Ordering::Release);
+                rt::join(source)?;
+                report.map(|report| lack_of(&report))
+            })
+        }),
+        Contender::new(posix, Unit::Nanos, |recorder, until| {
+            let edge = Edge::new(recorder, Some(&kernel), &input);
+            std::thread::scope(|scope| {
+                let handler = scope.spawn(|| {
+                    let lack = rt::enter(cpu, rt::PRIORITY);
+                    while !edge.ended.load(Ordering::Acquire) {
+                        if input.wait(LOOK) {
+                            edge.handle();
+                        }
+                    }
+                    lack
+                });
+                let made = edge.make(&output, until, stop);
+                let lack = rt::join(handler);
+                made.map(|()| lack)
+            })
+        }),
+    ];
+    alternate(session, samples, contenders);
+    session.add(in_kernel, &Measured { recorder: kernel, lack: Lack::new(), unit: Unit::Nanos });
+}
+
+/// What the source of edges and their handler share.
+#[derive(Debug)]
+struct Edge {
+    recorder: Arc<Recorder>,
+    /// Where the kernel's part goes, if it is wanted.
+    kernel: Option<Arc<Recorder>>,
+    input: Arc<Input>,
+    /// When the last edge was made; 0 while edges only find out whether the handler is there.
+    mark_ns: AtomicU64,
+    /// Whether it is.
+    is_up: AtomicBool,
+    ended: AtomicBool,
+}
+
+impl Edge {
+    fn new(recorder: &Arc<Recorder>, kernel: Option<&Arc<Recorder>>, input: &Arc<Input>) -> Arc<Self> {
+        Arc::new(Self {
+            recorder: recorder.clone(),
+            kernel: kernel.cloned(),
+            input: input.clone(),
+            mark_ns: AtomicU64::new(0),
+            is_up: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes an edge that has arrived.
+    fn handle(&self) {
+        let Some(kernel_ns) = self.input.read_ns() else { return };
+        let now_ns = monotonic_ns();
+        let mark_ns = self.mark_ns.load(Ordering::Acquire);
+        if mark_ns == 0 {
+            return self.is_up.store(true, Ordering::Release);
+        }
+        if let Some(kernel) = &self.kernel {
+            kernel.push(kernel_ns.saturating_sub(mark_ns));
+        }
+        self.recorder.push(now_ns.saturating_sub(mark_ns));
+    }
+
+    /// Makes edges, on the calling ordinary thread, until there are so many samples; then nobody is to wait any more.
+    ///
+    /// It sleeps between them: the kernel may handle an edge on a thread of a priority below those that are measured.
+    fn make(&self, output: &Output, until: usize, stop: &Stop) -> Result<(), String> {
+        let made = self.make_edges(output, until, stop);
+        self.ended.store(true, Ordering::Release);
+        made
+    }
+
+    fn make_edges(&self, output: &Output, until: usize, stop: &Stop) -> Result<(), String> {
+        let wanted = || !stop.is_requested() && !self.ended.load(Ordering::Acquire);
+        let one = |mark_ns: &dyn Fn() -> u64, arrived: &dyn Fn() -> bool| {
+            let refused = |error| format!("the line could not be set: {error}");
+            output.set(false).map_err(refused)?;
+            self.mark_ns.store(mark_ns(), Ordering::Release);
+            output.set(true).map_err(refused)?;
+            let patience = Instant::now() + PATIENCE;
+            while !arrived() && wanted() {
+                if Instant::now() > patience {
+                    return Err("no edge arrived: the lines may not be connected".to_owned());
+                }
+                rt::sleep(Duration::from_micros(20));
+            }
+            Ok(())
+        };
+        // An app takes a while to start, which is no latency of an edge.
+        one(&|| 0, &|| self.is_up.load(Ordering::Acquire))?;
+        while self.recorder.len() < until && wanted() {
+            let before = self.recorder.len();
+            one(&monotonic_ns, &|| self.recorder.len() > before)?;
+        }
+        Ok(())
+    }
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod app {
+    use super::*;
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        edge: Arc<Edge>,
+    }
+
+    #[local]
+    struct Local {
+        line: Arc<Input>,
+    }
+
+    #[init]
+    fn init(_: init::Context, edge: Arc<Edge>, line: Arc<Input>) -> (Shared, Local) {
+        looks::spawn().expect("it is spawned once");
+        (Shared { edge }, Local { line })
+    }
+
+    #[task(binds = line, priority = 2, shared = [&edge], local = [line])]
+    fn handles(cx: handles::Context) {
+        cx.shared.edge.handle();
+    }
+
+    /// Ends the app when no more edges come.
+    #[task(priority = 1, capacity = 2, shared = [&edge])]
+    fn looks(cx: looks::Context) {
+        if cx.shared.edge.ended.load(Ordering::Acquire) {
+            return punctual::shutdown();
+        }
+        looks::spawn_after(5.millis()).expect("one waits at a time");
+    }
+}

@@ -207,6 +207,7 @@ fn notes(old: &Run, new: &Run) -> Vec<String> {
     differs("the machine", old.machine.hardware_line(), new.machine.hardware_line());
     differs("the kernel", old.machine.kernel_line(), new.machine.kernel_line());
     differs("the measured CPU", old.settings.cpu.to_string(), new.settings.cpu.to_string());
+    differs("the load", old.settings.load.clone(), new.settings.load.clone());
     differs("samples", old.settings.samples.to_string(), new.settings.samples.to_string());
     // Of suites that both have run: what was not asked for is not missing.
     let missing = |of: &Run, from: &Run| {

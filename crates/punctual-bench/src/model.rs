@@ -76,6 +76,10 @@ pub struct RunSettings {
     pub cpu: usize,
     /// The other CPU of what takes two, if there is one.
     pub other_cpu: Option<usize>,
+    /// How long each turn of the hourglass was to last.
+    pub hourglass_s: f64,
+    /// What made the load: `own`, `hackbench` or `stress-ng`.
+    pub load: String,
 }
 
 /// The rows and checks of one suite.

@@ -55,7 +55,14 @@ pub(crate) fn run(rows: Vec<Row>) -> Run {
         started: "2026-01-01T00:00:00Z".into(),
         took_s: 1.5,
         interrupted: false,
-        settings: RunSettings { samples: 101, quick: false, cpu: 1, other_cpu: None },
+        settings: RunSettings {
+            samples: 101,
+            quick: false,
+            cpu: 1,
+            other_cpu: None,
+            hourglass_s: 10.0,
+            load: "own".into(),
+        },
         machine: Machine {
             kernel: "6.18".into(),
             preempt_rt: true,

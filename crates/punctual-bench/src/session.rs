@@ -1,7 +1,7 @@
 //! A run in progress: suites are lists of steps, each step adds rows and checks.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::clock::{self, Clock};
 use crate::machine::Machine;
@@ -155,7 +155,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     let plan = Plan::new(options)?;
     let begun = Instant::now();
     let clock = clock::use_best();
-    rt::limit_runaways(plan.hourglass + std::time::Duration::from_secs(5));
+    rt::limit_runaways(longest_without_sleep(&plan));
     let _locked = rt::LockedMemory::new();
     let machine = Machine::look(plan.cpu, &clock);
     let no_fifo = machine.fifo_refused.clone();
@@ -170,6 +170,8 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
             quick: plan.quick,
             cpu: plan.cpu,
             other_cpu: plan.other_cpu,
+            hourglass_s: plan.hourglass.as_secs_f64(),
+            load: plan.load.as_str().into(),
         },
         machine,
         overhead: suites::overhead(&plan, &clock),
@@ -213,6 +215,12 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     run.interrupted |= stop.is_requested();
     run.took_s = seconds(begun);
     Ok(run)
+}
+
+/// How long a thread of a measurement may be at work without sleeping: what the longest of them takes, and some more.
+fn longest_without_sleep(plan: &Plan) -> Duration {
+    const OF_A_SAMPLE: Duration = Duration::from_micros(50);
+    plan.hourglass + OF_A_SAMPLE * plan.samples + Duration::from_secs(5)
 }
 
 /// In milliseconds' resolution.

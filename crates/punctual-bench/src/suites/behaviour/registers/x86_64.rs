@@ -1,4 +1,4 @@
-//! x86-64: flags, the general registers that the loop does not need itself, the rounding mode, and all sixteen `xmm` registers.
+//! x86-64: flags, the general registers that the loop does not need itself, the rounding mode, and all `xmm` registers.
 
 use std::arch::asm;
 use std::sync::atomic::AtomicU64;

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 /// No load lasts longer, whatever happens.
 const LONGEST: Duration = Duration::from_secs(900);
 
@@ -64,36 +66,36 @@ pub(crate) fn installed(program: &str) -> bool {
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    child: Option<Child>,
 }
 
 impl Load {
     /// Starts one, for as many CPUs as this process may use.
     pub(crate) fn start(kind: LoadKind) -> std::io::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut load = Self { stop: Arc::default(), threads: Vec::new(), child: None };
-        let mut command = match kind {
+        let mut load = Self { stop: Arc::default(), threads: Vec::new() };
+        match kind {
             LoadKind::Own => {
                 for _ in 0..cpus {
                     load.messages()?;
                     load.sweep()?;
                 }
-                return Ok(load);
             }
-            LoadKind::Hackbench => {
-                let mut command = Command::new("hackbench");
-                // Enough loops for the longest time; the child is ended before.
-                command.args(["--pipe", "-g", "2", "-l", "100000000"]);
-                command
-            }
+            // A second or two of it, again and again: its processes do not end with the first of them, and so not with
+            // this one if that is killed.
+            LoadKind::Hackbench => load.program("hackbench", &["--pipe", "-g", "2", "-l", "1000"])?,
             LoadKind::StressNg => {
-                let mut command = Command::new("stress-ng");
                 let (cpus, seconds) = (cpus.to_string(), LONGEST.as_secs().to_string());
-                command.args(["--switch", &cpus, "--cache", &cpus, "--quiet", "--timeout", &seconds]);
-                command
+                let arguments = ["--switch", &cpus, "--cache", &cpus, "--quiet", "--timeout", &seconds];
+                load.program("stress-ng", &arguments)?;
             }
-        };
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        Ok(load)
+    }
+
+    /// A thread that runs a program again and again.
+    fn program(&mut self, name: &str, arguments: &[&str]) -> std::io::Result<()> {
+        let mut command = Command::new(name);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // A group of its own: ended as a whole, and no part of it gets the terminal's Ctrl-C.
         command.process_group(0);
         // SAFETY: between fork and exec this makes one system call that takes no pointers.
@@ -103,8 +105,23 @@ impl Load {
                 Ok(())
             });
         }
-        load.child = Some(command.spawn()?);
-        Ok(load)
+        // The first here, so that a program that cannot be run is an error of the caller. The signal for the death of the
+        // parent comes when this thread ends, which is after the load.
+        let first = command.spawn()?;
+        let ends = self.ends();
+        self.thread(move || {
+            let mut child = first;
+            loop {
+                let ended = until(&mut child, &ends);
+                end_group(&mut child);
+                if !ended {
+                    return;
+                }
+                // What could be run a moment ago and cannot any more is no load; the rows go on without.
+                let Ok(next) = command.spawn() else { return };
+                child = next;
+            }
+        })
     }
 
     /// Two threads that send bytes back and forth.
@@ -165,14 +182,46 @@ impl Drop for Load {
             // Nothing there panics; if it did, the load is over all the same.
             let _ = thread.join();
         }
-        if let Some(mut child) = self.child.take() {
-            // The whole group: hackbench has many processes.
-            if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            }
-            let _ = child.wait();
-        }
     }
+}
+
+/// Waits for the end of `child`, or until `ends`; whether it has ended.
+fn until(child: &mut Child, ends: &impl Fn() -> bool) -> bool {
+    while !ends() {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    false
+}
+
+/// How often a program is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Ends a child with all the processes of its group, and waits until they are gone.
+fn end_group(child: &mut Child) {
+    let Some(group) = Pid::from_raw(child.id() as i32) else { return };
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
+    // They have been told, but each takes its time; what is measured next is to be without them.
+    let patience = Instant::now() + Duration::from_secs(1);
+    while lives(group) && Instant::now() < patience {
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether a process of the group is alive. One that has ended and was not waited for is not, and init may take its time.
+fn lives(group: Pid) -> bool {
+    let group = group.as_raw_nonzero().to_string();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
+    stats.any(|stat| {
+        // Behind the name, which may hold anything: state, parent, group.
+        let fields: Vec<&str> =
+            stat.rsplit(')').next().unwrap_or_default().split_whitespace().take(3).collect();
+        matches!(fields[..], [state, _, of] if of == group && !matches!(state, "Z" | "X"))
+    })
 }
 
 #[cfg(test)]
@@ -185,6 +234,17 @@ mod tests {
         let stop = load.stop.clone();
         drop(load);
         assert!(stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_program_ends_with_its_group() {
+        let mut load = Load { stop: Arc::default(), threads: Vec::new() };
+        load.program("sh", &["-c", "while :; do sleep 1000; done & sleep 1000"]).unwrap();
+        drop(load);
+        assert!(Load { stop: Arc::default(), threads: Vec::new() }.program("no such program", &[]).is_err());
+        let own = Pid::from_raw(std::process::id() as i32).unwrap();
+        assert!(lives(rustix::process::getpgid(Some(own)).unwrap()));
+        assert!(!lives(Pid::from_raw(i32::MAX).unwrap()));
     }
 
     #[test]

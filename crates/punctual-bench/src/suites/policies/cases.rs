@@ -35,7 +35,7 @@ pub(super) enum Kind {
 pub(super) struct App {
     pub(super) kind: Kind,
     pub(super) policy: Policy,
-    /// When it ended, as published, in seconds; and whether that is rounded in the text instead of logged.
+    /// When it ended, as published, in seconds.
     published_s: f64,
 }
 
@@ -48,10 +48,13 @@ impl App {
         format!("{kind}, {}", self.policy.name())
     }
 
-    pub(super) fn published(&self) -> Vec<Published> {
+    /// What was published of it, as the app of this number in its case.
+    pub(super) fn published(&self, number: usize) -> Vec<Published> {
         vec![Published {
-            source: "Lin, Real-Time Thread Programming on Raspberry Pi with PREEMPT RT, section 3".into(),
-            system: format!("{}, Linux 6.6-rt", self.describe()),
+            source:
+                "Lin, Real-Time Thread Programming on Raspberry Pi with PREEMPT RT (Linux 6.6), section 3"
+                    .into(),
+            system: format!("app {number}, {}", self.describe()),
             mean_ns: self.published_s * 1e9,
             sigma_ns: None,
             min_ns: None,

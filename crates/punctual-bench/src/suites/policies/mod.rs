@@ -63,7 +63,7 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
             operation: format!("Case {}, {}: until it ends", case.number, case.title),
             subject: format!("app {}, {}", index + 1, app.describe()),
             operations_per_sample: 1,
-            published: app.published(),
+            published: app.published(index + 1),
             ..Row::default()
         };
         session.add_figures(row, ends.distribution(), &lack);

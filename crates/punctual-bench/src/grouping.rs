@@ -13,12 +13,15 @@ pub(crate) struct Group<'a> {
 impl Group<'_> {
     /// The median of `row` as a multiple of that of the peer in this group.
     ///
-    /// None where that says nothing: where one of them is mostly the clock, of which `empty_ns` is an empty measurement.
+    /// None where that says nothing: where a row means little, or both are mostly the clock, of which `empty_ns` is an
+    /// empty measurement.
     pub(crate) fn ratio(&self, row: &Row, empty_ns: f64) -> Option<f64> {
         let peer = self.rows.iter().find(|row| row.subject == PEER)?;
         let (own, other) = (row.figures.as_ref()?, peer.figures.as_ref()?);
         let short = |row: &Row, p50_ns: f64| p50_ns * f64::from(row.operations_per_sample) < 4.0 * empty_ns;
         let says_nothing = row.subject == PEER
+            || !row.is_meaningful()
+            || !peer.is_meaningful()
             || (short(row, own.p50_ns) && short(peer, other.p50_ns))
             || row.nominal_ns.is_some()
             || other.p50_ns <= 0.0;
@@ -88,6 +91,20 @@ impl Footnotes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ratio_is_of_rows_that_mean_something() {
+        let run = |own: Row, empty_ns| {
+            let run = crate::sample::run(vec![own, crate::sample::row("b", PEER, 1000)]);
+            let groups = groups(&run.suites[0]);
+            groups[0].ratio(groups[0].rows[0], empty_ns)
+        };
+        let own = crate::sample::row("a", "Punctual", 2000);
+        assert!((run(own.clone(), 20.0).unwrap() - 2.0).abs() < 0.01);
+        // All of it is the clock.
+        assert_eq!(run(own.clone(), 1000.0), None);
+        assert_eq!(run(Row { why: vec!["no SCHED_FIFO".into()], ..own }, 20.0), None);
+    }
 
     #[test]
     fn ratios_have_two_digits_that_say_something() {

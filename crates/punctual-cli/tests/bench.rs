@@ -6,9 +6,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual_bench::compare::load;
 use punctual_bench::model::{Run, Verdict};
+
+/// Taken by tests that measure: each wants the CPU for itself.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A directory that anybody may write to, and that goes with the test.
 struct Scratch(PathBuf);
@@ -110,7 +118,7 @@ fn all_suites<'a>(json: &'a Path, html: &'a Path) -> Vec<&'a str> {
 
 #[test]
 fn all_suites_with_and_without_privileges() {
-    // In one test, one after the other: both take the CPU for themselves.
+    let _turn = turn();
     let scratch = Scratch::new("all");
     let (json, html) = (scratch.file("run.json"), scratch.file("run.html"));
     let output = punctual(&all_suites(&json, &html)).output().unwrap();
@@ -149,6 +157,7 @@ fn assert_says_what_it_lacks(run: &Run) {
 
 #[test]
 fn ctrl_c_ends_it_with_what_was_measured() {
+    let _turn = turn();
     let scratch = Scratch::new("stop");
     let json = scratch.file("run.json");
     let mut child = punctual(&["bench", "hourglass", "--seconds", "600", "--json", json.to_str().unwrap()])
@@ -170,6 +179,7 @@ fn ctrl_c_ends_it_with_what_was_measured() {
 
 #[test]
 fn an_earlier_run_is_compared() {
+    let _turn = turn();
     let scratch = Scratch::new("compare");
     let old = scratch.file("old.json");
     let old = old.to_str().unwrap();

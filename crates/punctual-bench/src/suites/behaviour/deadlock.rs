@@ -37,11 +37,12 @@ fn with_ceilings(session: &Session<'_>) -> Seen {
     let mut seen = Seen::default();
     for _ in 0..runs(session) {
         let (log, first, second) = (Log::default(), contend::pcp(), contend::pcp());
-        let begin = crate::peers::Semaphore::new(0);
+        let (begin, ready) = (crate::peers::Semaphore::new(0), Barrier::new(2));
         std::thread::scope(|scope| {
             let two = scope.spawn(|| {
                 rt::enter(cpu, contend::CEILING.into());
                 let member = first.join(contend::CEILING);
+                ready.wait();
                 begin.acquire();
                 second.with(&member, || first.with(&member, || ()));
                 log.event("2 ends");
@@ -49,6 +50,7 @@ fn with_ceilings(session: &Session<'_>) -> Seen {
             let one = scope.spawn(|| {
                 rt::enter(cpu, contend::LOW.into());
                 let member = first.join(contend::LOW);
+                ready.wait();
                 first.with(&member, || {
                     begin.signal();
                     second.with(&member, || ());

@@ -1,14 +1,14 @@
 //! Scheduling policies and affinities: the five cases of Lin, with the finishing order that each has to give.
 //!
 //! App 1 finds the edges in an image, by Canny's method; apps 2 and 3 are busy calculating. Each has about the same amount
-//! of work. They begin in the order of their numbers. The verdict comes from the order of beginnings and ends.
+//! of work. App 1 lets the others begin. The verdict comes from the order of beginnings and ends.
 
 mod cases;
 mod work;
 
 use std::cell::OnceCell;
 use std::rc::Rc;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use crate::clock;
 use crate::model::{Check, Row, Verdict};
@@ -26,22 +26,26 @@ pub(crate) fn steps(_: &Plan) -> Vec<Step> {
     let step = |case: &'static Case| {
         let work = work.clone();
         Step::new(format!("case {}", case.number), move |session| {
-            let (cpu, clock, quick) = (session.plan.cpu, session.clock, session.plan.quick);
-            let ns = if quick { QUICK_WORK_NS } else { WORK_NS };
-            play(session, case, work.get_or_init(|| Work::measured(cpu, ns, &clock)));
+            let (cpu, clock) = (session.plan.cpu, session.clock);
+            play(session, case, work.get_or_init(|| Work::measured(cpu, &clock)));
         })
     };
     CASES.iter().map(step).collect()
 }
 
-/// How long the work of one app takes alone. More than a round-robin thread has until the next one's turn, which is
-/// 100 ms unless somebody has changed it.
+/// How long the work of one app takes alone.
 const WORK_NS: f64 = 400e6;
-const QUICK_WORK_NS: f64 = 150e6;
+const QUICK_WORK_NS: f64 = 50e6;
+/// The same where threads take turns: more than one turn of round robin, which is 100 ms unless somebody has changed it.
+const QUICK_TURNS_WORK_NS: f64 = 150e6;
 
 /// Plays a case as often as asked for and adds its rows and its check.
 fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
-    let runs = if session.plan.quick { 1 } else { 5.min(session.samples()) };
+    let (runs, work_ns) = match session.plan.quick {
+        false => (5.min(session.samples()), WORK_NS),
+        true if case.apps.iter().any(|app| app.policy == Policy::RoundRobin) => (1, QUICK_TURNS_WORK_NS),
+        true => (1, QUICK_WORK_NS),
+    };
     let cpus = rt::allowed_cpus().len();
     let mut all: Vec<[Times; 3]> = Vec::new();
     let mut lack = rt::Lack::new();
@@ -49,7 +53,7 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
         if session.stop.is_requested() {
             break;
         }
-        let (times, lacks) = once(case, work, session.plan.cpu);
+        let (times, lacks) = once(case, (work, work_ns), session.plan.cpu);
         all.push(times);
         lack.extend(lacks);
     }
@@ -98,8 +102,10 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
     }
 }
 
-/// Starts the three apps one after the other and waits for them. Times are from the start of the first.
-fn once(case: &Case, work: &Work, cpu: usize) -> ([Times; 3], rt::Lack) {
+/// Lets the three apps begin one after the other and waits for them. Times are from the beginning of the first.
+///
+/// The first lets the others begin as its first act. So they cannot be ahead of it, in whatever order they wake up.
+fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], rt::Lack) {
     let gates: [Semaphore; 3] = std::array::from_fn(|_| Semaphore::new(0));
     let ready = std::sync::Barrier::new(4);
     let times = Mutex::new([Times::default(); 3]);
@@ -114,28 +120,25 @@ fn once(case: &Case, work: &Work, cpu: usize) -> ([Times; 3], rt::Lack) {
         ready.wait();
         gates[index].acquire();
         let begin = clock::now();
-        work.do_it(app.kind);
+        if index == 0 {
+            gates[1..].iter().for_each(Semaphore::signal);
+        }
+        work.do_it(app.kind, work_ns);
         let end = clock::now();
         // The others may be at work: this is short, and the times are taken.
-        times.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index] = Times { begin, end };
+        times.lock().unwrap_or_else(PoisonError::into_inner)[index] = Times { begin, end };
         lack
     };
-    let (started, lack) = std::thread::scope(|scope| {
+    let lack = std::thread::scope(|scope| {
+        let run = &run;
         let apps: Vec<_> =
             case.apps.iter().enumerate().map(|(index, app)| scope.spawn(move || run(index, app))).collect();
-        let starter = scope.spawn(|| {
-            // Above the apps, so that all have been started before the first can keep it from its CPU.
-            let _ = rt::set_fifo(cases::PRIORITY + 5);
-            ready.wait();
-            let started = clock::now();
-            gates.iter().for_each(Semaphore::signal);
-            started
-        });
-        let started = rt::join(starter);
-        (started, apps.into_iter().flat_map(rt::join).collect())
+        ready.wait();
+        gates[0].signal();
+        apps.into_iter().flat_map(rt::join).collect()
     });
-    let times = times.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    (times.map(|times| times.since(started)), lack)
+    let times = times.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (times.map(|each| each.since(times[0].begin)), lack)
 }
 
 impl Policy {

@@ -8,19 +8,19 @@ use super::cases::Kind;
 use crate::clock::{self, Clock};
 use crate::rt;
 
-/// So much of either kind of work that it takes about as long as was asked for.
+/// Work of both kinds, and what one piece of it takes.
 #[derive(Debug)]
 pub(super) struct Work {
     image: GrayImage,
-    images: u32,
-    blocks: u32,
+    image_ns: f64,
+    block_ns: f64,
 }
 
 impl Work {
-    /// Finds out how much takes `ns` on this CPU.
-    pub(super) fn measured(cpu: usize, ns: f64, clock: &Clock) -> Self {
+    /// Finds out what a piece takes on this CPU.
+    pub(super) fn measured(cpu: usize, clock: &Clock) -> Self {
         let image = picture();
-        let (of_image, of_block) = rt::on_thread(cpu, rt::PRIORITY, |_| {
+        let (image_ns, block_ns) = rt::on_thread(cpu, rt::PRIORITY, |_| {
             let time = |work: &dyn Fn()| {
                 // The best of some, so that a disturbance does not make for less work.
                 let times = (0..3).map(|_| {
@@ -32,14 +32,15 @@ impl Work {
             };
             (time(&|| edges(&image)), time(&|| calculate(0)))
         });
-        let times = |one: f64| (ns / one).ceil().clamp(1.0, 1e6) as u32;
-        Self { images: times(of_image), blocks: times(of_block), image }
+        Self { image, image_ns, block_ns }
     }
 
-    pub(super) fn do_it(&self, kind: Kind) {
+    /// Works for about `ns` of CPU time, in whole pieces.
+    pub(super) fn do_it(&self, kind: Kind, ns: f64) {
+        let pieces = |one_ns: f64| (ns / one_ns).ceil().clamp(1.0, 1e6) as u32;
         match kind {
-            Kind::Canny => (0..self.images).for_each(|_| edges(&self.image)),
-            Kind::Busy => (0..self.blocks).for_each(calculate),
+            Kind::Canny => (0..pieces(self.image_ns)).for_each(|_| edges(&self.image)),
+            Kind::Busy => (0..pieces(self.block_ns)).for_each(calculate),
         }
     }
 }

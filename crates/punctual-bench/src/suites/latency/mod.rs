@@ -95,7 +95,7 @@ impl<'a> Contender<'a> {
 /// How often the contenders take turns, unless there are too few samples for that.
 const WINDOWS: usize = 8;
 /// Samples in a window, at least.
-const FEWEST: usize = 4;
+const FEWEST: usize = 6;
 
 /// Measures all contenders in turns and adds their rows.
 fn alternate(session: &mut Session<'_>, samples: usize, contenders: Vec<Contender<'_>>) {

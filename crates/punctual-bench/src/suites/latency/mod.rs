@@ -3,6 +3,7 @@
 //! What reacts to a clock or an event is measured on an idle and on a loaded machine, in windows that alternate between
 //! Punctual and what one would use instead, so that whatever the machine does meanwhile, it does to both.
 
+mod across;
 mod cyclictest;
 mod delays;
 mod edges;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::sync::TimedQueue;
 
-use super::{Contender, alternate, row};
+use super::{Contender, across, alternate, row};
 use crate::model::Quantity;
 use crate::peers::Semaphore;
 use crate::published::{self, Rtic};
@@ -219,27 +219,36 @@ fn two_cpus(session: &mut Session<'_>) {
     let posix = row("switch-cpus", operation, Subject::Posix).per_sample(2);
     let own =
         row("switch-cpus", operation, Subject::Punctual).published(published::rtic(Rtic::LevelsTwoCpus));
-    session.add_unmeasured(own, "an app is one partition, and a partition is one CPU");
+    let own = own.per_sample(2);
+    let polled =
+        row("switch-cpus-poll", "Task switching, two CPUs, one polls", Subject::Punctual).per_sample(2);
     let Some(other) = session.plan.other_cpu else {
-        for row in [sync, posix] {
+        for row in [own, polled, sync, posix] {
             session.add_unmeasured(row, "this process may use one CPU only");
         }
         return;
     };
     let (cpus, stop, samples) = ([session.plan.cpu, other], session.stop, session.samples());
     let lines = std::cell::RefCell::new(Vec::new());
-    let with_line = |measure: fn(&Arc<Recorder>, usize, [usize; 2], &Stop) -> Lack| {
+    type Measure = fn(&Arc<Recorder>, usize, [usize; 2], &Stop) -> Result<Lack, String>;
+    let with_line = |measure: Measure| {
         let lines = &lines;
         move |recorder: &Arc<Recorder>, until: usize| {
             lines.borrow_mut().push(cache_line(cpus));
             let lack = measure(recorder, until, cpus, stop);
             lines.borrow_mut().push(cache_line(cpus));
-            Ok(lack)
+            lack
         }
     };
     let contenders = vec![
-        Contender::new(sync, Unit::Ticks, with_line(queues)),
-        Contender::new(posix, Unit::Ticks, with_line(semaphores)),
+        Contender::new(own, Unit::Ticks, with_line(across::sleeping)),
+        Contender::new(polled, Unit::Ticks, with_line(across::polling)),
+        Contender::new(sync, Unit::Ticks, with_line(|r, until, cpus, stop| Ok(queues(r, until, cpus, stop)))),
+        Contender::new(
+            posix,
+            Unit::Ticks,
+            with_line(|r, until, cpus, stop| Ok(semaphores(r, until, cpus, stop))),
+        ),
     ];
     alternate(session, samples, contenders);
     let clock = session.clock;

@@ -1,0 +1,81 @@
+//! Tasks of two partitions, each on a CPU, that spawn each other in turn: where both sleep between jobs, and where one polls.
+
+use std::sync::Arc;
+
+use punctual::Config;
+
+use crate::recorder::Recorder;
+use crate::rt::Lack;
+use crate::suites::lack_of;
+use crate::{Stop, clock};
+
+/// What the task that asks writes to.
+#[derive(Debug)]
+struct Out {
+    recorder: Arc<Recorder>,
+    until: usize,
+    stop: Stop,
+}
+
+macro_rules! app {
+    ($(#[$doc:meta])* $function:ident, $app:ident, $away:ident = $name:literal $(($poll:ident))?) => {
+        $(#[$doc])*
+        pub(super) fn $function(
+            recorder: &Arc<Recorder>,
+            until: usize,
+            cpus: [usize; 2],
+            stop: &Stop,
+        ) -> Result<Lack, String> {
+            if recorder.len() >= until || stop.is_requested() {
+                return Ok(Lack::new());
+            }
+            let out = Out { recorder: recorder.clone(), until, stop: stop.clone() };
+            let config = Config::new().partition_cpu("home", cpus[0]).partition_cpu($name, cpus[1]);
+            $app::run(config, out).map(|report| lack_of(&report)).map_err(|error| error.to_string())
+        }
+
+        #[punctual::app(partitions = [home, $away $(($poll))?], main = false, monitor = false)]
+        mod $app {
+            use super::*;
+
+            #[shared]
+            struct Shared {}
+
+            #[local]
+            struct Local {
+                out: Out,
+            }
+
+            #[init]
+            fn init(_: init::Context, out: Out) -> (Shared, Local) {
+                ask::spawn(0).expect("it is spawned once");
+                (Shared {}, Local { out })
+            }
+
+            /// Ends a round, if one was begun, and begins the next.
+            #[task(core = "home", local = [out])]
+            fn ask(cx: ask::Context, begun: u64) {
+                let out = cx.local.out;
+                let more = begun == 0 || out.recorder.push(clock::now() - begun);
+                if !more || out.recorder.len() >= out.until || out.stop.is_requested() {
+                    return punctual::shutdown();
+                }
+                answer::spawn(clock::now()).expect("it has answered");
+            }
+
+            #[task(core = $name)]
+            fn answer(_: answer::Context, begun: u64) {
+                ask::spawn(begun).expect("it has asked");
+            }
+        }
+    };
+}
+
+app! {
+    /// Rounds between two partitions that sleep; a sample is there and back.
+    sleeping, sleep, away = "away"
+}
+app! {
+    /// Rounds between a partition that sleeps and one that polls.
+    polling, poll, fast = "fast" (poll)
+}

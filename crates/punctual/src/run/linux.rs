@@ -1,8 +1,8 @@
 //! A run on real-time threads.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
 use punctual_core::Port;
@@ -173,11 +173,15 @@ impl Drop for Placement {
     }
 }
 
-/// Says loudly what is missing.
+/// Says loudly what is missing; once, if the process runs an app again and again.
 fn warn(settings: &Settings, missing: &[String]) {
-    if missing.is_empty() {
+    static SAID: Mutex<Vec<Vec<String>>> = Mutex::new(Vec::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if missing.is_empty() || said.iter().any(|before| before == missing) {
         return;
     }
+    said.push(missing.to_vec());
+    drop(said);
     let refused =
         |thread: &ThreadSettings| thread.missing.iter().any(|what| what.starts_with(settings::NO_FIFO));
     let real_time = settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO");

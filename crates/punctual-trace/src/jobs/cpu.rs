@@ -43,6 +43,8 @@ pub(crate) struct Cpu {
     pub(crate) occupants: Occupants,
     /// When its last event was.
     pub(crate) last: u64,
+    /// Events are being lost, since then.
+    pub(crate) gap: Option<u64>,
 }
 
 impl Cpu {
@@ -54,6 +56,7 @@ impl Cpu {
             clock: (0, 0),
             occupants: Occupants::new(history, Actor::Unseen),
             last: 0,
+            gap: None,
         }
     }
 

@@ -43,6 +43,8 @@ pub struct Decomposer {
     pub(super) wanted: Vec<u32>,
     pub(super) timers: Timers,
     pub(super) counters: Counters,
+    /// How many CPUs are in a gap.
+    pub(super) gaps: u32,
     /// For the jobs of handlers.
     pub(super) handler_job: Job,
     time: u64,
@@ -57,6 +59,7 @@ impl Decomposer {
             cpus: Vec::new(),
             wanted: Vec::new(),
             timers: Timers::new(),
+            gaps: 0,
             counters: Counters::default(),
             handler_job: blank(Actor::Unseen, Sort::Irq),
             time: 0,
@@ -95,13 +98,17 @@ impl Decomposer {
         }
         self.time = event.time;
         let cpu = usize::from(event.cpu);
-        if self.cpus.get(cpu).is_none_or(Option::is_none) && !self.add_cpu(cpu) {
+        if self.cpus.get(cpu).is_none_or(Option::is_none) && !self.add_cpu(cpu, &event) {
             return;
         }
-        self.dispatch(&event, sink);
-        if let Some(Some(cpu)) = self.cpus.get_mut(cpu) {
-            cpu.last = event.time;
+        if self.gaps > 0
+            && !matches!(event.kind, Kind::Lost { .. })
+            && let Some(since) = self.cpu(event.cpu).gap.take()
+        {
+            self.gap_ends(&event, since);
         }
+        self.dispatch(&event, sink);
+        self.cpu(event.cpu).last = event.time;
     }
 
     /// Hands out the jobs that are still open, as cut.
@@ -151,14 +158,15 @@ impl Decomposer {
     }
 
     #[cold]
-    fn add_cpu(&mut self, cpu: usize) -> bool {
+    fn add_cpu(&mut self, cpu: usize, event: &Event) -> bool {
         if cpu >= MAX_CPUS {
             return false;
         }
         if self.cpus.len() <= cpu {
             self.cpus.resize_with(cpu + 1, || None);
         }
-        self.cpus[cpu].get_or_insert_with(|| Box::new(Cpu::new(self.config.history)));
+        let new = self.cpus[cpu].get_or_insert_with(|| Box::new(Cpu::new(self.config.history)));
+        new.occupants.push(event.time, Actor::Thread(event.by));
         true
     }
 
@@ -238,7 +246,12 @@ impl Decomposer {
             return false;
         }
         let actor = Actor::Thread(thread.tid);
-        thread.open = Some(Box::new(Open::new(actor, thread.sort, self.config.segments)));
+        let mut open = Box::new(Open::new(actor, thread.sort, self.config.segments));
+        if self.counters.gaps > 0 {
+            // Its first wake-up may have been in a gap.
+            open.flaw(Flaw::Lost);
+        }
+        thread.open = Some(open);
         if !self.wanted.contains(&slot) {
             self.wanted.push(slot);
         }

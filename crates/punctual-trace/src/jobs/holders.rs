@@ -39,21 +39,23 @@ impl Decomposer {
         match wait.owners.first().copied() {
             None => wait.share(0, None, Doing::Unseen, woken - wait.start),
             Some(first) => {
-                // The first holder may have passed it on to another before it came to this waiter.
-                let passed = releaser.filter(|&tid| tid != first && !wait.owners.contains(&tid)).map(|tid| {
-                    let given_back = self.threads.get(first).map_or(0, |thread| thread.deboosted);
-                    (tid, given_back)
-                });
-                let until =
-                    passed.map_or(woken, |(_, at)| if at > wait.start && at < woken { at } else { woken });
+                let passed = releaser.filter(|tid| !wait.owners.contains(tid));
+                let until = self.passed_on(first, passed, wait.start, woken).unwrap_or(woken);
                 self.trace_holder(wait, first, (wait.start, until), 0);
-                if let Some((tid, _)) = passed.filter(|_| until < woken) {
+                if let Some(tid) = passed.filter(|_| until < woken) {
                     wait.owners.push(tid);
                     self.trace_holder(wait, tid, (until, woken), 0);
                 }
             }
         }
         wait.share(0, None, Doing::Granted, wait.end - woken);
+    }
+
+    /// When the first holder passed a lock on to the one that released it in the end: as it gave back the priority it had
+    /// inherited. Without inheritance nothing tells.
+    fn passed_on(&self, first: Tid, last: Option<Tid>, from: u64, to: u64) -> Option<u64> {
+        last.filter(|&last| last != first && last != 0)?;
+        Some(self.threads.get(first)?.deboosted).filter(|at| (from..to).contains(at))
     }
 
     fn trace_holder(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
@@ -85,17 +87,21 @@ impl Decomposer {
 
     /// A holder that sleeps may wait for a lock in turn.
     fn trace_sleep(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
-        let next = self.threads.get(holder).and_then(|thread| {
+        let recorded = self.threads.get(holder).and_then(|thread| {
             let during = |w: &&super::thread::Wait| w.holder != 0 && w.start < to && from < w.end;
-            thread.waits.iter().filter(during).max_by_key(|w| w.start).map(|w| w.holder)
+            thread.waits.iter().filter(during).max_by_key(|w| w.start)
         });
         // Without a record of that wait, the chain along which this waiter's priority went tells who is next.
-        let inherited = wait.owners.get(usize::from(depth) + 1).copied();
-        match next.or(inherited) {
-            Some(next) if next != holder && depth + 1 < MAX_DEPTH => {
-                self.trace_holder(wait, next, (from, to), depth + 1);
-            }
-            _ => wait.share(depth, Some(holder), Doing::Asleep, to - from),
+        let next = recorded.map(|w| w.holder).or(wait.owners.get(usize::from(depth) + 1).copied());
+        let Some(next) = next.filter(|&next| next != holder && depth + 1 < MAX_DEPTH) else {
+            return wait.share(depth, Some(holder), Doing::Asleep, to - from);
+        };
+        let passed =
+            recorded.and_then(|w| Some((w, self.passed_on(next, Some(w.releaser), w.start, w.end)?)));
+        let until = passed.map_or(to, |(_, at)| at.clamp(from, to));
+        self.trace_holder(wait, next, (from, until), depth + 1);
+        if let Some((w, _)) = passed.filter(|_| until < to) {
+            self.trace_holder(wait, w.releaser, (until, to), depth + 1);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::blocking::On;
 use super::config::FutexWaits;
 use super::decomposer::Decomposer;
+use super::job::Flaw;
 use crate::event::{Event, Tid};
 
 /// Holders noted of one wait, along the chain that priorities are inherited.
@@ -39,7 +40,8 @@ impl Decomposer {
             FutexWaits::Suspend => false,
         };
         let thread = self.threads.at(slot);
-        thread.in_futex = waits != Waits::Not;
+        thread.in_lock = waits != Waits::Not;
+        thread.futex_entered = true;
         thread.lent_to = None;
         if let Some(open) = thread.open.as_mut() {
             if waits == Waits::Not {
@@ -53,9 +55,14 @@ impl Decomposer {
     pub(super) fn futex_exit(&mut self, event: &Event) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
-        thread.in_futex = false;
+        thread.in_lock = false;
         thread.lent_to = None;
+        let entered = std::mem::take(&mut thread.futex_entered);
         let Some(open) = thread.open.as_mut() else { return };
+        if !entered {
+            // Its release was the end of a wait that began unseen.
+            open.flaw(Flaw::Contradiction);
+        }
         let slept = open.futex.as_ref().is_some_and(|call| call.slept);
         if slept && open.wait.as_ref().is_some_and(|wait| matches!(wait.on, On::Futex { .. })) {
             self.end_wait(event.time, slot);
@@ -76,6 +83,7 @@ impl Decomposer {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         thread.lent_to = None;
+        thread.in_lock = true;
         // A mutex first spins and then announces itself again before it sleeps. Locks met while waiting for another are
         // part of that wait.
         if let Some(open) = thread.open.as_mut().filter(|open| open.wait.is_none() && open.active()) {
@@ -93,10 +101,16 @@ impl Decomposer {
             return;
         }
         let Some(slot) = self.running(event) else { return };
-        let Some(open) = self.threads.at(slot).open.as_mut() else { return };
+        let thread = self.threads.at(slot);
+        // One met inside a futex call is over before the call is.
+        thread.in_lock = thread.futex_entered;
+        let Some(open) = thread.open.as_mut() else { return };
         let waited_for = |on| matches!(on, On::Lock { address, .. } if address == lock);
-        if open.wait.as_ref().is_some_and(|wait| waited_for(wait.on)) {
-            self.end_wait(event.time, slot);
+        match open.wait.as_ref().map(|wait| waited_for(wait.on)) {
+            Some(true) => self.end_wait(event.time, slot),
+            // A lock met while waiting for another.
+            Some(false) => {}
+            None => open.flaw(Flaw::Contradiction),
         }
     }
 

@@ -70,6 +70,8 @@ pub(crate) struct Open {
     pub(crate) wait: Option<Blocking>,
     /// Who got the thread's priority since it last tried to take a lock.
     pub(crate) lent: Vec<Tid>,
+    /// Why the next release may be none.
+    doubt: Option<Flaw>,
     /// Asleep of its own accord.
     pub(crate) suspended: bool,
     pub(super) track: Track,
@@ -90,6 +92,7 @@ impl Open {
             futex: None,
             wait: None,
             lent: Vec::new(),
+            doubt: None,
             suspended: false,
             track: Track::new(segments),
         }
@@ -120,7 +123,7 @@ impl Open {
         let job = &mut self.job;
         (job.task, job.priority, job.highest) = (None, priority, priority);
         (job.released, job.released_by, job.woken, job.waker) = (None, ReleasedBy::Unseen, None, None);
-        (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, None);
+        (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.doubt.take());
         job.jitter_causes.clear();
         job.interference_causes.clear();
         job.blockings.clear();
@@ -141,7 +144,10 @@ impl Open {
         (self.mark, self.stage, self.edge) = (time, Stage::Active, edge);
     }
 
+    /// The job, if one is open, is not to be trusted; and neither is the next release: the thread may be in the middle of
+    /// a job, or of a wait, of which the beginning was not seen.
     pub(crate) fn flaw(&mut self, flaw: Flaw) {
+        self.doubt = Some(flaw);
         if !self.idle() {
             self.job.flaw.get_or_insert(flaw);
         }

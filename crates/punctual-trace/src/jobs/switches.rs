@@ -87,7 +87,7 @@ impl Decomposer {
         let state = if left == Left::Runnable { State::Ready } else { State::Asleep };
         thread.become_(time, state, event.cpu);
         if let (State::Asleep, Some(holder)) = (state, thread.lent_to.take()) {
-            thread.waited(Wait { start: time, end: u64::MAX, holder });
+            thread.waited(Wait { start: time, end: u64::MAX, holder, releaser: 0 });
         }
         if state == State::Ready {
             thread.early = None;
@@ -127,10 +127,14 @@ impl Decomposer {
         let own = thread.softirqs;
         let priority = thread.priority;
         let mut slept_for = None;
+        let gap = self.gaps > 0;
         if let Some(open) = thread.open.as_mut() {
             if unseen && open.stage == Stage::Idle {
                 open.release(time, priority);
                 open.flaw(Flaw::Contradiction);
+            }
+            if gap {
+                open.flaw(Flaw::Lost);
             }
             open.settle(time);
             open.state = State::Running;

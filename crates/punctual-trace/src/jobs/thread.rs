@@ -28,7 +28,10 @@ pub(crate) struct Wake {
 pub(crate) struct Wait {
     pub(crate) start: u64,
     pub(crate) end: u64,
+    /// Who held it at first.
     pub(crate) holder: Tid,
+    /// Who handed it over at the end; 0 if that is not known.
+    pub(crate) releaser: Tid,
 }
 
 #[derive(Debug)]
@@ -52,8 +55,10 @@ pub(crate) struct Thread {
     pub(crate) marks: bool,
     /// A wake-up that came before the thread slept: the kernel decides under a lock, the trace shows it in any order.
     pub(crate) early: Option<Wake>,
-    /// Is in a futex call that can wait.
-    pub(crate) in_futex: bool,
+    /// Is in a futex call that can wait, or contends for a lock of the kernel.
+    pub(crate) in_lock: bool,
+    /// Is in any futex call.
+    pub(crate) futex_entered: bool,
     /// Who got this thread's priority as it went to wait.
     pub(crate) lent_to: Option<Tid>,
     pub(crate) deeds: Deeds,
@@ -82,10 +87,11 @@ impl Thread {
             softirqs: false,
             marks: false,
             early: None,
-            in_futex: false,
+            in_lock: false,
+            futex_entered: false,
             lent_to: None,
             deeds: Deeds::new(DEEDS, (State::Unknown, 0)),
-            waits: [Wait { start: 0, end: 0, holder: 0 }; WAITS],
+            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0 }; WAITS],
             next_wait: 0,
             parked: None,
             open: None,

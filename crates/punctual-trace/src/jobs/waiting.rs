@@ -56,7 +56,8 @@ impl Open {
         let (entered, word) = (call.entered, call.word);
         self.sums = call.sums;
         self.sums.blocking += time.saturating_sub(entered);
-        self.window = 0;
+        // When the call returns, the thread is out of the scheduler.
+        (self.window, self.edge) = (0, Edge::Out);
         for undone in std::mem::take(&mut call.causes) {
             if let Some(cause) = self.job.interference_causes.iter_mut().find(|c| c.actor == undone.actor) {
                 cause.ns = cause.ns.saturating_sub(undone.ns);

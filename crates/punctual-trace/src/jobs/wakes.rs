@@ -27,7 +27,12 @@ impl Decomposer {
             State::Asleep | State::Unknown => self.wake(event.time, slot, wake, target, sink),
             // It has not gone to sleep yet; if it will, this is what wakes it.
             State::Running => thread.early = Some(wake),
-            State::Ready => {}
+            // One that has begun can have been displaced on its way to sleep; one that has not cannot.
+            State::Ready => {
+                if let Some(open) = thread.open.as_mut().filter(|open| open.stage == Stage::Released) {
+                    open.flaw(Flaw::Contradiction);
+                }
+            }
         }
     }
 
@@ -106,9 +111,14 @@ impl Decomposer {
         if was == State::Asleep {
             let open_end = thread.waits.iter_mut().find(|wait| wait.end == u64::MAX);
             match (open_end, wake.waker.actor) {
-                (Some(wait), _) => wait.end = time,
-                (None, Actor::Thread(holder)) if thread.in_futex && holder != thread.tid => {
-                    thread.waited(Wait { start: since, end: time, holder });
+                (Some(wait), actor) => {
+                    wait.end = time;
+                    if let Actor::Thread(releaser) = actor {
+                        wait.releaser = releaser;
+                    }
+                }
+                (None, Actor::Thread(holder)) if thread.in_lock && holder != thread.tid => {
+                    thread.waited(Wait { start: since, end: time, holder, releaser: holder });
                 }
                 _ => {}
             }
@@ -130,6 +140,10 @@ impl Decomposer {
             Stage::Idle | Stage::Released => {
                 // A wake-up before the thread slept still counts from when it happened.
                 open.release(time, priority);
+                if wake.by == ReleasedBy::New {
+                    // Nothing was before it.
+                    open.job.flaw = None;
+                }
                 let released = wake.waker.time.min(time);
                 let nominal = wake.nominal.filter(|_| self.config.release == Release::Nominal);
                 open.track.begin(nominal.map_or(released, |due| due.0));
@@ -144,6 +158,9 @@ impl Decomposer {
                 open.suspended = false;
                 open.ready = time;
             }
+        }
+        if self.gaps > 0 {
+            open.flaw(Flaw::Lost);
         }
         self.threads.at(slot).open = Some(open);
     }

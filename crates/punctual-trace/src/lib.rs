@@ -7,3 +7,5 @@
 
 pub mod event;
 pub mod jobs;
+pub mod names;
+pub mod stats;

@@ -218,7 +218,7 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         let time = thread.since;
         thread.become_(time, State::Unknown, thread.cpu);
-        for open in thread.open.iter_mut().chain(&mut thread.outer) {
+        for open in thread.open.as_deref_mut().into_iter().chain(&mut thread.outer) {
             open.flaw(Flaw::Contradiction);
         }
     }

@@ -59,7 +59,7 @@ impl Decomposer {
             thread.become_(since, State::Unknown, cpu);
             thread.parked = None;
         }
-        for open in thread.open.iter_mut().chain(&mut thread.outer) {
+        for open in thread.open.as_deref_mut().into_iter().chain(&mut thread.outer) {
             open.flaw(Flaw::Lost);
         }
     }

@@ -46,7 +46,7 @@ impl Decomposer {
                 return open.flaw(Flaw::Contradiction);
             }
             let fresh = Open::new(Actor::Thread(thread.tid), thread.sort, segments);
-            thread.outer.push(std::mem::replace(open, Box::new(fresh)));
+            thread.outer.push(std::mem::replace(&mut **open, fresh));
         }
         // The thread was awake already: what it did until now delayed this job.
         open.release(time, priority);
@@ -71,7 +71,7 @@ impl Decomposer {
                 let took = outer.called(time);
                 blame(&mut outer.job.interference_causes, Actor::Task(task), took);
                 outer.job.last_cpu = event.cpu;
-                open = outer;
+                *open = outer;
             }
         } else if open.stage == Stage::Active {
             // The start of this one was lost, or that of another's end.

@@ -69,7 +69,7 @@ pub(crate) struct Thread {
     /// The job, for threads whose jobs are wanted.
     pub(crate) open: Option<Box<Open>>,
     /// Jobs that called this one on the same thread.
-    pub(crate) outer: Vec<Box<Open>>,
+    pub(crate) outer: Vec<Open>,
 }
 
 impl Thread {

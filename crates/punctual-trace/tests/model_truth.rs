@@ -1,6 +1,7 @@
 //! Random legal schedules, traced by a model and decomposed back: every term equals what the model saw happen.
 
 mod model;
+mod random;
 
 use std::collections::BTreeMap;
 

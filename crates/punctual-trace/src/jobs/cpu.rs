@@ -85,6 +85,10 @@ impl Cpu {
         let clean = index + 1 == self.frames.len();
         self.frames.truncate(index + 1);
         let frame = self.frames.pop()?;
+        if self.frames.is_empty() {
+            // Timers fire inside handlers, even if the event of their end is not recorded.
+            self.firing = None;
+        }
         // A handler that waits for a lock anyway is not displaced.
         if let Some(outer) = self.frames.last_mut().filter(|outer| outer.waits.is_none()) {
             outer.displaced += time.saturating_sub(frame.entry);

@@ -53,7 +53,7 @@ impl Decomposer {
 
     /// When the first holder passed a lock on to the one that released it in the end: as it gave back the priority it had
     /// inherited. Without inheritance nothing tells.
-    fn passed_on(&self, first: Tid, last: Option<Tid>, from: u64, to: u64) -> Option<u64> {
+    pub(super) fn passed_on(&self, first: Tid, last: Option<Tid>, from: u64, to: u64) -> Option<u64> {
         last.filter(|&last| last != first && last != 0)?;
         Some(self.threads.get(first)?.deboosted).filter(|at| (from..to).contains(at))
     }
@@ -96,12 +96,11 @@ impl Decomposer {
         let Some(next) = next.filter(|&next| next != holder && depth + 1 < MAX_DEPTH) else {
             return wait.share(depth, Some(holder), Doing::Asleep, to - from);
         };
-        let passed =
-            recorded.and_then(|w| Some((w, self.passed_on(next, Some(w.releaser), w.start, w.end)?)));
+        let passed = recorded.and_then(|w| Some((w.releaser, w.passed?)));
         let until = passed.map_or(to, |(_, at)| at.clamp(from, to));
         self.trace_holder(wait, next, (from, until), depth + 1);
-        if let Some((w, _)) = passed.filter(|_| until < to) {
-            self.trace_holder(wait, w.releaser, (until, to), depth + 1);
+        if let Some((releaser, _)) = passed.filter(|_| until < to) {
+            self.trace_holder(wait, releaser, (until, to), depth + 1);
         }
     }
 }

@@ -144,6 +144,10 @@ impl Decomposer {
     fn lend(&mut self, event: &Event, holder: Tid) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
+        if thread.futex_entered && !thread.in_lock {
+            // It hands a lock over, and the next holder inherits from those who still wait.
+            return;
+        }
         thread.lent_to.get_or_insert(holder);
         if let Some(open) = thread.open.as_mut()
             && open.lent.len() < MAX_OWNERS

@@ -58,13 +58,13 @@ impl Decomposer {
     /// where its thread goes.
     fn park(&mut self, event: &Event, leaving: Option<u32>) {
         let cpu = self.cpu(event.cpu);
+        cpu.firing = None;
         if cpu.frames.is_empty() {
             return;
         }
         let mut frame = cpu.frames[0];
         let movable = cpu.frames.len() == 1 && matches!(frame.actor, Actor::Softirq(_));
         cpu.frames.clear();
-        cpu.firing = None;
         let Some(slot) = leaving else { return };
         if movable {
             frame.parked = event.time;
@@ -86,8 +86,11 @@ impl Decomposer {
         thread.shown(task.priority);
         let state = if left == Left::Runnable { State::Ready } else { State::Asleep };
         thread.become_(time, state, event.cpu);
-        if let (State::Asleep, Some(holder)) = (state, thread.lent_to.take()) {
-            thread.waited(Wait { start: time, end: u64::MAX, holder, releaser: 0 });
+        let for_lock = state == State::Asleep && (thread.in_lock || left == Left::Uninterruptible);
+        if let Some(holder) = thread.lent_to.take_if(|_| state == State::Asleep)
+            && for_lock
+        {
+            thread.waited(Wait { start: time, end: u64::MAX, holder, releaser: 0, passed: None });
         }
         if state == State::Ready {
             thread.early = None;

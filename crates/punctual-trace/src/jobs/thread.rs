@@ -32,6 +32,8 @@ pub(crate) struct Wait {
     pub(crate) holder: Tid,
     /// Who handed it over at the end; 0 if that is not known.
     pub(crate) releaser: Tid,
+    /// When the former passed it on to the latter, if they are two and inheritance showed it.
+    pub(crate) passed: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,7 @@ impl Thread {
             futex_entered: false,
             lent_to: None,
             deeds: Deeds::new(DEEDS, (State::Unknown, 0)),
-            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0 }; WAITS],
+            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0, passed: None }; WAITS],
             next_wait: 0,
             parked: None,
             open: None,

@@ -109,19 +109,7 @@ impl Decomposer {
         thread.become_(time, State::Ready, target);
         thread.early = None;
         if was == State::Asleep {
-            let open_end = thread.waits.iter_mut().find(|wait| wait.end == u64::MAX);
-            match (open_end, wake.waker.actor) {
-                (Some(wait), actor) => {
-                    wait.end = time;
-                    if let Actor::Thread(releaser) = actor {
-                        wait.releaser = releaser;
-                    }
-                }
-                (None, Actor::Thread(holder)) if thread.in_lock && holder != thread.tid => {
-                    thread.waited(Wait { start: since, end: time, holder, releaser: holder });
-                }
-                _ => {}
-            }
+            self.wait_over(time, slot, since, wake.waker.actor);
         }
         if !self.want(slot) {
             return;
@@ -163,5 +151,25 @@ impl Decomposer {
             open.flaw(Flaw::Lost);
         }
         self.threads.at(slot).open = Some(open);
+    }
+
+    /// A thread that slept is woken: if it was for a lock, that says who held it, at least in the end.
+    fn wait_over(&mut self, time: u64, slot: u32, since: u64, waker: Actor) {
+        let thread = self.threads.at(slot);
+        let waker = match waker {
+            Actor::Thread(tid) if tid != thread.tid => Some(tid),
+            _ => None,
+        };
+        let Some(open) = thread.waits.iter().position(|wait| wait.end == u64::MAX) else {
+            if let Some(holder) = waker.filter(|_| thread.in_lock) {
+                thread.waited(Wait { start: since, end: time, holder, releaser: holder, passed: None });
+            }
+            return;
+        };
+        let Wait { start, holder, .. } = thread.waits[open];
+        // By the time somebody asks, the first holder may have given back another priority.
+        let passed = self.passed_on(holder, waker, start, time);
+        let wait = &mut self.threads.at(slot).waits[open];
+        (wait.end, wait.releaser, wait.passed) = (time, waker.unwrap_or(0), passed);
     }
 }

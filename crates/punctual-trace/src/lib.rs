@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod event;
+pub mod explain;
 pub mod jobs;
 pub mod names;
 pub mod stats;

@@ -9,6 +9,7 @@ use std::hint::black_box;
 
 use punctual_trace::event::{Event, Kind, Left, Task};
 use punctual_trace::jobs::{Config, Decomposer};
+use punctual_trace::stats::Watch;
 
 const CPUS: u16 = 4;
 
@@ -28,7 +29,7 @@ fn round(events: &mut Vec<Event>, start: u64, cpu: u16, round: u32) {
     at(11_300, worker, Kind::Wakeup { task: control, cpu, new: false });
     at(12_000, worker, Kind::VectorExit { vector: 236 });
     at(13_000, worker, Kind::Switch { from: worker, left: Left::Runnable, to: control });
-    if round % 3 == 0 {
+    if round.is_multiple_of(3) {
         at(20_000, control, Kind::IrqEntry { irq: 24 });
         at(21_000, control, Kind::IrqExit { irq: 24 });
         at(21_200, control, Kind::SoftirqEntry { softirq: 3 });
@@ -60,28 +61,42 @@ fn main() {
     let repeats = (millions * 1_000_000).div_ceil(events.len() as u64);
     let total = repeats * events.len() as u64;
 
-    for (name, config) in [
-        ("real-time threads", Config::default()),
-        ("and their segments", Config { segments: true, ..Config::default() }),
-        ("and handlers", Config { handlers: true, ..Config::default() }),
-    ] {
-        let mut slowest = f64::INFINITY;
-        let mut best = 0.0_f64;
-        let mut jobs = 0_u64;
-        for _ in 0..5 {
-            let mut decomposer = Decomposer::new(config.clone());
-            jobs = 0;
+    let chosen = Config::default();
+    let run = |name: &str, feed: &mut dyn FnMut(&Event)| {
+        let (mut slowest, mut fastest) = (f64::INFINITY, 0.0_f64);
+        for turn in 0..5 {
             let start = used();
-            for repeat in 0..repeats {
+            for repeat in turn * repeats..(turn + 1) * repeats {
                 for event in &events {
-                    let event = Event { time: event.time + repeat * span, ..*event };
-                    decomposer.feed(&event, &mut |job| jobs += u64::from(black_box(job).complete()));
+                    feed(&Event { time: event.time + repeat * span, ..*event });
                 }
             }
             let rate = total as f64 / (used() - start) / 1e6;
-            (slowest, best) = (slowest.min(rate), best.max(rate));
-            assert_eq!(decomposer.counters().flawed, 0);
+            (slowest, fastest) = (slowest.min(rate), fastest.max(rate));
         }
-        println!("{name:20} {slowest:6.1} to {best:6.1} M events/s, {total} events, {jobs} complete jobs");
+        println!("{name:34} {slowest:6.1} to {fastest:6.1} M events/s, 5 times {total} events");
+    };
+    for (name, config) in [
+        ("decompose real-time threads", chosen.clone()),
+        ("… with segments", Config { segments: true, ..chosen.clone() }),
+        ("… and handlers", Config { handlers: true, ..chosen.clone() }),
+    ] {
+        let mut decomposer = Decomposer::new(config);
+        let mut jobs = 0_u64;
+        run(name, &mut |event| {
+            decomposer.feed(event, &mut |job| jobs += u64::from(black_box(job).complete()))
+        });
+        assert_eq!((decomposer.counters().flawed, decomposer.counters().jobs), (0, jobs));
     }
+    let mut watch = Watch::new(chosen, 10);
+    watch.max_response(Some(1_000_000));
+    run("… with statistics and the worst 10", &mut |event| watch.feed(event, &mut |_| {}, &mut |_| {}));
+    println!("peak memory {}", peak());
+}
+
+/// The most memory the process had.
+fn peak() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map_or("unknown".into(), |kb| kb.trim().to_owned())
 }

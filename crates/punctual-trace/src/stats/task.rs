@@ -87,6 +87,7 @@ pub struct TaskStats {
     key: Key,
     jobs: u64,
     flawed: u64,
+    misses: u64,
     migrations: u64,
     preemptions: u64,
     quantities: [Quantity; 7],
@@ -103,7 +104,16 @@ impl TaskStats {
     #[must_use]
     pub fn new(key: Key) -> Self {
         let quantities = std::array::from_fn(|_| Quantity::default());
-        Self { key, jobs: 0, flawed: 0, migrations: 0, preemptions: 0, quantities, worst: Vec::new() }
+        Self {
+            key,
+            jobs: 0,
+            flawed: 0,
+            misses: 0,
+            migrations: 0,
+            preemptions: 0,
+            quantities,
+            worst: Vec::new(),
+        }
     }
 
     /// Adds a job; returns whether it counts.
@@ -121,6 +131,10 @@ impl TaskStats {
         true
     }
 
+    pub(super) fn missed(&mut self) {
+        self.misses += 1;
+    }
+
     /// Whether a job is among the worst `n` so far.
     pub(super) fn among_worst(&self, job: &Job, n: usize) -> bool {
         n > 0
@@ -128,10 +142,11 @@ impl TaskStats {
                 || self.worst.last().is_some_and(|last| badness(&last.job) < badness(job)))
     }
 
-    pub(super) fn keep(&mut self, whole: Whole, n: usize) {
+    /// Keeps a job; returns the one it displaces.
+    pub(super) fn keep(&mut self, whole: Whole, n: usize) -> Option<Whole> {
         let place = self.worst.partition_point(|other| badness(&other.job) >= badness(&whole.job));
         self.worst.insert(place, whole);
-        self.worst.truncate(n);
+        if self.worst.len() > n { self.worst.pop() } else { None }
     }
 
     /// Which task.
@@ -150,6 +165,12 @@ impl TaskStats {
     #[must_use]
     pub fn flawed(&self) -> u64 {
         self.flawed
+    }
+
+    /// How many certainly ended after their deadline, if the task has one.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.misses
     }
 
     /// How often all jobs together were moved to another CPU.

@@ -16,7 +16,6 @@ pub const MAX_TASKS: usize = 128;
 pub struct Watch {
     decomposer: Decomposer,
     tasks: Tasks,
-    max_response: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -26,6 +25,8 @@ struct Tasks {
     left_out: u64,
     keep: usize,
     recent: Recent,
+    deadlines: HashMap<Key, u64>,
+    max_response: Option<u64>,
 }
 
 impl Watch {
@@ -33,13 +34,27 @@ impl Watch {
     #[must_use]
     pub fn new(config: Config, keep: usize) -> Self {
         let recent = Recent::new(if keep > 0 { MAX_EVENTS } else { 1 });
-        let tasks = Tasks { stats: Vec::new(), index: HashMap::new(), left_out: 0, keep, recent };
-        Self { decomposer: Decomposer::new(config), tasks, max_response: None }
+        let tasks = Tasks {
+            stats: Vec::new(),
+            index: HashMap::new(),
+            left_out: 0,
+            keep,
+            recent,
+            deadlines: HashMap::new(),
+            max_response: None,
+        };
+        Self { decomposer: Decomposer::new(config), tasks }
     }
 
-    /// Raises an alarm for each job that certainly took longer than this, in ns.
+    /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no deadline of its own.
     pub fn max_response(&mut self, ns: Option<u64>) {
-        self.max_response = ns;
+        self.tasks.max_response = ns;
+    }
+
+    /// Says by when, in ns from the release, jobs of a task are to end. Those that certainly did not raise an alarm and
+    /// count as [misses](TaskStats::misses).
+    pub fn deadline(&mut self, task: Key, ns: u64) {
+        self.tasks.deadlines.insert(task, ns);
     }
 
     /// Tells the name of a thread: see [`Decomposer::name`].
@@ -50,11 +65,11 @@ impl Watch {
     /// Takes the next event. Calls `each` with every job that ends, and `alarm` with those that took too long, with all
     /// their events.
     pub fn feed(&mut self, event: &Event, each: &mut dyn FnMut(&Job), alarm: &mut dyn FnMut(&Whole)) {
-        let (tasks, limit) = (&mut self.tasks, self.max_response);
+        let tasks = &mut self.tasks;
         tasks.recent.push(event);
         self.decomposer.feed(event, &mut |job| {
             each(job);
-            tasks.record(job, limit, alarm);
+            tasks.record(job, alarm);
         });
     }
 
@@ -63,7 +78,7 @@ impl Watch {
         let tasks = &mut self.tasks;
         self.decomposer.finish(&mut |job| {
             each(job);
-            tasks.record(job, None, &mut |_| {});
+            tasks.record(job, &mut |_| {});
         });
     }
 
@@ -87,12 +102,14 @@ impl Watch {
 }
 
 impl Tasks {
-    fn record(&mut self, job: &Job, limit: Option<u64>, alarm: &mut dyn FnMut(&Whole)) {
+    fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&Whole)) {
+        let key = Key::of(job);
+        let deadline = if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() };
+        let beyond = |limit| job.response.lo().is_some_and(|ns| ns > limit);
         // The alarm does not depend on room for statistics, but on the job being what it seems.
-        if job.complete() && limit.is_some_and(|limit| job.response.lo().is_some_and(|ns| ns > limit)) {
+        if job.complete() && deadline.or(self.max_response).is_some_and(beyond) {
             alarm(&self.recent.whole(job));
         }
-        let key = Key::of(job);
         let index = match self.index.get(&key) {
             Some(&index) => index,
             None if self.stats.len() >= MAX_TASKS => {
@@ -106,8 +123,14 @@ impl Tasks {
             }
         };
         let stats = &mut self.stats[index];
-        if stats.record(job) && stats.among_worst(job, self.keep) {
-            stats.keep(self.recent.whole(job), self.keep);
+        if deadline.is_some_and(beyond) && job.complete() {
+            stats.missed();
+        }
+        if stats.record(job)
+            && stats.among_worst(job, self.keep)
+            && let Some(gone) = stats.keep(self.recent.kept(job), self.keep)
+        {
+            self.recent.forget(&gone);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod event;
 pub mod explain;
+pub mod export;
 pub mod jobs;
 pub mod names;
 pub mod stats;

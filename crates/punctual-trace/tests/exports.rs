@@ -61,7 +61,7 @@ fn one_sentence_per_term() {
         "W: 2 024 µs of 2 034 µs R: from its first run on CPU 0 to its end on CPU 0.",
         "B: 1 812 µs of 2 034 µs R: blocked on futex 0x7ffe1000 held by `logger/9`, which was preempted by \
          `irq/24-eth0/24` for 310 µs, `control/7` for 10 µs and `irq 24` for 3.0 µs and ran for 1 432 µs; 57 µs to \
-         get going again.",
+         get going again, kept from the CPU by `logger/9` for 5.0 µs.",
         "I: 20 µs of 2 034 µs R: displaced by irq 30 for 20 µs.",
         "C: 38 µs to 192 µs of 2 034 µs R: executing.",
     ];

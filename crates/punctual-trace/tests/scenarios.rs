@@ -114,7 +114,8 @@ fn a_chain_of_owners_of_pi_futexes() {
     let mut shares = wait.shares.clone();
     shares.sort_by_key(|share| (share.depth, share.holder, share.ns));
     let expected = [
-        share(0, 0, Doing::Granted, 20),
+        share(0, 0, Doing::Granted, 10),
+        share(0, 0, Doing::Preempted { by: Actor::Thread(9) }, 10),
         share(0, 9, Doing::Preempted { by: Actor::Thread(0) }, 15),
         share(0, 9, Doing::Running, 85),
         share(1, 5, Doing::Running, 195),

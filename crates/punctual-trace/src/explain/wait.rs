@@ -52,10 +52,22 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
         }
         text += &deeds(wait, (at, tid), names);
     }
-    let granted: u64 =
-        wait.shares.iter().filter(|share| share.doing == Doing::Granted).map(|share| share.ns).sum();
-    if granted > 0 {
-        text += &format!("; {} to get going again", time(granted));
+    let back: Vec<_> = wait.shares.iter().filter(|share| share.holder.is_none()).collect();
+    let total: u64 = back.iter().map(|share| share.ns).sum();
+    if total > 0 {
+        text += &format!("; {} to get going again", time(total));
+    }
+    let mut in_the_way: Vec<_> = back
+        .iter()
+        .filter_map(|share| match share.doing {
+            Doing::Preempted { by } => Some((share.ns, by)),
+            _ => None,
+        })
+        .collect();
+    in_the_way.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
+    if !in_the_way.is_empty() {
+        let by = in_the_way.iter().map(|&(ns, by)| format!("`{}` for {}", names.of(by), time(ns))).collect();
+        text += &format!(", kept from the CPU by {}", listed(by));
     }
     text
 }

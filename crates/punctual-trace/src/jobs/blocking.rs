@@ -27,7 +27,7 @@ pub enum On {
 pub enum Doing {
     /// It ran.
     Running,
-    /// It could have run, and somebody else did on its CPU.
+    /// It could have run, and somebody else did on its CPU. Without a holder it was the waiter, which had the lock by then.
     Preempted {
         /// Who.
         by: Actor,
@@ -45,7 +45,7 @@ pub enum Doing {
 pub struct Share {
     /// 0 for the holder, 1 for who held what the holder waited for, and so on.
     pub depth: u8,
-    /// Which holder; nobody for [`Doing::Granted`] or if it is not known.
+    /// Which holder; nobody once the lock had been handed over, or if it is not known.
     pub holder: Option<Tid>,
     /// What it did.
     pub doing: Doing,

@@ -92,7 +92,7 @@ pub struct Config {
     pub segments: bool,
     /// How many changes of each CPU's occupant are remembered, to say who did what while somebody waited.
     pub history: usize,
-    /// How many threads are remembered. Beyond that those not seen for longest are forgotten.
+    /// How many threads are remembered, at about 1 kB each. Beyond that those not seen for longest are forgotten.
     pub threads: usize,
 }
 
@@ -107,7 +107,7 @@ impl Default for Config {
             monotonic: false,
             segments: false,
             history: 1024,
-            threads: 32_768,
+            threads: 16_384,
         }
     }
 }

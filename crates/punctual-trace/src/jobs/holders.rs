@@ -48,7 +48,26 @@ impl Decomposer {
                 }
             }
         }
-        wait.share(0, None, Doing::Granted, wait.end - woken);
+        self.trace_return(wait, waiter, (woken, wait.end));
+    }
+
+    /// The way back of a waiter that has the lock: others may still keep it from the CPU.
+    fn trace_return(&self, wait: &mut Blocking, waiter: Tid, (from, to): (u64, u64)) {
+        let Some(thread) = self.threads.get(waiter) else { return };
+        thread.deeds.walk(from, to, |deed, from, to| {
+            let cpu = match deed {
+                Some((State::Ready, cpu)) => self.cpus.get(usize::from(cpu)).and_then(Option::as_ref),
+                _ => None,
+            };
+            let Some(cpu) = cpu else { return wait.share(0, None, Doing::Granted, to - from) };
+            cpu.occupants.walk(from, to, |actor, from, to| {
+                let doing = match actor {
+                    None | Some(Actor::Unseen | Actor::Thread(0)) => Doing::Granted,
+                    Some(by) => Doing::Preempted { by },
+                };
+                wait.share(0, None, doing, to - from);
+            });
+        });
     }
 
     /// When the first holder passed a lock on to the one that released it in the end: as it gave back the priority it had

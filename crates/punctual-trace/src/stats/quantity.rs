@@ -15,7 +15,7 @@ pub struct Quantity {
     sum: u128,
     bounded: u64,
     unknown: u64,
-    histogram: Histogram<u64>,
+    histogram: Histogram<u32>,
 }
 
 /// What a [`Quantity`] comes to.
@@ -76,7 +76,9 @@ impl Quantity {
 
     /// The buckets that hold something: the greatest value each stands for, and how many.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.histogram.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+        self.histogram
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), u64::from(bucket.count_at_value())))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::jobs::Job;
 pub const MAX_EVENTS: usize = 1 << 13;
 
 /// How many events are kept with the worst jobs of all tasks together.
-const MAX_KEPT: usize = 1 << 19;
+const MAX_KEPT: usize = 1 << 18;
 
 /// A job with the events that made it, of all CPUs, from its release to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::event::{Event, Tid};
 use crate::jobs::{Config, Counters, Decomposer, Job};
 
 /// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
-/// 250 kB.
+/// 125 kB.
 pub const MAX_TASKS: usize = 128;
 
 /// Watches a stream of events.

@@ -1,6 +1,6 @@
 //! Taking and releasing locks.
 
-use super::{Doing, E, Kind, Machine, Mode, TICK, WaitTruth, effective};
+use super::{Actor, Doing, E, Kind, Machine, Mode, TICK, WaitTruth, effective};
 
 const WORD: u64 = 0x7f00_0000_1000;
 
@@ -111,7 +111,14 @@ impl Machine {
     pub(super) fn count_wait(&mut self, thread: usize) {
         let Some(mut wait) = self.threads[thread].wait.take() else { return };
         if self.threads[thread].granted {
-            wait.share(0, None, Doing::Granted, TICK);
+            // It has the lock; others than the idle thread may still keep it from the CPU.
+            let waits = self.threads[thread].state == super::State::Ready;
+            match self.doing(thread) {
+                Some(Doing::Preempted { by }) if waits && by != Actor::Thread(0) => {
+                    wait.share(0, None, Doing::Preempted { by }, TICK);
+                }
+                _ => wait.share(0, None, Doing::Granted, TICK),
+            }
         } else {
             let (mut at, mut depth) = (thread, 0_u8);
             loop {

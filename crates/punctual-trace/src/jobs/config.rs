@@ -88,6 +88,9 @@ pub struct Config {
     /// Whether the trace's clock is `CLOCK_MONOTONIC` (`mono`). Only then do instants that timers and marks name mean
     /// something in the trace; of timers, lateness is known all the same, within bounds.
     pub monotonic: bool,
+    /// If set, it is assumed that no single entry or exit of the scheduler takes longer than this, in ns. Where no event
+    /// shows them, that is what bounds SS and C of threads that make no system calls; without it nothing is assumed.
+    pub longest_schedule: Option<u64>,
     /// Whether jobs list their segments.
     pub segments: bool,
     /// How many changes of each CPU's occupant are remembered, to say who did what while somebody waited.
@@ -105,6 +108,7 @@ impl Default for Config {
             futex: FutexWaits::default(),
             release: Release::default(),
             monotonic: false,
+            longest_schedule: None,
             segments: false,
             history: 1024,
             threads: 16_384,

@@ -246,7 +246,7 @@ impl Decomposer {
             return false;
         }
         let actor = Actor::Thread(thread.tid);
-        let mut open = Box::new(Open::new(actor, thread.sort, self.config.segments));
+        let mut open = Box::new(Open::new(actor, thread.sort, &self.config));
         if self.counters.gaps > 0 {
             // Its first wake-up may have been in a gap.
             open.flaw(Flaw::Lost);

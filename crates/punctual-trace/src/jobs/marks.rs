@@ -21,7 +21,6 @@ impl Decomposer {
         if !self.want(slot) {
             return;
         }
-        let segments = self.config.segments;
         // What a mark names lies on the trace's time axis only if both clocks are one.
         let nominal =
             (self.config.monotonic && self.config.release == Release::Nominal).then_some(released.min(time));
@@ -45,7 +44,7 @@ impl Decomposer {
             if thread.outer.len() >= MAX_NESTED {
                 return open.flaw(Flaw::Contradiction);
             }
-            let fresh = Open::new(Actor::Thread(thread.tid), thread.sort, segments);
+            let fresh = Open::new(Actor::Thread(thread.tid), thread.sort, &self.config);
             thread.outer.push(std::mem::replace(&mut **open, fresh));
         }
         // The thread was awake already: what it did until now delayed this job.

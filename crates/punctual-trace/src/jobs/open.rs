@@ -6,6 +6,7 @@
 
 use super::blocking::Blocking;
 use super::cause::{Actor, blame};
+use super::config::Config;
 use super::history::{Occupants, State};
 use super::job::{Flaw, Job, Phase, ReleasedBy, Sort, blank};
 use super::segments::Track;
@@ -50,6 +51,18 @@ pub(crate) struct Sums {
     pub(crate) suspended: u64,
 }
 
+impl Sums {
+    /// A window that nothing told apart held an entry of the scheduler, an exit, or both, each no longer than `longest`.
+    fn undecided(&mut self, window: u64, longest: u64, entry: bool, exit: bool) {
+        let one = window.min(longest);
+        let both = if entry && exit { window.min(longest.saturating_mul(2)) } else { one };
+        self.maybe_entry += if entry { one } else { 0 };
+        self.maybe_exit += if exit { one } else { 0 };
+        self.maybe += both;
+        self.execution += window - both;
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) job: Job,
@@ -74,11 +87,13 @@ pub(crate) struct Open {
     doubt: Option<Flaw>,
     /// Asleep of its own accord.
     pub(crate) suspended: bool,
+    /// No entry or exit of the scheduler takes longer.
+    longest: u64,
     pub(super) track: Track,
 }
 
 impl Open {
-    pub(crate) fn new(actor: Actor, sort: Sort, segments: bool) -> Self {
+    pub(crate) fn new(actor: Actor, sort: Sort, config: &Config) -> Self {
         Self {
             job: blank(actor, sort),
             stage: Stage::Idle,
@@ -94,7 +109,8 @@ impl Open {
             lent: Vec::new(),
             doubt: None,
             suspended: false,
-            track: Track::new(segments),
+            longest: config.longest_schedule.unwrap_or(u64::MAX),
+            track: Track::new(config.segments),
         }
     }
 
@@ -196,10 +212,7 @@ impl Open {
             return;
         }
         match self.edge {
-            Edge::Entering => {
-                self.sums.maybe += self.window;
-                self.sums.maybe_entry += self.window;
-            }
+            Edge::Entering => self.sums.undecided(self.window, self.longest, true, false),
             Edge::Out => self.sums.execution += self.window,
             // On its way into sleep the scheduler wakes kernel threads that flush or take over work.
             Edge::Leaving => return,
@@ -248,13 +261,9 @@ impl Open {
         self.settle(time);
         if self.stage == Stage::Active && self.wait.is_none() {
             let window = std::mem::take(&mut self.window);
-            self.sums.maybe += window;
-            self.sums.maybe_exit += window;
-            if self.edge == Edge::Entering {
-                self.sums.maybe_entry += window;
-            }
+            self.sums.undecided(window, self.longest, self.edge == Edge::Entering, true);
             if self.edge == Edge::Out {
-                self.track.exit_may_be_overhead(&mut self.job.segments, window);
+                self.track.exit_may_be_overhead(&mut self.job.segments, window.min(self.longest));
             }
         }
         self.in_handler = false;
@@ -299,10 +308,7 @@ impl Open {
         // A mark ends a job outside the scheduler; a switch has emptied the window before.
         let (job, sums) = (&mut self.job, &mut self.sums);
         match self.edge {
-            Edge::Entering => {
-                sums.maybe += self.window;
-                sums.maybe_entry += self.window;
-            }
+            Edge::Entering => sums.undecided(self.window, self.longest, true, false),
             Edge::Out | Edge::Leaving => sums.execution += self.window,
         }
         (job.end, job.last_cpu) = (time.max(job.start), cpu);

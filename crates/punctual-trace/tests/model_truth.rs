@@ -5,7 +5,7 @@ mod random;
 
 use std::collections::BTreeMap;
 
-use model::{Machine, Random, Style, Truth};
+use model::{HandlerTruth, Machine, Random, Style, Truth};
 use punctual_trace::event::{Event, Kind};
 use punctual_trace::jobs::{Actor, Cause, Config, Decomposer, Doing, Job, Value};
 
@@ -107,6 +107,35 @@ fn every_term_equals_the_truth() {
         jobs > 10_000 && waits > 2_000 && nested > 100,
         "{jobs} jobs, {waits} waits, {nested} nested shares"
     );
+}
+
+#[test]
+fn handlers_are_jobs_too() {
+    let mut count = 0;
+    for seed in 0..seeds() {
+        let style = Style { interrupts: true, ..style(&mut Random::new(seed)) };
+        let mut machine = Machine::new(seed, style);
+        machine.run(1_000);
+        let config = Config { handlers: true, ..Config::default() };
+        let jobs = decompose_as(&machine.events, config);
+        let handlers: Vec<&Job> = jobs.iter().filter(|job| !matches!(job.actor, Actor::Thread(_))).collect();
+        assert_eq!(handlers.len(), machine.handlers.len());
+        for (truth, job) in machine.handlers.iter().zip(handlers) {
+            assert!(job.complete() && job.check().is_ok());
+            let found = HandlerTruth {
+                actor: job.actor,
+                start: job.start,
+                end: job.end,
+                interference: truth.interference,
+            };
+            assert_eq!(&found, truth);
+            assert_eq!(job.interference, Value::Exact(truth.interference), "seed {seed}");
+            let causes: u64 = job.interference_causes.iter().map(|cause| cause.ns).sum();
+            assert_eq!(causes, truth.interference);
+            count += 1;
+        }
+    }
+    assert!(count > 10_000, "{count}");
 }
 
 /// In the model no entry or exit takes more than three ticks. Told so, the bounds are closer and still hold.

@@ -19,7 +19,8 @@ impl Decomposer {
             }
             let thread = self.threads.at(slot);
             let own = thread.softirqs && matches!(actor, Actor::Softirq(_));
-            if let Some(open) = thread.open.as_mut().filter(|open| !open.idle()) {
+            let here = thread.runs_on(event.cpu);
+            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.idle()) {
                 let runs = open.in_handler || !own;
                 open.handler(event.time, runs);
             }
@@ -41,7 +42,8 @@ impl Decomposer {
             let thread = self.threads.at(slot);
             let own = thread.softirqs;
             let displaces = |actor| !(own && matches!(actor, Actor::Softirq(_)));
-            if let Some(open) = thread.open.as_mut().filter(|open| !open.idle()) {
+            let here = thread.runs_on(event.cpu);
+            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.idle()) {
                 open.handler(event.time, outer.is_some_and(displaces));
                 if displaces(actor) {
                     let whole = event.time.saturating_sub(frame.entry.max(open.displaced_from()));

@@ -78,7 +78,7 @@ impl Decomposer {
     fn leaves(&mut self, event: &Event, slot: u32, task: Task, left: Left, sink: Sink<'_>) {
         let (time, suspension) = (event.time, self.config.suspension);
         let thread = self.threads.at(slot);
-        let known = thread.state == State::Running && thread.cpu == event.cpu;
+        let known = thread.runs_on(event.cpu);
         if !known && thread.state != State::Unknown {
             self.contradicted(slot);
         }

@@ -109,6 +109,12 @@ impl Thread {
         self.deeds.push(time, (state, cpu));
     }
 
+    /// Whether it runs there: after events were lost a CPU may still remember a thread that has gone on.
+    #[inline]
+    pub(crate) fn runs_on(&self, cpu: u16) -> bool {
+        self.state == State::Running && self.cpu == cpu
+    }
+
     pub(crate) fn waited(&mut self, wait: Wait) {
         self.waits[self.next_wait % WAITS] = wait;
         self.next_wait = self.next_wait.wrapping_add(1);
@@ -222,5 +228,23 @@ impl Threads {
 
     fn known(&self) -> impl Iterator<Item = &Thread> {
         self.index.values().map(|&slot| &self.slots[slot as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_without_number_take_bounded_room() {
+        let mut threads = Threads::new(100);
+        for tid in 1..10_000 {
+            let slot = threads.slot(tid);
+            threads.at(slot).become_(u64::from(tid), State::Asleep, 0);
+            assert_eq!(threads.slot(tid), slot);
+        }
+        assert!(threads.index.len() <= 100 && threads.slots.len() <= 101, "{}", threads.slots.len());
+        assert_eq!(threads.get(9_999).map(|thread| thread.since), Some(9_999));
+        assert!(threads.get(9_000).is_none());
     }
 }

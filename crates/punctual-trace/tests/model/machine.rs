@@ -4,7 +4,7 @@ use punctual_trace::event::{Event, Kind as E, Left, Task};
 use punctual_trace::jobs::{Actor, Doing};
 
 use super::threads::{Kind, Lock, State, Step, Thread, effective};
-use super::truth::{Truth, WaitTruth};
+use super::truth::{HandlerTruth, Truth, WaitTruth};
 use super::{Random, TICK};
 
 /// What a run has.
@@ -34,12 +34,14 @@ enum Mode {
 struct Cpu {
     current: Option<usize>,
     mode: Mode,
-    handlers: Vec<(Actor, u64)>,
+    /// Those that run, the innermost last, and how many ticks they have left.
+    handlers: Vec<(HandlerTruth, u64)>,
 }
 
 pub struct Machine {
     pub events: Vec<Event>,
     pub truths: Vec<Truth>,
+    pub handlers: Vec<HandlerTruth>,
     style: Style,
     random: Random,
     now: u64,
@@ -57,7 +59,17 @@ impl Machine {
         let locks = (0..style.locks).map(lock).collect();
         let cpu = |_| Cpu { current: None, mode: Mode::Normal, handlers: Vec::new() };
         let cpus = (0..style.cpus).map(cpu).collect();
-        Self { events: Vec::new(), truths: Vec::new(), style, random, now: 100, cpus, threads, locks }
+        Self {
+            events: Vec::new(),
+            truths: Vec::new(),
+            handlers: Vec::new(),
+            style,
+            random,
+            now: 100,
+            cpus,
+            threads,
+            locks,
+        }
     }
 
     pub fn run(&mut self, ticks: u64) {
@@ -88,10 +100,11 @@ impl Machine {
 
     /// One instantaneous change of a CPU; false if there is none at this instant.
     fn transition(&mut self, cpu: usize) -> bool {
-        if let Some(&(actor, left)) = self.cpus[cpu].handlers.last() {
+        if let Some((handler, left)) = self.cpus[cpu].handlers.last().cloned() {
             if left == 0 {
                 self.cpus[cpu].handlers.pop();
-                self.emit(cpu, exit(actor));
+                self.handlers.push(HandlerTruth { end: self.time(), ..handler });
+                self.emit(cpu, exit(handler.actor));
                 return true;
             }
             if self.random.once_in(12) && self.cpus[cpu].handlers.len() < 3 {
@@ -222,10 +235,11 @@ impl Machine {
             _ => Actor::Softirq(self.random.range(1, 3) as u8),
         };
         // The same one does not interrupt itself.
-        if self.cpus[cpu].handlers.iter().any(|handler| handler.0 == actor) {
+        if self.cpus[cpu].handlers.iter().any(|handler| handler.0.actor == actor) {
             return;
         }
-        self.cpus[cpu].handlers.push((actor, self.random.range(1, 4)));
+        let truth = HandlerTruth { actor, start: self.time(), end: 0, interference: 0 };
+        self.cpus[cpu].handlers.push((truth, self.random.range(1, 4)));
         self.emit(cpu, entry(actor));
         self.release_any(cpu, actor == Actor::Vector(236));
     }

@@ -10,7 +10,7 @@ mod threads;
 mod truth;
 
 pub use machine::{Machine, Style};
-pub use truth::Truth;
+pub use truth::{HandlerTruth, Truth};
 
 pub use super::random::Random;
 

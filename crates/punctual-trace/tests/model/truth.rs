@@ -20,6 +20,15 @@ pub struct Truth {
     pub waits: Vec<WaitTruth>,
 }
 
+/// A run of a handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerTruth {
+    pub actor: Actor,
+    pub start: u64,
+    pub end: u64,
+    pub interference: u64,
+}
+
 /// A wait for a lock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitTruth {

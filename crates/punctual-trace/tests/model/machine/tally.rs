@@ -6,7 +6,7 @@ impl Machine {
     /// Who occupies a CPU.
     fn occupant(&self, cpu: usize) -> Actor {
         let thread = self.cpus[cpu].current.map_or(0, |thread| self.threads[thread].tid);
-        self.cpus[cpu].handlers.last().map_or(Actor::Thread(thread), |handler| handler.0)
+        self.cpus[cpu].handlers.last().map_or(Actor::Thread(thread), |handler| handler.0.actor)
     }
 
     /// What a holder does; nothing if it sleeps.
@@ -41,8 +41,9 @@ impl Machine {
             }
         }
         for cpu in &mut self.cpus {
-            if let Some(handler) = cpu.handlers.last_mut() {
-                handler.1 -= 1;
+            if let Some(((_, left), outer)) = cpu.handlers.split_last_mut() {
+                *left -= 1;
+                outer.iter_mut().for_each(|(handler, _)| handler.interference += TICK);
                 continue;
             }
             match &mut cpu.mode {

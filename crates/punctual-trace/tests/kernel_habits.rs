@@ -4,7 +4,9 @@
 mod support;
 
 use punctual_trace::event::{Kind, Left, Task};
-use punctual_trace::jobs::{Actor, Cause, Config, Decomposer, ReleasedBy, Select, Sort, Value};
+use punctual_trace::jobs::{
+    Actor, Cause, Config, Decomposer, Flaw, FutexWaits, ReleasedBy, Select, Sort, Value,
+};
 use punctual_trace::stats::{Key, Watch};
 use support::{IDLE, Script, of, task};
 
@@ -95,4 +97,64 @@ fn missed_deadlines_raise_alarms_and_count() {
     let task = watch.tasks().iter().find(|task| task.key() == key).unwrap();
     assert_eq!((task.jobs(), task.misses()), (3, 1));
     assert_eq!(task.worst().iter().map(|whole| whole.job.end).collect::<Vec<_>>(), [2_600, 3_500]);
+}
+
+/// A reader that knows of a gap only at its end says so too late for jobs that have ended, but not for those that ran.
+#[test]
+fn a_gap_announced_at_its_end() {
+    let mut s = Script::new();
+    s.waking(90, 1, LOW, 1).switch(95, 1, Left::Runnable, LOW).at(110, 0, Kind::TimerExpired { timer: 1 });
+    s.waking(130, 1, HIGH, 1).switch(140, 1, Left::Runnable, HIGH);
+    s.at(150, 0, Kind::Lost { count: 9 });
+    s.switch(160, 1, Left::Sleeping, LOW).at(200, 0, Kind::TimerExpired { timer: 1 });
+    s.switch(300, 1, Left::Sleeping, IDLE);
+    let jobs = s.jobs(Config::default());
+    assert_eq!(of(&jobs, 7)[0].flaw, Some(Flaw::Lost));
+    // It was displaced while events were lost.
+    assert_eq!(of(&jobs, 9)[0].flaw, Some(Flaw::Lost));
+}
+
+/// However long a job is kept from the CPU, it is known by whom.
+#[test]
+fn causes_are_complete_however_short_the_history() {
+    let mut s = Script::new();
+    s.waking(100, 0, LOW, 0).switch(110, 0, Left::Runnable, LOW);
+    s.waking(200, 0, HIGH, 0).switch(200, 0, Left::Runnable, HIGH);
+    for turn in 0..1_000 {
+        let time = 300 + turn * 100;
+        s.at(time, 0, Kind::IrqEntry { irq: 1 }).at(time + 10, 0, Kind::IrqExit { irq: 1 });
+        s.switch(time + 50, 0, Left::Runnable, if turn % 2 == 0 { task(8, 10) } else { HIGH });
+    }
+    s.switch(200_000, 0, Left::Sleeping, LOW).switch(200_100, 0, Left::Sleeping, IDLE);
+    let jobs = s.jobs(Config { history: 8, ..Config::default() });
+    let low = of(&jobs, 9)[0];
+    let mut causes: Vec<_> = low.interference_causes.iter().map(|cause| (cause.actor, cause.ns)).collect();
+    causes.sort_unstable();
+    let total = 199_800;
+    let expected = [
+        (Actor::Thread(7), total - 500 * 90 - 10_000),
+        (Actor::Thread(8), 500 * 90),
+        (Actor::Irq(1), 10_000),
+    ];
+    assert_eq!(low.interference, Value::Exact(total));
+    assert_eq!(causes, expected);
+    assert_eq!(causes.iter().map(|cause| cause.1).sum::<u64>(), total);
+}
+
+#[test]
+fn waits_for_a_condition_end_jobs_if_only_mutexes_block() {
+    let wait = |value| Kind::FutexEnter { word: 0x10, operation: 9 | 128, value };
+    let mut s = Script::new();
+    s.waking(100, 0, HIGH, 0).switch(110, 0, Left::Runnable, HIGH);
+    for (time, value) in [(150, 2), (250, 7), (350, 2)] {
+        s.at(time, 0, wait(value)).switch(time + 10, 0, Left::Sleeping, LOW);
+        s.waking(time + 20, 0, HIGH, 0).switch(time + 30, 0, Left::Runnable, HIGH);
+        s.at(time + 40, 0, Kind::FutexExit { result: 0 });
+    }
+    s.switch(450, 0, Left::Sleeping, LOW);
+    let jobs = s.jobs(Config { futex: FutexWaits::MutexesBlock, ..Config::default() });
+    let terms: Vec<_> = of(&jobs, 7).iter().map(|job| (job.response, job.blocking)).collect();
+    assert_eq!(terms, [(160, 40), (180, 40)].map(|(r, b)| (Value::Exact(r), Value::Exact(b))));
+    let jobs = s.jobs(Config::default());
+    assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Value::Exact(120)]);
 }

@@ -56,6 +56,7 @@ pub use cause::{Actor, Cause, MAX_CAUSES};
 pub use config::{Config, FutexWaits, Release, Select, Suspension};
 pub use decomposer::{Counters, Decomposer};
 pub use job::{Flaw, Job, Phase, ReleasedBy, Segment, Sort, Waker};
+pub(crate) use thread::Spread;
 pub use value::Value;
 
 /// How many waits of a job are listed.

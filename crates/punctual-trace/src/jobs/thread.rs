@@ -129,7 +129,7 @@ impl Thread {
     }
 }
 
-/// Thread numbers are small and dense: one multiplication spreads them well enough.
+/// The keys are numbers that the kernel gives out, small and dense: one multiplication spreads them well enough.
 #[derive(Default)]
 pub(crate) struct Spread(u64);
 
@@ -141,7 +141,10 @@ impl Hasher for Spread {
         bytes.iter().for_each(|&byte| self.write_u32(u32::from(byte)));
     }
     fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(20);
+        self.write_u64(u64::from(number));
+    }
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(20);
     }
 }
 

@@ -19,6 +19,20 @@ impl Key {
     pub fn of(job: &Job) -> Self {
         Self { sort: job.sort, actor: job.task.map_or(job.actor, Actor::Task) }
     }
+
+    /// As one number, different for different keys.
+    pub(super) fn packed(self) -> u64 {
+        let (tag, number) = match self.actor {
+            Actor::Thread(tid) => (0, tid),
+            Actor::Irq(irq) => (1, irq),
+            Actor::Vector(vector) => (2, u32::from(vector)),
+            Actor::Softirq(softirq) => (3, u32::from(softirq)),
+            Actor::Task(task) => (4, u32::from(task)),
+            Actor::Others => (5, 0),
+            Actor::Unseen => (6, 0),
+        };
+        (self.sort as u64) << 40 | tag << 32 | u64::from(number)
+    }
 }
 
 /// A term of a job.

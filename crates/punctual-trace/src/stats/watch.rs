@@ -1,11 +1,12 @@
 //! Decomposition, statistics and alarms in one, for as long as it takes.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use super::recent::{MAX_EVENTS, Recent, Whole};
 use super::task::{Key, TaskStats};
 use crate::event::{Event, Tid};
-use crate::jobs::{Config, Counters, Decomposer, Job};
+use crate::jobs::{Config, Counters, Decomposer, Job, Spread};
 
 /// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
 /// 125 kB.
@@ -21,7 +22,7 @@ pub struct Watch {
 #[derive(Debug)]
 struct Tasks {
     stats: Vec<TaskStats>,
-    index: HashMap<Key, usize>,
+    index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
     left_out: u64,
     keep: usize,
     recent: Recent,
@@ -36,7 +37,7 @@ impl Watch {
         let recent = Recent::new(if keep > 0 { MAX_EVENTS } else { 1 });
         let tasks = Tasks {
             stats: Vec::new(),
-            index: HashMap::new(),
+            index: HashMap::default(),
             left_out: 0,
             keep,
             recent,
@@ -110,14 +111,14 @@ impl Tasks {
         if job.complete() && deadline.or(self.max_response).is_some_and(beyond) {
             alarm(&self.recent.whole(job));
         }
-        let index = match self.index.get(&key) {
+        let index = match self.index.get(&key.packed()) {
             Some(&index) => index,
             None if self.stats.len() >= MAX_TASKS => {
                 self.left_out += 1;
                 return;
             }
             None => {
-                self.index.insert(key, self.stats.len());
+                self.index.insert(key.packed(), self.stats.len());
                 self.stats.push(TaskStats::new(key));
                 self.stats.len() - 1
             }

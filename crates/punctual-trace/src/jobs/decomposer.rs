@@ -90,24 +90,29 @@ impl Decomposer {
     /// Takes the next event; hands the jobs that it ends to `sink`.
     #[inline]
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
-        let mut event = *event;
         self.counters.events += 1;
-        if event.time < self.time {
+        if event.time >= self.time {
+            self.time = event.time;
+            self.take(event, sink);
+        } else {
             self.counters.disordered += 1;
-            event.time = self.time;
+            self.take(&Event { time: self.time, ..*event }, sink);
         }
-        self.time = event.time;
+    }
+
+    #[inline]
+    fn take(&mut self, event: &Event, sink: Sink<'_>) {
         let cpu = usize::from(event.cpu);
-        if self.cpus.get(cpu).is_none_or(Option::is_none) && !self.add_cpu(cpu, &event) {
+        if self.cpus.get(cpu).is_none_or(Option::is_none) && !self.add_cpu(cpu, event) {
             return;
         }
         if self.gaps > 0
             && !matches!(event.kind, Kind::Lost { .. })
             && let Some(since) = self.cpu(event.cpu).gap.take()
         {
-            self.gap_ends(&event, since);
+            self.gap_ends(event, since);
         }
-        self.dispatch(&event, sink);
+        self.dispatch(event, sink);
         self.cpu(event.cpu).last = event.time;
     }
 

@@ -1,0 +1,246 @@
+//! Says in sentences where the time of a job went: one per term.
+//!
+//! ```
+//! # use punctual_trace::event::{Event, Kind, Left, Task};
+//! # use punctual_trace::jobs::{Config, Decomposer};
+//! use punctual_trace::explain;
+//! use punctual_trace::names::Names;
+//!
+//! # let (control, idle) = (Task { id: 7, priority: 10 }, Task { id: 0, priority: 120 });
+//! # let event = |time, by, kind| Event { time, cpu: 0, by, kind };
+//! # let trace = [
+//! #     event(100_000, 0, Kind::Waking { task: control, cpu: 0 }),
+//! #     event(130_000, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }),
+//! #     event(150_000, 7, Kind::IrqEntry { irq: 24 }),
+//! #     event(170_000, 7, Kind::IrqExit { irq: 24 }),
+//! #     event(230_000, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }),
+//! # ];
+//! # let mut jobs = Vec::new();
+//! # let mut decomposer = Decomposer::new(Config::default());
+//! # trace.iter().for_each(|event| decomposer.feed(event, &mut |job| jobs.push(job.clone())));
+//! let mut names = Names::new();
+//! names.thread(7, "control");
+//! names.irq(24, "eth0");
+//! let sentences = explain::job(&jobs[0], &names);
+//! assert_eq!(sentences[0], "R: control/7 took 130 µs from its wake-up by idle on CPU 0 to its end.");
+//! assert_eq!(sentences[1], "J: 30 µs of 130 µs R: released and not yet running, while idle took 30 µs of the CPU.");
+//! assert_eq!(sentences[5], "I: 20 µs of 130 µs R: displaced by irq 24 eth0 for 20 µs.");
+//! ```
+
+mod wait;
+
+use crate::jobs::{Actor, Cause, Flaw, Job, ReleasedBy, Sort, Value};
+use crate::names::Names;
+
+pub use wait::blocking;
+
+/// Of many causes, this many are named.
+const NAMED: usize = 3;
+
+/// A length of time for people: short ones with one decimal, others in the unit that leaves up to four digits, so that the
+/// terms of a job are in the same unit as their sum.
+#[must_use]
+pub fn time(ns: u64) -> String {
+    let (unit, size) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..9_950 => return format!("{}.{} µs", (ns + 50) / 1_000, (ns + 50) % 1_000 / 100),
+        9_950..9_999_500 => ("µs", 1_000),
+        9_999_500..9_999_500_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    // Rounds without overflow, whatever the number.
+    let whole = ns / size + u64::from(ns % size >= size / 2);
+    format!("{} {unit}", grouped(whole))
+}
+
+/// Thousands apart: `1 812`.
+fn grouped(number: u64) -> String {
+    if number < 1_000 {
+        number.to_string()
+    } else {
+        format!("{} {:03}", grouped(number / 1_000), number % 1_000)
+    }
+}
+
+/// A value for people.
+#[must_use]
+pub fn value(value: Value) -> String {
+    match value {
+        Value::Exact(ns) => time(ns),
+        Value::Bounded { lo: 0, hi } => format!("at most {}", time(hi)),
+        Value::Bounded { lo, hi } => format!("{} to {}", time(lo), time(hi)),
+        Value::Unknown => "an unknown time".into(),
+    }
+}
+
+/// One sentence for each of R, J, SS, W, B, I and C, in this order, and first of all one about the job's flaw if it has
+/// one.
+#[must_use]
+pub fn job(job: &Job, names: &Names) -> Vec<String> {
+    let of_response = match job.response {
+        Value::Unknown => format!("of {} W", value(job.window)),
+        response => format!("of {} R", value(response)),
+    };
+    let mut sentences = Vec::new();
+    if let Some(flaw) = job.flaw {
+        sentences.push(format!("Not to be trusted: {}.", flawed(flaw)));
+    }
+    sentences.push(format!("R: {}.", response(job, names)));
+    sentences.push(format!("J: {} {of_response}: {}.", value(job.jitter), jitter(job, names)));
+    sentences.push(format!(
+        "SS: {} {of_response}: in the scheduler, {} entering and {} leaving{}.",
+        value(job.overhead),
+        value(job.overhead_entry),
+        value(job.overhead_exit),
+        match job.preemptions {
+            0 => String::new(),
+            times => format!(", displaced by threads {}", repeated(times)),
+        }
+    ));
+    sentences.push(format!(
+        "W: {} {of_response}: from its first run on CPU {} to its end on CPU {}{}.",
+        value(job.window),
+        job.first_cpu,
+        job.last_cpu,
+        match job.migrations {
+            0 => String::new(),
+            times => format!(", moved {}", repeated(times)),
+        }
+    ));
+    sentences.push(format!("B: {} {of_response}: {}.", value(job.blocking), wait::all(job, names)));
+    let displaced = match job.interference {
+        Value::Exact(0) => "displaced by nobody".into(),
+        _ => format!("displaced by {}", causes(&job.interference_causes, names)),
+    };
+    sentences.push(format!("I: {} {of_response}: {displaced}.", value(job.interference)));
+    let suspended = match job.suspended {
+        0 => String::new(),
+        ns => format!(", {} of it asleep of its own accord", time(ns)),
+    };
+    sentences.push(format!("C: {} {of_response}: executing{suspended}.", value(job.execution)));
+    sentences
+}
+
+/// The sentence about the term that took most of the job besides R and W.
+#[must_use]
+pub fn longest(job: &Job, names: &Names) -> String {
+    let terms = [job.jitter, job.overhead, job.blocking, job.interference, job.execution];
+    let greatest = terms.iter().enumerate().max_by_key(|(_, value)| value.lo());
+    // Sentences are counted from the end, as a flaw may come first: J, SS, W, B, I, C.
+    let from_end = [6, 5, 3, 2, 1][greatest.map_or(4, |(index, _)| index)];
+    let mut sentences = self::job(job, names);
+    sentences.swap_remove(sentences.len() - from_end)
+}
+
+fn response(job: &Job, names: &Names) -> String {
+    let who = match job.task {
+        Some(task) => format!("{} on {}", names.of(Actor::Task(task)), names.of(job.actor)),
+        None => names.of(job.actor),
+    };
+    let took = match job.response {
+        Value::Unknown => format!("{who} took at least {}", value(job.window)),
+        response => format!("{who} took {}", value(response)),
+    };
+    let woken = |job: &Job| match job.waker {
+        Some(waker) => format!("its wake-up by {} on CPU {}", names.of(waker.actor), waker.cpu),
+        None => "its wake-up".into(),
+    };
+    let from = match job.released_by {
+        ReleasedBy::Timer => "when its timer was due".into(),
+        ReleasedBy::Mark => "its release by the app".into(),
+        ReleasedBy::Wake => woken(job),
+        ReleasedBy::New => "its creation".into(),
+        ReleasedBy::Unseen if matches!(job.sort, Sort::Thread | Sort::IrqThread) => {
+            "a release not seen".into()
+        }
+        ReleasedBy::Unseen => "an interrupt or request not seen".into(),
+    };
+    format!("{took} from {from} to its end")
+}
+
+fn jitter(job: &Job, names: &Names) -> String {
+    match job.jitter {
+        Value::Unknown => return "nothing in the trace shows the release".into(),
+        Value::Exact(0) => return "it ran at once".into(),
+        _ => {}
+    }
+    let mut parts = Vec::new();
+    if matches!(job.released_by, ReleasedBy::Timer | ReleasedBy::Mark)
+        && let Some(late) = job.lateness().filter(|&late| late > 0)
+    {
+        let most = if matches!(job.jitter, Value::Exact(_)) { "" } else { "at most " };
+        parts.push(format!("woken {most}{} late", time(late)));
+    }
+    if job.jitter_causes.is_empty() {
+        parts.push("released and not yet running".into());
+    } else {
+        let causes = causes(&job.jitter_causes, names).replace(" for ", " took ");
+        parts.push(format!("released and not yet running, while {causes} of the CPU"));
+    }
+    parts.join(", then ")
+}
+
+fn flawed(flaw: Flaw) -> &'static str {
+    match flaw {
+        Flaw::Lost => "events were lost",
+        Flaw::Contradiction => "events contradict each other or are missing",
+        Flaw::Cut => "the trace ended before the job",
+    }
+}
+
+fn repeated(times: u32) -> String {
+    match times {
+        1 => "once".into(),
+        2 => "twice".into(),
+        times => format!("{times} times"),
+    }
+}
+
+/// The greatest causes, each with its time.
+pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
+    let mut causes = causes.to_vec();
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns));
+    let rest: u64 = causes.iter().skip(NAMED).map(|cause| cause.ns).sum();
+    let mut parts: Vec<String> = causes
+        .iter()
+        .take(NAMED)
+        .map(|cause| format!("{} for {}", names.of(cause.actor), time(cause.ns)))
+        .collect();
+    if rest > 0 {
+        parts.push(format!("{} others for {}", causes.len() - NAMED, time(rest)));
+    }
+    if parts.is_empty() { "somebody unseen".into() } else { listed(parts) }
+}
+
+/// "a, b and c"
+fn listed(mut parts: Vec<String>) -> String {
+    match parts.pop() {
+        Some(last) if parts.is_empty() => last,
+        Some(last) => format!("{} and {last}", parts.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_leave_few_digits() {
+        let texts = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (3_000, "3.0 µs"),
+            (9_949, "9.9 µs"),
+            (9_950, "10 µs"),
+            (1_812_400, "1 812 µs"),
+            (9_999_499, "9 999 µs"),
+            (9_999_500, "10 ms"),
+            (12_345_678_901, "12 s"),
+            (u64::MAX, "18 446 744 074 s"),
+        ];
+        for (ns, text) in texts {
+            assert_eq!(time(ns), text);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Says what a wait for a lock was for, and what kept the holder.
+
+use super::{listed, repeated, time};
+use crate::event::Tid;
+use crate::jobs::{Actor, Blocking, Doing, Job, On};
+use crate::names::Names;
+
+/// All waits of a job: the longest in full.
+pub(super) fn all(job: &Job, names: &Names) -> String {
+    let Some(longest) = job.blockings.iter().max_by_key(|wait| wait.ns()) else {
+        return "it waited for no lock".into();
+    };
+    let waits = job.blockings.len() + job.blockings_left_out as usize;
+    if waits == 1 {
+        return blocking(longest, names);
+    }
+    let times = repeated(u32::try_from(waits).unwrap_or(u32::MAX));
+    format!("blocked {times}, the longest for {}: {}", time(longest.ns()), blocking(longest, names))
+}
+
+/// One wait: "blocked on futex 0x2a held by `logger/411`, which was preempted by `irq/24` for 310 µs".
+#[must_use]
+pub fn blocking(wait: &Blocking, names: &Names) -> String {
+    let on = match wait.on {
+        On::Futex { word } => format!("futex {word:#x}"),
+        On::Lock { address, .. } => format!("kernel lock {address:#x}"),
+        On::Kernel => "the kernel (uninterruptible sleep)".into(),
+    };
+    let how = if wait.slept { "blocked on" } else { "spinning on" };
+    let mut text = format!("{how} {on}");
+    let name = |tid| format!("`{}`", names.of(Actor::Thread(tid)));
+    let Some(&holder) = wait.owners.first() else {
+        if let Some(waker) = wait.waker {
+            text += &format!(", until `{}` woke it", names.of(waker));
+        }
+        return text;
+    };
+    text += &format!(" held by {}", name(holder));
+    let mut holders: Vec<(u8, Tid)> = Vec::new();
+    for share in &wait.shares {
+        holders.extend(share.holder.map(|tid| (share.depth, tid)).filter(|at| !holders.contains(at)));
+    }
+    holders.sort_by_key(|&(depth, tid)| (depth, tid != holder));
+    let mut depth = 0;
+    for (index, &(at, tid)) in holders.iter().enumerate() {
+        if at > depth {
+            let below: u64 = wait.shares.iter().filter(|share| share.depth >= at).map(|share| share.ns).sum();
+            text += &format!("; it waited {} for {}", time(below), name(tid));
+            depth = at;
+        } else if index > 0 {
+            text += &format!("; then by {}", name(tid));
+        }
+        text += &deeds(wait, (at, tid), names);
+    }
+    let back: Vec<_> = wait.shares.iter().filter(|share| share.holder.is_none()).collect();
+    let total: u64 = back.iter().map(|share| share.ns).sum();
+    if total > 0 {
+        text += &format!("; {} to get going again", time(total));
+    }
+    let mut in_the_way: Vec<_> = back
+        .iter()
+        .filter_map(|share| match share.doing {
+            Doing::Preempted { by } => Some((share.ns, by)),
+            _ => None,
+        })
+        .collect();
+    in_the_way.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
+    if !in_the_way.is_empty() {
+        let by = in_the_way.iter().map(|&(ns, by)| format!("`{}` for {}", names.of(by), time(ns))).collect();
+        text += &format!(", kept from the CPU by {}", listed(by));
+    }
+    text
+}
+
+/// What a holder did: ", which was preempted by `irq/24` for 310 µs and ran for 40 µs".
+fn deeds(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
+    let mut shares: Vec<_> =
+        wait.shares.iter().filter(|share| share.depth == depth && share.holder == Some(tid)).collect();
+    shares.sort_by_key(|share| std::cmp::Reverse(share.ns));
+    let mut preempted = Vec::new();
+    let mut clauses = Vec::new();
+    for share in shares {
+        let took = time(share.ns);
+        match share.doing {
+            Doing::Preempted { by } => preempted.push(format!("`{}` for {took}", names.of(by))),
+            Doing::Running => clauses.push(format!("ran for {took}")),
+            Doing::Asleep => clauses.push(format!("slept for {took}")),
+            Doing::Unseen => clauses.push(format!("was not seen for {took}")),
+            Doing::Granted => {}
+        }
+    }
+    if !preempted.is_empty() {
+        clauses.insert(0, format!("was preempted by {}", listed(preempted)));
+    }
+    if clauses.is_empty() { String::new() } else { format!(", which {}", listed(clauses)) }
+}

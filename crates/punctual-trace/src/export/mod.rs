@@ -1,0 +1,72 @@
+//! Writes jobs for other programs: CSV and JSON per job, and a Perfetto trace.
+//!
+//! ```
+//! # use punctual_trace::event::{Event, Kind, Left, Task};
+//! # use punctual_trace::jobs::{Config, Decomposer};
+//! use punctual_trace::export::Csv;
+//! use punctual_trace::names::Names;
+//!
+//! # let (control, idle) = (Task { id: 7, priority: 10 }, Task { id: 0, priority: 120 });
+//! # let event = |time, by, kind| Event { time, cpu: 0, by, kind };
+//! # let trace = [
+//! #     event(100, 0, Kind::Waking { task: control, cpu: 0 }),
+//! #     event(130, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }),
+//! #     event(230, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }),
+//! # ];
+//! # let mut jobs = Vec::new();
+//! # let mut decomposer = Decomposer::new(Config::default());
+//! # trace.iter().for_each(|event| decomposer.feed(event, &mut |job| jobs.push(job.clone())));
+//! let names = Names::new();
+//! let mut csv = Csv::new(Vec::new())?;
+//! for job in &jobs {
+//!     csv.job(job, &names)?;
+//! }
+//! let text = String::from_utf8(csv.finish()?).unwrap();
+//! let line = text.lines().nth(1).unwrap();
+//! assert!(line.starts_with("1,0,thread,7,7,,"), "{line}");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod csv;
+mod json;
+mod perfetto;
+mod proto;
+
+pub use csv::{COLUMNS, Csv};
+pub use json::{json, whole};
+pub use perfetto::Perfetto;
+
+/// The version of the columns of CSV and of the members of JSON: it rises when one changes its meaning or goes away, not
+/// when one is added.
+pub const VERSION: u32 = 1;
+
+use crate::jobs::{Flaw, ReleasedBy, Sort};
+
+fn sort_name(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Thread => "thread",
+        Sort::IrqThread => "irq-thread",
+        Sort::Irq => "irq",
+        Sort::Vector => "vector",
+        Sort::Softirq => "softirq",
+    }
+}
+
+fn release_name(by: ReleasedBy) -> &'static str {
+    match by {
+        ReleasedBy::Timer => "timer",
+        ReleasedBy::Mark => "mark",
+        ReleasedBy::Wake => "wake",
+        ReleasedBy::New => "new",
+        ReleasedBy::Unseen => "unseen",
+    }
+}
+
+fn flaw_name(flaw: Option<Flaw>) -> &'static str {
+    match flaw {
+        None => "",
+        Some(Flaw::Lost) => "lost",
+        Some(Flaw::Contradiction) => "contradiction",
+        Some(Flaw::Cut) => "cut",
+    }
+}

@@ -1,0 +1,215 @@
+//! A trace for the Perfetto viewer.
+//!
+//! One track per CPU shows who occupied it, handlers nested in threads; one per task shows its jobs, with a slice for each
+//! stretch of a term inside; an arrow goes from the waker to the job it woke. Jobs have stretches only if the
+//! decomposition was asked for segments.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use super::json::phase_name;
+use super::proto::Message;
+use crate::event::{Event, Kind};
+use crate::explain;
+use crate::jobs::{Actor, Job, Sort};
+use crate::names::Names;
+use crate::stats::Key;
+
+/// Fields of the messages of `perfetto_trace.proto` that are written here.
+mod field {
+    pub(super) const TRACE_PACKET: u32 = 1;
+    pub(super) const PACKET_TIMESTAMP: u32 = 8;
+    pub(super) const PACKET_SEQUENCE: u32 = 10;
+    pub(super) const PACKET_EVENT: u32 = 11;
+    pub(super) const PACKET_TRACK: u32 = 60;
+    pub(super) const TRACK_UUID: u32 = 1;
+    pub(super) const TRACK_NAME: u32 = 2;
+    pub(super) const TRACK_PARENT: u32 = 5;
+    pub(super) const EVENT_ANNOTATION: u32 = 4;
+    pub(super) const EVENT_TYPE: u32 = 9;
+    pub(super) const EVENT_TRACK: u32 = 11;
+    pub(super) const EVENT_NAME: u32 = 23;
+    pub(super) const EVENT_FLOW: u32 = 47;
+    pub(super) const EVENT_LAST_FLOW: u32 = 48;
+    pub(super) const ANNOTATION_TEXT: u32 = 6;
+    pub(super) const ANNOTATION_NAME: u32 = 10;
+}
+
+const BEGIN: u64 = 1;
+const END: u64 = 2;
+const INSTANT: u64 = 3;
+
+/// All packets are of one writer.
+const SEQUENCE: u64 = 1;
+
+const CPUS: u64 = 1;
+const TASKS: u64 = 2;
+const FIRST_CPU: u64 = 0x1_0000;
+const FIRST_TASK: u64 = 0x10_0000;
+
+/// Handlers that may be open on a CPU at once.
+const MAX_OPEN: usize = 8;
+
+/// Writes a Perfetto trace while events and jobs go by.
+#[derive(Debug)]
+pub struct Perfetto<W> {
+    to: W,
+    /// Open slices of each CPU: the thread, then handlers.
+    open: BTreeMap<u16, Vec<Actor>>,
+    /// Tracks of tasks, handlers of each CPU apart as they can run side by side; and when the last job there ended.
+    tasks: BTreeMap<(Key, Option<u16>), (u64, u64)>,
+    declared: BTreeSet<u64>,
+    flows: u64,
+}
+
+impl<W: Write> Perfetto<W> {
+    /// Begins a trace.
+    ///
+    /// # Errors
+    /// When `to` cannot be written.
+    pub fn new(to: W) -> io::Result<Self> {
+        let (open, tasks, declared) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut this = Self { to, open, tasks, declared, flows: 0 };
+        this.declare(CPUS, None, "CPUs")?;
+        this.declare(TASKS, None, "Tasks")?;
+        Ok(this)
+    }
+
+    /// Shows who occupies CPUs.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn event(&mut self, event: &Event, names: &Names) -> io::Result<()> {
+        let (entered, actor) = match event.kind {
+            Kind::Switch { to, .. } => return self.switch(event, Actor::Thread(to.id), names),
+            Kind::IrqEntry { irq } => (true, Actor::Irq(irq)),
+            Kind::IrqExit { irq } => (false, Actor::Irq(irq)),
+            Kind::VectorEntry { vector } => (true, Actor::Vector(vector)),
+            Kind::VectorExit { vector } => (false, Actor::Vector(vector)),
+            Kind::SoftirqEntry { softirq } => (true, Actor::Softirq(softirq)),
+            Kind::SoftirqExit { softirq } => (false, Actor::Softirq(softirq)),
+            Kind::Lost { .. } => {
+                let track = self.cpu(event.cpu)?;
+                return self.slice(event.time, track, INSTANT, Some("events lost"), &[], None);
+            }
+            _ => return Ok(()),
+        };
+        let track = self.cpu(event.cpu)?;
+        let open = self.open.entry(event.cpu).or_default();
+        if entered {
+            if open.len() >= MAX_OPEN {
+                return Ok(());
+            }
+            open.push(actor);
+            return self.slice(event.time, track, BEGIN, Some(&names.of(actor)), &[], None);
+        }
+        // Those above it were never seen to leave.
+        let Some(index) = open.iter().rposition(|other| *other == actor) else { return Ok(()) };
+        let ends = open.len() - index;
+        open.truncate(index);
+        (0..ends).try_for_each(|_| self.slice(event.time, track, END, None, &[], None))
+    }
+
+    fn switch(&mut self, event: &Event, to: Actor, names: &Names) -> io::Result<()> {
+        let track = self.cpu(event.cpu)?;
+        let ends = self.open.insert(event.cpu, Vec::new()).map_or(0, |open| open.len());
+        (0..ends).try_for_each(|_| self.slice(event.time, track, END, None, &[], None))?;
+        // An idle CPU is empty.
+        if to == Actor::Thread(0) {
+            return Ok(());
+        }
+        self.open.insert(event.cpu, vec![to]);
+        self.slice(event.time, track, BEGIN, Some(&names.of(to)), &[], None)
+    }
+
+    /// Shows a job.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn job(&mut self, job: &Job, names: &Names) -> io::Result<()> {
+        let key = Key::of(job);
+        let cpu = (!matches!(job.sort, Sort::Thread | Sort::IrqThread)).then_some(job.first_cpu);
+        let next = FIRST_TASK + self.tasks.len() as u64;
+        let (track, free) = self.tasks.entry((key, cpu)).or_insert((next, 0));
+        let (track, free) = (*track, std::mem::replace(free, job.end));
+        let of_cpu = cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+        self.declare(track, Some(TASKS), &format!("{}{of_cpu}", names.of(key.actor)))?;
+        // A job that was due before the one before it ended is drawn from where there is room.
+        let start = job.released.map_or(job.start, |released| released.0.min(job.start)).max(free);
+        let mut flow = None;
+        if let Some(waker) = job.waker {
+            self.flows += 1;
+            flow = Some(self.flows);
+            let cpu = self.cpu(waker.cpu)?;
+            let wakes = format!("wakes {}", names.of(job.actor));
+            let from = flow.map(|flow| (field::EVENT_FLOW, flow));
+            self.slice(waker.time, cpu, INSTANT, Some(&wakes), &[], from)?;
+        }
+        let name = format!("job {}", job.number);
+        let ends = flow.map(|flow| (field::EVENT_LAST_FLOW, flow));
+        self.slice(start, track, BEGIN, Some(&name), &explain::job(job, names), ends)?;
+        for segment in job.segments.iter().filter(|segment| segment.end > start) {
+            let phase = phase_name(segment.phase);
+            self.slice(segment.start.max(start), track, BEGIN, Some(phase), &[], None)?;
+            self.slice(segment.end, track, END, None, &[], None)?;
+        }
+        self.slice(job.end.max(start), track, END, None, &[], None)
+    }
+
+    /// Flushes what was written and gives it back.
+    ///
+    /// # Errors
+    /// When it cannot be flushed.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.to.flush()?;
+        Ok(self.to)
+    }
+
+    fn cpu(&mut self, cpu: u16) -> io::Result<u64> {
+        let track = FIRST_CPU + u64::from(cpu);
+        self.declare(track, Some(CPUS), &format!("CPU {cpu}"))?;
+        Ok(track)
+    }
+
+    fn declare(&mut self, track: u64, parent: Option<u64>, name: &str) -> io::Result<()> {
+        if !self.declared.insert(track) {
+            return Ok(());
+        }
+        let mut descriptor = Message::new().number(field::TRACK_UUID, track).text(field::TRACK_NAME, name);
+        if let Some(parent) = parent {
+            descriptor = descriptor.number(field::TRACK_PARENT, parent);
+        }
+        let packet = Message::new().number(field::PACKET_SEQUENCE, SEQUENCE);
+        self.packet(packet.message(field::PACKET_TRACK, descriptor))
+    }
+
+    fn slice(
+        &mut self,
+        time: u64,
+        track: u64,
+        kind: u64,
+        name: Option<&str>,
+        notes: &[String],
+        flow: Option<(u32, u64)>,
+    ) -> io::Result<()> {
+        let mut event = Message::new().number(field::EVENT_TYPE, kind).number(field::EVENT_TRACK, track);
+        if let Some(name) = name {
+            event = event.text(field::EVENT_NAME, name);
+        }
+        for note in notes {
+            let (term, text) = note.split_once(": ").unwrap_or(("note", note));
+            let note = Message::new().text(field::ANNOTATION_NAME, term).text(field::ANNOTATION_TEXT, text);
+            event = event.message(field::EVENT_ANNOTATION, note);
+        }
+        if let Some((field, flow)) = flow {
+            event = event.fixed(field, flow);
+        }
+        let packet =
+            Message::new().number(field::PACKET_TIMESTAMP, time).number(field::PACKET_SEQUENCE, SEQUENCE);
+        self.packet(packet.message(field::PACKET_EVENT, event))
+    }
+
+    fn packet(&mut self, packet: Message) -> io::Result<()> {
+        self.to.write_all(&Message::new().message(field::TRACE_PACKET, packet).done())
+    }
+}

@@ -1,0 +1,98 @@
+//! One wait for a lock: on what, held by whom, and what the holder did meanwhile.
+
+use super::cause::Actor;
+use crate::event::Tid;
+
+/// What was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// A futex, by the address of its word.
+    Futex {
+        /// The address in the waiter's memory.
+        word: u64,
+    },
+    /// A lock of the kernel.
+    Lock {
+        /// Its address.
+        address: u64,
+        /// Its kind (`LCB_F_*`).
+        flags: u32,
+    },
+    /// Something in the kernel: the thread slept uninterruptibly and no lock event says why.
+    Kernel,
+}
+
+/// What a holder did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// It ran.
+    Running,
+    /// It could have run, and somebody else did on its CPU. Without a holder it was the waiter, which had the lock by then.
+    Preempted {
+        /// Who.
+        by: Actor,
+    },
+    /// It slept, and the trace does not say for what.
+    Asleep,
+    /// The lock had been handed over: the waiter was on its way back.
+    Granted,
+    /// The history kept does not reach back so far.
+    Unseen,
+}
+
+/// A share of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// 0 for the holder, 1 for who held what the holder waited for, and so on.
+    pub depth: u8,
+    /// Which holder; nobody once the lock had been handed over, or if it is not known.
+    pub holder: Option<Tid>,
+    /// What it did.
+    pub doing: Doing,
+    /// How long.
+    pub ns: u64,
+}
+
+/// A wait for a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocking {
+    /// When it began: the attempt that met contention.
+    pub start: u64,
+    /// When it ended: the lock was acquired, or given up.
+    pub end: u64,
+    /// For what.
+    pub on: On,
+    /// Whether the waiter slept, rather than span.
+    pub slept: bool,
+    /// Who held it, and then who held what that one waited for, as priorities were inherited; or who woke the waiter.
+    pub owners: Vec<Tid>,
+    /// When the waiter was woken.
+    pub woken: Option<u64>,
+    /// Who woke it.
+    pub waker: Option<Actor>,
+    /// What the holders did; the shares add up to the wait if the waiter slept.
+    pub shares: Vec<Share>,
+}
+
+impl Blocking {
+    /// How long it took.
+    #[must_use]
+    pub fn ns(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    pub(crate) fn share(&mut self, depth: u8, holder: Option<Tid>, doing: Doing, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        let same = |s: &&mut Share| s.depth == depth && s.holder == holder && s.doing == doing;
+        if let Some(share) = self.shares.iter_mut().find(same) {
+            share.ns += ns;
+        } else if self.shares.len() < super::MAX_SHARES {
+            self.shares.push(Share { depth, holder, doing, ns });
+        } else if let Some(last) = self.shares.last_mut() {
+            // No room to tell them apart: what is lost is the name, not the time.
+            *last = Share { depth, holder: None, doing: Doing::Unseen, ns: last.ns + ns };
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What is remembered of each CPU.
+
+use super::cause::Actor;
+use super::history::Occupants;
+
+/// Interrupts nest no deeper: device or vector, softirq, NMI, with room for what a loss left behind.
+const MAX_FRAMES: usize = 8;
+
+/// A handler that runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) actor: Actor,
+    pub(crate) entry: u64,
+    /// What of its time others took.
+    pub(crate) displaced: u64,
+    /// How long it waited for locks.
+    pub(crate) blocked: u64,
+    /// For which it waits now, and since when.
+    pub(crate) waits: Option<(u64, u64)>,
+    /// Earliest and latest instant at which a timer it serves was due.
+    pub(crate) due: Option<(u64, u64)>,
+    /// When it was displaced together with its thread.
+    pub(crate) parked: u64,
+}
+
+/// A timer's function that runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Firing {
+    pub(crate) timer: u64,
+    /// Earliest and latest instant at which it was to.
+    pub(crate) due: Option<(u64, u64)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cpu {
+    /// The slot of the thread that runs, if it is known and not the idle one.
+    pub(crate) current: Option<u32>,
+    /// The handlers that run, the innermost last.
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) firing: Option<Firing>,
+    /// What timers' clock last showed, and when it was read at the earliest.
+    pub(crate) clock: (u64, u64),
+    pub(crate) occupants: Occupants,
+    /// When its last event was.
+    pub(crate) last: u64,
+    /// Events are being lost, since then.
+    pub(crate) gap: Option<u64>,
+}
+
+impl Cpu {
+    pub(crate) fn new(history: usize) -> Self {
+        Self {
+            current: None,
+            frames: Vec::with_capacity(MAX_FRAMES),
+            firing: None,
+            clock: (0, 0),
+            occupants: Occupants::new(history, Actor::Unseen),
+            last: 0,
+            gap: None,
+        }
+    }
+
+    /// Enters a handler. Returns whether there was room; without it events have been lost.
+    pub(crate) fn enter(&mut self, time: u64, actor: Actor) -> bool {
+        let room = self.frames.len() < MAX_FRAMES;
+        if !room {
+            self.frames.clear();
+        }
+        self.frames.push(Frame {
+            actor,
+            entry: time,
+            displaced: 0,
+            blocked: 0,
+            waits: None,
+            due: None,
+            parked: 0,
+        });
+        self.occupants.push(time, actor);
+        room
+    }
+
+    /// Leaves a handler. Those above it were never seen to leave and go with it.
+    pub(crate) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<(Frame, bool)> {
+        let index = self.frames.iter().rposition(|frame| frame.actor == actor)?;
+        let clean = index + 1 == self.frames.len();
+        self.frames.truncate(index + 1);
+        let frame = self.frames.pop()?;
+        if self.frames.is_empty() {
+            // Timers fire inside handlers, even if the event of their end is not recorded.
+            self.firing = None;
+        }
+        // A handler that waits for a lock anyway is not displaced.
+        if let Some(outer) = self.frames.last_mut().filter(|outer| outer.waits.is_none()) {
+            outer.displaced += time.saturating_sub(frame.entry);
+        }
+        self.occupants.push(time, self.frames.last().map_or(thread, |outer| outer.actor));
+        Some((frame, clean))
+    }
+
+    /// What the innermost handler is, if one runs.
+    pub(crate) fn handler(&self) -> Option<Actor> {
+        self.frames.last().map(|frame| frame.actor)
+    }
+}

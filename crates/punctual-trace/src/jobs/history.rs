@@ -1,0 +1,99 @@
+//! The recent past, in fixed memory: who occupied each CPU, and what each thread did.
+//!
+//! Who is to blame is often known only afterwards: the holder of a plain mutex shows when it wakes the waiter. So instead
+//! of following all suspects, the analysis remembers what changed and looks back.
+
+use super::cause::Actor;
+
+/// A ring of instants, each with what held from then on.
+#[derive(Debug)]
+pub(crate) struct Ring<T> {
+    entries: Box<[(u64, T)]>,
+    /// How many were ever pushed; the newest is at `(pushed - 1) & mask`.
+    pushed: usize,
+}
+
+impl<T: Copy> Ring<T> {
+    /// One of at least `capacity` entries.
+    pub(crate) fn new(capacity: usize, fill: T) -> Self {
+        Self { entries: vec![(0, fill); capacity.max(2).next_power_of_two()].into_boxed_slice(), pushed: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, time: u64, value: T) {
+        let mask = self.entries.len() - 1;
+        self.entries[self.pushed & mask] = (time, value);
+        self.pushed = self.pushed.wrapping_add(1);
+    }
+
+    /// Whether the next pushes until this returns true again overwrite nothing pushed since it last did.
+    #[inline]
+    pub(crate) fn half_full(&self) -> bool {
+        self.pushed & (self.entries.len() / 2 - 1) == 0
+    }
+
+    /// Calls `each(value, from, to)` for what held in the interval, newest first, and last with `None` for the part that
+    /// lies before anything remembered.
+    pub(crate) fn walk(&self, from: u64, to: u64, mut each: impl FnMut(Option<T>, u64, u64)) {
+        let mask = self.entries.len() - 1;
+        let mut end = to;
+        for back in 1..=self.entries.len().min(self.pushed) {
+            if end <= from {
+                return;
+            }
+            let (time, value) = self.entries[self.pushed.wrapping_sub(back) & mask];
+            if time < end {
+                each(Some(value), time.max(from), end);
+                end = time;
+            }
+        }
+        if end > from {
+            each(None, from, end);
+        }
+    }
+}
+
+/// Who occupied a CPU.
+pub(crate) type Occupants = Ring<Actor>;
+
+/// What a thread could be doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing is known of it.
+    Unknown,
+    /// It runs.
+    Running,
+    /// It could run.
+    Ready,
+    /// It sleeps.
+    Asleep,
+}
+
+/// What a thread did, and where.
+pub(crate) type Deeds = Ring<(State, u16)>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walked(ring: &Ring<char>, from: u64, to: u64) -> Vec<(Option<char>, u64, u64)> {
+        let mut seen = Vec::new();
+        ring.walk(from, to, |what, a, b| seen.push((what, a, b)));
+        seen
+    }
+
+    #[test]
+    fn what_held_when() {
+        let mut ring = Ring::new(4, ' ');
+        assert_eq!(walked(&ring, 0, 5), [(None, 0, 5)]);
+        for (time, what) in [(10, 'a'), (20, 'b'), (20, 'c'), (30, 'd')] {
+            ring.push(time, what);
+        }
+        let whole = [(Some('d'), 30, 35), (Some('c'), 20, 30), (Some('a'), 10, 20), (None, 5, 10)];
+        assert_eq!(walked(&ring, 5, 35), whole);
+        assert_eq!(walked(&ring, 12, 18), [(Some('a'), 12, 18)]);
+        assert_eq!(walked(&ring, 12, 12), []);
+        ring.push(40, 'e');
+        assert_eq!(walked(&ring, 5, 25), [(Some('c'), 20, 25), (None, 5, 20)]);
+    }
+}

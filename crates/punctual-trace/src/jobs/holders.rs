@@ -1,0 +1,125 @@
+//! What the holders of a lock did while somebody waited for it.
+
+use super::blocking::{Blocking, Doing};
+use super::cause::Actor;
+use super::decomposer::Decomposer;
+use super::history::State;
+use crate::event::Tid;
+
+/// Chains of holders are followed no further.
+const MAX_DEPTH: u8 = 4;
+
+impl Decomposer {
+    /// Ends the wait a thread's job is in, and says who was to blame for it.
+    pub(super) fn end_wait(&mut self, time: u64, slot: u32) {
+        let Some(mut open) = self.threads.at(slot).open.take() else { return };
+        let waiter = self.threads.at(slot).tid;
+        let lent = std::mem::take(&mut open.lent);
+        if let Some(wait) = open.wait.as_mut() {
+            wait.owners = lent;
+            wait.end = time.max(wait.start);
+            if wait.slept {
+                self.explain_wait(wait, waiter);
+            }
+        }
+        open.end_wait(time);
+        self.threads.at(slot).open = Some(open);
+    }
+
+    fn explain_wait(&self, wait: &mut Blocking, waiter: Tid) {
+        let woken = wait.woken.unwrap_or(wait.end).clamp(wait.start, wait.end);
+        let releaser = match wait.waker {
+            Some(Actor::Thread(tid)) if tid != waiter && tid != 0 => Some(tid),
+            _ => None,
+        };
+        if wait.owners.is_empty() {
+            // Nobody inherited: whoever handed the lock over held it, as far as can be known.
+            wait.owners.extend(releaser);
+        }
+        match wait.owners.first().copied() {
+            None => wait.share(0, None, Doing::Unseen, woken - wait.start),
+            Some(first) => {
+                let passed = releaser.filter(|tid| !wait.owners.contains(tid));
+                let until = self.passed_on(first, passed, wait.start, woken).unwrap_or(woken);
+                self.trace_holder(wait, first, (wait.start, until), 0);
+                if let Some(tid) = passed.filter(|_| until < woken) {
+                    wait.owners.push(tid);
+                    self.trace_holder(wait, tid, (until, woken), 0);
+                }
+            }
+        }
+        self.trace_return(wait, waiter, (woken, wait.end));
+    }
+
+    /// The way back of a waiter that has the lock: others may still keep it from the CPU.
+    fn trace_return(&self, wait: &mut Blocking, waiter: Tid, (from, to): (u64, u64)) {
+        let Some(thread) = self.threads.get(waiter) else { return };
+        thread.deeds.walk(from, to, |deed, from, to| {
+            let cpu = match deed {
+                Some((State::Ready, cpu)) => self.cpus.get(usize::from(cpu)).and_then(Option::as_ref),
+                _ => None,
+            };
+            let Some(cpu) = cpu else { return wait.share(0, None, Doing::Granted, to - from) };
+            cpu.occupants.walk(from, to, |actor, from, to| {
+                let doing = match actor {
+                    None | Some(Actor::Unseen | Actor::Thread(0)) => Doing::Granted,
+                    Some(by) => Doing::Preempted { by },
+                };
+                wait.share(0, None, doing, to - from);
+            });
+        });
+    }
+
+    /// When the first holder passed a lock on to the one that released it in the end: as it gave back the priority it had
+    /// inherited. Without inheritance nothing tells.
+    pub(super) fn passed_on(&self, first: Tid, last: Option<Tid>, from: u64, to: u64) -> Option<u64> {
+        last.filter(|&last| last != first && last != 0)?;
+        Some(self.threads.get(first)?.deboosted).filter(|at| (from..to).contains(at))
+    }
+
+    fn trace_holder(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
+        let Some(thread) = self.threads.get(holder) else {
+            return wait.share(depth, Some(holder), Doing::Unseen, to.saturating_sub(from));
+        };
+        thread.deeds.walk(from, to, |deed, from, to| match deed {
+            Some((State::Running | State::Ready, cpu)) => {
+                self.trace_cpu(wait, holder, cpu, (from, to), depth)
+            }
+            Some((State::Asleep, _)) => self.trace_sleep(wait, holder, (from, to), depth),
+            Some((State::Unknown, _)) | None => wait.share(depth, Some(holder), Doing::Unseen, to - from),
+        });
+    }
+
+    fn trace_cpu(&self, wait: &mut Blocking, holder: Tid, cpu: u16, (from, to): (u64, u64), depth: u8) {
+        let Some(Some(cpu)) = self.cpus.get(usize::from(cpu)) else {
+            return wait.share(depth, Some(holder), Doing::Unseen, to - from);
+        };
+        cpu.occupants.walk(from, to, |actor, from, to| {
+            let doing = match actor {
+                Some(Actor::Thread(tid)) if tid == holder => Doing::Running,
+                Some(Actor::Unseen) | None => Doing::Unseen,
+                Some(by) => Doing::Preempted { by },
+            };
+            wait.share(depth, Some(holder), doing, to - from);
+        });
+    }
+
+    /// A holder that sleeps may wait for a lock in turn.
+    fn trace_sleep(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
+        let recorded = self.threads.get(holder).and_then(|thread| {
+            let during = |w: &&super::thread::Wait| w.holder != 0 && w.start < to && from < w.end;
+            thread.waits.iter().filter(during).max_by_key(|w| w.start)
+        });
+        // Without a record of that wait, the chain along which this waiter's priority went tells who is next.
+        let next = recorded.map(|w| w.holder).or(wait.owners.get(usize::from(depth) + 1).copied());
+        let Some(next) = next.filter(|&next| next != holder && depth + 1 < MAX_DEPTH) else {
+            return wait.share(depth, Some(holder), Doing::Asleep, to - from);
+        };
+        let passed = recorded.and_then(|w| Some((w.releaser, w.passed?)));
+        let until = passed.map_or(to, |(_, at)| at.clamp(from, to));
+        self.trace_holder(wait, next, (from, until), depth + 1);
+        if let Some((releaser, _)) = passed.filter(|_| until < to) {
+            self.trace_holder(wait, releaser, (until, to), depth + 1);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Handlers of interrupts and softirqs: they displace threads, and are jobs themselves.
+
+use super::cause::{Actor, blame};
+use super::cpu::Frame;
+use super::decomposer::{Decomposer, Sink};
+use super::job::{Flaw, ReleasedBy, Sort};
+use super::value::Value;
+use crate::event::Event;
+
+impl Decomposer {
+    pub(super) fn enter(&mut self, event: &Event, actor: Actor) {
+        let cpu = self.cpu(event.cpu);
+        let current = cpu.current;
+        let room = cpu.enter(event.time, actor);
+        let full = cpu.occupants.half_full();
+        if let Some(slot) = current {
+            if !room {
+                self.contradicted(slot);
+            }
+            let thread = self.threads.at(slot);
+            let own = thread.softirqs && matches!(actor, Actor::Softirq(_));
+            let here = thread.runs_on(event.cpu);
+            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.idle()) {
+                let runs = open.in_handler || !own;
+                open.handler(event.time, runs);
+            }
+        }
+        if full {
+            self.absorb_all(event);
+        }
+    }
+
+    pub(super) fn leave(&mut self, event: &Event, actor: Actor, sink: Sink<'_>) {
+        let by = Actor::Thread(event.by);
+        let cpu = self.cpu(event.cpu);
+        let current = cpu.current;
+        // An exit without entry tells nothing: the trace began in between.
+        let Some((frame, clean)) = cpu.leave(event.time, actor, by) else { return };
+        let full = cpu.occupants.half_full();
+        let outer = cpu.handler();
+        if let Some(slot) = current {
+            let thread = self.threads.at(slot);
+            let own = thread.softirqs;
+            let displaces = |actor| !(own && matches!(actor, Actor::Softirq(_)));
+            let here = thread.runs_on(event.cpu);
+            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.idle()) {
+                open.handler(event.time, outer.is_some_and(displaces));
+                if displaces(actor) {
+                    let whole = event.time.saturating_sub(frame.entry.max(open.displaced_from()));
+                    open.displaced(actor, whole.saturating_sub(frame.displaced));
+                }
+                if !clean {
+                    open.flaw(Flaw::Contradiction);
+                }
+            }
+        }
+        if full {
+            self.absorb_all(event);
+        }
+        if self.config.handlers {
+            self.handler_job(event, &frame, clean, sink);
+        }
+    }
+
+    /// A run of a handler is a job: it cannot suspend itself.
+    fn handler_job(&mut self, event: &Event, frame: &Frame, clean: bool, sink: Sink<'_>) {
+        let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) else { return };
+        let job = &mut self.handler_job;
+        job.number = self.counters.jobs;
+        job.actor = frame.actor;
+        job.sort = match frame.actor {
+            Actor::Irq(_) => Sort::Irq,
+            Actor::Softirq(_) => Sort::Softirq,
+            _ => Sort::Vector,
+        };
+        (job.start, job.end) = (frame.entry, event.time);
+        (job.first_cpu, job.last_cpu) = (event.cpu, event.cpu);
+        let window = event.time.saturating_sub(frame.entry);
+        // Nothing tells when a device raised its interrupt; a timer's was due when the timer was.
+        let timer = frame.due.filter(|_| job.sort == Sort::Vector || job.sort == Sort::Irq);
+        job.released = timer.map(|(lo, hi)| (lo.min(frame.entry), hi.min(frame.entry)));
+        job.released_by = if timer.is_some() { ReleasedBy::Timer } else { ReleasedBy::Unseen };
+        job.jitter = job
+            .released
+            .map_or(Value::Unknown, |(lo, hi)| Value::between(frame.entry - hi, frame.entry - lo));
+        job.window = Value::Exact(window);
+        job.response = job.jitter.plus(window);
+        job.overhead = Value::Exact(0);
+        (job.overhead_entry, job.overhead_exit) = (Value::Exact(0), Value::Exact(0));
+        job.blocking = Value::Exact(frame.blocked);
+        job.interference = Value::Exact(frame.displaced);
+        job.execution = Value::Exact(window.saturating_sub(frame.blocked).saturating_sub(frame.displaced));
+        job.interference_causes.clear();
+        if frame.displaced > 0 {
+            let causes = &mut job.interference_causes;
+            cpu.occupants.walk(frame.entry, event.time, |actor, from, to| {
+                if actor != Some(frame.actor) {
+                    blame(causes, actor.unwrap_or(Actor::Unseen), to - from);
+                }
+            });
+        }
+        job.flaw = (!clean || job.check().is_err()).then_some(Flaw::Contradiction);
+        self.counters.jobs += 1;
+        self.counters.flawed += u64::from(!job.complete());
+        sink(job);
+    }
+}

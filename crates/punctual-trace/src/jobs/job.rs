@@ -1,0 +1,242 @@
+//! A finished job and what it is made of.
+
+use super::blocking::Blocking;
+use super::cause::{Actor, Cause};
+use super::value::Value;
+
+/// What sort of job it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sort {
+    /// A thread's, from its release until it sleeps or marks the end.
+    Thread,
+    /// A thread's that serves an interrupt (`irq/24-eth0`).
+    IrqThread,
+    /// One run of a device interrupt's handler.
+    Irq,
+    /// One run of the handler of an interrupt vector.
+    Vector,
+    /// One run of a softirq.
+    Softirq,
+}
+
+/// From what the release is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReleasedBy {
+    /// The instant at which a timer was to expire.
+    Timer,
+    /// The mark of a Punctual app.
+    Mark,
+    /// The wake-up.
+    Wake,
+    /// The wake-up of a thread that has just been created.
+    New,
+    /// It was not seen: the handler ran, or the thread was found running.
+    Unseen,
+}
+
+/// Who woke the thread, for the arrow in a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waker {
+    /// Who: a thread, or the innermost handler that ran there.
+    pub actor: Actor,
+    /// The thread that was running, even if a handler did it.
+    pub thread: u32,
+    /// On which CPU.
+    pub cpu: u16,
+    /// When.
+    pub time: u64,
+}
+
+/// Why a job is not to be trusted. Such jobs stay out of statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// Events were lost while it was open.
+    Lost,
+    /// Events contradict each other, or the wake-up is missing, as after a loss nobody reported.
+    Contradiction,
+    /// The trace ended before the job.
+    Cut,
+}
+
+/// What a job was doing in a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Released and not yet started: J.
+    Jitter,
+    /// Executing: C.
+    Execution,
+    /// Executing or scheduling, which the trace does not tell apart.
+    ExecutionOrOverhead,
+    /// Scheduling: SS.
+    Overhead,
+    /// Waiting for a lock: B.
+    Blocking,
+    /// Displaced: I.
+    Interference,
+    /// Asleep of its own accord: counted in C.
+    Suspended,
+}
+
+/// A stretch of a job's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// From when.
+    pub start: u64,
+    /// Until when.
+    pub end: u64,
+    /// The CPU it ran on, or last ran on.
+    pub cpu: u16,
+    /// Doing what.
+    pub phase: Phase,
+}
+
+/// One activation of a task, decomposed.
+///
+/// `response = jitter + window` and `execution = response - jitter - overhead - blocking - interference` hold for every
+/// job: see [`Job::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its number among all jobs of the analysis, from 0.
+    pub number: u64,
+    /// What sort it is.
+    pub sort: Sort,
+    /// The thread or the handler.
+    pub actor: Actor,
+    /// The task of a Punctual app, if it marked the job.
+    pub task: Option<u16>,
+    /// The thread's priority when it was released, as the kernel counts.
+    pub priority: i32,
+    /// The highest priority it had, inherited ones included; as the kernel counts, so the least number.
+    pub highest: i32,
+    /// Earliest and latest instant at which it can have been released; the same if known exactly.
+    pub released: Option<(u64, u64)>,
+    /// From what that is known.
+    pub released_by: ReleasedBy,
+    /// When the thread was woken; it lies after the release if a timer was late.
+    pub woken: Option<u64>,
+    /// By whom.
+    pub waker: Option<Waker>,
+    /// When it first ran.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// The CPU it started on.
+    pub first_cpu: u16,
+    /// The CPU it ended on.
+    pub last_cpu: u16,
+    /// R, from release to end.
+    pub response: Value,
+    /// J, from release to start.
+    pub jitter: Value,
+    /// SS, in the scheduler on entry and exit.
+    pub overhead: Value,
+    /// The part of SS after a switch to the thread.
+    pub overhead_entry: Value,
+    /// The part of SS before a switch away from it.
+    pub overhead_exit: Value,
+    /// W, from start to end.
+    pub window: Value,
+    /// B, waiting for locks.
+    pub blocking: Value,
+    /// I, displaced by threads and handlers.
+    pub interference: Value,
+    /// C, everything else.
+    pub execution: Value,
+    /// How much of C it was asleep of its own accord, if that does not end jobs.
+    pub suspended: u64,
+    /// How often it was moved to another CPU.
+    pub migrations: u32,
+    /// How often it was displaced by a thread.
+    pub preemptions: u32,
+    /// Why it is not to be trusted, if so.
+    pub flaw: Option<Flaw>,
+    /// Who ran on the job's CPU between its wake-up and its start.
+    pub jitter_causes: Vec<Cause>,
+    /// Who displaced it.
+    pub interference_causes: Vec<Cause>,
+    /// Each wait for a lock, in order; the first [`MAX_BLOCKINGS`](super::MAX_BLOCKINGS) of them.
+    pub blockings: Vec<Blocking>,
+    /// The waits beyond those. B counts them.
+    pub blockings_left_out: u32,
+    /// What it did when, if asked for: the first [`MAX_SEGMENTS`](super::MAX_SEGMENTS) stretches.
+    pub segments: Vec<Segment>,
+}
+
+impl Job {
+    /// Whether it belongs in statistics.
+    #[must_use]
+    pub fn complete(&self) -> bool {
+        self.flaw.is_none()
+    }
+
+    /// What of J was due to a late timer, before the wake-up; at most, if it is bounded.
+    #[must_use]
+    pub fn lateness(&self) -> Option<u64> {
+        Some(self.woken?.saturating_sub(self.released?.0))
+    }
+
+    /// Checks that the terms add up. Every job that a [`Decomposer`](super::Decomposer) hands out has passed, or has a
+    /// [`Flaw`].
+    ///
+    /// # Errors
+    /// Names the equation that fails.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let Value::Exact(window) = self.window else { return Err("W is exact") };
+        if self.end.checked_sub(self.start) != Some(window) {
+            return Err("W = end - start");
+        }
+        if self.response != self.jitter.plus(window) {
+            return Err("R = J + W");
+        }
+        let known = |value: Value| value.lo().zip(value.hi());
+        let (Some(ss), Some(b), Some(i), Some(c)) =
+            (known(self.overhead), known(self.blocking), known(self.interference), known(self.execution))
+        else {
+            return Err("SS, B, I and C are known");
+        };
+        // R - J is W, whatever is known of R and J. The bounds of C face those of the other terms.
+        let rest = |ss: u64, b: u64, i: u64| window.checked_sub(ss)?.checked_sub(b)?.checked_sub(i);
+        if rest(ss.1, b.1, i.1) != Some(c.0) || rest(ss.0, b.0, i.0) != Some(c.1) {
+            return Err("C = R - J - SS - B - I");
+        }
+        if self.suspended > c.1 { Err("suspension is part of C") } else { Ok(()) }
+    }
+}
+
+/// A job with nothing in it.
+pub(crate) fn blank(actor: Actor, sort: Sort) -> Job {
+    Job {
+        number: 0,
+        sort,
+        actor,
+        task: None,
+        priority: 0,
+        highest: 0,
+        released: None,
+        released_by: ReleasedBy::Unseen,
+        woken: None,
+        waker: None,
+        start: 0,
+        end: 0,
+        first_cpu: 0,
+        last_cpu: 0,
+        response: Value::Unknown,
+        jitter: Value::Unknown,
+        overhead: Value::Unknown,
+        overhead_entry: Value::Unknown,
+        overhead_exit: Value::Unknown,
+        window: Value::Unknown,
+        blocking: Value::Unknown,
+        interference: Value::Unknown,
+        execution: Value::Unknown,
+        suspended: 0,
+        migrations: 0,
+        preemptions: 0,
+        flaw: None,
+        jitter_causes: Vec::new(),
+        interference_causes: Vec::new(),
+        blockings: Vec::new(),
+        blockings_left_out: 0,
+        segments: Vec::new(),
+    }
+}

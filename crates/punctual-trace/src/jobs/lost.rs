@@ -1,0 +1,66 @@
+//! Gaps in the trace: the jobs they touch are not to be trusted.
+//!
+//! A reader knows of a gap when it comes to the events behind it, or, if it reads ahead, when it has handed out the last
+//! one before. The earlier it says so the better: a job that runs into the gap and ends on another CPU before the notice
+//! looks whole. Either way the gap lasts from the CPU's event before the notice to the one after.
+
+use super::cause::Actor;
+use super::decomposer::Decomposer;
+use super::history::State;
+use super::job::Flaw;
+use crate::event::Event;
+
+impl Decomposer {
+    /// Events of a CPU were lost between its event before and the next one.
+    pub(super) fn lost(&mut self, event: &Event) {
+        self.counters.gaps += 1;
+        let cpu = self.cpu(event.cpu);
+        let since = cpu.last;
+        let current = cpu.current.take();
+        cpu.frames.clear();
+        cpu.firing = None;
+        cpu.occupants.push(since, Actor::Unseen);
+        if cpu.gap.replace(since).is_none() {
+            self.gaps += 1;
+        }
+        if let Some(slot) = current {
+            self.lose(slot, since, event.cpu);
+        }
+        self.lose_touched(since, event.cpu);
+    }
+
+    /// The first event of a CPU after a gap.
+    #[cold]
+    pub(super) fn gap_ends(&mut self, event: &Event, since: u64) {
+        self.gaps -= 1;
+        self.cpu(event.cpu).occupants.push(event.time, Actor::Thread(event.by));
+        self.lose_touched(since, event.cpu);
+    }
+
+    /// A job is untouched only if its thread ran on another CPU all the while: whatever else it did, it could have been
+    /// woken, moved or switched to in the gap. The same goes for threads without a job: the next wake-up may find them in
+    /// the middle of one that began in the gap.
+    fn lose_touched(&mut self, since: u64, gone: u16) {
+        for index in 0..self.wanted.len() {
+            let slot = self.wanted[index];
+            let thread = self.threads.at(slot);
+            let elsewhere = thread.state == State::Running && thread.cpu != gone && thread.since <= since;
+            if !elsewhere {
+                self.lose(slot, since, gone);
+            }
+        }
+    }
+
+    fn lose(&mut self, slot: u32, since: u64, gone: u16) {
+        let thread = self.threads.at(slot);
+        // Of a thread that runs elsewhere by now only the past is doubtful.
+        if thread.state != State::Running || thread.cpu == gone {
+            let (since, cpu) = (since.max(thread.since), thread.cpu);
+            thread.become_(since, State::Unknown, cpu);
+            thread.parked = None;
+        }
+        for open in thread.open.as_deref_mut().into_iter().chain(&mut thread.outer) {
+            open.flaw(Flaw::Lost);
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The account of a job that is not finished.
+//!
+//! At every instant of the busy window the job is in exactly one class, so the terms cannot overlap and their sum is the
+//! window. Where definitions would claim an instant twice, this order decides: blocking, then displacement by a thread,
+//! then by a handler, then the scheduler, and what is left is execution.
+
+use super::blocking::Blocking;
+use super::cause::{Actor, blame};
+use super::config::Config;
+use super::history::{Occupants, State};
+use super::job::{Flaw, Job, Phase, ReleasedBy, Sort, blank};
+use super::segments::Track;
+use super::value::Value;
+use super::waiting::FutexCall;
+use crate::event::Tid;
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// There is none.
+    Idle,
+    /// It waits for its first switch.
+    Released,
+    /// It has started.
+    Active,
+}
+
+/// Where the thread is between two switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// It was switched to, and nothing proves yet that it has left the scheduler.
+    Entering,
+    /// It is out of the scheduler, as far as the last proof tells.
+    Out,
+    /// It has entered the scheduler.
+    Leaving,
+}
+
+/// Sums of the classes, in ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sums {
+    pub(crate) execution: u64,
+    pub(crate) entry: u64,
+    pub(crate) exit: u64,
+    /// Execution or overhead, not told apart: of entries, of exits, and of both together.
+    pub(crate) maybe_entry: u64,
+    pub(crate) maybe_exit: u64,
+    pub(crate) maybe: u64,
+    pub(crate) blocking: u64,
+    pub(crate) interference: u64,
+    pub(crate) suspended: u64,
+}
+
+impl Sums {
+    /// A window that nothing told apart held an entry of the scheduler, an exit, or both, each no longer than `longest`.
+    fn undecided(&mut self, window: u64, longest: u64, entry: bool, exit: bool) {
+        let one = window.min(longest);
+        let both = if entry && exit { window.min(longest.saturating_mul(2)) } else { one };
+        self.maybe_entry += if entry { one } else { 0 };
+        self.maybe_exit += if exit { one } else { 0 };
+        self.maybe += both;
+        self.execution += window - both;
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) job: Job,
+    pub(crate) stage: Stage,
+    pub(crate) edge: Edge,
+    pub(crate) state: State,
+    /// Whether a handler runs on its CPU.
+    pub(crate) in_handler: bool,
+    pub(crate) sums: Sums,
+    /// Time since the last proof of where the thread is.
+    pub(super) window: u64,
+    /// Until when the account is settled.
+    mark: u64,
+    /// From when its turn is awaited, and on which CPU.
+    pub(crate) ready: u64,
+    pub(crate) futex: Option<FutexCall>,
+    /// The wait for a lock it is in.
+    pub(crate) wait: Option<Blocking>,
+    /// Who got the thread's priority since it last tried to take a lock.
+    pub(crate) lent: Vec<Tid>,
+    /// Why the next release may be none.
+    doubt: Option<Flaw>,
+    /// Asleep of its own accord.
+    pub(crate) suspended: bool,
+    /// No entry or exit of the scheduler takes longer.
+    longest: u64,
+    pub(super) track: Track,
+}
+
+impl Open {
+    pub(crate) fn new(actor: Actor, sort: Sort, config: &Config) -> Self {
+        Self {
+            job: blank(actor, sort),
+            stage: Stage::Idle,
+            edge: Edge::Out,
+            state: State::Unknown,
+            in_handler: false,
+            sums: Sums::default(),
+            window: 0,
+            mark: 0,
+            ready: 0,
+            futex: None,
+            wait: None,
+            lent: Vec::new(),
+            doubt: None,
+            suspended: false,
+            longest: config.longest_schedule.unwrap_or(u64::MAX),
+            track: Track::new(config.segments),
+        }
+    }
+
+    pub(crate) fn idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    pub(crate) fn active(&self) -> bool {
+        self.stage == Stage::Active
+    }
+
+    /// How long the account has not been settled; it is now.
+    pub(crate) fn unsettled(&mut self, time: u64) -> u64 {
+        let past = time.saturating_sub(self.mark);
+        self.mark = self.mark.max(time);
+        past
+    }
+
+    /// Before this, nothing displaced it.
+    pub(crate) fn displaced_from(&self) -> u64 {
+        if self.active() { self.job.start } else { u64::MAX }
+    }
+
+    /// Begins a job that waits for its first switch, or is about to be declared active.
+    pub(crate) fn release(&mut self, time: u64, priority: i32) {
+        let job = &mut self.job;
+        (job.task, job.priority, job.highest) = (None, priority, priority);
+        (job.released, job.released_by, job.woken, job.waker) = (None, ReleasedBy::Unseen, None, None);
+        (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.doubt.take());
+        job.jitter_causes.clear();
+        job.interference_causes.clear();
+        job.blockings.clear();
+        job.blockings_left_out = 0;
+        job.segments.clear();
+        self.sums = Sums::default();
+        (self.window, self.mark, self.ready) = (0, time, time);
+        self.track.begin(time);
+        (self.stage, self.edge, self.suspended) = (Stage::Released, Edge::Out, false);
+        (self.futex, self.wait) = (None, None);
+        self.lent.clear();
+    }
+
+    /// Its first switch, or the mark that begins it.
+    pub(crate) fn start(&mut self, time: u64, cpu: u16, edge: Edge) {
+        self.track.until(&mut self.job.segments, Phase::Jitter, time, cpu);
+        (self.job.start, self.job.first_cpu, self.job.last_cpu) = (time, cpu, cpu);
+        (self.mark, self.stage, self.edge) = (time, Stage::Active, edge);
+    }
+
+    /// The job, if one is open, is not to be trusted; and neither is the next release: the thread may be in the middle of
+    /// a job, or of a wait, of which the beginning was not seen.
+    pub(crate) fn flaw(&mut self, flaw: Flaw) {
+        self.doubt = Some(flaw);
+        if !self.idle() {
+            self.job.flaw.get_or_insert(flaw);
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        if self.wait.is_some() {
+            return Phase::Blocking;
+        }
+        match (self.state, self.edge) {
+            (State::Ready, _) => Phase::Interference,
+            (State::Asleep, _) => Phase::Suspended,
+            _ if self.in_handler => Phase::Interference,
+            (_, Edge::Leaving) => Phase::Overhead,
+            (_, Edge::Entering) => Phase::ExecutionOrOverhead,
+            (_, Edge::Out) => Phase::Execution,
+        }
+    }
+
+    /// Settles the account up to now. To be called before anything changes the class.
+    #[inline]
+    pub(crate) fn settle(&mut self, time: u64) {
+        if self.stage != Stage::Active {
+            return;
+        }
+        let phase = self.phase();
+        let past = time.saturating_sub(self.mark);
+        self.mark = self.mark.max(time);
+        match phase {
+            Phase::Blocking => self.sums.blocking += past,
+            Phase::Interference => self.sums.interference += past,
+            Phase::Suspended => self.sums.suspended += past,
+            Phase::Overhead => self.sums.exit += past,
+            Phase::Execution | Phase::ExecutionOrOverhead | Phase::Jitter => self.window += past,
+        }
+        if past > 0 {
+            self.track.until(&mut self.job.segments, phase, time, self.job.last_cpu);
+        }
+    }
+
+    /// An event that only thread code outside the scheduler causes.
+    #[inline]
+    pub(crate) fn proof(&mut self, time: u64) {
+        self.settle(time);
+        if self.stage != Stage::Active || self.wait.is_some() {
+            return;
+        }
+        match self.edge {
+            Edge::Entering => self.sums.undecided(self.window, self.longest, true, false),
+            Edge::Out => self.sums.execution += self.window,
+            // On its way into sleep the scheduler wakes kernel threads that flush or take over work.
+            Edge::Leaving => return,
+        }
+        (self.window, self.edge) = (0, Edge::Out);
+    }
+
+    pub(crate) fn scheduler_entered(&mut self, time: u64) {
+        self.proof(time);
+        if self.wait.is_none() && !self.idle() {
+            self.edge = Edge::Leaving;
+        }
+    }
+
+    pub(crate) fn scheduler_left(&mut self, time: u64) {
+        self.settle(time);
+        if self.wait.is_some() || self.stage != Stage::Active {
+            return;
+        }
+        if self.edge == Edge::Entering {
+            self.sums.entry += self.window;
+            self.track.entry_was_overhead(&mut self.job.segments, self.window);
+            self.window = 0;
+        }
+        self.edge = match self.edge {
+            Edge::Entering | Edge::Leaving => Edge::Out,
+            // It was seen outside before: a return without entry is no proof of anything.
+            Edge::Out => return,
+        };
+    }
+
+    /// A handler begins or ends on its CPU. Handlers do not run inside the scheduler, so what the thread did up to the
+    /// first one was execution; but one may come between a switch and the scheduler's return.
+    #[inline]
+    pub(crate) fn handler(&mut self, time: u64, runs: bool) {
+        self.settle(time);
+        if self.edge == Edge::Out && self.stage == Stage::Active {
+            self.sums.execution += self.window;
+            self.window = 0;
+        }
+        self.in_handler = runs;
+    }
+
+    /// It was switched away from.
+    pub(crate) fn switched_out(&mut self, time: u64) {
+        self.settle(time);
+        if self.stage == Stage::Active && self.wait.is_none() {
+            let window = std::mem::take(&mut self.window);
+            self.sums.undecided(window, self.longest, self.edge == Edge::Entering, true);
+            if self.edge == Edge::Out {
+                self.track.exit_may_be_overhead(&mut self.job.segments, window.min(self.longest));
+            }
+        }
+        self.in_handler = false;
+    }
+
+    /// Blames those who ran on `cpu` since the job awaits its turn.
+    pub(crate) fn absorb(&mut self, time: u64, occupants: &Occupants) {
+        let from = self.ready;
+        self.ready = time;
+        if self.wait.is_some() {
+            return;
+        }
+        let causes = match self.stage {
+            Stage::Idle => return,
+            Stage::Released => &mut self.job.jitter_causes,
+            Stage::Active => &mut self.job.interference_causes,
+        };
+        let futex = self.futex.as_mut().map(|call| &mut call.causes);
+        let mut undo = futex.filter(|_| self.stage == Stage::Active);
+        occupants.walk(from, time, |actor, a, b| {
+            let actor = actor.unwrap_or(Actor::Unseen);
+            blame(causes, actor, b - a);
+            if let Some(undo) = undo.as_mut() {
+                blame(undo, actor, b - a);
+            }
+        });
+    }
+
+    /// A handler took this much of its time.
+    pub(crate) fn displaced(&mut self, actor: Actor, ns: u64) {
+        if self.stage == Stage::Active && self.wait.is_none() {
+            blame(&mut self.job.interference_causes, actor, ns);
+            if let Some(call) = self.futex.as_mut() {
+                blame(&mut call.causes, actor, ns);
+            }
+        }
+    }
+
+    /// Closes the account and fills in the terms.
+    pub(crate) fn finish(&mut self, time: u64, cpu: u16) -> &Job {
+        self.settle(time);
+        // A mark ends a job outside the scheduler; a switch has emptied the window before.
+        let (job, sums) = (&mut self.job, &mut self.sums);
+        match self.edge {
+            Edge::Entering => sums.undecided(self.window, self.longest, true, false),
+            Edge::Out | Edge::Leaving => sums.execution += self.window,
+        }
+        (job.end, job.last_cpu) = (time.max(job.start), cpu);
+        let window = job.end - job.start;
+        job.window = Value::Exact(window);
+        job.jitter = job.released.map_or(Value::Unknown, |(lo, hi)| {
+            Value::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
+        });
+        job.response = job.jitter.plus(window);
+        let overhead = sums.entry + sums.exit;
+        job.overhead = Value::between(overhead, overhead + sums.maybe);
+        job.overhead_entry = Value::between(sums.entry, sums.entry + sums.maybe_entry);
+        job.overhead_exit = Value::between(sums.exit, sums.exit + sums.maybe_exit);
+        job.blocking = Value::Exact(sums.blocking);
+        job.interference = Value::Exact(sums.interference);
+        let execution = sums.execution + sums.suspended;
+        job.execution = Value::between(execution, execution + sums.maybe);
+        job.suspended = sums.suspended;
+        self.stage = Stage::Idle;
+        (self.futex, self.wait) = (None, None);
+        if let Err(_equation) = self.job.check() {
+            self.job.flaw.get_or_insert(Flaw::Contradiction);
+        }
+        &self.job
+    }
+}

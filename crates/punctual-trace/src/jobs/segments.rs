@@ -1,0 +1,85 @@
+//! What a job did when, for timelines.
+
+use super::MAX_SEGMENTS;
+use super::job::{Phase, Segment};
+
+/// Writes the segments of a job, if they are wanted.
+#[derive(Debug)]
+pub(crate) struct Track {
+    wanted: bool,
+    start: u64,
+}
+
+impl Track {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self { wanted, start: 0 }
+    }
+
+    pub(crate) fn begin(&mut self, time: u64) {
+        self.start = time;
+    }
+
+    /// What was since the last call was of this phase.
+    #[inline]
+    pub(crate) fn until(&mut self, segments: &mut Vec<Segment>, phase: Phase, end: u64, cpu: u16) {
+        if !self.wanted {
+            return;
+        }
+        let start = std::mem::replace(&mut self.start, end);
+        let room = segments.len() < MAX_SEGMENTS;
+        match segments.last_mut() {
+            Some(last) if last.phase == phase && last.end == start && last.cpu == cpu => last.end = end,
+            _ if start < end && room => segments.push(Segment { start, end, cpu, phase }),
+            _ => {}
+        }
+    }
+
+    /// The release turns out to lie elsewhere.
+    pub(crate) fn released(&self, segments: &mut [Segment], time: u64) {
+        if let Some(first) = segments.first_mut().filter(|first| first.phase == Phase::Jitter) {
+            first.start = time.min(first.end);
+        }
+    }
+
+    /// What was since `time` will be told otherwise.
+    pub(crate) fn undo(&mut self, segments: &mut Vec<Segment>, time: u64) {
+        if !self.wanted {
+            return;
+        }
+        segments.retain(|segment| segment.start < time);
+        if let Some(last) = segments.last_mut() {
+            last.end = last.end.min(time);
+        }
+        self.start = time;
+    }
+
+    /// The last `ns` that might have been overhead of an entry were that. Handlers may lie between them.
+    pub(crate) fn entry_was_overhead(&self, segments: &mut [Segment], mut ns: u64) {
+        for segment in segments.iter_mut().rev() {
+            if ns == 0 {
+                return;
+            }
+            if segment.phase == Phase::ExecutionOrOverhead {
+                segment.phase = Phase::Overhead;
+                ns = ns.saturating_sub(segment.end - segment.start);
+            }
+        }
+    }
+
+    /// The last `ns` of execution may have been overhead of an exit.
+    pub(crate) fn exit_may_be_overhead(&self, segments: &mut Vec<Segment>, ns: u64) {
+        let Some(last) = segments.last_mut() else { return };
+        if last.phase != Phase::Execution || ns == 0 {
+            return;
+        }
+        let Segment { start, end, cpu, .. } = *last;
+        let split = end.saturating_sub(ns).max(start);
+        let doubtful = Segment { start: split, end, cpu, phase: Phase::ExecutionOrOverhead };
+        last.end = split;
+        if split == start {
+            *last = doubtful;
+        } else if segments.len() < MAX_SEGMENTS {
+            segments.push(doubtful);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Context switches: jobs start, are displaced, wait and end.
+
+use super::blocking::On;
+use super::cause::Actor;
+use super::config::Suspension;
+use super::decomposer::{Decomposer, Sink};
+use super::history::State;
+use super::job::Flaw;
+use super::open::{Edge, Open, Stage};
+use super::thread::Wait;
+use crate::event::{Event, Left, Task};
+
+/// What a job does when its thread leaves the CPU.
+enum Then {
+    GoesOn,
+    Ends,
+    /// It was none: it never started, or its thread marks its jobs and this was not one.
+    IsNone,
+}
+
+impl Decomposer {
+    pub(super) fn switch(&mut self, event: &Event, from: Task, left: Left, to: Task, sink: Sink<'_>) {
+        let known = self.cpu(event.cpu).current;
+        let leaving = (from.id != 0).then(|| self.threads.slot(from.id));
+        if let Some(slot) = known
+            && known != leaving
+        {
+            self.contradicted(slot);
+        }
+        self.park(event, leaving);
+        if let Some(slot) = leaving {
+            self.leaves(event, slot, from, left, sink);
+        }
+        let coming = (to.id != 0).then(|| self.threads.slot(to.id));
+        if let Some(slot) = coming {
+            self.comes(event, slot, to);
+        }
+        let cpu = self.cpu(event.cpu);
+        cpu.current = coming;
+        cpu.occupants.push(event.time, cpu.frames.last().map_or(Actor::Thread(to.id), |frame| frame.actor));
+        if cpu.occupants.half_full() {
+            self.absorb_all(event);
+        }
+    }
+
+    /// Before the ring of occupants overwrites what those who await their turn have not looked at.
+    #[cold]
+    pub(super) fn absorb_all(&mut self, event: &Event) {
+        for index in 0..self.wanted.len() {
+            let slot = self.wanted[index];
+            if self.threads.at(slot).cpu == event.cpu {
+                self.absorb(event.time, slot);
+            }
+        }
+    }
+
+    /// Handlers cannot be switched away from, save a softirq that runs in a thread, as all do under PREEMPT_RT. That goes
+    /// where its thread goes.
+    fn park(&mut self, event: &Event, leaving: Option<u32>) {
+        let cpu = self.cpu(event.cpu);
+        cpu.firing = None;
+        if cpu.frames.is_empty() {
+            return;
+        }
+        let mut frame = cpu.frames[0];
+        let movable = cpu.frames.len() == 1 && matches!(frame.actor, Actor::Softirq(_));
+        cpu.frames.clear();
+        let Some(slot) = leaving else { return };
+        if movable {
+            frame.parked = event.time;
+            self.threads.at(slot).parked = Some(Box::new(frame));
+        } else {
+            self.contradicted(slot);
+            self.threads.at(slot).become_(event.time, State::Running, event.cpu);
+        }
+    }
+
+    fn leaves(&mut self, event: &Event, slot: u32, task: Task, left: Left, sink: Sink<'_>) {
+        let (time, suspension) = (event.time, self.config.suspension);
+        let thread = self.threads.at(slot);
+        let known = thread.runs_on(event.cpu);
+        if !known && thread.state != State::Unknown {
+            self.contradicted(slot);
+        }
+        let thread = self.threads.at(slot);
+        thread.shown(task.priority);
+        let state = if left == Left::Runnable { State::Ready } else { State::Asleep };
+        thread.become_(time, state, event.cpu);
+        let for_lock = state == State::Asleep && (thread.in_lock || left == Left::Uninterruptible);
+        if let Some(holder) = thread.lent_to.take_if(|_| state == State::Asleep)
+            && for_lock
+        {
+            thread.waited(Wait { start: time, end: u64::MAX, holder, releaser: 0, passed: None });
+        }
+        if state == State::Ready {
+            thread.early = None;
+        }
+        if let Some(mut open) = thread.open.take() {
+            let unmarked = thread.marks && open.job.task.is_none();
+            open.switched_out(time);
+            (open.state, open.ready) = (state, time);
+            open.job.last_cpu = event.cpu;
+            match then(&mut open, time, left, suspension) {
+                Then::Ends if !unmarked => self.hand_out(&mut open, time, event.cpu, sink),
+                Then::Ends | Then::IsNone => open.stage = Stage::Idle,
+                Then::GoesOn => {}
+            }
+            self.threads.at(slot).open = Some(open);
+        }
+        if left == Left::Gone {
+            self.threads.remove(task.id);
+            self.wanted.retain(|&wanted| wanted != slot);
+        }
+    }
+
+    fn comes(&mut self, event: &Event, slot: u32, task: Task) {
+        let time = event.time;
+        let was = self.threads.at(slot).state;
+        self.threads.at(slot).shown(task.priority);
+        if matches!(was, State::Asleep | State::Running) {
+            self.contradicted(slot);
+        }
+        self.absorb(time, slot);
+        // A thread that was not seen to wake has a job all the same, of which the release is unknown.
+        let unseen = was == State::Asleep && self.want(slot);
+        let thread = self.threads.at(slot);
+        let moved = was == State::Ready && thread.cpu != event.cpu;
+        thread.become_(time, State::Running, event.cpu);
+        let parked = thread.parked.take();
+        let own = thread.softirqs;
+        let priority = thread.priority;
+        let mut slept_for = None;
+        let gap = self.gaps > 0;
+        if let Some(open) = thread.open.as_mut() {
+            if unseen && open.stage == Stage::Idle {
+                open.release(time, priority);
+                open.flaw(Flaw::Contradiction);
+            }
+            if gap {
+                open.flaw(Flaw::Lost);
+            }
+            open.settle(time);
+            open.state = State::Running;
+            open.job.migrations += u32::from(moved && !open.idle());
+            match open.stage {
+                Stage::Idle => {}
+                Stage::Released => open.start(time, event.cpu, Edge::Entering),
+                Stage::Active => {
+                    open.job.last_cpu = event.cpu;
+                    match open.wait.as_ref().map(|wait| wait.on) {
+                        Some(On::Kernel) => slept_for = Some(()),
+                        Some(_) => {}
+                        None => open.edge = Edge::Entering,
+                    }
+                }
+            }
+            open.in_handler = parked.is_some() && !own;
+        }
+        if slept_for.is_some() {
+            // No event will tell when the lock was taken: the wait ends with the switch back.
+            self.end_wait(time, slot);
+            if let Some(open) = self.threads.at(slot).open.as_mut() {
+                open.edge = Edge::Entering;
+            }
+        }
+        if let Some(mut frame) = parked {
+            frame.displaced += time.saturating_sub(frame.parked);
+            self.cpu(event.cpu).frames.push(*frame);
+        }
+    }
+}
+
+fn then(open: &mut Open, time: u64, left: Left, suspension: Suspension) -> Then {
+    match (open.stage, left) {
+        (Stage::Idle, _) => Then::GoesOn,
+        (Stage::Released, Left::Runnable) => Then::GoesOn,
+        (Stage::Released, _) => Then::IsNone,
+        (Stage::Active, Left::Runnable) => {
+            open.job.preemptions += u32::from(open.wait.is_none());
+            Then::GoesOn
+        }
+        (Stage::Active, Left::Gone) => Then::Ends,
+        (Stage::Active, Left::Sleeping | Left::Uninterruptible) => {
+            if open.wait.is_none() {
+                if open.futex.as_ref().is_some_and(|call| call.blocks) {
+                    open.futex_sleeps(time);
+                } else if left == Left::Uninterruptible {
+                    open.begin_wait(time, On::Kernel);
+                } else if suspension == Suspension::EndsJob && open.job.task.is_none() {
+                    return Then::Ends;
+                } else {
+                    open.suspended = true;
+                }
+            }
+            if let Some(wait) = open.wait.as_mut() {
+                wait.slept = true;
+            }
+            Then::GoesOn
+        }
+    }
+}

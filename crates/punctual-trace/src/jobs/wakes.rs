@@ -1,0 +1,175 @@
+//! Wake-ups and migrations: jobs are released, waits end.
+
+use super::cause::Actor;
+use super::config::Release;
+use super::decomposer::{Decomposer, Sink};
+use super::history::State;
+use super::job::{Flaw, ReleasedBy, Waker};
+use super::open::Stage;
+use super::thread::{Wait, Wake};
+use crate::event::{Event, Task};
+
+impl Decomposer {
+    /// Somebody begins to wake a thread. The earliest event of a wake-up is the release: what follows on the way to the
+    /// run queue delays the job.
+    pub(super) fn waking(&mut self, event: &Event, task: Task, target: u16, sink: Sink<'_>) {
+        if self.cpu(event.cpu).frames.is_empty() {
+            self.with_running(event, |open| open.proof(event.time));
+        }
+        if task.id == 0 {
+            return;
+        }
+        let wake = self.wake_of(event, ReleasedBy::Wake);
+        let slot = self.threads.slot(task.id);
+        let thread = self.threads.at(slot);
+        thread.shown(task.priority);
+        match thread.state {
+            State::Asleep | State::Unknown => self.wake(event.time, slot, wake, target, sink),
+            // It has not gone to sleep yet; if it will, this is what wakes it.
+            State::Running => thread.early = Some(wake),
+            // One that has begun can have been displaced on its way to sleep; one that has not cannot.
+            State::Ready => {
+                if let Some(open) = thread.open.as_mut().filter(|open| open.stage == Stage::Released) {
+                    open.flaw(Flaw::Contradiction);
+                }
+            }
+        }
+    }
+
+    /// A thread is in a run queue.
+    pub(super) fn wakeup(&mut self, event: &Event, task: Task, target: u16, new: bool, sink: Sink<'_>) {
+        if task.id == 0 {
+            return;
+        }
+        let slot = self.threads.slot(task.id);
+        let thread = self.threads.at(slot);
+        thread.shown(task.priority);
+        let early = thread.early.take();
+        match thread.state {
+            State::Asleep | State::Unknown => {
+                let by = if new { ReleasedBy::New } else { ReleasedBy::Wake };
+                let wake = early.unwrap_or_else(|| self.wake_of(event, by));
+                self.wake(event.time, slot, wake, target, sink);
+            }
+            State::Ready => self.moved(event.time, slot, target),
+            // It was about to sleep and is spared.
+            State::Running => {}
+        }
+    }
+
+    pub(super) fn migrate(&mut self, time: u64, task: Task, to: u16) {
+        if task.id == 0 {
+            return;
+        }
+        let slot = self.threads.slot(task.id);
+        self.threads.at(slot).shown(task.priority);
+        self.moved(time, slot, to);
+    }
+
+    /// A thread belongs to another CPU from now on.
+    fn moved(&mut self, time: u64, slot: u32, to: u16) {
+        if self.threads.at(slot).cpu == to {
+            return;
+        }
+        self.absorb(time, slot);
+        let thread = self.threads.at(slot);
+        match thread.state {
+            State::Running => return,
+            State::Ready => thread.deeds.push(time, (State::Ready, to)),
+            State::Asleep | State::Unknown => {}
+        }
+        thread.cpu = to;
+        if let Some(open) = thread.open.as_mut().filter(|open| !open.idle()) {
+            open.job.migrations += 1;
+        }
+    }
+
+    /// Blames those who ran on the CPU whose turn a thread awaits, if it does.
+    pub(super) fn absorb(&mut self, time: u64, slot: u32) {
+        let thread = self.threads.at(slot);
+        if thread.state != State::Ready {
+            return;
+        }
+        if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(thread.cpu)))
+        {
+            open.absorb(time, &cpu.occupants);
+        }
+    }
+
+    fn wake_of(&mut self, event: &Event, by: ReleasedBy) -> Wake {
+        let cpu = self.cpu(event.cpu);
+        let actor = cpu.handler().unwrap_or(Actor::Thread(event.by));
+        let nominal = cpu.firing.and_then(|firing| firing.due);
+        Wake { waker: Waker { actor, thread: event.by, cpu: event.cpu, time: event.time }, nominal, by }
+    }
+
+    fn wake(&mut self, time: u64, slot: u32, wake: Wake, target: u16, sink: Sink<'_>) {
+        let thread = self.threads.at(slot);
+        let (since, was) = (thread.since, thread.state);
+        thread.become_(time, State::Ready, target);
+        thread.early = None;
+        if was == State::Asleep {
+            self.wait_over(time, slot, since, wake.waker.actor);
+        }
+        if !self.want(slot) {
+            return;
+        }
+        let priority = self.threads.at(slot).priority;
+        let Some(mut open) = self.threads.at(slot).open.take() else { return };
+        if open.stage == Stage::Active && was == State::Unknown {
+            // It was lost from sight, and slept meanwhile.
+            open.flaw(Flaw::Lost);
+            let cpu = open.job.last_cpu;
+            self.hand_out(&mut open, time, cpu, sink);
+        }
+        open.settle(time);
+        open.state = State::Ready;
+        match open.stage {
+            Stage::Idle | Stage::Released => {
+                // A wake-up before the thread slept still counts from when it happened.
+                open.release(time, priority);
+                if wake.by == ReleasedBy::New {
+                    // Nothing was before it.
+                    open.job.flaw = None;
+                }
+                let released = wake.waker.time.min(time);
+                let nominal = wake.nominal.filter(|_| self.config.release == Release::Nominal);
+                open.track.begin(nominal.map_or(released, |due| due.0));
+                open.job.released = Some(nominal.unwrap_or((released, released)));
+                open.job.released_by = if nominal.is_some() { ReleasedBy::Timer } else { wake.by };
+                (open.job.woken, open.job.waker) = (Some(released), Some(wake.waker));
+            }
+            Stage::Active => {
+                if let Some(wait) = open.wait.as_mut() {
+                    (wait.woken, wait.waker) = (Some(time), Some(wake.waker.actor));
+                }
+                open.suspended = false;
+                open.ready = time;
+            }
+        }
+        if self.gaps > 0 {
+            open.flaw(Flaw::Lost);
+        }
+        self.threads.at(slot).open = Some(open);
+    }
+
+    /// A thread that slept is woken: if it was for a lock, that says who held it, at least in the end.
+    fn wait_over(&mut self, time: u64, slot: u32, since: u64, waker: Actor) {
+        let thread = self.threads.at(slot);
+        let waker = match waker {
+            Actor::Thread(tid) if tid != thread.tid => Some(tid),
+            _ => None,
+        };
+        let Some(open) = thread.waits.iter().position(|wait| wait.end == u64::MAX) else {
+            if let Some(holder) = waker.filter(|_| thread.in_lock) {
+                thread.waited(Wait { start: since, end: time, holder, releaser: holder, passed: None });
+            }
+            return;
+        };
+        let Wait { start, holder, .. } = thread.waits[open];
+        // By the time somebody asks, the first holder may have given back another priority.
+        let passed = self.passed_on(holder, waker, start, time);
+        let wait = &mut self.threads.at(slot).waits[open];
+        (wait.end, wait.releaser, wait.passed) = (time, waker.unwrap_or(0), passed);
+    }
+}

@@ -1,0 +1,16 @@
+//! Where every microsecond of every real-time job went.
+//!
+//! The scheduler, interrupt, timer and lock events of a Linux kernel are decomposed into jobs, and each job into the terms
+//! of response-time analysis. [`event`] is what everything else here speaks: readers make events of traces, analyses make
+//! jobs of events.
+//!
+//! [`jobs`] decomposes, [`stats`] sums up and raises alarms, [`explain`] says it in sentences, [`export`] writes it for other
+//! programs. `docs/tracing.md` maps every term to kernel events, with its precision.
+#![warn(missing_docs)]
+
+pub mod event;
+pub mod explain;
+pub mod export;
+pub mod jobs;
+pub mod names;
+pub mod stats;

@@ -1,0 +1,98 @@
+//! What threads, interrupts and tasks are called.
+//!
+//! ```
+//! use punctual_trace::jobs::Actor;
+//! use punctual_trace::names::Names;
+//!
+//! let mut names = Names::new();
+//! names.thread(411, "logger");
+//! assert_eq!(names.of(Actor::Thread(411)), "logger/411");
+//! assert_eq!(names.of(Actor::Softirq(3)), "softirq NET_RX");
+//! ```
+
+use std::collections::HashMap;
+
+use crate::event::Tid;
+use crate::jobs::Actor;
+
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// Names are kept for this many of a kind, so that a trace of days cannot fill the memory with those of threads long gone.
+const MAX_NAMES: usize = 65_536;
+
+/// The names a trace tells.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    threads: HashMap<Tid, String>,
+    irqs: HashMap<u32, String>,
+    vectors: HashMap<u16, String>,
+    tasks: HashMap<u16, String>,
+}
+
+impl Names {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names a thread. A number that the kernel uses again gets the newer name.
+    pub fn thread(&mut self, tid: Tid, name: &str) {
+        put(&mut self.threads, tid, name);
+    }
+
+    /// Names a device interrupt.
+    pub fn irq(&mut self, irq: u32, name: &str) {
+        put(&mut self.irqs, irq, name);
+    }
+
+    /// Names an interrupt vector.
+    pub fn vector(&mut self, vector: u16, name: &str) {
+        put(&mut self.vectors, vector, name);
+    }
+
+    /// Names a task of a Punctual app.
+    pub fn task(&mut self, task: u16, name: &str) {
+        put(&mut self.tasks, task, name);
+    }
+
+    /// The name of a thread alone.
+    #[must_use]
+    pub fn of_thread(&self, tid: Tid) -> Option<&str> {
+        self.threads.get(&tid).map(String::as_str)
+    }
+
+    /// How to call somebody.
+    #[must_use]
+    pub fn of(&self, actor: Actor) -> String {
+        match actor {
+            Actor::Thread(0) => "idle".into(),
+            Actor::Thread(tid) => {
+                self.threads.get(&tid).map_or(tid.to_string(), |name| format!("{name}/{tid}"))
+            }
+            Actor::Irq(irq) => {
+                self.irqs.get(&irq).map_or(format!("irq {irq}"), |name| format!("irq {irq} {name}"))
+            }
+            Actor::Vector(vector) => self.vectors.get(&vector).cloned().unwrap_or(format!("vector {vector}")),
+            Actor::Softirq(softirq) => match SOFTIRQS.get(usize::from(softirq)) {
+                Some(name) => format!("softirq {name}"),
+                None => format!("softirq {softirq}"),
+            },
+            Actor::Task(task) => self.tasks.get(&task).cloned().unwrap_or(format!("task {task}")),
+            Actor::Others => "others".into(),
+            Actor::Unseen => "somebody unseen".into(),
+        }
+    }
+}
+
+fn put<K: std::hash::Hash + Eq>(names: &mut HashMap<K, String>, key: K, name: &str) {
+    if names.len() >= MAX_NAMES && !names.contains_key(&key) {
+        names.clear();
+    }
+    match names.get_mut(&key) {
+        Some(known) if known == name => {}
+        Some(known) => name.clone_into(known),
+        None => drop(names.insert(key, name.to_owned())),
+    }
+}

@@ -1,0 +1,37 @@
+//! Sums up jobs, in constant memory per task: running histograms of every term, the worst jobs whole, alarms.
+//!
+//! ```
+//! use punctual_trace::event::{Event, Kind, Left, Task};
+//! use punctual_trace::jobs::Config;
+//! use punctual_trace::stats::{Term, Watch};
+//!
+//! let (control, idle) = (Task { id: 7, priority: 10 }, Task { id: 0, priority: 120 });
+//! let event = |time, by, kind| Event { time, cpu: 0, by, kind };
+//! let mut watch = Watch::new(Config::default(), 3);
+//! watch.max_response(Some(1_000));
+//!
+//! let mut alarms = 0;
+//! for (release, length) in [(10_000, 500), (20_000, 2_500), (30_000, 600)] {
+//!     let end = release + length;
+//!     let mut feed = |event| watch.feed(&event, &mut |_job| {}, &mut |_late| alarms += 1);
+//!     feed(event(release, 0, Kind::Waking { task: control, cpu: 0 }));
+//!     feed(event(release + 100, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }));
+//!     feed(event(end, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }));
+//! }
+//! assert_eq!(alarms, 1);
+//! let task = &watch.tasks()[0];
+//! let response = task.summary(Term::Response);
+//! assert_eq!((response.max, response.count), (2_500, 3));
+//! assert_eq!(task.worst()[0].job.end, 22_500);
+//! assert_eq!(task.worst()[0].events.len(), 3);
+//! ```
+
+mod quantity;
+mod recent;
+mod task;
+mod watch;
+
+pub use quantity::{Quantity, Summary};
+pub use recent::{MAX_EVENTS, Whole};
+pub use task::{Key, TaskStats, Term};
+pub use watch::{MAX_TASKS, Watch};

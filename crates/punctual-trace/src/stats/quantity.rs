@@ -1,0 +1,107 @@
+//! One quantity over many jobs.
+
+use hdrhistogram::Histogram;
+
+use crate::jobs::Value;
+
+/// Histogram range: to 100 s, in buckets at most 1 % wide. The maximum is kept exactly whatever it is.
+const HIGHEST: u64 = 100_000_000_000;
+const DIGITS: u8 = 2;
+
+/// A quantity over all jobs of a task, in ns. Of a bounded value the upper bound counts; unknown ones are counted apart.
+#[derive(Debug, Clone)]
+pub struct Quantity {
+    max: u64,
+    sum: u128,
+    bounded: u64,
+    unknown: u64,
+    histogram: Histogram<u32>,
+}
+
+/// What a [`Quantity`] comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Summary {
+    /// The greatest, exactly.
+    pub max: u64,
+    /// 999 of 1000 are not above this; at most 1 % above the true quantile.
+    pub p999: u64,
+    /// Half of them are not above this; at most 1 % above the true quantile.
+    pub p50: u64,
+    /// The mean, exactly.
+    pub mean: f64,
+    /// Of how many jobs.
+    pub count: u64,
+    /// How many of those were known within bounds only, and count with the upper one.
+    pub bounded: u64,
+    /// Of how many more it was unknown.
+    pub unknown: u64,
+}
+
+impl Default for Quantity {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, HIGHEST, DIGITS).expect("the bounds are constants");
+        Self { max: 0, sum: 0, bounded: 0, unknown: 0, histogram }
+    }
+}
+
+impl Quantity {
+    /// Adds a job's.
+    pub fn record(&mut self, value: Value) {
+        let Some(ns) = value.hi() else {
+            self.unknown += 1;
+            return;
+        };
+        self.bounded += u64::from(matches!(value, Value::Bounded { .. }));
+        self.max = self.max.max(ns);
+        self.sum += u128::from(ns);
+        // Never drops: values beyond the range count in the last bucket.
+        self.histogram.saturating_record(ns);
+    }
+
+    /// Sums it up.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let count = self.histogram.len();
+        let quantile = |q| if count == 0 { 0 } else { self.histogram.value_at_quantile(q).min(self.max) };
+        Summary {
+            max: self.max,
+            p999: quantile(0.999),
+            p50: quantile(0.5),
+            mean: if count == 0 { 0.0 } else { self.sum as f64 / count as f64 },
+            count,
+            bounded: self.bounded,
+            unknown: self.unknown,
+        }
+    }
+
+    /// The buckets that hold something: the greatest value each stands for, and how many.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.histogram
+            .iter_recorded()
+            .map(|bucket| (bucket.value_iterated_to(), u64::from(bucket.count_at_value())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_count_with_the_upper_one_and_nothing_is_dropped() {
+        let mut quantity = Quantity::default();
+        (1..=100_000).for_each(|ns| quantity.record(Value::Exact(ns)));
+        quantity.record(Value::Bounded { lo: 5, hi: 200_000 });
+        quantity.record(Value::Unknown);
+        quantity.record(Value::Exact(u64::MAX));
+        let summary = quantity.summary();
+        assert_eq!((summary.max, summary.count, summary.bounded, summary.unknown), (u64::MAX, 100_002, 1, 1));
+        assert!(summary.p50.abs_diff(50_000) <= 500, "{}", summary.p50);
+        assert!(summary.p999.abs_diff(99_900) <= 999, "{}", summary.p999);
+        assert_eq!(quantity.buckets().map(|bucket| bucket.1).sum::<u64>(), 100_002);
+    }
+
+    #[test]
+    fn nothing_yet() {
+        assert_eq!(Quantity::default().summary(), Summary::default());
+    }
+}

@@ -1,0 +1,219 @@
+//! All jobs of one task.
+
+use super::quantity::{Quantity, Summary};
+use super::recent::Whole;
+use crate::jobs::{Actor, Job, Sort, Value};
+
+/// Which task a job belongs to: the one its app named, or else its thread or handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// What sort of jobs.
+    pub sort: Sort,
+    /// Whose: [`Actor::Task`] for jobs that an app has marked, whichever thread ran them.
+    pub actor: Actor,
+}
+
+impl Key {
+    /// That of a job.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        Self { sort: job.sort, actor: job.task.map_or(job.actor, Actor::Task) }
+    }
+
+    /// As one number, different for different keys.
+    pub(super) fn packed(self) -> u64 {
+        let (tag, number) = match self.actor {
+            Actor::Thread(tid) => (0, tid),
+            Actor::Irq(irq) => (1, irq),
+            Actor::Vector(vector) => (2, u32::from(vector)),
+            Actor::Softirq(softirq) => (3, u32::from(softirq)),
+            Actor::Task(task) => (4, u32::from(task)),
+            Actor::Others => (5, 0),
+            Actor::Unseen => (6, 0),
+        };
+        (self.sort as u64) << 40 | tag << 32 | u64::from(number)
+    }
+}
+
+/// A term of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// R
+    Response,
+    /// J
+    Jitter,
+    /// SS
+    Overhead,
+    /// W
+    Window,
+    /// B
+    Blocking,
+    /// I
+    Interference,
+    /// C
+    Execution,
+}
+
+impl Term {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 7] = [
+        Self::Response,
+        Self::Jitter,
+        Self::Overhead,
+        Self::Window,
+        Self::Blocking,
+        Self::Interference,
+        Self::Execution,
+    ];
+
+    /// Its letter.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Response => "R",
+            Self::Jitter => "J",
+            Self::Overhead => "SS",
+            Self::Window => "W",
+            Self::Blocking => "B",
+            Self::Interference => "I",
+            Self::Execution => "C",
+        }
+    }
+
+    /// That of a job.
+    #[must_use]
+    pub fn of(self, job: &Job) -> Value {
+        match self {
+            Self::Response => job.response,
+            Self::Jitter => job.jitter,
+            Self::Overhead => job.overhead,
+            Self::Window => job.window,
+            Self::Blocking => job.blocking,
+            Self::Interference => job.interference,
+            Self::Execution => job.execution,
+        }
+    }
+}
+
+/// The statistics of a task. Jobs with a flaw are counted and otherwise left out.
+#[derive(Debug, Clone)]
+pub struct TaskStats {
+    key: Key,
+    jobs: u64,
+    flawed: u64,
+    misses: u64,
+    migrations: u64,
+    preemptions: u64,
+    quantities: [Quantity; 7],
+    worst: Vec<Whole>,
+}
+
+/// How bad a job is: how long it took, or how long it ran where its release is unknown.
+fn badness(job: &Job) -> u64 {
+    job.response.hi().or(job.window.hi()).unwrap_or(0)
+}
+
+impl TaskStats {
+    /// None yet.
+    #[must_use]
+    pub fn new(key: Key) -> Self {
+        let quantities = std::array::from_fn(|_| Quantity::default());
+        Self {
+            key,
+            jobs: 0,
+            flawed: 0,
+            misses: 0,
+            migrations: 0,
+            preemptions: 0,
+            quantities,
+            worst: Vec::new(),
+        }
+    }
+
+    /// Adds a job; returns whether it counts.
+    pub fn record(&mut self, job: &Job) -> bool {
+        if !job.complete() {
+            self.flawed += 1;
+            return false;
+        }
+        self.jobs += 1;
+        self.migrations += u64::from(job.migrations);
+        self.preemptions += u64::from(job.preemptions);
+        for (term, quantity) in Term::ALL.into_iter().zip(&mut self.quantities) {
+            quantity.record(term.of(job));
+        }
+        true
+    }
+
+    pub(super) fn missed(&mut self) {
+        self.misses += 1;
+    }
+
+    /// Whether a job is among the worst `n` so far.
+    pub(super) fn among_worst(&self, job: &Job, n: usize) -> bool {
+        n > 0
+            && (self.worst.len() < n
+                || self.worst.last().is_some_and(|last| badness(&last.job) < badness(job)))
+    }
+
+    /// Keeps a job; returns the one it displaces.
+    pub(super) fn keep(&mut self, whole: Whole, n: usize) -> Option<Whole> {
+        let place = self.worst.partition_point(|other| badness(&other.job) >= badness(&whole.job));
+        self.worst.insert(place, whole);
+        if self.worst.len() > n { self.worst.pop() } else { None }
+    }
+
+    /// Which task.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// How many jobs count.
+    #[must_use]
+    pub fn jobs(&self) -> u64 {
+        self.jobs
+    }
+
+    /// How many were left out for a flaw.
+    #[must_use]
+    pub fn flawed(&self) -> u64 {
+        self.flawed
+    }
+
+    /// How many certainly ended after their deadline, if the task has one.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.misses
+    }
+
+    /// How often all jobs together were moved to another CPU.
+    #[must_use]
+    pub fn migrations(&self) -> u64 {
+        self.migrations
+    }
+
+    /// How often all jobs together were displaced by a thread.
+    #[must_use]
+    pub fn preemptions(&self) -> u64 {
+        self.preemptions
+    }
+
+    /// A term over all jobs.
+    #[must_use]
+    pub fn quantity(&self, term: Term) -> &Quantity {
+        &self.quantities[term as usize]
+    }
+
+    /// What a term comes to.
+    #[must_use]
+    pub fn summary(&self, term: Term) -> Summary {
+        self.quantity(term).summary()
+    }
+
+    /// The worst jobs whole, the longest first.
+    #[must_use]
+    pub fn worst(&self) -> &[Whole] {
+        &self.worst
+    }
+}

@@ -1,0 +1,137 @@
+//! Decomposition, statistics and alarms in one, for as long as it takes.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use super::recent::{MAX_EVENTS, Recent, Whole};
+use super::task::{Key, TaskStats};
+use crate::event::{Event, Tid};
+use crate::jobs::{Config, Counters, Decomposer, Job, Spread};
+
+/// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
+/// 125 kB.
+pub const MAX_TASKS: usize = 128;
+
+/// Watches a stream of events.
+#[derive(Debug)]
+pub struct Watch {
+    decomposer: Decomposer,
+    tasks: Tasks,
+}
+
+#[derive(Debug)]
+struct Tasks {
+    stats: Vec<TaskStats>,
+    index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
+    left_out: u64,
+    keep: usize,
+    recent: Recent,
+    deadlines: HashMap<Key, u64>,
+    max_response: Option<u64>,
+}
+
+impl Watch {
+    /// Watches the jobs that `config` chooses, and keeps the worst `keep` of each task whole.
+    #[must_use]
+    pub fn new(config: Config, keep: usize) -> Self {
+        let recent = Recent::new(if keep > 0 { MAX_EVENTS } else { 1 });
+        let tasks = Tasks {
+            stats: Vec::new(),
+            index: HashMap::default(),
+            left_out: 0,
+            keep,
+            recent,
+            deadlines: HashMap::new(),
+            max_response: None,
+        };
+        Self { decomposer: Decomposer::new(config), tasks }
+    }
+
+    /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no deadline of its own.
+    pub fn max_response(&mut self, ns: Option<u64>) {
+        self.tasks.max_response = ns;
+    }
+
+    /// Says by when, in ns from the release, jobs of a task are to end. Those that certainly did not raise an alarm and
+    /// count as [misses](TaskStats::misses).
+    pub fn deadline(&mut self, task: Key, ns: u64) {
+        self.tasks.deadlines.insert(task, ns);
+    }
+
+    /// Tells the name of a thread: see [`Decomposer::name`].
+    pub fn name(&mut self, tid: Tid, name: &str) {
+        self.decomposer.name(tid, name);
+    }
+
+    /// Takes the next event. Calls `each` with every job that ends, and `alarm` with those that took too long, with all
+    /// their events.
+    pub fn feed(&mut self, event: &Event, each: &mut dyn FnMut(&Job), alarm: &mut dyn FnMut(&Whole)) {
+        let tasks = &mut self.tasks;
+        tasks.recent.push(event);
+        self.decomposer.feed(event, &mut |job| {
+            each(job);
+            tasks.record(job, alarm);
+        });
+    }
+
+    /// Hands out the jobs that are still open, as cut.
+    pub fn finish(&mut self, each: &mut dyn FnMut(&Job)) {
+        let tasks = &mut self.tasks;
+        self.decomposer.finish(&mut |job| {
+            each(job);
+            tasks.record(job, &mut |_| {});
+        });
+    }
+
+    /// The tasks, in the order of their first jobs.
+    #[must_use]
+    pub fn tasks(&self) -> &[TaskStats] {
+        &self.tasks.stats
+    }
+
+    /// Jobs of tasks beyond [`MAX_TASKS`].
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.tasks.left_out
+    }
+
+    /// What has been seen so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.decomposer.counters()
+    }
+}
+
+impl Tasks {
+    fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&Whole)) {
+        let key = Key::of(job);
+        let deadline = if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() };
+        let beyond = |limit| job.response.lo().is_some_and(|ns| ns > limit);
+        // The alarm does not depend on room for statistics, but on the job being what it seems.
+        if job.complete() && deadline.or(self.max_response).is_some_and(beyond) {
+            alarm(&self.recent.whole(job));
+        }
+        let index = match self.index.get(&key.packed()) {
+            Some(&index) => index,
+            None if self.stats.len() >= MAX_TASKS => {
+                self.left_out += 1;
+                return;
+            }
+            None => {
+                self.index.insert(key.packed(), self.stats.len());
+                self.stats.push(TaskStats::new(key));
+                self.stats.len() - 1
+            }
+        };
+        let stats = &mut self.stats[index];
+        if deadline.is_some_and(beyond) && job.complete() {
+            stats.missed();
+        }
+        if stats.record(job)
+            && stats.among_worst(job, self.keep)
+            && let Some(gone) = stats.keep(self.recent.kept(job), self.keep)
+        {
+            self.recent.forget(&gone);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a job was made of, as the model saw it happen.
+
+use std::collections::BTreeMap;
+
+use punctual_trace::jobs::{Actor, Doing};
+
+/// All in ns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Truth {
+    pub tid: u32,
+    pub release: u64,
+    pub start: u64,
+    pub end: u64,
+    pub overhead: u64,
+    pub blocking: u64,
+    pub interference: u64,
+    pub execution: u64,
+    pub jitter_causes: BTreeMap<Actor, u64>,
+    pub interference_causes: BTreeMap<Actor, u64>,
+    pub waits: Vec<WaitTruth>,
+}
+
+/// A run of a handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerTruth {
+    pub actor: Actor,
+    pub start: u64,
+    pub end: u64,
+    pub interference: u64,
+}
+
+/// A wait for a lock.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitTruth {
+    pub start: u64,
+    pub end: u64,
+    pub owner: u32,
+    /// The lock changed hands meanwhile, somewhere along the chain.
+    pub passed_on: bool,
+    /// Depth, holder, what it did, how long.
+    pub shares: Vec<(u8, Option<u32>, Doing, u64)>,
+}
+
+impl WaitTruth {
+    pub fn share(&mut self, depth: u8, holder: Option<u32>, doing: Doing, ns: u64) {
+        match self.shares.iter_mut().find(|s| (s.0, s.1, s.2) == (depth, holder, doing)) {
+            Some(share) => share.3 += ns,
+            None => self.shares.push((depth, holder, doing, ns)),
+        }
+    }
+}

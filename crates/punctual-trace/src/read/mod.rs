@@ -6,6 +6,8 @@
 
 mod bytes;
 pub mod format;
+pub mod marker;
 pub mod page;
+pub mod translate;
 
 pub use bytes::{Bytes, Order, Range};

@@ -184,11 +184,6 @@ impl Cursor {
         Self { at: layout.data, end: header.end, time: header.time, order: layout.order }
     }
 
-    /// A place at which there is nothing.
-    pub(crate) fn at_end(order: Order) -> Self {
-        Self { at: 0, end: 0, time: 0, order }
-    }
-
     #[inline(always)]
     fn word(&self, page: &[u8], at: usize) -> Result<u32, PageError> {
         if at + 4 > self.end {

@@ -22,9 +22,9 @@ use super::Order;
 use crate::event::Kind;
 
 /// `PJ`, and what.
-const START: u32 = 0x504a_0001;
-const END: u32 = 0x504a_0002;
-const NAME: u32 = 0x504a_0003;
+pub(crate) const START: u32 = 0x504a_0001;
+pub(crate) const END: u32 = 0x504a_0002;
+pub(crate) const NAME: u32 = 0x504a_0003;
 
 /// Marks the start of a job of task number `task`, released at that time of `CLOCK_MONOTONIC`.
 pub fn start(task: u16, released: u64) -> [u8; 16] {

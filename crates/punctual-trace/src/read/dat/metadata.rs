@@ -198,7 +198,7 @@ pub(in crate::read) fn scheduler_functions(text: &[u8]) -> Vec<u64> {
 }
 
 /// The clock in use, of a list in which it stands in brackets; or the whole text, if nothing does.
-pub(in crate::read) fn clock_of(text: &str) -> &str {
+pub(crate) fn clock_of(text: &str) -> &str {
     let text = text.trim().trim_end_matches('\0');
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(clock, _)| clock)
 }

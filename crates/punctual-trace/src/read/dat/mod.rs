@@ -23,7 +23,8 @@ mod v7;
 use std::sync::Arc;
 
 pub(super) use chunks::Chunks;
-pub(super) use metadata::{clock_of, scheduler_functions};
+pub(crate) use metadata::clock_of;
+pub(super) use metadata::scheduler_functions;
 pub(crate) use packed::Algorithm;
 
 use self::metadata::Metadata;
@@ -43,10 +44,12 @@ pub(crate) mod id {
     pub(crate) const UNAME: u16 = 5;
     pub(crate) const CPUCOUNT: u16 = 8;
     pub(crate) const TSC2NSEC: u16 = 14;
+    pub(crate) const STRINGS: u16 = 15;
     pub(crate) const HEADER_INFO: u16 = 16;
     pub(crate) const FTRACE_EVENTS: u16 = 17;
     pub(crate) const EVENT_FORMATS: u16 = 18;
     pub(crate) const KALLSYMS: u16 = 19;
+    pub(crate) const PRINTK: u16 = 20;
     pub(crate) const CMDLINES: u16 = 21;
 }
 

@@ -8,7 +8,8 @@
 //! * *translate*: the records made into events.
 //! * *read*: the file read, its CPUs merged by time: what an analysis gets.
 //!
-//! Each runs several times in turn; the first line of each says the slowest run. In the same run `trace-cmd report`, if it is
+//! Each runs several times in turn, and the slowest run comes first. The rate in CPU time leaves out what the machine did
+//! meanwhile for others. In the same run `trace-cmd report`, if it is
 //! installed, prints a twentieth of the events, beside this reader reading the same file. A file given at the end is read
 //! as well.
 
@@ -19,12 +20,26 @@ use std::time::Instant;
 
 use punctual_trace::event::{Event, Kind, Left, Task};
 use punctual_trace::read::format::PageLayout;
-use punctual_trace::read::page::Page;
+use punctual_trace::read::page::{Page, PageError};
 use punctual_trace::read::translate::Translator;
 use punctual_trace::read::{Order, Trace};
 use punctual_trace::write::{dat, formats, synthetic::Synthetic};
 
 const ROUNDS: usize = 5;
+
+/// How many events, and in what time, in s: on the clock, and of the CPU.
+type Run = (u64, f64, f64);
+
+/// Measures what counts events.
+fn timed<E>(work: impl FnOnce() -> Result<u64, E>) -> Result<Run, E> {
+    let cpu = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    };
+    let (start, before) = (Instant::now(), cpu());
+    let count = work()?;
+    Ok((count, start.elapsed().as_secs_f64(), cpu() - before))
+}
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -54,7 +69,7 @@ fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> 
     in_memory(place, count, cpus)?;
     let before = peak_memory();
     let runs = (0..ROUNDS).map(|_| read(&file)).collect::<Outcome<Vec<_>>>()?;
-    if runs.iter().any(|&(events, _)| events != count) {
+    if runs.iter().any(|&(events, ..)| events != count) {
         return Err(format!("{count} events were written, and these read: {runs:?}").into());
     }
     show("read: read + translate + merge", &runs);
@@ -70,18 +85,18 @@ fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> 
     Ok(())
 }
 
-/// Reads a whole file, and says how many events and in what time, in s.
-fn read(file: &Path) -> Outcome<(u64, f64)> {
-    let start = Instant::now();
-    let mut count = 0;
-    let mut last = 0;
-    for event in Trace::open(file)?.events()? {
-        let event = event?;
-        assert!(event.time >= last, "the events are in order");
-        last = event.time;
-        count += 1;
-    }
-    Ok((count, start.elapsed().as_secs_f64()))
+/// Reads a whole file.
+fn read(file: &Path) -> Outcome<Run> {
+    timed(|| {
+        let (mut count, mut last) = (0, 0);
+        for event in Trace::open(file)?.events()? {
+            let event = event?;
+            assert!(event.time >= last, "the events are in order");
+            last = event.time;
+            count += 1;
+        }
+        Ok(count)
+    })
 }
 
 fn in_memory(place: &Path, count: u64, cpus: u16) -> Outcome<()> {
@@ -94,29 +109,30 @@ fn in_memory(place: &Path, count: u64, cpus: u16) -> Outcome<()> {
     let mut translator = Translator::new(Order::NATIVE, &formats::all(), &[]);
     let (mut pages, mut translated) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let start = Instant::now();
-        let (mut records, mut sum) = (0, 0u64);
-        for page in bytes.chunks(layout.size) {
-            let mut page = Page::open(&layout, page)?;
-            while let Some(record) = page.next_record()? {
-                records += 1;
-                sum = sum.wrapping_add(record.time ^ record.length() as u64);
+        pages.push(timed(|| {
+            let (mut records, mut sum) = (0, 0u64);
+            for page in bytes.chunks(layout.size) {
+                let mut page = Page::open(&layout, page)?;
+                while let Some(record) = page.next_record()? {
+                    records += 1;
+                    sum = sum.wrapping_add(record.time ^ record.length() as u64);
+                }
             }
-        }
-        std::hint::black_box(sum);
-        pages.push((records, start.elapsed().as_secs_f64()));
-
-        let start = Instant::now();
-        let (mut events, mut into) = (0, Vec::with_capacity(512));
-        for page in bytes.chunks(layout.size) {
-            let mut page = Page::open(&layout, page)?;
-            into.clear();
-            while let Some(record) = page.next_record()? {
-                translator.translate(0, &record, &mut into)?;
+            std::hint::black_box(sum);
+            Ok::<_, PageError>(records)
+        })?);
+        translated.push(timed(|| {
+            let (mut events, mut into) = (0, Vec::with_capacity(512));
+            for page in bytes.chunks(layout.size) {
+                let mut page = Page::open(&layout, page)?;
+                into.clear();
+                while let Some(record) = page.next_record()? {
+                    translator.translate(0, &record, &mut into)?;
+                }
+                events += std::hint::black_box(&into).len() as u64;
             }
-            events += std::hint::black_box(&into).len() as u64;
-        }
-        translated.push((events, start.elapsed().as_secs_f64()));
+            Outcome::Ok(events)
+        })?);
     }
     show("pages: records of one CPU, in memory", &pages);
     show("translate: their events", &translated);
@@ -133,28 +149,33 @@ fn compare(file: &Path, count: u64) -> Outcome<()> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         ours.push(read(file)?);
-        let start = Instant::now();
         let mut report = Command::new("trace-cmd");
         report.arg("report").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
-        if !report.status()?.success() {
-            return Err("trace-cmd report failed".into());
-        }
-        theirs.push((count, start.elapsed().as_secs_f64()));
+        let (count, time, _) = timed(|| match report.status()?.success() {
+            true => Ok(count),
+            false => Outcome::Err("trace-cmd report failed".into()),
+        })?;
+        // It is another process, whose CPU time is not ours.
+        theirs.push((count, time, f64::NAN));
     }
     show(&format!("read: a file of {count}"), &ours);
     show("trace-cmd report of the same file", &theirs);
     Ok(())
 }
 
-fn show(name: &str, runs: &[(u64, f64)]) {
-    let mut rates: Vec<f64> = runs.iter().map(|&(events, time)| events as f64 / time / 1e6).collect();
-    rates.sort_by(f64::total_cmp);
-    println!(
-        "{name:42} slowest {:6.2} M events/s, median {:6.2}, fastest {:6.2}",
-        rates[0],
-        rates[rates.len() / 2],
-        rates[rates.len() - 1]
-    );
+fn show(name: &str, runs: &[Run]) {
+    let sorted = |of: fn(&Run) -> f64| {
+        let mut rates: Vec<f64> = runs.iter().map(|run| run.0 as f64 / of(run) / 1e6).collect();
+        rates.sort_by(f64::total_cmp);
+        rates
+    };
+    let (rates, cpu) = (sorted(|run| run.1), sorted(|run| run.2));
+    let middle = rates.len() / 2;
+    print!("{name:42} slowest {:6.2} M events/s, median {:6.2}", rates[0], rates[middle]);
+    match cpu[0].is_nan() {
+        true => println!(),
+        false => println!("; by CPU time slowest {:6.2}, median {:6.2}", cpu[0], cpu[middle]),
+    }
 }
 
 /// The most memory that this process has had, in MB.

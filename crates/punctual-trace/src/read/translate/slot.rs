@@ -37,7 +37,9 @@ impl Slot {
             Order::Little => u64::from_le_bytes(eight) << self.rest,
             Order::Big => u64::from_be_bytes(eight),
         };
-        if self.signed { ((top as i64) >> self.rest) as u64 } else { top >> self.rest }
+        // Extends the sign, if there is one, without asking.
+        let sign = u64::from(self.signed) << (63 - self.rest);
+        ((top >> self.rest) ^ sign).wrapping_sub(sign)
     }
 }
 

@@ -7,4 +7,5 @@
 
 pub mod event;
 pub mod read;
+pub mod record;
 pub mod write;

@@ -101,7 +101,9 @@ impl Translator {
     /// For records of these formats; `schedule` has the addresses of the functions of the kernel that enter the
     /// scheduler, if function_graph recorded them.
     pub fn new(order: Order, formats: &[EventFormat], schedule: &[u64]) -> Self {
-        let id = formats.first().and_then(|format| format.field("common_type"));
+        // The numbers of events have 16 bits everywhere; a format that says otherwise is not believed.
+        let id =
+            formats.first().and_then(|format| format.field("common_type")).filter(|field| field.size <= 2);
         let mut translator = Self {
             order,
             id: id.and_then(Slot::of).unwrap_or(Slot::ID),
@@ -152,7 +154,7 @@ impl Translator {
             return Err(RecordError { event: None, needs: self.id_end, has: record.length() });
         }
         let window = record.window;
-        let id = self.id.load(self.order, window) as usize;
+        let id = usize::from(self.id.load(self.order, window) as u16);
         let entry = match self.table.get(id) {
             Some(entry) if entry.code != Code::Unknown => entry,
             _ => {

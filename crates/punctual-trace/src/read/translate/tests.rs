@@ -119,6 +119,15 @@ fn unknown_events_are_counted() {
 }
 
 #[test]
+fn a_wide_number_of_events_costs_no_memory() {
+    let mut format = format("irq/irq_handler_entry");
+    format.fields.iter_mut().filter(|field| field.name == "common_type").for_each(|field| field.size = 8);
+    let mut translator = Translator::new(Order::Little, &[format], &[]);
+    translator.translate(0, &Record::new(1, &[0xfe; 64]), &mut Vec::new()).unwrap();
+    assert_eq!(translator.skipped().collect::<Vec<_>>(), [(0xfefe, 1)]);
+}
+
+#[test]
 fn an_event_without_its_fields_is_left_out_and_named() {
     let mut format = format("sched/sched_waking");
     format.fields.retain(|field| field.name != "target_cpu");

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use punctual_trace::event::Kind;
-use punctual_trace::read::{ReadError, Trace};
-use punctual_trace::record::{Config, Filter, Group, RecordError, Recording};
+use punctual_trace::read::{ReadError, Trace, marker};
+use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
 use punctual_trace::write::dat;
 
 /// The tests look at which instances there are, so they run one after the other.
@@ -229,4 +230,49 @@ fn a_narrow_recording_names_only_the_traced_threads() {
         // A thread is woken for the first time before it has its name.
         assert!(good || own_threads().contains(&event.by), "{event:?}");
     }
+}
+
+#[test]
+fn events_as_they_happen() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let config = Config {
+        filter: Filter { processes: vec![std::process::id()], ..Filter::default() },
+        ..Config::default()
+    };
+    let mut live = match Live::start(&config) {
+        Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
+            eprintln!("SKIPPED: nothing is watched in this test: {error}");
+            return;
+        }
+        result => result.unwrap(),
+    };
+    let mut events = Vec::new();
+    let mut partners = BTreeSet::new();
+    for _ in 0..4 {
+        partners.insert(play());
+        live.take(&mut events).unwrap();
+    }
+    // An app's marks come by the buffer that every system has, if the kernel copies them.
+    let markers = [marker::name(3, "sample"), marker::start(3, 77).to_vec(), marker::end(3).to_vec()];
+    for marker in markers {
+        fs::File::options()
+            .write(true)
+            .open("/sys/kernel/tracing/trace_marker_raw")
+            .unwrap()
+            .write_all(&marker)
+            .unwrap();
+    }
+    eprintln!("{} late of {}", live.late(), events.len());
+    let names: Vec<_> = partners.iter().map(|&id| live.threads().get(id).map(str::to_owned)).collect();
+    assert!(names.iter().any(|name| name.as_deref() == Some("partner")), "{names:?}");
+    live.stop(&mut events).unwrap();
+    assert!(events.is_sorted_by_key(|event| (event.time, event.cpu)));
+    let futexes =
+        |id| events.iter().any(|event| event.by == id && matches!(event.kind, Kind::FutexEnter { .. }));
+    assert!(partners.iter().all(|&id| futexes(id)));
+    let marks =
+        events.iter().filter(|event| matches!(event.kind, Kind::JobStart { task: 3, released: 77 })).count();
+    eprintln!("{marks} marks were copied");
+    assert!(marks <= 1);
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
 }

@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +17,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags};
 use rustix::thread::CpuSet;
 
 use super::error::RecordError;
+use super::tracefs::open_pages;
 
 /// How many CPUs one thread takes care of.
 const CPUS_PER_THREAD: usize = 8;
@@ -40,10 +40,7 @@ impl Pipe {
         page: usize,
         directory: &Path,
     ) -> Result<Self, RecordError> {
-        let source = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
-        let mut options = File::options();
-        options.read(true).custom_flags(libc::O_NONBLOCK);
-        let from = options.open(&source).map_err(|error| RecordError::kernel(&source, "opening", error))?;
+        let from = open_pages(instance, cpu)?;
         let to_file = File::create(&to).map_err(|error| RecordError::output(directory, &to, error))?;
         Ok(Self { from, to: to_file, path: to, page })
     }

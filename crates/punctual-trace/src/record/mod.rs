@@ -26,6 +26,7 @@ mod drain;
 mod error;
 mod events;
 mod filter;
+mod live;
 mod save;
 mod setup;
 mod tracefs;
@@ -36,6 +37,7 @@ use std::time::Duration;
 pub use error::RecordError;
 pub use events::{Absent, Group};
 pub use filter::Filter;
+pub use live::{Live, LiveError};
 
 use self::drain::Drain;
 use self::save::Saver;

@@ -33,32 +33,16 @@ impl Saver<'_> {
     pub(super) fn formats(&self, systems: &[&str]) -> Result<(), RecordError> {
         self.copy("events/header_page")?;
         self.copy("events/header_event")?;
-        for system in systems {
-            let group = format!("events/{system}");
-            for entry in fs::read_dir(self.tracefs.join(&group)).into_iter().flatten().flatten() {
-                let format = format!("{group}/{}/format", entry.file_name().to_string_lossy());
-                // The groups have files of their own, and of system calls most are of no use.
-                let wanted = *system != "syscalls" || format.contains("futex");
-                if wanted && self.tracefs.join(&format).is_file() {
-                    self.copy(&format)?;
-                }
-            }
+        for (_, format) in format_files(self.tracefs, systems) {
+            self.copy(&format)?;
         }
         Ok(())
     }
 
-    /// The names of all threads that there are and that the kernel remembers; those that are there win.
+    /// The names of all threads that there are and that the kernel remembers, after those that were there earlier.
     pub(super) fn names(&self, earlier: &mut String) -> Result<(), RecordError> {
-        let mut lines = std::mem::take(earlier);
-        lines += &fs::read_to_string(self.tracefs.join("saved_cmdlines")).unwrap_or_default();
-        for (thread, process) in all_threads() {
-            if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
-                lines += &format!("{thread} {}\n", name.trim_end());
-            }
-        }
-        self.write("saved_cmdlines", lines.as_bytes())?;
-        *earlier = lines;
-        Ok(())
+        *earlier += &names(self.tracefs);
+        self.write("saved_cmdlines", earlier.as_bytes())
     }
 
     /// The clock, the system, and the functions of the scheduler if they are traced.
@@ -72,4 +56,32 @@ impl Saver<'_> {
         }
         Ok(())
     }
+}
+
+/// The format files of these groups, with the name of the group each is in, under tracefs.
+pub(super) fn format_files<'a>(tracefs: &Path, systems: &[&'a str]) -> Vec<(&'a str, String)> {
+    let mut files = Vec::new();
+    for system in systems {
+        let group = format!("events/{system}");
+        for entry in fs::read_dir(tracefs.join(&group)).into_iter().flatten().flatten() {
+            let format = format!("{group}/{}/format", entry.file_name().to_string_lossy());
+            // The groups have files of their own, and of system calls most are of no use.
+            let wanted = *system != "syscalls" || format.contains("futex");
+            if wanted && tracefs.join(&format).is_file() {
+                files.push((*system, format));
+            }
+        }
+    }
+    files
+}
+
+/// The names of threads, a line each; of two for one thread the later one is the better one.
+pub(super) fn names(tracefs: &Path) -> String {
+    let mut lines = fs::read_to_string(tracefs.join("saved_cmdlines")).unwrap_or_default();
+    for (thread, process) in all_threads() {
+        if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
+            lines += &format!("{thread} {}\n", name.trim_end());
+        }
+    }
+    lines
 }

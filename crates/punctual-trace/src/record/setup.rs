@@ -1,7 +1,8 @@
 //! What happens before the first event.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use super::drain::{Drain, Pipe};
 use super::error::RecordError;
@@ -18,15 +19,31 @@ use crate::read::format::PageLayout;
 /// Without these there is nothing to analyse.
 const NEEDED: [&str; 2] = ["sched_switch", "sched_waking"];
 
-pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, RecordError> {
+/// Instances that are ready, with tracing off.
+pub(super) struct Ready {
+    pub(super) tracefs: PathBuf,
+    pub(super) instances: Vec<Instance>,
+    /// The groups of events whose formats are needed, as tracefs has them.
+    pub(super) systems: Vec<&'static str>,
+    /// Whether functions of the kernel are traced.
+    pub(super) functions: bool,
+    pub(super) cpus: Vec<u32>,
+    pub(super) page: PageLayout,
+    pub(super) absent: Vec<Absent>,
+    pub(super) removed: Vec<String>,
+}
+
+/// Makes the instances and turns the events on in them.
+pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     config.filter.check()?;
     let threads = config.filter.threads()?;
     let tracefs = tracefs::find()?;
     let removed = tracefs::remove_leftovers(&tracefs);
-    let (mut instances, mut absent) = (Vec::new(), Vec::new());
-
+    let mut absent = Vec::new();
     let main = Instance::create(&tracefs)?;
     prepare(&main, config)?;
+    // Apps write their marks to the buffer that every system has; one of ours takes them.
+    main.prefer("copy_trace_marker", "1");
     let mut systems = vec!["ftrace"];
     let mut functions = false;
     let mut calls = None;
@@ -50,37 +67,32 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
         }
         systems.push(group.events().0);
     }
-    instances.push(main);
-    instances.extend(calls);
     systems.sort_unstable();
     systems.dedup();
+    let cpus = recorded_cpus(&main, config)?;
+    let page = page_layout(&tracefs)?;
+    let instances = [main].into_iter().chain(calls).collect();
+    Ok(Ready { tracefs, instances, systems, functions, cpus, page, absent, removed })
+}
 
+pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, RecordError> {
+    let Ready { tracefs, instances, systems, functions, cpus, page, absent, removed } = ready(config)?;
     let saver = Saver { tracefs: &tracefs, directory };
     saver.formats(&systems)?;
     saver.rest(&instances[0].read("trace_clock")?, functions)?;
     let mut names = String::new();
     saver.names(&mut names)?;
-    let page = page_size(&tracefs)?;
-    let cpus = recorded_cpus(&instances[0], config)?;
     let mut pipes = Vec::new();
     for (instance, prefix) in instances.iter().zip(PREFIXES) {
         for &cpu in &cpus {
             let name = format!("{prefix}per_cpu/cpu{cpu}/trace_pipe_raw");
             saver.write(&name, b"")?;
-            pipes.push(Pipe::open(instance.path(), cpu, directory.join(name), page, directory)?);
+            pipes.push(Pipe::open(instance.path(), cpu, directory.join(name), page.size, directory)?);
         }
     }
     let drain = Drain::start(pipes, directory, &housekeeping(config), config.every)?;
-    let recording = Recording {
-        drain,
-        instances,
-        tracefs,
-        directory: directory.to_owned(),
-        cpus,
-        names,
-        absent,
-        removed,
-    };
+    let directory = directory.to_owned();
+    let recording = Recording { drain, instances, tracefs, directory, cpus, names, absent, removed };
     for instance in &recording.instances {
         instance.write("tracing_on", "1")?;
     }
@@ -107,8 +119,6 @@ fn prepare(instance: &Instance, config: &Config) -> Result<(), RecordError> {
     // Only what is overwritten is marked in the pages; what is dropped would be missing without a trace.
     instance.write("options/overwrite", "1")?;
     instance.prefer("record-cmd", "1");
-    // Apps write their marks to the buffer that every system has.
-    instance.prefer("copy_trace_marker", "1");
     if !config.cpus.is_empty() {
         instance.write("tracing_cpumask", &mask(&config.cpus))?;
     }
@@ -166,14 +176,13 @@ fn enable(
     Ok(())
 }
 
-fn page_size(tracefs: &Path) -> Result<usize, RecordError> {
+fn page_layout(tracefs: &Path) -> Result<PageLayout, RecordError> {
     let path = tracefs.join("events/header_page");
     let text = tracefs::content(&path).map_err(|error| RecordError::kernel(&path, "reading", error))?;
-    let layout = PageLayout::parse(&text, Order::NATIVE).map_err(|error| {
-        let error = std::io::Error::new(std::io::ErrorKind::InvalidData, error.to_string());
+    PageLayout::parse(&text, Order::NATIVE).map_err(|error| {
+        let error = io::Error::new(io::ErrorKind::InvalidData, error.to_string());
         RecordError::kernel(&path, "reading", error)
-    })?;
-    Ok(layout.size)
+    })
 }
 
 /// The CPUs that have buffers, as far as they are to be recorded.

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -42,6 +43,14 @@ pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
     bytes.truncate(count);
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Opens the pages of a CPU, to be read without waiting.
+pub(super) fn open_pages(instance: &Path, cpu: u32) -> Result<fs::File, RecordError> {
+    let path = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+    let mut options = fs::File::options();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    options.open(&path).map_err(|error| RecordError::kernel(&path, "opening", error))
 }
 
 /// When that process started, in ticks since the system did; no two processes with one number have the same.

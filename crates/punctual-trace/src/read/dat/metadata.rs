@@ -193,7 +193,7 @@ fn scheduler_function(line: &[u8]) -> Option<u64> {
 }
 
 /// The same for all lines of such a file.
-pub(in crate::read) fn scheduler_functions(text: &[u8]) -> Vec<u64> {
+pub(crate) fn scheduler_functions(text: &[u8]) -> Vec<u64> {
     text.split(|&byte| byte == b'\n').filter_map(scheduler_function).collect()
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 pub(super) use chunks::Chunks;
 pub(crate) use metadata::clock_of;
-pub(super) use metadata::scheduler_functions;
+pub(crate) use metadata::scheduler_functions;
 pub(crate) use packed::Algorithm;
 
 use self::metadata::Metadata;

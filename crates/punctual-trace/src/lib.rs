@@ -4,7 +4,8 @@
 //! of response-time analysis. [`event`] is what everything else here speaks: readers make events of traces, analyses make
 //! jobs of events.
 //!
-//! [`jobs`] decomposes, [`stats`] sums up and raises alarms, [`explain`] says it in sentences, [`export`] writes it for other
+//! [`record`] takes a trace of the running kernel, [`mod@write`] makes a file of it that other tools open, [`read`] makes events
+//! of files. [`jobs`] decomposes, [`stats`] sums up and raises alarms, [`explain`] says it in sentences, [`export`] writes it for other
 //! programs. `docs/tracing.md` maps every term to kernel events, with its precision.
 #![warn(missing_docs)]
 
@@ -13,4 +14,7 @@ pub mod explain;
 pub mod export;
 pub mod jobs;
 pub mod names;
+pub mod read;
+pub mod record;
 pub mod stats;
+pub mod write;

@@ -1,0 +1,243 @@
+//! How fast a trace of the scheduler and of interrupts is read, on one thread, and what memory that takes.
+//!
+//! `cargo bench -p punctual-trace --bench read [-- EVENTS [CPUS [TRACE.DAT]]]`. A trace is generated, of 20 million events on
+//! four CPUs if nothing else is said, in the directory that cargo has for such files; it takes about 50 bytes an event
+//! twice, and is removed. Each step does all the work of those before it:
+//!
+//! * *pages*: the pages of all CPUs taken apart into records, from memory.
+//! * *translate*: the records made into events.
+//! * *read*: the file read, its CPUs merged by time: what an analysis gets.
+//!
+//! Each runs several times in turn, and the slowest run comes first. The rate in CPU time leaves out what the machine did
+//! meanwhile for others. In the same run `trace-cmd report`, if it is
+//! installed, prints a twentieth of the events, beside this reader reading the same file. A file given at the end is read
+//! as well.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::read::format::PageLayout;
+use punctual_trace::read::page::{Page, PageError};
+use punctual_trace::read::translate::Translator;
+use punctual_trace::read::{Order, Trace};
+use punctual_trace::write::{dat, formats, synthetic::Synthetic};
+
+const ROUNDS: usize = 5;
+
+/// How many events, and in what time, in s: on the clock, and of the CPU.
+type Run = (u64, f64, f64);
+
+/// Measures what counts events.
+fn timed<E>(work: impl FnOnce() -> Result<u64, E>) -> Result<Run, E> {
+    let cpu = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    };
+    let (start, before) = (Instant::now(), cpu());
+    let count = work()?;
+    Ok((count, start.elapsed().as_secs_f64(), cpu() - before))
+}
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    // What cargo passes, `--bench`, is of no use here.
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let number = |at: usize, default| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("read-{}", std::process::id()));
+    let result = run(&place, number(0, 20_000_000), number(1, 4) as u16, arguments.get(2).map(Path::new));
+    let removed = fs::remove_dir_all(&place);
+    match result.and(removed.map_err(Into::into)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> {
+    let file = generate(place, "all", count, cpus)?;
+    println!(
+        "{count} events, {cpus} CPUs, {:.1} bytes an event in the file",
+        fs::metadata(&file)?.len() as f64 / count as f64
+    );
+    in_memory(place, count, cpus)?;
+    let before = peak_memory();
+    let runs = (0..ROUNDS).map(|_| read(&file)).collect::<Outcome<Vec<_>>>()?;
+    if runs.iter().any(|&(events, ..)| events != count) {
+        return Err(format!("{count} events were written, and these read: {runs:?}").into());
+    }
+    show("read: read + translate + merge", &runs);
+    println!("{:42} {:8.1} MB (before reading {:.1})", "peak memory", peak_memory(), before);
+
+    let few = count.min(1_000_000).max(count / 20);
+    let small = generate(place, "few", few, cpus)?;
+    compare(&small, few)?;
+    if let Some(real) = real {
+        let runs = (0..ROUNDS).map(|_| read(real)).collect::<Outcome<Vec<_>>>()?;
+        show(&format!("read: {}", real.display()), &runs);
+    }
+    Ok(())
+}
+
+/// Reads a whole file.
+fn read(file: &Path) -> Outcome<Run> {
+    timed(|| {
+        let (mut count, mut last) = (0, 0);
+        for event in Trace::open(file)?.events()? {
+            let event = event?;
+            assert!(event.time >= last, "the events are in order");
+            last = event.time;
+            count += 1;
+        }
+        Ok(count)
+    })
+}
+
+fn in_memory(place: &Path, count: u64, cpus: u16) -> Outcome<()> {
+    // One CPU's part of a tenth of the trace, so that it fits where the whole does not.
+    let directory = place.join("memory");
+    synthesize(&directory, count / 10, cpus)?;
+    let bytes = fs::read(directory.join("per_cpu/cpu0/trace_pipe_raw"))?;
+    fs::remove_dir_all(&directory)?;
+    let layout = PageLayout::parse(formats::HEADER_PAGE.as_bytes(), Order::NATIVE)?;
+    let mut translator = Translator::new(Order::NATIVE, &formats::all(), &[]);
+    let (mut pages, mut translated) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        pages.push(timed(|| {
+            let (mut records, mut sum) = (0, 0u64);
+            for page in bytes.chunks(layout.size) {
+                let mut page = Page::open(&layout, page)?;
+                while let Some(record) = page.next_record()? {
+                    records += 1;
+                    sum = sum.wrapping_add(record.time ^ record.length() as u64);
+                }
+            }
+            std::hint::black_box(sum);
+            Ok::<_, PageError>(records)
+        })?);
+        translated.push(timed(|| {
+            let (mut events, mut into) = (0, Vec::with_capacity(512));
+            for page in bytes.chunks(layout.size) {
+                let mut page = Page::open(&layout, page)?;
+                into.clear();
+                while let Some(record) = page.next_record()? {
+                    translator.translate(0, &record, &mut into)?;
+                }
+                events += std::hint::black_box(&into).len() as u64;
+            }
+            Outcome::Ok(events)
+        })?);
+    }
+    show("pages: records of one CPU, in memory", &pages);
+    show("translate: their events", &translated);
+    Ok(())
+}
+
+fn compare(file: &Path, count: u64) -> Outcome<()> {
+    let installed =
+        Command::new("trace-cmd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if installed.is_err() {
+        println!("trace-cmd is not installed, so there is nothing to compare with");
+        return Ok(());
+    }
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        ours.push(read(file)?);
+        let mut report = Command::new("trace-cmd");
+        report.arg("report").arg(file).stdout(Stdio::null()).stderr(Stdio::null());
+        let (count, time, _) = timed(|| match report.status()?.success() {
+            true => Ok(count),
+            false => Outcome::Err("trace-cmd report failed".into()),
+        })?;
+        // It is another process, whose CPU time is not ours.
+        theirs.push((count, time, f64::NAN));
+    }
+    show(&format!("read: a file of {count}"), &ours);
+    show("trace-cmd report of the same file", &theirs);
+    Ok(())
+}
+
+fn show(name: &str, runs: &[Run]) {
+    let sorted = |of: fn(&Run) -> f64| {
+        let mut rates: Vec<f64> = runs.iter().map(|run| run.0 as f64 / of(run) / 1e6).collect();
+        rates.sort_by(f64::total_cmp);
+        rates
+    };
+    let (rates, cpu) = (sorted(|run| run.1), sorted(|run| run.2));
+    let middle = rates.len() / 2;
+    print!("{name:42} slowest {:6.2} M events/s, median {:6.2}", rates[0], rates[middle]);
+    match cpu[0].is_nan() {
+        true => println!(),
+        false => println!("; by CPU time slowest {:6.2}, median {:6.2}", cpu[0], cpu[middle]),
+    }
+}
+
+/// The most memory that this process has had, in MB.
+fn peak_memory() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
+}
+
+fn generate(place: &Path, name: &str, count: u64, cpus: u16) -> Outcome<PathBuf> {
+    let (directory, file) = (place.join(format!("{name}.raw")), place.join(format!("{name}.dat")));
+    synthesize(&directory, count, cpus)?;
+    dat::write(&directory, &file)?;
+    fs::remove_dir_all(&directory)?;
+    Ok(file)
+}
+
+/// A trace in which each CPU runs a few threads that wake each other, with timer interrupts in between.
+fn synthesize(directory: &Path, count: u64, cpus: u16) -> Outcome<()> {
+    let mut synthetic = Synthetic::create(directory)?;
+    for thread in 0..8 * u32::from(cpus) {
+        synthetic.name(100 + thread, &format!("worker {thread}"));
+    }
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let (mut time, mut written) = (1_000_000_000, 0);
+    let mut running = vec![Task { id: 0, priority: 120 }; usize::from(cpus)];
+    while written < count {
+        let cpu = random(cpus.into()) as u16;
+        let from = running[usize::from(cpu)];
+        let thread = 8 * u32::from(cpu) + random(8) as u32;
+        let task = Task { id: 100 + thread, priority: 40 + (thread % 8) as i32 };
+        let target = random(cpus.into()) as u16;
+        let kinds: &[Kind] = match random(4) {
+            0 => &[
+                Kind::VectorEntry { vector: 236 },
+                Kind::SoftirqEntry { softirq: 1 },
+                Kind::SoftirqExit { softirq: 1 },
+                Kind::VectorExit { vector: 236 },
+            ],
+            1 => &[Kind::IrqEntry { irq: 24 }, Kind::Waking { task, cpu: target }, Kind::IrqExit { irq: 24 }],
+            _ => &[
+                Kind::Waking { task, cpu },
+                Kind::Wakeup { task, cpu, new: false },
+                Kind::Switch { from, left: Left::Sleeping, to: task },
+            ],
+        };
+        for &kind in kinds {
+            time += 100 + random(2_000);
+            if written < count {
+                synthetic.push(&Event { time, cpu, by: running[usize::from(cpu)].id, kind })?;
+                written += 1;
+            }
+            if let Kind::Switch { to, .. } = kind {
+                running[usize::from(cpu)] = to;
+            }
+        }
+    }
+    Ok(synthetic.finish()?)
+}

@@ -1,0 +1,209 @@
+//! The parts that both versions have: formats, symbols, names of threads, options.
+
+use std::sync::Arc;
+
+use super::reader::Reader;
+use crate::read::error::ReadError;
+use crate::read::format::{EventFormat, FormatError, PageLayout, check_header_event};
+use crate::read::stream::Scale;
+use crate::read::trace::{Buffer, Trace};
+use crate::read::{Bytes, Order};
+
+/// A format file has some KiB; events of drivers with long lists of flags have tens.
+const FORMAT_LIMIT: u64 = 1 << 20;
+/// The numbers of events have 16 bits.
+const FORMATS_LIMIT: usize = 1 << 16;
+/// What is kept of what cannot be read.
+const UNREADABLE_LIMIT: usize = 16;
+/// The names of all threads that a system can have, in lines of 24 bytes.
+const NAMES_LIMIT: u64 = 16 << 20;
+
+/// The functions of the kernel that enter the scheduler, none of which calls another.
+const SCHEDULER: [&[u8]; 6] = [
+    b"schedule",
+    b"schedule_idle",
+    b"schedule_rtlock",
+    b"preempt_schedule",
+    b"preempt_schedule_notrace",
+    b"preempt_schedule_irq",
+];
+
+/// What has been read of a file.
+pub(super) struct Metadata {
+    pub(super) file: Arc<str>,
+    pub(super) bytes: Arc<dyn Bytes>,
+    pub(super) length: u64,
+    pub(super) buffers: Vec<Buffer>,
+    pub(super) clock: String,
+    pub(super) system: String,
+    pub(super) statistics: Vec<String>,
+    pub(super) scale: Option<Scale>,
+    pub(super) cpus: u32,
+    layout: Option<PageLayout>,
+    formats: Vec<EventFormat>,
+    unreadable: Vec<(String, FormatError)>,
+    threads: Vec<u8>,
+    schedule: Vec<u64>,
+}
+
+impl Metadata {
+    pub(super) fn new(file: Arc<str>, bytes: Arc<dyn Bytes>, length: u64) -> Self {
+        Self {
+            file,
+            bytes,
+            length,
+            buffers: Vec::new(),
+            clock: String::new(),
+            system: String::new(),
+            statistics: Vec::new(),
+            scale: None,
+            cpus: 0,
+            layout: None,
+            formats: Vec::new(),
+            unreadable: Vec::new(),
+            threads: Vec::new(),
+            schedule: Vec::new(),
+        }
+    }
+
+    /// `header_page` and `header_event`.
+    pub(super) fn header_info(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
+        let file = self.file.clone();
+        let wrong = |offset| {
+            let file = file.clone();
+            move |error| ReadError::Format { file, offset, error }
+        };
+        let page = named(reader, "header_page")?;
+        let offset = reader.offset();
+        let layout = PageLayout::parse(&page, reader.order).map_err(wrong(offset))?;
+        self.layout = Some(layout);
+        let event = named(reader, "header_event")?;
+        check_header_event(&event).map_err(wrong(reader.offset()))
+    }
+
+    fn format(&mut self, reader: &mut Reader, system: &str) -> Result<(), ReadError> {
+        let length = reader.u64()?;
+        if length > FORMAT_LIMIT {
+            return Err(reader.corrupt(format!("a format of {system} says to have {length} bytes")));
+        }
+        if self.formats.len() == FORMATS_LIMIT {
+            return Err(reader.corrupt(format!("there are more than {FORMATS_LIMIT} formats")));
+        }
+        let text = reader.bytes(length, "the formats of events")?;
+        match EventFormat::parse(system, &text) {
+            Ok(format) => self.formats.push(format),
+            Err(error) if self.unreadable.len() < UNREADABLE_LIMIT => {
+                let start = String::from_utf8_lossy(&text[..text.len().min(64)]);
+                let name = start.lines().next().unwrap_or_default().trim_start_matches("name: ");
+                self.unreadable.push((format!("{system}:{name}"), error));
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The formats of the group `ftrace`.
+    pub(super) fn ftrace_events(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
+        for _ in 0..reader.u32()? {
+            self.format(reader, "ftrace")?;
+        }
+        Ok(())
+    }
+
+    /// The formats of the others.
+    pub(super) fn event_formats(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
+        for _ in 0..reader.u32()? {
+            let system = reader.string("the name of a group of events", 256)?;
+            for _ in 0..reader.u32()? {
+                self.format(reader, &system)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The addresses of functions, of which those of the scheduler are kept.
+    pub(super) fn symbols(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
+        let length = reader.u32()?;
+        let schedule = &mut self.schedule;
+        reader.lines(length.into(), |line| schedule.extend(scheduler_function(line)))
+    }
+
+    /// The texts of `trace_printk`, which nothing here needs.
+    pub(super) fn printk(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
+        let length = reader.u32()?;
+        reader.lines(length.into(), |_| {})
+    }
+
+    /// The names of threads.
+    pub(super) fn names(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
+        let length = reader.u64()?;
+        if length > NAMES_LIMIT {
+            return Err(reader.corrupt(format!("the names of threads say to have {length} bytes")));
+        }
+        self.threads = reader.bytes(length, "the names of threads")?;
+        Ok(())
+    }
+
+    /// The trace that all of this makes.
+    pub(super) fn finish(self) -> Result<Trace, ReadError> {
+        let missing = |what: &str| ReadError::Corrupt {
+            file: self.file.clone(),
+            offset: self.length,
+            problem: format!("there is no {what} in the file"),
+        };
+        let layout = self.layout.ok_or_else(|| missing("header_page"))?;
+        if self.buffers.iter().all(|buffer| buffer.cpus.is_empty()) {
+            return Err(ReadError::Empty { file: self.file.clone() });
+        }
+        Ok(Trace {
+            file: self.file,
+            layout,
+            formats: self.formats,
+            unreadable: self.unreadable,
+            buffers: self.buffers,
+            threads: self.threads,
+            schedule: self.schedule,
+            clock: self.clock,
+            system: self.system,
+            statistics: self.statistics,
+            scale: self.scale,
+        })
+    }
+}
+
+/// What follows a name that is written out: its length and that many bytes.
+fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> {
+    let found = reader.string("the headers of the ring buffer", 16)?;
+    if found != name {
+        return Err(reader.corrupt(format!("`{name}` should be here, and `{}` is", found.escape_debug())));
+    }
+    let length = reader.u64()?;
+    if length > FORMAT_LIMIT {
+        return Err(reader.corrupt(format!("{name} says to have {length} bytes")));
+    }
+    reader.bytes(length, name)
+}
+
+/// The address in a line of `/proc/kallsyms`, if it is that of a function that enters the scheduler.
+fn scheduler_function(line: &[u8]) -> Option<u64> {
+    let mut words = line.split(|byte| byte.is_ascii_whitespace());
+    let (address, _, name) = (words.next()?, words.next()?, words.next()?);
+    SCHEDULER.contains(&name).then_some(())?;
+    u64::from_str_radix(str::from_utf8(address).ok()?, 16).ok().filter(|&address| address != 0)
+}
+
+/// The same for all lines of such a file.
+pub(crate) fn scheduler_functions(text: &[u8]) -> Vec<u64> {
+    text.split(|&byte| byte == b'\n').filter_map(scheduler_function).collect()
+}
+
+/// The clock in use, of a list in which it stands in brackets; or the whole text, if nothing does.
+pub(crate) fn clock_of(text: &str) -> &str {
+    let text = text.trim().trim_end_matches('\0');
+    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(clock, _)| clock)
+}
+
+/// The order of bytes of numbers in options.
+pub(super) fn number(order: Order, data: &[u8], at: usize) -> u64 {
+    order.u64(data, at).unwrap_or_default()
+}

@@ -1,0 +1,86 @@
+//! trace.dat, the file of `trace-cmd` and KernelShark, in versions 6 and 7.
+//!
+//! Version 6 is a sequence: formats, symbols, names of threads, options, then the data of each CPU. Version 7 has the same
+//! parts in sections anywhere in the file, each of which may be compressed; options say where they are, and chunks of
+//! pages may be compressed too. Either is read in pieces: what is held does not depend on the size of the file.
+//!
+//! ```no_run
+//! use punctual_trace::read::Trace;
+//!
+//! let trace = Trace::open("trace.dat".as_ref())?;
+//! assert!(trace.formats().iter().any(|format| format.name == "sched_switch"));
+//! # Ok::<(), punctual_trace::read::ReadError>(())
+//! ```
+
+mod chunks;
+mod metadata;
+mod options;
+mod packed;
+mod reader;
+mod v6;
+mod v7;
+
+use std::sync::Arc;
+
+pub(super) use chunks::Chunks;
+pub(crate) use metadata::clock_of;
+pub(crate) use metadata::scheduler_functions;
+pub(crate) use packed::Algorithm;
+
+use self::metadata::Metadata;
+use self::reader::Reader;
+use super::error::ReadError;
+use super::trace::Trace;
+use super::{Bytes, Order};
+
+const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
+
+/// The numbers of options, which are those of the sections they point to.
+pub(crate) mod id {
+    pub(crate) const DONE: u16 = 0;
+    pub(crate) const CPUSTAT: u16 = 2;
+    pub(crate) const BUFFER: u16 = 3;
+    pub(crate) const TRACECLOCK: u16 = 4;
+    pub(crate) const UNAME: u16 = 5;
+    pub(crate) const CPUCOUNT: u16 = 8;
+    pub(crate) const TSC2NSEC: u16 = 14;
+    pub(crate) const STRINGS: u16 = 15;
+    pub(crate) const HEADER_INFO: u16 = 16;
+    pub(crate) const FTRACE_EVENTS: u16 = 17;
+    pub(crate) const EVENT_FORMATS: u16 = 18;
+    pub(crate) const KALLSYMS: u16 = 19;
+    pub(crate) const PRINTK: u16 = 20;
+    pub(crate) const CMDLINES: u16 = 21;
+}
+
+pub(super) fn open(file: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadError> {
+    let length = bytes.length().map_err(|error| ReadError::Io { file: file.clone(), offset: 0, error })?;
+    let mut reader = Reader::new(file.clone(), bytes.clone(), 0, length);
+    if reader.array().ok() != Some(MAGIC) {
+        return Err(ReadError::NotATrace { file });
+    }
+    let version = reader.string("the version", 16)?;
+    let at = reader.offset();
+    let [big, long] = reader.array()?;
+    reader.order = match big {
+        0 => Order::Little,
+        1 => Order::Big,
+        other => {
+            let problem = format!("the order of bytes is {other}, and 0 and 1 are known");
+            return Err(ReadError::Corrupt { file, offset: at, problem });
+        }
+    };
+    if ![4, 8].contains(&long) {
+        let problem = format!("a long has {long} bytes");
+        return Err(ReadError::Corrupt { file, offset: at + 1, problem });
+    }
+    // The size of the system's pages; those of the ring buffer have theirs in its own header.
+    reader.u32()?;
+    let mut metadata = Metadata::new(file.clone(), bytes, length);
+    match version.as_str() {
+        "6" => v6::read(reader, &mut metadata)?,
+        "7" => v7::read(reader, &mut metadata)?,
+        _ => return Err(ReadError::Version { file, version }),
+    }
+    metadata.finish()
+}

@@ -1,0 +1,40 @@
+//! Options: what both versions say about a recording beside its events.
+
+use super::id;
+use super::metadata::{Metadata, clock_of, number};
+use super::reader::Reader;
+use crate::read::Order;
+use crate::read::error::ReadError;
+use crate::read::stream::Scale;
+
+/// An option has some bytes for each CPU at most, or the text of a statistics file.
+const OPTION_LIMIT: u32 = 4 << 20;
+/// The statistics of more CPUs than that are left out.
+const STATISTICS_LIMIT: usize = 4096;
+
+/// The content of the next option after its number.
+pub(super) fn content(reader: &mut Reader, option: u16) -> Result<Vec<u8>, ReadError> {
+    let length = reader.u32()?;
+    if length > OPTION_LIMIT {
+        return Err(reader.corrupt(format!("option {option} says to have {length} bytes")));
+    }
+    reader.bytes(length.into(), "the options")
+}
+
+/// Takes the options that mean the same in both versions, and says whether it was one of those.
+pub(super) fn common(metadata: &mut Metadata, order: Order, option: u16, data: &[u8]) -> bool {
+    let text = || String::from_utf8_lossy(data).trim_end_matches(['\0', '\n']).to_owned();
+    match option {
+        id::CPUSTAT if metadata.statistics.len() < STATISTICS_LIMIT => metadata.statistics.push(text()),
+        id::TRACECLOCK => metadata.clock = clock_of(&text()).to_owned(),
+        id::UNAME => metadata.system = text(),
+        id::CPUCOUNT => metadata.cpus = order.u32(data, 0).unwrap_or(metadata.cpus),
+        id::TSC2NSEC if data.len() >= 16 => {
+            let half = |at| order.u32(data, at).unwrap_or_default();
+            let scale = Scale { factor: half(0), shift: half(4), offset: number(order, data, 8) };
+            metadata.scale = (scale.factor != 0).then_some(scale);
+        }
+        _ => return false,
+    }
+    true
+}

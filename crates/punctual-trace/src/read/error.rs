@@ -1,0 +1,195 @@
+//! Why a trace, or a part of it, cannot be read.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::format::FormatError;
+use super::page::PageError;
+use super::translate::RecordError;
+
+/// Why a trace, or a part of it, cannot be read. Every message names the file, the offset and the fix.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file or directory cannot be opened.
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// What the system answered.
+        error: io::Error,
+    },
+    /// The system failed to read.
+    Io {
+        /// The file.
+        file: Arc<str>,
+        /// From where on, in bytes.
+        offset: u64,
+        /// What the system answered.
+        error: io::Error,
+    },
+    /// The file does not begin as a trace.dat does.
+    NotATrace {
+        /// The file.
+        file: Arc<str>,
+    },
+    /// A trace.dat of a version that is not known.
+    Version {
+        /// The file.
+        file: Arc<str>,
+        /// What it says.
+        version: String,
+    },
+    /// The file or directory has something this reader cannot read.
+    Unsupported {
+        /// The file.
+        file: Arc<str>,
+        /// Where it says so, in bytes.
+        offset: u64,
+        /// What.
+        what: String,
+    },
+    /// The file ends too early.
+    Truncated {
+        /// The file.
+        file: Arc<str>,
+        /// Where it ends, in bytes.
+        offset: u64,
+        /// What is cut off.
+        what: String,
+    },
+    /// The file contradicts itself.
+    Corrupt {
+        /// The file.
+        file: Arc<str>,
+        /// Where, in bytes.
+        offset: u64,
+        /// How.
+        problem: String,
+    },
+    /// A description of how things lie in memory is wrong.
+    Format {
+        /// The file.
+        file: Arc<str>,
+        /// Where the description begins, in bytes.
+        offset: u64,
+        /// What is wrong with it.
+        error: FormatError,
+    },
+    /// A page of the ring buffer is wrong.
+    Page {
+        /// Where it is.
+        place: Place,
+        /// What is wrong with it.
+        error: PageError,
+    },
+    /// A record is wrong.
+    Record {
+        /// Where it is.
+        place: Place,
+        /// What is wrong with it.
+        error: RecordError,
+    },
+    /// A record is older than the one before it on the same CPU.
+    Backwards {
+        /// Where it is.
+        place: Place,
+        /// Its time, in ns.
+        time: u64,
+        /// The time of the one before.
+        before: u64,
+    },
+    /// There is nothing in it to analyse.
+    Empty {
+        /// The file.
+        file: Arc<str>,
+    },
+}
+
+/// Where in the data of a CPU something is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<str>,
+    /// The CPU.
+    pub cpu: u16,
+    /// In bytes: from the start of the file, or of the CPU's data where that is compressed.
+    pub offset: u64,
+    /// Whether it is compressed.
+    pub compressed: bool,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, cpu, offset, compressed } = self;
+        match compressed {
+            false => write!(f, "{file}: byte {offset}, in the data of CPU {cpu}"),
+            true => write!(f, "{file}: byte {offset} of the decompressed data of CPU {cpu}"),
+        }
+    }
+}
+
+const DAMAGED: &str =
+    "the file is damaged: copy it again or record again; the events before are in order and usable";
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { path, error } => {
+                write!(
+                    f,
+                    "{}: {error}; give a trace.dat file or a directory that was recorded",
+                    path.display()
+                )
+            }
+            Self::Io { file, offset, error } => write!(f, "{file}: reading at byte {offset}: {error}"),
+            Self::NotATrace { file } => write!(
+                f,
+                "{file}: byte 0: this is no trace.dat; give a file of `punctual trace record` or `trace-cmd record` \
+                 (`perf.data` and text of `trace-cmd report` cannot be read)"
+            ),
+            Self::Version { file, version } => write!(
+                f,
+                "{file}: byte 10: this is a trace.dat of version `{version}`, and 6 and 7 can be read; convert it with \
+                 `trace-cmd convert --file-version 7`"
+            ),
+            Self::Unsupported { file, offset, what } => write!(f, "{file}: byte {offset}: {what}"),
+            Self::Truncated { file, offset, what } => write!(
+                f,
+                "{file}: the file ends at byte {offset}, in {what}; copy it again, or use what there is: all events \
+                 before are in order"
+            ),
+            Self::Corrupt { file, offset, problem } => {
+                write!(
+                    f,
+                    "{file}: byte {offset}: {problem}; the file is damaged, copy it again or record again"
+                )
+            }
+            Self::Format { file, offset, error } => {
+                write!(f, "{file}: in the format that begins at byte {offset}: {error}")
+            }
+            Self::Page { place, error } => write!(f, "{place}: {error}; {DAMAGED}"),
+            Self::Record { place, error } => write!(f, "{place}: {error}; {DAMAGED}"),
+            Self::Backwards { place, time, before } => {
+                write!(f, "{place}: a record of {time} ns follows one of {before} ns; {DAMAGED}")
+            }
+            Self::Empty { file } => write!(
+                f,
+                "{file}: there are no scheduler events in it; record again with at least sched_switch and sched_waking"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Open { error, .. } | Self::Io { error, .. } => Some(error),
+            Self::Format { error, .. } => Some(error),
+            Self::Page { error, .. } => Some(error),
+            Self::Record { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What can be wrong with a `format` file.
+
+use std::fmt;
+
+/// What is wrong with a `format`, `header_page` or `header_event` file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatError {
+    /// Where in the text, in bytes.
+    pub offset: usize,
+    /// What.
+    pub problem: FormatProblem,
+}
+
+/// What can be wrong with one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FormatProblem {
+    /// The text is not UTF-8.
+    NotText,
+    /// A line that every such file has is not there.
+    Missing(&'static str),
+    /// The number that should be there is no number, or too large.
+    Number(&'static str),
+    /// A line that begins with `field:` does not go on as it should.
+    Field,
+    /// A field would lie beyond what a record can have.
+    TooLong {
+        /// Its offset plus its size.
+        end: u64,
+        /// The most there can be.
+        limit: u64,
+    },
+    /// There are more fields than any event has.
+    TooManyFields(usize),
+    /// The kernel lays out records in a way this reader does not know.
+    Layout(String),
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: ", self.offset)?;
+        match &self.problem {
+            FormatProblem::NotText => {
+                f.write_str("the format is not text; record again, the file is damaged")
+            }
+            FormatProblem::Missing(what) => {
+                write!(f, "the format has no `{what}`; copy the format file of the traced kernel again")
+            }
+            FormatProblem::Number(what) => {
+                write!(f, "`{what}` is not followed by a number in range; copy the format file again")
+            }
+            FormatProblem::Field => f.write_str(
+                "this is not `field:TYPE NAME; offset:N; size:N; signed:N;`; copy the format file again",
+            ),
+            FormatProblem::TooLong { end, limit } => write!(
+                f,
+                "the field would end at byte {end} of a record, and records have at most {limit}; copy the format \
+                 file again"
+            ),
+            FormatProblem::TooManyFields(limit) => {
+                write!(f, "the event has more than {limit} fields; copy the format file again")
+            }
+            FormatProblem::Layout(what) => {
+                write!(f, "{what}, which this version of punctual cannot read; use a newer one")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FormatError {}

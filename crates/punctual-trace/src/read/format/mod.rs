@@ -1,0 +1,84 @@
+//! The `format` files of tracefs: how an event lies in memory on the kernel that was traced.
+//!
+//! Offsets and types differ between kernels and builds; the names of fields stay. Everything else here asks these for
+//! fields by name.
+//!
+//! ```
+//! use punctual_trace::read::format::EventFormat;
+//!
+//! let text = "name: contention_end\nID: 407\nformat:\n\
+//!     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+//!     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+//!     \tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;\n\
+//!     \tfield:int ret;\toffset:16;\tsize:4;\tsigned:1;\n\n\
+//!     print fmt: \"%p (ret=%d)\", REC->lock_addr, REC->ret\n";
+//! let format = EventFormat::parse("lock", text.as_bytes())?;
+//! assert_eq!(format.id, 407);
+//! assert_eq!(format.field("lock_addr").unwrap().offset, 8);
+//! # Ok::<(), punctual_trace::read::format::FormatError>(())
+//! ```
+
+mod error;
+mod header;
+mod parse;
+
+pub use error::{FormatError, FormatProblem};
+pub use header::{PageLayout, check_header_event};
+
+/// One event of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFormat {
+    /// The group it is in, `sched` of `sched/sched_switch`.
+    pub system: String,
+    /// Its name.
+    pub name: String,
+    /// Its number in records.
+    pub id: u16,
+    /// Its fields, the common ones first.
+    pub fields: Vec<Field>,
+    /// How the kernel would print it; the values of some flags stand only here.
+    pub print: String,
+}
+
+/// One field of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Where it begins, in bytes from the start of the record.
+    pub offset: u16,
+    /// How many bytes it has; 0 if it goes on to the end of the record.
+    pub size: u16,
+    /// Whether it is a signed number.
+    pub signed: bool,
+    /// What it holds.
+    pub shape: Shape,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A number, or something else of fixed size.
+    Plain,
+    /// Several of the same: this many, or 0 if they go on to the end of the record.
+    Array(u16),
+    /// Where the content is in the record: its offset in the low half and its length in the high half (`__data_loc`).
+    Located,
+    /// The same, its offset counted from the end of the field (`__rel_loc`).
+    LocatedAfter,
+}
+
+impl EventFormat {
+    /// Reads what a `format` file of the group `system` says.
+    pub fn parse(system: &str, text: &[u8]) -> Result<Self, FormatError> {
+        parse::event(system, text)
+    }
+
+    /// The field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! Several sources of events, each in order, brought into one order: by time, then by the source's rank.
+//!
+//! Each source is asked for a batch at a time, so what is held does not depend on how long the trace is.
+//!
+//! ```
+//! use punctual_trace::event::{Event, Kind};
+//! use punctual_trace::read::merge::{Merge, Source};
+//!
+//! struct Once(Vec<Event>);
+//! impl Source for Once {
+//!     type Context = ();
+//!     type Error = std::convert::Infallible;
+//!     fn refill(&mut self, _: &mut (), into: &mut Vec<Event>) -> Result<(), Self::Error> {
+//!         into.append(&mut self.0);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let at = |time, cpu| Event { time, cpu, by: 0, kind: Kind::IrqEntry { irq: 1 } };
+//! let sources = [Once(vec![at(1, 0), at(4, 0)]), Once(vec![at(1, 1), at(2, 1)])];
+//! let merged: Vec<_> = Merge::new((), sources).map(|event| event.unwrap().time).collect();
+//! assert_eq!(merged, [1, 1, 2, 4]);
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::event::Event;
+
+/// How many events a source is asked for at a time.
+pub const BATCH: usize = 512;
+
+/// How many errors in a row a source may have.
+const RETRIES: usize = 16;
+
+/// Where events come from, in the order of time.
+pub trait Source {
+    /// What all sources of a merge share.
+    type Context;
+    /// What can go wrong.
+    type Error;
+
+    /// Appends about [`BATCH`] of the next events to `into`, which is empty; none if there are no more.
+    ///
+    /// With an error it appends nothing. It is asked again then, and ends or goes on after what it cannot read.
+    fn refill(&mut self, context: &mut Self::Context, into: &mut Vec<Event>) -> Result<(), Self::Error>;
+}
+
+/// When the next event of a source is, and its rank.
+type Key = (u64, usize);
+
+const NEVER: Key = (u64::MAX, usize::MAX);
+
+struct Lane<S> {
+    source: S,
+    batch: Vec<Event>,
+    at: usize,
+}
+
+/// The events of several sources in one order.
+pub struct Merge<S: Source> {
+    context: S::Context,
+    lanes: Vec<Lane<S>>,
+    /// The lane whose events are next.
+    current: usize,
+    /// Up to where they are.
+    bound: Key,
+    /// The other lanes.
+    waiting: BinaryHeap<Reverse<Key>>,
+    started: bool,
+    /// Whether no lane is current, because all have ended.
+    ended: bool,
+    failed: VecDeque<S::Error>,
+}
+
+impl<S: Source> Merge<S> {
+    /// Of these sources, in the order of their ranks.
+    pub fn new(context: S::Context, sources: impl IntoIterator<Item = S>) -> Self {
+        let lane = |source| Lane { source, batch: Vec::new(), at: 0 };
+        Self {
+            context,
+            lanes: sources.into_iter().map(lane).collect(),
+            current: 0,
+            bound: NEVER,
+            waiting: BinaryHeap::new(),
+            started: false,
+            ended: false,
+            failed: VecDeque::new(),
+        }
+    }
+
+    /// What the sources share.
+    pub fn context(&self) -> &S::Context {
+        &self.context
+    }
+
+    /// Fills the batch of a lane and says when its first event is. Errors are kept for the caller of `next`.
+    fn refill(&mut self, lane: usize) -> Option<Key> {
+        let Lane { source, batch, at } = &mut self.lanes[lane];
+        batch.clear();
+        *at = 0;
+        // A source that fails again and again is given up, so that it cannot keep the others from going on.
+        for _ in 0..RETRIES {
+            match source.refill(&mut self.context, batch) {
+                Ok(()) => break,
+                Err(error) => self.failed.push_back(error),
+            }
+        }
+        batch.first().map(|event| (event.time, lane))
+    }
+
+    #[cold]
+    fn start(&mut self) {
+        self.started = true;
+        for lane in 0..self.lanes.len() {
+            if let Some(key) = self.refill(lane) {
+                self.waiting.push(Reverse(key));
+            }
+        }
+        self.take_next();
+    }
+
+    /// Makes the lane with the earliest event current, after the one before has ended.
+    fn take_next(&mut self) {
+        match self.waiting.pop() {
+            Some(Reverse((_, lane))) => self.current = lane,
+            None => self.ended = true,
+        }
+        self.bound = self.waiting.peek().map_or(NEVER, |&Reverse(key)| key);
+    }
+
+    /// Changes the current lane, whose next event is at `key`, for the one with the earliest event.
+    fn change(&mut self, key: Key) {
+        if let Some(mut first) = self.waiting.peek_mut() {
+            let Reverse((_, lane)) = std::mem::replace(&mut *first, Reverse(key));
+            self.current = lane;
+        }
+        self.bound = self.waiting.peek().map_or(NEVER, |&Reverse(key)| key);
+    }
+}
+
+impl<S: Source> Iterator for Merge<S> {
+    type Item = Result<Event, S::Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(lane) = self.lanes.get_mut(self.current)
+                && let Some(&event) = lane.batch.get(lane.at)
+            {
+                let key = (event.time, self.current);
+                if key < self.bound {
+                    lane.at += 1;
+                    return Some(Ok(event));
+                }
+                self.change(key);
+                continue;
+            }
+            if let Some(more) = self.more() {
+                return more;
+            }
+        }
+    }
+}
+
+impl<S: Source> Merge<S> {
+    /// What is done once per batch: `Some` is the answer, `None` says that there is an event again.
+    #[cold]
+    fn more(&mut self) -> Option<Option<Result<Event, S::Error>>> {
+        if !self.started {
+            self.start();
+        } else if !self.ended && self.refill(self.current).is_none() {
+            self.take_next();
+        }
+        if let Some(error) = self.failed.pop_front() {
+            return Some(Some(Err(error)));
+        }
+        self.ended.then_some(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Kind;
+
+    /// Gives batches, or fails where there is none.
+    struct Batches(VecDeque<Option<Vec<u64>>>, u16);
+
+    impl Source for Batches {
+        type Context = usize;
+        type Error = u16;
+
+        fn refill(&mut self, calls: &mut usize, into: &mut Vec<Event>) -> Result<(), u16> {
+            *calls += 1;
+            let kind = Kind::IrqEntry { irq: 0 };
+            let event = |time| Event { time, cpu: self.1, by: 0, kind };
+            match self.0.pop_front() {
+                Some(Some(times)) => into.extend(times.into_iter().map(event)),
+                Some(None) => return Err(self.1),
+                None => {}
+            }
+            Ok(())
+        }
+    }
+
+    fn merge(lanes: &[&[Option<&[u64]>]]) -> Vec<Result<(u64, u16), u16>> {
+        let lane = |lane: &&[Option<&[u64]>]| lane.iter().map(|batch| batch.map(<[u64]>::to_vec)).collect();
+        let sources = lanes.iter().zip(0..).map(|(batches, cpu)| Batches(lane(batches), cpu));
+        Merge::new(0, sources).map(|item| item.map(|event| (event.time, event.cpu))).collect()
+    }
+
+    #[test]
+    fn by_time_then_by_rank() {
+        let merged =
+            merge(&[&[Some(&[1, 5]), Some(&[5, 9])], &[], &[Some(&[1, 5, 6]), Some(&[7])], &[Some(&[5])]]);
+        let expected = [(1, 0), (1, 2), (5, 0), (5, 0), (5, 2), (5, 3), (6, 2), (7, 2), (9, 0)];
+        assert_eq!(merged, expected.map(Ok));
+        assert_eq!(merge(&[]), []);
+        assert_eq!(merge(&[&[], &[]]), []);
+    }
+
+    #[test]
+    fn errors_come_where_they_are_and_do_not_stop_the_others() {
+        let merged = merge(&[&[Some(&[1]), None, Some(&[8])], &[None, Some(&[2, 9])], &[None; 40]]);
+        let errors = merged.iter().filter(|item| item.is_err()).count();
+        assert_eq!(errors, 2 + RETRIES);
+        let events: Vec<_> = merged.into_iter().flatten().collect();
+        assert_eq!(events, [(1, 0), (2, 1), (8, 0), (9, 1)]);
+    }
+
+    #[test]
+    fn the_order_is_that_of_sorting() {
+        let mut seed = 1u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> 33
+        };
+        for _ in 0..200 {
+            let lanes: Vec<Vec<Vec<u64>>> = (0..random() % 6)
+                .map(|_| {
+                    let mut time = 0;
+                    (0..random() % 5)
+                        .map(|_| {
+                            (0..1 + random() % 4)
+                                .map(|_| {
+                                    time += random() % 3;
+                                    time
+                                })
+                                .collect()
+                        })
+                        .collect()
+                })
+                .collect();
+            let mut expected: Vec<_> = lanes
+                .iter()
+                .zip(0..)
+                .flat_map(|(lane, cpu)| lane.iter().flatten().map(move |&time| (time, cpu)))
+                .collect();
+            expected.sort();
+            let borrowed: Vec<Vec<Option<&[u64]>>> =
+                lanes.iter().map(|lane| lane.iter().map(|batch| Some(&batch[..])).collect()).collect();
+            let slices: Vec<_> = borrowed.iter().map(|lane| &lane[..]).collect();
+            let merged: Vec<_> = merge(&slices).into_iter().map(Result::unwrap).collect();
+            assert_eq!(merged, expected);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Traces, read: from files and directories to [events](crate::event), in the order of time.
+//!
+//! The layers only look down. [`mod@format`] says how things lie in memory, [`page`] takes pages apart into records,
+//! [`translate`] makes events of records, [`merge`] brings the CPUs together, and [`dat`] and [`raw`] know where in a file
+//! or a directory everything is. [`Trace`] puts them together:
+//!
+//! ```no_run
+//! use punctual_trace::event::Kind;
+//! use punctual_trace::read::Trace;
+//!
+//! let trace = Trace::open("trace.dat".as_ref())?;
+//! let mut events = trace.events()?;
+//! let mut switches = 0;
+//! while let Some(event) = events.next() {
+//!     match event {
+//!         Ok(event) => switches += u64::from(matches!(event.kind, Kind::Switch { .. })),
+//!         Err(problem) => eprintln!("{problem}"), // the data of one CPU ends here, the others go on
+//!     }
+//! }
+//! println!("{switches} switches between {} threads", events.threads().iter().count());
+//! # Ok::<(), punctual_trace::read::ReadError>(())
+//! ```
+
+mod bytes;
+pub mod dat;
+mod error;
+pub mod format;
+pub mod marker;
+pub mod merge;
+pub mod page;
+pub mod raw;
+mod stream;
+mod trace;
+pub mod translate;
+
+pub use bytes::{Bytes, Order, Range};
+pub use error::{Place, ReadError};
+pub use trace::{Buffer, Events, Trace};

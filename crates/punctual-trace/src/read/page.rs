@@ -1,0 +1,297 @@
+//! Pages of the kernel's ring buffer: from bytes to records with absolute times.
+//!
+//! A page begins with its time, how much of it is used and whether events before it were lost. Events follow, each with the
+//! time since the one before. Nothing is copied: a record is a slice of the page.
+//!
+//! ```
+//! use punctual_trace::read::format::PageLayout;
+//! use punctual_trace::read::page::Page;
+//!
+//! let mut bytes = vec![0; 4096];
+//! bytes[..8].copy_from_slice(&1_000u64.to_ne_bytes()); // the time of the page
+//! bytes[8..16].copy_from_slice(&8u64.to_ne_bytes()); // eight bytes of it are used
+//! bytes[16..20].copy_from_slice(&(5u32 << 5 | 1).to_ne_bytes()); // 5 ns later, one word of content:
+//! bytes[20..24].copy_from_slice(&[1, 2, 3, 4]);
+//! # if cfg!(target_endian = "big") { return Ok(()) }
+//!
+//! let mut page = Page::open(&PageLayout::usual(4096), &bytes)?;
+//! let record = page.next_record()?.unwrap();
+//! assert_eq!((record.time, record.data()), (1_005, &[1, 2, 3, 4][..]));
+//! assert!(page.next_record()?.is_none());
+//! # Ok::<(), punctual_trace::read::page::PageError>(())
+//! ```
+
+use std::fmt;
+
+use super::Order;
+use super::format::PageLayout;
+
+const LENGTH_MASK: u64 = (1 << 27) - 1;
+const MISSED: u64 = 1 << 31;
+const MISSED_STORED: u64 = 1 << 30;
+
+const DELTA_BITS: u32 = 27;
+const PADDING: u32 = 29;
+const TIME_EXTEND: u32 = 30;
+const TIME_STAMP: u32 = 31;
+
+/// Absolute times in a page have 59 bits; the others are those of the time before.
+const STAMP_BITS: u32 = 59;
+
+/// What is wrong with a page, and where in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageError {
+    /// In bytes from its start.
+    pub offset: usize,
+    /// What.
+    pub problem: PageProblem,
+}
+
+/// What can be wrong with a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PageProblem {
+    /// There are fewer bytes than its header has.
+    NoHeader,
+    /// It says that it uses more bytes than there are.
+    Overlong {
+        /// How many it says.
+        used: u64,
+        /// How many there are.
+        room: u64,
+    },
+    /// An event goes on beyond the used part of the page.
+    EventTooLong {
+        /// How many bytes it says to have.
+        length: u64,
+        /// How many are left.
+        left: u64,
+    },
+    /// An event says to have no content at all.
+    EventTooShort,
+}
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {} of the page: ", self.offset)?;
+        match self.problem {
+            PageProblem::NoHeader => f.write_str("the page ends before its header does"),
+            PageProblem::Overlong { used, room } => {
+                write!(f, "the page says that {used} bytes of it are used, and it has room for {room}")
+            }
+            PageProblem::EventTooLong { length, left } => {
+                write!(f, "an event says to have {length} bytes, and {left} are left in the page")
+            }
+            PageProblem::EventTooShort => f.write_str("an event says to have no content"),
+        }
+    }
+}
+
+impl std::error::Error for PageError {}
+
+/// What a page says about events that are missing before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// There are some; how many is not known.
+    Some,
+    /// There are this many.
+    Count(u64),
+}
+
+/// What stands at the start of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The time that those of the events are counted from.
+    pub time: u64,
+    /// Where the used part of the page ends.
+    pub end: usize,
+    /// The events that are missing before it.
+    pub missed: Option<Missed>,
+}
+
+impl Header {
+    /// Reads it from the start of a page.
+    pub fn read(layout: &PageLayout, page: &[u8]) -> Result<Self, PageError> {
+        let short = PageError { offset: page.len(), problem: PageProblem::NoHeader };
+        let time = layout.order.u64(page, layout.timestamp).ok_or(short)?;
+        let commit = match layout.long {
+            4 => layout.order.u32(page, layout.commit).map(u64::from),
+            _ => layout.order.u64(page, layout.commit),
+        };
+        let commit = commit.ok_or(short)?;
+        let used = commit & LENGTH_MASK;
+        let room = page.len().min(layout.size).checked_sub(layout.data).ok_or(short)?;
+        if used > room as u64 {
+            let problem = PageProblem::Overlong { used, room: room as u64 };
+            return Err(PageError { offset: layout.commit, problem });
+        }
+        let end = layout.data + used as usize;
+        let missed = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
+            (false, _) => None,
+            (true, false) => Some(Missed::Some),
+            // The number follows the last event, where there was room for it.
+            (true, true) => match layout.long {
+                4 => layout.order.u32(page, end).map(u64::from),
+                _ => layout.order.u64(page, end),
+            }
+            .map_or(Some(Missed::Some), |count| Some(Missed::Count(count))),
+        };
+        Ok(Self { time, end, missed })
+    }
+}
+
+/// One event as the kernel wrote it.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// When, by the clock of the trace.
+    pub time: u64,
+    /// Where its content begins in the page.
+    pub offset: usize,
+    /// The page from there on: numbers at its end are read with one load where what follows them may be read too.
+    pub(crate) window: &'a [u8],
+    length: usize,
+}
+
+impl<'a> Record<'a> {
+    /// A record by itself.
+    pub fn new(time: u64, data: &'a [u8]) -> Self {
+        Self { time, offset: 0, window: data, length: data.len() }
+    }
+
+    /// Its content.
+    pub fn data(&self) -> &'a [u8] {
+        &self.window[..self.length]
+    }
+
+    /// How long that is.
+    #[inline]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+}
+
+/// A place in a page, which lets go of the page between two records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cursor {
+    at: usize,
+    end: usize,
+    time: u64,
+    order: Order,
+}
+
+impl Cursor {
+    pub(crate) fn new(layout: &PageLayout, header: &Header) -> Self {
+        Self { at: layout.data, end: header.end, time: header.time, order: layout.order }
+    }
+
+    #[inline(always)]
+    fn word(&self, page: &[u8], at: usize) -> Result<u32, PageError> {
+        if at + 4 > self.end {
+            return Err(self.too_long(8));
+        }
+        self.order.u32(page, at).ok_or(self.too_long(8))
+    }
+
+    #[cold]
+    fn too_long(&self, length: u64) -> PageError {
+        let left = (self.end - self.at) as u64;
+        PageError { offset: self.at, problem: PageProblem::EventTooLong { length, left } }
+    }
+
+    /// The next record of `page`, which is the one that the cursor was made for.
+    #[inline(always)]
+    pub(crate) fn next<'a>(&mut self, page: &'a [u8]) -> Result<Option<Record<'a>>, PageError> {
+        while self.at < self.end {
+            let head = self.word(page, self.at)?;
+            let (kind, delta) = match self.order {
+                Order::Little => (head & 31, u64::from(head >> 5)),
+                Order::Big => (head >> DELTA_BITS, u64::from(head & ((1 << DELTA_BITS) - 1))),
+            };
+            let (start, length, whole) = match kind {
+                0 => {
+                    // The length counts the word that says it.
+                    let length = u64::from(self.word(page, self.at + 4)?);
+                    if length < 4 {
+                        return Err(PageError { offset: self.at, problem: PageProblem::EventTooShort });
+                    }
+                    (self.at + 8, length - 4, 4 + length.next_multiple_of(4))
+                }
+                1..PADDING => (self.at + 4, u64::from(kind) * 4, 4 + u64::from(kind) * 4),
+                PADDING if delta == 0 => {
+                    self.at = self.end;
+                    break;
+                }
+                PADDING => {
+                    // An event that was discarded. The kernel turns its delta of 0 into 1 so as to tell it from the end.
+                    let whole = 4 + u64::from(self.word(page, self.at + 4)?);
+                    if whole > (self.end - self.at) as u64 {
+                        return Err(self.too_long(whole));
+                    }
+                    if delta != 1 {
+                        self.time = self.time.wrapping_add(delta);
+                    }
+                    self.at += whole as usize;
+                    continue;
+                }
+                kind => {
+                    let time = u64::from(self.word(page, self.at + 4)?) << DELTA_BITS | delta;
+                    self.time = if kind == TIME_EXTEND {
+                        self.time.wrapping_add(time)
+                    } else {
+                        debug_assert_eq!(kind, TIME_STAMP);
+                        absolute(time, self.time)
+                    };
+                    self.at += 8;
+                    continue;
+                }
+            };
+            if whole > (self.end - self.at) as u64 {
+                return Err(self.too_long(whole));
+            }
+            self.time = self.time.wrapping_add(delta);
+            self.at += whole as usize;
+            let window = &page[start..];
+            return Ok(Some(Record { time: self.time, offset: start, window, length: length as usize }));
+        }
+        Ok(None)
+    }
+}
+
+/// Completes an absolute time with the high bits of the one before.
+fn absolute(time: u64, before: u64) -> u64 {
+    let high = before >> STAMP_BITS << STAMP_BITS;
+    let time = time | high;
+    if high != 0 && time < before { time.wrapping_add(1 << STAMP_BITS) } else { time }
+}
+
+/// A page and a place in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    header: Header,
+    bytes: &'a [u8],
+    cursor: Cursor,
+}
+
+impl<'a> Page<'a> {
+    /// The page at the start of `bytes`.
+    pub fn open(layout: &PageLayout, bytes: &'a [u8]) -> Result<Self, PageError> {
+        let header = Header::read(layout, bytes)?;
+        Ok(Self { header, bytes, cursor: Cursor::new(layout, &header) })
+    }
+
+    /// What stands at its start.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The next record.
+    ///
+    /// After an error, nothing that follows can be told apart, and the same error comes again.
+    pub fn next_record(&mut self) -> Result<Option<Record<'a>>, PageError> {
+        self.cursor.next(self.bytes)
+    }
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+//! The events of one CPU: pages read in pieces, taken apart and translated.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use super::error::{Place, ReadError};
+use super::format::PageLayout;
+use super::merge::{BATCH, Source};
+use super::page::{Cursor, Header, Missed, PageError, PageProblem};
+use super::translate::Translator;
+use crate::event::{Event, Kind};
+
+/// What is read at a time, if the trace does not have very many CPUs or large pages.
+const CHUNK: usize = 256 << 10;
+/// What all CPUs together may hold.
+const BUDGET: usize = 16 << 20;
+/// Numbers at the end of the last page are loaded eight bytes at a time.
+const SLACK: usize = 8;
+
+/// From counts of a clock to ns, where the trace has the former.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scale {
+    pub(crate) factor: u32,
+    pub(crate) shift: u32,
+    pub(crate) offset: u64,
+}
+
+impl Scale {
+    fn apply(self, time: u64) -> u64 {
+        let scaled = (u128::from(time) * u128::from(self.factor)) >> self.shift.min(127);
+        (scaled as u64).wrapping_add(self.offset)
+    }
+}
+
+/// Where the data of a CPU comes from.
+pub(crate) struct Input {
+    pub(crate) file: Arc<str>,
+    pub(crate) cpu: u16,
+    pub(crate) read: Box<dyn Read + Send>,
+    /// Where in the file the first byte is, unless the data is compressed.
+    pub(crate) start: Option<u64>,
+    /// How many bytes there should be, if that is known.
+    pub(crate) length: Option<u64>,
+    pub(crate) scale: Option<Scale>,
+}
+
+/// The events of one CPU.
+pub(crate) struct CpuStream {
+    input: Input,
+    layout: PageLayout,
+    buffer: Vec<u8>,
+    chunk: usize,
+    /// How much of `buffer` has been read, and where in the data that begins.
+    filled: usize,
+    base: u64,
+    /// The page in hand and how far it is used.
+    page: usize,
+    cursor: Option<Cursor>,
+    last: u64,
+    /// That the data ends here although it should not, to be said when it is used up.
+    cut: Option<ReadError>,
+    /// What went wrong after the last batch.
+    pending: Option<ReadError>,
+    ended: bool,
+}
+
+/// How much a stream reads at a time, as one of so many.
+fn chunk(page: usize, streams: usize) -> usize {
+    let share = (BUDGET / streams.max(1)).min(CHUNK);
+    (share / page).max(1) * page
+}
+
+impl CpuStream {
+    pub(crate) fn new(input: Input, layout: PageLayout, streams: usize) -> Self {
+        Self {
+            input,
+            layout,
+            buffer: Vec::new(),
+            chunk: chunk(layout.size, streams),
+            filled: 0,
+            base: 0,
+            page: 0,
+            cursor: None,
+            last: 0,
+            cut: None,
+            pending: None,
+            ended: false,
+        }
+    }
+
+    fn place(&self, within: usize) -> Place {
+        let compressed = self.input.start.is_none();
+        let offset = self.input.start.unwrap_or(0) + self.base + (self.page + within) as u64;
+        Place { file: self.input.file.clone(), cpu: self.input.cpu, offset, compressed }
+    }
+
+    #[cold]
+    fn page_error(&self, error: PageError) -> ReadError {
+        ReadError::Page { place: self.place(error.offset), error }
+    }
+
+    #[cold]
+    fn truncated(&self, at: usize) -> ReadError {
+        let place = self.place(at - self.page);
+        let what = format!("the data of CPU {}", self.input.cpu);
+        ReadError::Truncated { file: place.file, offset: place.offset, what }
+    }
+
+    /// Reads the next pages, and says whether there are any.
+    fn read(&mut self) -> Result<bool, ReadError> {
+        self.base += self.filled as u64;
+        (self.filled, self.page) = (0, 0);
+        let length = self.input.length.map_or(self.chunk as u64, |length| length.saturating_sub(self.base));
+        let wanted = self.chunk.min(usize::try_from(length).unwrap_or(usize::MAX));
+        if self.buffer.len() < wanted + SLACK {
+            self.buffer.resize(wanted + SLACK, 0);
+        }
+        while self.filled < wanted {
+            match self.input.read.read(&mut self.buffer[self.filled..wanted]) {
+                Ok(0) => break,
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let Place { file, offset, .. } = self.place(self.filled);
+                    return Err(ReadError::Io { file, offset, error });
+                }
+            }
+        }
+        if self.filled < wanted && self.input.length.is_some() {
+            // What there is comes first; the error waits until it is used up.
+            self.cut = Some(self.truncated(self.filled));
+        }
+        Ok(self.filled > 0)
+    }
+
+    /// Goes to the next page, which may mean to read, and says whether there is one.
+    fn next_page(&mut self, into: &mut Vec<Event>) -> Result<bool, ReadError> {
+        if self.page >= self.filled {
+            if let Some(error) = self.cut.take() {
+                return Err(error);
+            }
+            if !self.read()? {
+                return Ok(false);
+            }
+        }
+        let end = self.filled.min(self.page + self.layout.size);
+        let header = match Header::read(&self.layout, &self.buffer[self.page..end]) {
+            Ok(header) => header,
+            Err(PageError { problem: PageProblem::NoHeader | PageProblem::Overlong { .. }, .. })
+                if end < self.page + self.layout.size =>
+            {
+                return Err(self.truncated(end));
+            }
+            Err(error) => return Err(self.page_error(error)),
+        };
+        if let Some(missed) = header.missed {
+            let count = if let Missed::Count(count) = missed { count } else { 0 };
+            let (time, cpu) = (header.time.max(self.last), self.input.cpu);
+            into.push(Event { time, cpu, by: 0, kind: Kind::Lost { count } });
+        }
+        self.cursor = Some(Cursor::new(&self.layout, &header));
+        Ok(true)
+    }
+
+    /// Appends the events of what is left of the page, up to a batch.
+    fn fill_from_page(
+        &mut self,
+        mut cursor: Cursor,
+        translator: &mut Translator,
+        into: &mut Vec<Event>,
+    ) -> Result<(), ReadError> {
+        let page = &self.buffer[self.page..];
+        let mut last = self.last;
+        while into.len() < BATCH {
+            let Some(record) = cursor.next(page).map_err(|error| self.page_error(error))? else {
+                self.page += self.layout.size;
+                self.cursor = None;
+                self.last = last;
+                return Ok(());
+            };
+            if record.time < last {
+                return Err(self.backwards(record.offset, record.time, last));
+            }
+            last = record.time;
+            if let Err(error) = translator.translate(self.input.cpu, &record, into) {
+                return Err(ReadError::Record { place: self.place(record.offset), error });
+            }
+        }
+        self.cursor = Some(cursor);
+        self.last = last;
+        Ok(())
+    }
+
+    #[cold]
+    fn backwards(&self, offset: usize, time: u64, before: u64) -> ReadError {
+        ReadError::Backwards { place: self.place(offset), time, before }
+    }
+
+    fn fill(&mut self, translator: &mut Translator, into: &mut Vec<Event>) -> Result<(), ReadError> {
+        while into.len() < BATCH {
+            if let Some(cursor) = self.cursor {
+                self.fill_from_page(cursor, translator, into)?;
+            } else if !self.next_page(into)? {
+                self.ended = true;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source for CpuStream {
+    type Context = Translator;
+    type Error = ReadError;
+
+    fn refill(&mut self, translator: &mut Translator, into: &mut Vec<Event>) -> Result<(), ReadError> {
+        if let Some(error) = self.pending.take() {
+            return Err(error);
+        }
+        if self.ended {
+            return Ok(());
+        }
+        let result = self.fill(translator, into);
+        if let Some(scale) = self.input.scale {
+            into.iter_mut().for_each(|event| event.time = scale.apply(event.time));
+        }
+        // Nothing after an error can be told apart, and what was found before it comes first.
+        match result {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.ended = true;
+                if into.is_empty() {
+                    return Err(error);
+                }
+                self.pending = Some(error);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A trace that has been opened: what is said about it, and its events.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::ReadError;
+use super::format::{EventFormat, FormatError, PageLayout};
+use super::merge::Merge;
+use super::stream::{CpuStream, Input, Scale};
+use super::translate::{Threads, Translator};
+use super::{Bytes, Order, Range, dat, marker, raw};
+use crate::event::Event;
+
+/// All CPUs together may hold pages of that many bytes.
+const PAGES_BUDGET: usize = 256 << 20;
+
+/// A trace that has been opened.
+///
+/// ```no_run
+/// use punctual_trace::read::Trace;
+///
+/// let trace = Trace::open("trace.dat".as_ref())?;
+/// println!("{} CPUs, clock {}", trace.cpus(), trace.clock());
+/// for event in trace.events()? {
+///     println!("{:?}", event?);
+/// }
+/// # Ok::<(), punctual_trace::read::ReadError>(())
+/// ```
+pub struct Trace {
+    pub(super) file: Arc<str>,
+    pub(super) layout: PageLayout,
+    pub(super) formats: Vec<EventFormat>,
+    pub(super) unreadable: Vec<(String, FormatError)>,
+    pub(super) buffers: Vec<Buffer>,
+    pub(super) threads: Vec<u8>,
+    pub(super) schedule: Vec<u64>,
+    pub(super) clock: String,
+    pub(super) system: String,
+    pub(super) statistics: Vec<String>,
+    pub(super) scale: Option<Scale>,
+}
+
+/// One ring buffer of the kernel, which has data of each CPU.
+#[derive(Debug, Clone)]
+pub struct Buffer {
+    /// The name of its tracing instance, empty for the one that every system has.
+    pub name: String,
+    /// The clock of its times.
+    pub clock: String,
+    pub(super) page_size: Option<usize>,
+    pub(super) cpus: Vec<CpuData>,
+}
+
+impl Buffer {
+    /// The CPUs that it has data of.
+    pub fn cpus(&self) -> impl Iterator<Item = u16> {
+        self.cpus.iter().map(|data| data.cpu)
+    }
+}
+
+/// The data of one CPU, not yet read.
+#[derive(Clone)]
+pub(super) struct CpuData {
+    pub(super) cpu: u16,
+    pub(super) file: Arc<str>,
+    pub(super) bytes: Arc<dyn Bytes>,
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) packed: Option<(dat::Algorithm, Order)>,
+}
+
+impl std::fmt::Debug for CpuData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CPU {}: {} bytes at {}", self.cpu, self.length, self.start)
+    }
+}
+
+impl CpuData {
+    fn input(&self, scale: Option<Scale>) -> Input {
+        let range = Range::new(self.bytes.clone(), self.start, self.start.saturating_add(self.length));
+        let (read, start, length): (Box<dyn io::Read + Send>, _, _) = match self.packed {
+            None => (Box::new(range), Some(self.start), Some(self.length)),
+            Some((algorithm, order)) => (Box::new(dat::Chunks::new(range, algorithm, order)), None, None),
+        };
+        Input { file: self.file.clone(), cpu: self.cpu, read, start, length, scale }
+    }
+}
+
+impl Trace {
+    /// Opens a trace.dat file or a directory that was recorded.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let open = |error| ReadError::Open { path: path.to_owned(), error };
+        if std::fs::metadata(path).map_err(open)?.is_dir() {
+            return raw::open(path);
+        }
+        let file = std::fs::File::open(path).map_err(open)?;
+        dat::open(path.display().to_string().into(), Arc::new(file))
+    }
+
+    /// Opens a trace.dat that is in memory or elsewhere; `name` is what errors call it.
+    pub fn from_bytes(name: &str, bytes: Arc<dyn Bytes>) -> Result<Self, ReadError> {
+        dat::open(name.into(), bytes)
+    }
+
+    /// Its events, in the order of time and then of CPUs.
+    ///
+    /// An error ends the data of the CPU that it is about, and the events of the others go on.
+    pub fn events(&self) -> Result<Events, ReadError> {
+        self.events_of(|_| true)
+    }
+
+    /// The events of those of its buffers.
+    pub fn events_of(&self, buffers: impl Fn(&Buffer) -> bool) -> Result<Events, ReadError> {
+        let chosen = || self.buffers.iter().filter(|buffer| buffers(buffer));
+        let streams = chosen().map(|buffer| buffer.cpus.len()).sum();
+        let mut inputs = Vec::new();
+        let mut pages = 0;
+        for buffer in chosen() {
+            let unsupported =
+                |error: FormatError| ReadError::Format { file: self.file.clone(), offset: 0, error };
+            let layout = match buffer.page_size {
+                Some(size) => self.layout.with_size(size).map_err(unsupported)?,
+                None => self.layout,
+            };
+            for data in &buffer.cpus {
+                pages += layout.size;
+                inputs.push((data.cpu, CpuStream::new(data.input(self.scale), layout, streams)));
+            }
+        }
+        if pages > PAGES_BUDGET {
+            let what = format!(
+                "{streams} CPUs with pages of {} bytes each would need more memory than is good; choose a buffer",
+                pages / streams
+            );
+            return Err(ReadError::Unsupported { file: self.file.clone(), offset: 0, what });
+        }
+        inputs.sort_by_key(|(cpu, _)| *cpu);
+        let mut translator = Translator::new(self.layout.order, &self.formats, &self.schedule);
+        translator.threads_mut().insert_lines(&self.threads);
+        Ok(Events { merge: Merge::new(translator, inputs.into_iter().map(|(_, stream)| stream)) })
+    }
+
+    /// Its ring buffers.
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// How many CPUs there is data of.
+    pub fn cpus(&self) -> usize {
+        let mut cpus: Vec<_> = self.buffers.iter().flat_map(Buffer::cpus).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus.len()
+    }
+
+    /// The clock of its times, `mono` for CLOCK_MONOTONIC, or nothing if it does not say.
+    pub fn clock(&self) -> &str {
+        &self.clock
+    }
+
+    /// The system that was traced, as `uname` has it, or nothing.
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// What the kernel counted for each CPU while it recorded.
+    pub fn statistics(&self) -> &[String] {
+        &self.statistics
+    }
+
+    /// The formats of its events.
+    pub fn formats(&self) -> &[EventFormat] {
+        &self.formats
+    }
+
+    /// The events whose formats could not be read; their records are left out.
+    pub fn unreadable(&self) -> &[(String, FormatError)] {
+        &self.unreadable
+    }
+}
+
+/// The events of a trace, in order.
+pub struct Events {
+    merge: Merge<CpuStream>,
+}
+
+impl Events {
+    /// The names of threads, as far as the events up to here have them.
+    pub fn threads(&self) -> &Threads {
+        self.merge.context().threads()
+    }
+
+    /// The names of tasks of Punctual apps, as far as the events up to here have them.
+    pub fn tasks(&self) -> &marker::Tasks {
+        self.merge.context().tasks()
+    }
+
+    /// How many records were left out up to here, by the number of their event.
+    pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
+        self.merge.context().skipped()
+    }
+
+    /// What is left out although the analysis has a use for it, because the kernel's event lacks a field.
+    pub fn incomplete(&self) -> &[String] {
+        self.merge.context().incomplete()
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, ReadError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.merge.next()
+    }
+}

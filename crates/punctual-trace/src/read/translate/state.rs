@@ -1,0 +1,116 @@
+//! `prev_state` of `sched_switch`: how a thread left its CPU.
+//!
+//! The bits have moved between kernels: before 4.14 a preempted thread had the bit after the last of a longer list. The
+//! text with which the kernel prints the event names them, so they are read from there.
+
+use crate::event::Left;
+
+/// The meaning of the bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct States {
+    /// The bit printed as `+`.
+    preempted: u64,
+    /// By number of the bit; what the kernel does not print counts as uninterruptible, since it is not running.
+    bits: [Left; 16],
+}
+
+impl Default for States {
+    /// Kernels since 4.14.
+    fn default() -> Self {
+        Self::new(&[
+            (1, 'S'),
+            (2, 'D'),
+            (4, 'T'),
+            (8, 't'),
+            (0x10, 'X'),
+            (0x20, 'Z'),
+            (0x40, 'P'),
+            (0x80, 'I'),
+        ])
+    }
+}
+
+impl States {
+    fn new(flags: &[(u64, char)]) -> Self {
+        let mut bits = [Left::Uninterruptible; 16];
+        let mut highest = 0;
+        for &(value, letter) in flags {
+            let bit = value.trailing_zeros() as usize;
+            if let Some(meaning) = bits.get_mut(bit) {
+                *meaning = match letter {
+                    'S' => Left::Sleeping,
+                    'T' | 't' | 'X' | 'x' | 'Z' | 'P' => Left::Gone,
+                    _ => Left::Uninterruptible,
+                };
+            }
+            highest = highest.max(value);
+        }
+        Self { preempted: (highest + 1).next_power_of_two(), bits }
+    }
+
+    /// Reads `{ 0x01, "S" }, { 0x02, "D" }, …` in the format's `print fmt`.
+    pub(super) fn parse(print: &str) -> Option<Self> {
+        let mut flags = Vec::new();
+        for part in print.split('{').skip(1) {
+            let (value, rest) = part.split_once(',')?;
+            let value = value.trim();
+            let value = match value.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16).ok()?,
+                None => value.parse().ok()?,
+            };
+            let letter = rest.trim_start().strip_prefix('"')?.chars().next()?;
+            if !value.is_power_of_two() || value > 1 << 32 {
+                return None;
+            }
+            flags.push((value, letter));
+        }
+        flags.contains(&(1, 'S')).then(|| Self::new(&flags))
+    }
+
+    #[inline]
+    pub(super) fn left(&self, state: u64) -> Left {
+        if state == 0 || state & self.preempted != 0 {
+            return Left::Runnable;
+        }
+        self.bits.get(state.trailing_zeros() as usize).copied().unwrap_or(Left::Uninterruptible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_4_14() {
+        let print = include_str!("../../../tests/data/events/sched/sched_switch/format");
+        let states = States::parse(print.split_once("print fmt:").unwrap().1).unwrap();
+        assert_eq!(states, States::default());
+        assert_eq!(states.left(0), Left::Runnable);
+        assert_eq!(states.left(0x100), Left::Runnable);
+        assert_eq!(states.left(1), Left::Sleeping);
+        assert_eq!(states.left(2), Left::Uninterruptible);
+        assert_eq!(states.left(0x80), Left::Uninterruptible);
+        assert_eq!([0x10, 0x20, 4, 8, 0x40].map(|state| states.left(state)), [Left::Gone; 5]);
+    }
+
+    #[test]
+    fn before_4_14() {
+        let print = r#"REC->prev_state & (2048-1) ? __print_flags(REC->prev_state & (2048-1), "|", { 1, "S"} , { 2, "D" },
+            { 4, "T" }, { 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K" }, { 256, "W" }, { 512, "P" },
+            { 1024, "N" }) : "R", REC->prev_state & 2048 ? "+" : """#;
+        let states = States::parse(print).unwrap();
+        assert_eq!(states.left(1 | 2048), Left::Runnable); // preempted before it could sleep
+        assert_eq!(states.left(2 | 128), Left::Uninterruptible);
+        assert_eq!(states.left(256), Left::Uninterruptible);
+        assert_eq!(states.left(16), Left::Gone);
+    }
+
+    #[test]
+    fn what_it_does_not_understand() {
+        for print in
+            ["", "{", "{ 3, \"S\" }", "{ 0x1, S }", "{ 1, \"D\" }", "{ 99999999999999999999, \"S\" }"]
+        {
+            assert_eq!(States::parse(print), None, "{print}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use super::*;
+use crate::event::Left;
+
+fn format(path: &str) -> EventFormat {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/events/");
+    let text = std::fs::read(format!("{root}{path}/format")).unwrap();
+    EventFormat::parse(path.split('/').next().unwrap(), &text).unwrap()
+}
+
+/// A record of that event with these fields, and noise in those that do not matter.
+fn record(order: Order, format: &EventFormat, values: &[(&str, u64)]) -> Vec<u8> {
+    let end = format.fields.iter().map(|field| field.offset + field.size).max().unwrap();
+    let mut bytes = vec![0xa5; usize::from(end)];
+    let id = [("common_type", u64::from(format.id)), ("common_pid", 99)];
+    for (name, value) in id.iter().chain(values) {
+        let field = format.field(name).unwrap();
+        let (at, size) = (usize::from(field.offset), usize::from(field.size));
+        let number = match order {
+            Order::Little => value.to_le_bytes()[..size].to_vec(),
+            Order::Big => value.to_be_bytes()[8 - size..].to_vec(),
+        };
+        bytes[at..at + size].copy_from_slice(&number);
+    }
+    bytes
+}
+
+fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
+    let format = format(path);
+    let [little, big] = [Order::Little, Order::Big].map(|order| {
+        let mut translator = Translator::new(order, std::slice::from_ref(&format), &[0xff0]);
+        let mut events = Vec::new();
+        let bytes = record(order, &format, values);
+        translator.translate(1, &Record::new(5, &bytes), &mut events).unwrap();
+        // One byte less than the last field that it takes is an error; what nobody takes may be missing.
+        let needs = usize::from(translator.table[usize::from(format.id)].needs);
+        let short = Record::new(5, &bytes[..needs - 1]);
+        let error = translator.translate(1, &short, &mut events).unwrap_err();
+        assert_eq!(error, RecordError { event: Some(format.id), needs, has: needs - 1 });
+        let [event] = events[..] else { panic!("{events:?}") };
+        assert_eq!((event.time, event.cpu, event.by), (5, 1, 99));
+        event.kind
+    });
+    assert_eq!(little, big);
+    little
+}
+
+#[test]
+fn each_event_becomes_its_kind() {
+    let woken = &[("pid", 411), ("prio", 40), ("target_cpu", 3)][..];
+    let task = Task { id: 411, priority: 40 };
+    assert_eq!(kind("sched/sched_waking", woken), Kind::Waking { task, cpu: 3 });
+    assert_eq!(kind("sched/sched_wakeup", woken), Kind::Wakeup { task, cpu: 3, new: false });
+    assert_eq!(kind("sched/sched_wakeup_new", woken), Kind::Wakeup { task, cpu: 3, new: true });
+    let switch = [
+        ("prev_pid", 411),
+        ("prev_prio", -1i64 as u64),
+        ("prev_state", 1),
+        ("next_pid", 17),
+        ("next_prio", 120),
+    ];
+    let from = Task { id: 411, priority: -1 };
+    let to = Task { id: 17, priority: 120 };
+    assert_eq!(kind("sched/sched_switch", &switch), Kind::Switch { from, left: Left::Sleeping, to });
+    let migrate = [("pid", 411), ("prio", 40), ("orig_cpu", 1), ("dest_cpu", 2)];
+    assert_eq!(kind("sched/sched_migrate_task", &migrate), Kind::Migrate { task, from: 1, to: 2 });
+    let inherit = [("pid", 411), ("oldprio", 120), ("newprio", 40)];
+    assert_eq!(kind("sched/sched_pi_setprio", &inherit), Kind::Inherit { task: 411, old: 120, new: 40 });
+    assert_eq!(kind("irq/irq_handler_entry", &[("irq", 24)]), Kind::IrqEntry { irq: 24 });
+    assert_eq!(kind("irq/irq_handler_exit", &[("irq", 24)]), Kind::IrqExit { irq: 24 });
+    assert_eq!(kind("irq/softirq_entry", &[("vec", 1)]), Kind::SoftirqEntry { softirq: 1 });
+    assert_eq!(kind("irq/softirq_exit", &[("vec", 1)]), Kind::SoftirqExit { softirq: 1 });
+    let vector = 236;
+    assert_eq!(kind("irq_vectors/local_timer_entry", &[("vector", 236)]), Kind::VectorEntry { vector });
+    assert_eq!(kind("irq_vectors/reschedule_exit", &[("vector", 236)]), Kind::VectorExit { vector });
+    let timer = 0xffff_8880_0000_1000;
+    let start = [("hrtimer", timer), ("expires", 7_000_000_000)];
+    assert_eq!(kind("timer/hrtimer_start", &start), Kind::TimerStart { timer, expires: 7_000_000_000 });
+    let expire = [("hrtimer", timer), ("now", 8)];
+    assert_eq!(kind("timer/hrtimer_expire_entry", &expire), Kind::TimerExpire { timer, now: 8 });
+    assert_eq!(kind("timer/hrtimer_expire_exit", &[("hrtimer", timer)]), Kind::TimerExpired { timer });
+    let begin = [("lock_addr", timer), ("flags", 32)];
+    assert_eq!(kind("lock/contention_begin", &begin), Kind::ContentionBegin { lock: timer, flags: 32 });
+    assert_eq!(kind("lock/contention_end", &[("lock_addr", timer)]), Kind::ContentionEnd { lock: timer });
+}
+
+#[test]
+fn system_calls() {
+    let word = 0x7fff_0000_1234;
+    let enter = [("uaddr", word), ("op", 134), ("val", 2)];
+    let futex = Kind::FutexEnter { word, operation: 134, value: 2 };
+    assert_eq!(kind("syscalls/sys_enter_futex", &enter), futex);
+    let wait = [("uaddr", word), ("val", 2), ("flags", 128 | 2)];
+    let futex = Kind::FutexEnter { word, operation: 9 | 128, value: 2 };
+    assert_eq!(kind("syscalls/sys_enter_futex_wait", &wait), futex);
+    let exit = [("ret", -110i64 as u64)];
+    assert_eq!(kind("syscalls/sys_exit_futex", &exit), Kind::FutexExit { result: -110 });
+    let sleep = [("__syscall_nr", 230)];
+    assert_eq!(kind("syscalls/sys_enter_clock_nanosleep", &sleep), Kind::SyscallEnter { number: 230 });
+    assert_eq!(kind("syscalls/sys_exit_clock_nanosleep", &sleep), Kind::SyscallExit { number: 230 });
+    assert_eq!(kind("raw_syscalls/sys_enter", &[("id", 230)]), Kind::SyscallEnter { number: 230 });
+    assert_eq!(kind("ftrace/funcgraph_entry", &[("func", 0xff0)]), Kind::ScheduleEnter);
+    assert_eq!(kind("ftrace/funcgraph_exit", &[("func", 0xff0)]), Kind::ScheduleExit);
+}
+
+#[test]
+fn unknown_events_are_counted() {
+    let formats = [format("ftrace/print"), format("ftrace/funcgraph_entry")];
+    let mut translator = Translator::new(Order::Little, &formats, &[1]);
+    let mut events = Vec::new();
+    let print = record(Order::Little, &formats[0], &[]);
+    let other = record(Order::Little, &formats[1], &[("func", 2)]);
+    for bytes in [&print, &print, &other] {
+        translator.translate(0, &Record::new(1, bytes), &mut events).unwrap();
+    }
+    assert!(events.is_empty());
+    assert_eq!(translator.skipped().collect::<Vec<_>>(), [(formats[0].id, 2), (formats[1].id, 1)]);
+    let error = translator.translate(0, &Record::new(1, &[5]), &mut events).unwrap_err();
+    assert_eq!((error.event, error.has), (None, 1));
+}
+
+#[test]
+fn a_wide_number_of_events_costs_no_memory() {
+    let mut format = format("irq/irq_handler_entry");
+    format.fields.iter_mut().filter(|field| field.name == "common_type").for_each(|field| field.size = 8);
+    let mut translator = Translator::new(Order::Little, &[format], &[]);
+    translator.translate(0, &Record::new(1, &[0xfe; 64]), &mut Vec::new()).unwrap();
+    assert_eq!(translator.skipped().collect::<Vec<_>>(), [(0xfefe, 1)]);
+}
+
+#[test]
+fn an_event_without_its_fields_is_left_out_and_named() {
+    let mut format = format("sched/sched_waking");
+    format.fields.retain(|field| field.name != "target_cpu");
+    let translator = Translator::new(Order::Little, &[format], &[]);
+    assert!(translator.incomplete()[0].contains("sched:sched_waking has no field `target_cpu`"));
+}
+
+#[test]
+fn switches_name_threads() {
+    let format = format("sched/sched_switch");
+    let mut translator = Translator::new(Order::Little, std::slice::from_ref(&format), &[]);
+    let comm = usize::from(format.field("next_comm").unwrap().offset);
+    let mut bytes = record(Order::Little, &format, &[("next_pid", 17)]);
+    for name in ["bash\0aaaaaaaaaaa", "level 4\0\0\0\0\0\0\0\0\0"] {
+        bytes[comm..comm + 16].copy_from_slice(name.as_bytes());
+        translator.translate(0, &Record::new(1, &bytes), &mut Vec::new()).unwrap();
+    }
+    translator.threads_mut().insert_lines(b"411 logger thread\nnonsense\n");
+    assert_eq!(translator.threads().get(17), Some("level 4"));
+    assert_eq!(translator.threads().get(411), Some("logger thread"));
+    assert_eq!(translator.threads().get(5), None);
+}
+
+#[test]
+fn markers_name_tasks_and_jobs() {
+    let format = format("ftrace/raw_data");
+    let mut translator = Translator::new(Order::NATIVE, std::slice::from_ref(&format), &[]);
+    let mut events = Vec::new();
+    let markers = [
+        marker::name(3, "sample"),
+        marker::start(3, 77).to_vec(),
+        marker::end(3).to_vec(),
+        b"foreign bytes".to_vec(),
+    ];
+    for marker in markers {
+        let id = u64::from(u32::from_ne_bytes(marker[..4].try_into().unwrap()));
+        let mut bytes = record(Order::NATIVE, &format, &[("id", id)]);
+        bytes.extend(&marker[4..]);
+        translator.translate(0, &Record::new(1, &bytes), &mut events).unwrap();
+    }
+    let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [Kind::JobStart { task: 3, released: 77 }, Kind::JobEnd { task: 3 }]);
+    assert_eq!(translator.tasks().get(3), Some("sample"));
+}

@@ -1,0 +1,256 @@
+//! Moving pages from the kernel to files.
+//!
+//! One thread does it for a few CPUs: it sleeps, moves every full page there is, and sleeps again. Pages go by `splice`, from
+//! the ring buffer through a pipe to the file, without passing through this process. The threads have the ordinary policy
+//! whatever started them, and run where nothing is traced if there is such a place.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags};
+use rustix::thread::CpuSet;
+
+use super::error::RecordError;
+use super::tracefs::open_pages;
+
+/// How many CPUs one thread takes care of.
+const CPUS_PER_THREAD: usize = 8;
+const PIPE: usize = 1 << 20;
+
+/// A CPU's pages on their way.
+pub(super) struct Pipe {
+    from: File,
+    to: File,
+    path: PathBuf,
+    /// The size of a page of the ring buffer.
+    page: usize,
+}
+
+impl Pipe {
+    pub(super) fn open(
+        instance: &Path,
+        cpu: u32,
+        to: PathBuf,
+        page: usize,
+        directory: &Path,
+    ) -> Result<Self, RecordError> {
+        let from = open_pages(instance, cpu)?;
+        let to_file = File::create(&to).map_err(|error| RecordError::output(directory, &to, error))?;
+        Ok(Self { from, to: to_file, path: to, page })
+    }
+}
+
+/// What the threads and their owner share.
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    bytes: AtomicU64,
+    failed: AtomicBool,
+    error: Mutex<Option<RecordError>>,
+}
+
+impl Shared {
+    fn fail(&self, error: RecordError) {
+        // The first error is the cause, and the others follow from it.
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        // Release: who sees it with acquire sees the error.
+        self.failed.store(true, Ordering::Release);
+    }
+}
+
+/// The threads.
+pub(super) struct Drain {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drain {
+    /// Starts moving pages, from threads that run on `cpus` if that is possible.
+    pub(super) fn start(
+        mut pipes: Vec<Pipe>,
+        directory: &Path,
+        cpus: &[u32],
+        every: Duration,
+    ) -> Result<Self, RecordError> {
+        let mut drain = Self { shared: Arc::default(), threads: Vec::new() };
+        while !pipes.is_empty() {
+            let mine: Vec<_> = pipes.drain(..pipes.len().min(CPUS_PER_THREAD)).collect();
+            let failed = |attempt| move |error: io::Error| RecordError::System { attempt, error };
+            let mover = Mover::new().map_err(failed("making a pipe"))?;
+            let (shared, directory, cpus) = (drain.shared.clone(), directory.to_owned(), cpus.to_vec());
+            let work = move || {
+                be_ordinary(&cpus);
+                if let Err(error) = run(mover, mine, &shared, &directory, every) {
+                    shared.fail(error);
+                }
+            };
+            let thread = thread::Builder::new().name("punctual-drain".to_owned()).spawn(work);
+            drain.threads.push(thread.map_err(failed("starting a thread"))?);
+        }
+        Ok(drain)
+    }
+
+    /// How much has been moved, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        // Relaxed: it is a count for people.
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has ended early.
+    pub(super) fn failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Acquire)
+    }
+
+    /// Moves what is left, ends the threads, and says what went wrong. Nothing may be recorded any more.
+    pub(super) fn finish(&mut self) -> Result<(), RecordError> {
+        // Release: pairs with the acquire of the threads, who then see that tracing is off.
+        self.shared.stop.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                let error = io::Error::other("it panicked");
+                self.shared.fail(RecordError::System { attempt: "moving pages", error });
+            }
+        }
+        self.shared.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+/// Gives up a real-time policy that was inherited, and goes where nothing is traced.
+fn be_ordinary(cpus: &[u32]) {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads `parameters`, which outlives it, and writes nothing; 0 names the calling thread, whose policy
+    // no code in this process makes assumptions about, since it has just been started here. That it may fail is accepted:
+    // a thread may always become ordinary, and if not it is as it was.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
+    let mut here = CpuSet::new();
+    for &cpu in cpus {
+        here.set(cpu as usize);
+    }
+    let mut anywhere = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| anywhere.set(cpu));
+    // The affinity is inherited too, and that of a real-time thread is the worst place. What a cpuset forbids, the system
+    // leaves out.
+    if cpus.is_empty() || rustix::thread::sched_setaffinity(None, &here).is_err() {
+        let _ = rustix::thread::sched_setaffinity(None, &anywhere);
+    }
+}
+
+fn run(
+    mut mover: Mover,
+    mut pipes: Vec<Pipe>,
+    shared: &Shared,
+    directory: &Path,
+    every: Duration,
+) -> Result<(), RecordError> {
+    loop {
+        let last = shared.stop.load(Ordering::Acquire);
+        for pipe in &mut pipes {
+            let moved = mover.drain(pipe, shared).and_then(|()| match last {
+                true => mover.read_rest(pipe, shared),
+                false => Ok(()),
+            });
+            if let Err(error) = moved {
+                // What was written of a page that did not fit is no page.
+                let whole = pipe.to.metadata().map_or(0, |metadata| metadata.len());
+                let _ = pipe.to.set_len(whole - whole % pipe.page as u64);
+                return Err(RecordError::output(directory, &pipe.path, error));
+            }
+        }
+        if last {
+            return Ok(());
+        }
+        thread::park_timeout(every);
+    }
+}
+
+/// The pipe that pages go through, which is empty between two calls.
+struct Mover {
+    read: rustix::fd::OwnedFd,
+    write: rustix::fd::OwnedFd,
+    capacity: usize,
+    /// Some file systems take no splice; then pages are read and written.
+    spliced: bool,
+}
+
+impl Mover {
+    fn new() -> io::Result<Self> {
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Without privileges, or with many pipes, there is less, which works too.
+        let _ = rustix::pipe::fcntl_setpipe_size(&write, PIPE);
+        let capacity = rustix::pipe::fcntl_getpipe_size(&write)?;
+        Ok(Self { read, write, capacity, spliced: true })
+    }
+
+    /// Moves all full pages that there are.
+    fn drain(&mut self, pipe: &mut Pipe, shared: &Shared) -> io::Result<()> {
+        // Each page takes one slot of the pipe, which holds one page of the system in it.
+        let most = (self.capacity / pipe.page).max(1) * pipe.page;
+        while self.spliced {
+            let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
+            let mut held = match rustix::pipe::splice(&pipe.from, None, &self.write, None, most, flags) {
+                Ok(0) | Err(Errno::AGAIN) => return Ok(()),
+                Ok(held) => held,
+                Err(Errno::INTR) => continue,
+                Err(Errno::INVAL) => {
+                    self.spliced = false;
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            // Relaxed: it is a count for people.
+            shared.bytes.fetch_add(held as u64, Ordering::Relaxed);
+            while held > 0 {
+                match rustix::pipe::splice(&self.read, None, &pipe.to, None, held, SpliceFlags::MOVE) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(moved) => held -= moved,
+                    Err(Errno::INTR) => {}
+                    Err(Errno::INVAL) => {
+                        self.spliced = false;
+                        let mut rest = vec![0; held];
+                        File::from(self.read.try_clone()?).read_exact(&mut rest)?;
+                        pipe.to.write_all(&rest)?;
+                        held = 0;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        self.read_rest(pipe, shared)
+    }
+
+    /// Reads what is left, pages that are not full as well.
+    fn read_rest(&mut self, pipe: &mut Pipe, shared: &Shared) -> io::Result<()> {
+        let mut page = vec![0; pipe.page];
+        let mut nothing = 0;
+        // To read nothing may mean to try again, but not forever.
+        while nothing < 3 {
+            match pipe.from.read(&mut page) {
+                Ok(0) => nothing += 1,
+                Ok(count) => {
+                    nothing = 0;
+                    page[count..].fill(0);
+                    pipe.to.write_all(&page)?;
+                    // Relaxed: it is a count for people.
+                    shared.bytes.fetch_add(page.len() as u64, Ordering::Relaxed);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Why nothing is recorded, or less than was asked for.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why nothing is recorded, or why a recording ended early. Every message names the fix.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// tracefs is not mounted.
+    NoTracefs,
+    /// The system does not allow this process to trace.
+    Permission {
+        /// What it does not allow to open, write or make.
+        path: PathBuf,
+    },
+    /// The kernel lacks an event without which there is nothing to analyse.
+    MissingEvents {
+        /// Which, as `group:event`.
+        events: Vec<String>,
+    },
+    /// The kernel has no such clock.
+    Clock {
+        /// The one asked for.
+        clock: String,
+        /// Those that it has.
+        available: String,
+    },
+    /// There is no such process.
+    UnknownProcess {
+        /// Its number.
+        process: u32,
+    },
+    /// A filter makes no sense, or the kernel does not take it.
+    Filter {
+        /// The filter.
+        filter: String,
+        /// Why not.
+        why: String,
+    },
+    /// There is no such CPU, or it is offline.
+    Cpu {
+        /// Which.
+        cpu: u32,
+    },
+    /// The disk is full. What was recorded before is there and can be read.
+    DiskFull {
+        /// The directory that was recorded into.
+        directory: PathBuf,
+    },
+    /// The directory cannot be recorded into.
+    Output {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// What the system answered.
+        error: io::Error,
+    },
+    /// The kernel refused something else.
+    Kernel {
+        /// The file of tracefs.
+        path: PathBuf,
+        /// What was attempted.
+        attempt: &'static str,
+        /// What it answered.
+        error: io::Error,
+    },
+    /// The system refused a thread or a pipe.
+    System {
+        /// What was attempted.
+        attempt: &'static str,
+        /// What it answered.
+        error: io::Error,
+    },
+}
+
+impl RecordError {
+    /// The kernel's answer to an attempt on a file of tracefs.
+    pub(super) fn kernel(path: &Path, attempt: &'static str, error: io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::Permission { path },
+            _ => Self::Kernel { path, attempt, error },
+        }
+    }
+
+    /// The system's answer to writing what is recorded.
+    pub(super) fn output(directory: &Path, path: &Path, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { directory: directory.to_owned() }
+            }
+            _ => Self::Output { path: path.to_owned(), error },
+        }
+    }
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTracefs => f.write_str(
+                "tracefs is not mounted; mount it as root with `mount -t tracefs nodev /sys/kernel/tracing` (a kernel \
+                 without CONFIG_FTRACE has none)",
+            ),
+            Self::Permission { path } => write!(
+                f,
+                "{}: permission denied; record as root, or with CAP_DAC_OVERRIDE and a kernel that is not locked down",
+                path.display()
+            ),
+            Self::MissingEvents { events } => write!(
+                f,
+                "the kernel has no event {}, without which there are no jobs to see; use a kernel with \
+                 CONFIG_EVENT_TRACING",
+                events.join(", ")
+            ),
+            Self::Clock { clock, available } => {
+                write!(f, "the kernel has no trace clock `{clock}`; choose one of: {available}")
+            }
+            Self::UnknownProcess { process } => write!(
+                f,
+                "there is no process or thread {process}; give the number of one that runs, or a command to start"
+            ),
+            Self::Filter { filter, why } => write!(f, "the filter `{filter}` cannot be used: {why}"),
+            Self::Cpu { cpu } => {
+                write!(f, "CPU {cpu} is not there or offline; choose one of /sys/devices/system/cpu/online")
+            }
+            Self::DiskFull { directory } => write!(
+                f,
+                "the disk is full; what was recorded before is in {} and can be read. Make room, or record fewer events \
+                 or to another disk",
+                directory.display()
+            ),
+            Self::Output { path, error } => {
+                write!(f, "{}: {error}; choose a directory that can be written to", path.display())
+            }
+            Self::Kernel { path, attempt, error } => write!(f, "{}: {attempt}: {error}", path.display()),
+            Self::System { attempt, error } => write!(f, "{attempt}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Output { error, .. } | Self::Kernel { error, .. } | Self::System { error, .. } => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+}

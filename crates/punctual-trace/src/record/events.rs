@@ -1,0 +1,172 @@
+//! What is recorded: groups of events, each of which the kernel may lack.
+
+use std::fmt;
+use std::fs;
+
+use super::error::RecordError;
+use super::tracefs::Instance;
+
+/// A group of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Group {
+    /// Wake-ups, switches, migrations and inherited priorities. Without it there is nothing to analyse.
+    Sched,
+    /// Handlers of interrupts of devices.
+    Irq,
+    /// Local timer and interprocessor interrupts.
+    Vectors,
+    /// Softirqs.
+    Softirq,
+    /// High-resolution timers: when threads should have been woken.
+    Timer,
+    /// Contention of the kernel's own locks.
+    Lock,
+    /// Futex system calls, of the traced threads only if [threads are chosen](super::Filter).
+    Futex,
+    /// Where interrupts and preemption are off.
+    Preemptirq,
+    /// The entry to and return from the scheduler, by the function_graph tracer.
+    FunctionGraph,
+    /// What the kernel's osnoise tracer finds.
+    Osnoise,
+}
+
+impl Group {
+    /// What most recordings want: everything that is cheap.
+    pub const USUAL: [Self; 7] =
+        [Self::Sched, Self::Irq, Self::Vectors, Self::Softirq, Self::Timer, Self::Lock, Self::Futex];
+
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Sched,
+        Self::Irq,
+        Self::Vectors,
+        Self::Softirq,
+        Self::Timer,
+        Self::Lock,
+        Self::Futex,
+        Self::Preemptirq,
+        Self::FunctionGraph,
+        Self::Osnoise,
+    ];
+
+    /// The name by which a user asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sched => "sched",
+            Self::Irq => "irq",
+            Self::Vectors => "irq_vectors",
+            Self::Softirq => "softirq",
+            Self::Timer => "timer",
+            Self::Lock => "lock",
+            Self::Futex => "futex",
+            Self::Preemptirq => "preemptirq",
+            Self::FunctionGraph => "function_graph",
+            Self::Osnoise => "osnoise",
+        }
+    }
+
+    /// The group of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.name() == name)
+    }
+
+    /// The directory of tracefs that its events are in, and which of those there; none means all pairs of entry and exit.
+    pub(super) fn events(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Sched => (
+                "sched",
+                &[
+                    "sched_switch",
+                    "sched_waking",
+                    "sched_wakeup",
+                    "sched_wakeup_new",
+                    "sched_migrate_task",
+                    "sched_pi_setprio",
+                ],
+            ),
+            Self::Irq => ("irq", &["irq_handler_entry", "irq_handler_exit"]),
+            Self::Softirq => ("irq", &["softirq_entry", "softirq_exit"]),
+            Self::Vectors => ("irq_vectors", &[]),
+            Self::Timer => ("timer", &["hrtimer_start", "hrtimer_expire_entry", "hrtimer_expire_exit"]),
+            Self::Lock => ("lock", &["contention_begin", "contention_end"]),
+            Self::Futex => (
+                "syscalls",
+                &[
+                    "sys_enter_futex",
+                    "sys_exit_futex",
+                    "sys_enter_futex_wait",
+                    "sys_exit_futex_wait",
+                    "sys_enter_futex_wake",
+                    "sys_exit_futex_wake",
+                ],
+            ),
+            Self::Preemptirq => {
+                ("preemptirq", &["irq_disable", "irq_enable", "preempt_disable", "preempt_enable"])
+            }
+            Self::FunctionGraph => ("ftrace", &["funcgraph_entry", "funcgraph_exit"]),
+            Self::Osnoise => ("osnoise", &["irq_noise", "softirq_noise", "thread_noise", "nmi_noise"]),
+        }
+    }
+}
+
+/// Something that was asked for and that the kernel does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// The group it is in.
+    pub group: Group,
+    /// Which event, or nothing if it is the whole group.
+    pub event: Option<String>,
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.event {
+            None => write!(f, "{}: the kernel has none of these events", self.group.name()),
+            Some(event) => write!(f, "{}: the kernel has no {event}", self.group.name()),
+        }
+    }
+}
+
+/// The events of the group that the kernel has, as directories of tracefs; the others are added to `absent`.
+pub(super) fn present(instance: &Instance, group: Group, absent: &mut Vec<Absent>) -> Vec<String> {
+    let (system, names) = group.events();
+    let names: Vec<String> = match names {
+        [] => {
+            let entries =
+                fs::read_dir(instance.path().join("events").join(system)).into_iter().flatten().flatten();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            names.retain(|name| name.ends_with("_entry") || name.ends_with("_exit"));
+            names.sort();
+            names
+        }
+        names => names.iter().map(|&name| name.to_owned()).collect(),
+    };
+    let path = |name: &String| format!("events/{system}/{name}");
+    let (here, gone): (Vec<_>, Vec<_>) =
+        names.iter().partition(|name| instance.has(&format!("{}/enable", path(name))));
+    match here.is_empty() {
+        true => absent.push(Absent { group, event: None }),
+        // A kernel need not have every kind of a futex call.
+        false if group == Group::Futex => {}
+        false => absent.extend(gone.into_iter().map(|event| Absent { group, event: Some(event.clone()) })),
+    }
+    here.into_iter().map(path).collect()
+}
+
+/// Turns the tracer of functions on for those that enter the scheduler, if the kernel has it for instances.
+pub(super) fn function_graph(instance: &Instance) -> bool {
+    let available = instance.read("available_tracers").unwrap_or_default();
+    if !available.split_whitespace().any(|tracer| tracer == "function_graph") {
+        return false;
+    }
+    let filter = instance.write("set_ftrace_filter", "schedule schedule_idle preempt_schedule_irq");
+    filter.and_then(|()| instance.write("current_tracer", "function_graph")).is_ok()
+}
+
+/// Turns an event on.
+pub(super) fn enable(instance: &Instance, event: &str) -> Result<(), RecordError> {
+    instance.write(&format!("{event}/enable"), "1")
+}

@@ -1,0 +1,251 @@
+//! Events as they happen, without a file.
+//!
+//! The pages of all CPUs are read every now and then, and what is older than a moment is in order: whatever was recorded
+//! before that moment has been read. A moment is left because a CPU may be held up, by its hypervisor for instance, between
+//! taking the time of an event and writing it.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use punctual_trace::record::{Config, Live};
+//!
+//! let mut live = Live::start(&Config::default())?;
+//! let mut events = Vec::new();
+//! for _ in 0..100 {
+//!     std::thread::sleep(Duration::from_millis(50));
+//!     events.clear();
+//!     live.take(&mut events)?;
+//!     println!("{} events", events.len());
+//! }
+//! # Ok::<(), punctual_trace::record::LiveError>(())
+//! ```
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::error::RecordError;
+use super::setup::{self, Ready};
+use super::tracefs::{Instance, open_pages};
+use super::{Absent, Config, save};
+use crate::event::{Event, Kind};
+use crate::read::Order;
+use crate::read::format::{EventFormat, PageLayout};
+use crate::read::page::{Missed, Page, PageError};
+use crate::read::translate::{RecordError as BadRecord, Threads, Translator};
+
+/// How old an event is when it is given out.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Why watching cannot go on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// It did not start.
+    Start(RecordError),
+    /// The kernel gives no pages any more.
+    Read {
+        /// Of which CPU.
+        cpu: u16,
+        /// What it answered.
+        error: io::Error,
+    },
+    /// A page of the kernel is wrong.
+    Page {
+        /// Of which CPU.
+        cpu: u16,
+        /// What is wrong with it.
+        error: PageError,
+    },
+    /// A record of the kernel is wrong.
+    Record {
+        /// Of which CPU.
+        cpu: u16,
+        /// What is wrong with it.
+        error: BadRecord,
+    },
+}
+
+impl fmt::Display for LiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const REPORT: &str =
+            "the kernel lays out its buffer in a way this version does not know; use a newer one";
+        match self {
+            Self::Start(error) => error.fmt(f),
+            Self::Read { cpu, error } => {
+                write!(f, "reading the events of CPU {cpu}: {error}; start again if the CPU went offline")
+            }
+            Self::Page { cpu, error } => write!(f, "CPU {cpu}: {error}; {REPORT}"),
+            Self::Record { cpu, error } => write!(f, "CPU {cpu}: {error}; {REPORT}"),
+        }
+    }
+}
+
+impl std::error::Error for LiveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Start(error) => Some(error),
+            Self::Read { error, .. } => Some(error),
+            Self::Page { error, .. } => Some(error),
+            Self::Record { error, .. } => Some(error),
+        }
+    }
+}
+
+impl From<RecordError> for LiveError {
+    fn from(error: RecordError) -> Self {
+        Self::Start(error)
+    }
+}
+
+/// The pages of a CPU of one instance.
+struct Source {
+    cpu: u16,
+    pages: File,
+    /// What has been read and is not old enough.
+    waiting: VecDeque<Event>,
+    last: u64,
+}
+
+/// Events as they happen.
+pub struct Live {
+    // In this order: the kernel removes an instance only when nobody reads it any more.
+    sources: Vec<Source>,
+    instances: Vec<Instance>,
+    translator: Translator,
+    layout: PageLayout,
+    page: Vec<u8>,
+    batch: Vec<Event>,
+    given: u64,
+    late: u64,
+    absent: Vec<Absent>,
+}
+
+impl Live {
+    /// Starts to record for the caller, who takes the events every now and then: more often than the buffers fill.
+    ///
+    /// The clock is `mono`, by which it is known what is old enough.
+    pub fn start(config: &Config) -> Result<Self, LiveError> {
+        if config.clock != "mono" {
+            let (clock, available) = (config.clock.clone(), "mono, if events are to be watched".to_owned());
+            return Err(RecordError::Clock { clock, available }.into());
+        }
+        let Ready { tracefs, instances, systems, functions, cpus, page: layout, absent, .. } =
+            setup::ready(config)?;
+        let formats: Vec<_> = save::format_files(&tracefs, &systems)
+            .into_iter()
+            .filter_map(|(system, file)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok())
+            .collect();
+        let schedule = match functions {
+            true => crate::read::dat::scheduler_functions(&fs::read("/proc/kallsyms").unwrap_or_default()),
+            false => Vec::new(),
+        };
+        let mut translator = Translator::new(Order::NATIVE, &formats, &schedule);
+        translator.threads_mut().insert_lines(save::names(&tracefs).as_bytes());
+        let mut sources = Vec::new();
+        for &cpu in &cpus {
+            for instance in &instances {
+                let pages = open_pages(instance.path(), cpu)?;
+                let cpu = u16::try_from(cpu).map_err(|_| RecordError::Cpu { cpu })?;
+                sources.push(Source { cpu, pages, waiting: VecDeque::new(), last: 0 });
+            }
+        }
+        for instance in &instances {
+            instance.write("tracing_on", "1")?;
+        }
+        let (page, batch) = (vec![0; layout.size], Vec::new());
+        Ok(Self { sources, instances, translator, layout, page, batch, given: 0, late: 0, absent })
+    }
+
+    /// Appends the events that are old enough, in the order of time and then of CPUs. Waits for none.
+    pub fn take(&mut self, into: &mut Vec<Event>) -> Result<(), LiveError> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        self.read(now)?;
+        self.give(now.saturating_sub(MOMENT.as_nanos() as u64), into);
+        Ok(())
+    }
+
+    /// Stops recording and appends all events that are left.
+    pub fn stop(mut self, into: &mut Vec<Event>) -> Result<(), LiveError> {
+        for instance in &self.instances {
+            instance.write("tracing_on", "0")?;
+        }
+        self.read(u64::MAX)?;
+        self.give(u64::MAX, into);
+        Ok(())
+    }
+
+    /// Reads what there is, and no more than has been recorded up to that time: others go on recording meanwhile.
+    fn read(&mut self, until: u64) -> Result<(), LiveError> {
+        for source in &mut self.sources {
+            let cpu = source.cpu;
+            while source.last <= until {
+                match source.pages.read(&mut self.page) {
+                    Ok(0) => break,
+                    Ok(count) => self.page[count..].fill(0),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(LiveError::Read { cpu, error }),
+                }
+                let wrong = |error| LiveError::Page { cpu, error };
+                let mut page = Page::open(&self.layout, &self.page).map_err(wrong)?;
+                self.batch.clear();
+                if let Some(missed) = page.header().missed {
+                    let count = if let Missed::Count(count) = missed { count } else { 0 };
+                    let time = page.header().time.max(source.last);
+                    self.batch.push(Event { time, cpu, by: 0, kind: Kind::Lost { count } });
+                }
+                while let Some(record) = page.next_record().map_err(wrong)? {
+                    source.last = record.time;
+                    let translated = self.translator.translate(cpu, &record, &mut self.batch);
+                    translated.map_err(|error| LiveError::Record { cpu, error })?;
+                }
+                source.waiting.extend(self.batch.iter());
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives out what is not younger than that time.
+    fn give(&mut self, until: u64, into: &mut Vec<Event>) {
+        let start = into.len();
+        for source in &mut self.sources {
+            let count = source.waiting.partition_point(|event| event.time <= until);
+            into.extend(source.waiting.drain(..count));
+        }
+        for event in &mut into[start..] {
+            if event.time < self.given {
+                self.late += 1;
+                event.time = self.given;
+            }
+        }
+        // Sorting takes the runs that the CPUs are as they are, and keeps the order in each.
+        into[start..].sort_by_key(|event| (event.time, event.cpu));
+        self.given = self.given.max(until.min(into.last().map_or(0, |event| event.time)));
+    }
+
+    /// How many events came so late that younger ones had been given out; their times were set to those.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// What was asked for and the kernel does not have.
+    pub fn absent(&self) -> &[Absent] {
+        &self.absent
+    }
+
+    /// The names of threads, as far as the events up to here have them.
+    pub fn threads(&self) -> &Threads {
+        self.translator.threads()
+    }
+
+    /// The names of tasks of Punctual apps, as far as the events up to here have them.
+    pub fn tasks(&self) -> &crate::read::marker::Tasks {
+        self.translator.tasks()
+    }
+}

@@ -1,0 +1,211 @@
+//! Recording: events of the kernel into a capture directory, which [`read`](crate::read) opens and
+//! [`write::dat`](crate::write::dat) makes a trace.dat of.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use punctual_trace::record::{Config, Filter, Recording};
+//! use punctual_trace::write::dat;
+//!
+//! let config = Config { filter: Filter { processes: vec![411], ..Filter::default() }, ..Config::default() };
+//! let recording = Recording::start(config, "trace.dat.raw".as_ref())?;
+//! recording.absent().iter().for_each(|absent| eprintln!("{absent}"));
+//! std::thread::sleep(Duration::from_secs(10));
+//! let summary = recording.stop()?;
+//! for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {
+//!     eprintln!("CPU {}: {} events lost; record with larger buffers", cpu.cpu, cpu.lost);
+//! }
+//! dat::write("trace.dat.raw".as_ref(), "trace.dat".as_ref())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A recording that is dropped leaves nothing in the kernel. So that this happens on SIGINT and SIGTERM too, its owner
+//! handles them and stops it; after SIGKILL the next recording cleans up, and the directory can be read nevertheless.
+
+mod drain;
+mod error;
+mod events;
+mod filter;
+mod live;
+mod save;
+mod setup;
+mod tracefs;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use error::RecordError;
+pub use events::{Absent, Group};
+pub use filter::Filter;
+pub use live::{Live, LiveError};
+
+use self::drain::Drain;
+use self::save::Saver;
+use self::tracefs::Instance;
+
+/// What is recorded, and how.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The events.
+    pub groups: Vec<Group>,
+    /// The threads.
+    pub filter: Filter,
+    /// Leave out events of the scheduler that name no traced thread. The recording is smaller, and does not tell whom a
+    /// traced thread waited for if that is not traced itself.
+    pub narrow: bool,
+    /// The buffer of each CPU, in KiB. The kernel has it in memory while it records.
+    pub buffer_kib: u32,
+    /// The CPUs that are recorded; all if none is said.
+    pub cpus: Vec<u32>,
+    /// The CPUs that the recorder itself runs on; those that are not recorded if none is said.
+    pub housekeeping: Vec<u32>,
+    /// The clock of the trace; `mono` is CLOCK_MONOTONIC.
+    pub clock: String,
+    /// How often pages are moved.
+    pub every: Duration,
+}
+
+impl Default for Config {
+    /// The usual groups of all threads on all CPUs, with 8 MiB for each CPU.
+    fn default() -> Self {
+        Self {
+            groups: Group::USUAL.to_vec(),
+            filter: Filter::default(),
+            narrow: false,
+            buffer_kib: 8 << 10,
+            cpus: Vec::new(),
+            housekeeping: Vec::new(),
+            clock: "mono".to_owned(),
+            every: Duration::from_millis(50),
+        }
+    }
+}
+
+/// What the kernel lost of a CPU's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// The CPU.
+    pub cpu: u32,
+    /// How many events were overwritten or dropped.
+    pub lost: u64,
+    /// How many have been taken out of the buffer.
+    pub read: u64,
+}
+
+/// What came of a recording.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Where it is.
+    pub directory: PathBuf,
+    /// How large its pages are, in bytes.
+    pub bytes: u64,
+    /// What was lost, by CPU.
+    pub losses: Vec<Loss>,
+    /// What was asked for and is not in it.
+    pub absent: Vec<Absent>,
+}
+
+/// A recording that runs. Dropping it ends it; [`Recording::stop`] also says what came of it.
+pub struct Recording {
+    // In this order: the kernel removes an instance only when nobody reads it any more.
+    drain: Drain,
+    instances: Vec<Instance>,
+    tracefs: PathBuf,
+    directory: PathBuf,
+    cpus: Vec<u32>,
+    names: String,
+    absent: Vec<Absent>,
+    removed: Vec<String>,
+}
+
+impl Recording {
+    /// Starts to record into `directory`, which is made if need be.
+    pub fn start(config: Config, directory: &Path) -> Result<Self, RecordError> {
+        setup::start(&config, directory)
+    }
+
+    /// What was asked for and the kernel does not have.
+    pub fn absent(&self) -> &[Absent] {
+        &self.absent
+    }
+
+    /// The instances of recorders that had been killed, which are gone now.
+    pub fn removed(&self) -> &[String] {
+        &self.removed
+    }
+
+    /// How much has been recorded, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.drain.bytes()
+    }
+
+    /// Whether it has ended early; [`Recording::stop`] says why.
+    pub fn failed(&self) -> bool {
+        self.drain.failed()
+    }
+
+    /// What has been lost, by CPU.
+    pub fn losses(&self) -> Vec<Loss> {
+        let one = |cpu: &u32| {
+            let mut loss = Loss { cpu: *cpu, lost: 0, read: 0 };
+            for instance in &self.instances {
+                let text = instance.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
+                loss.lost += ["overrun", "commit overrun", "dropped events"]
+                    .map(|name| count(&text, name))
+                    .iter()
+                    .sum::<u64>();
+                loss.read += count(&text, "read events");
+            }
+            loss
+        };
+        self.cpus.iter().map(one).collect()
+    }
+
+    /// Ends the recording.
+    ///
+    /// With an error, what had been recorded before is in the directory and can be read.
+    pub fn stop(mut self) -> Result<Summary, RecordError> {
+        for instance in &self.instances {
+            instance.write("tracing_on", "0")?;
+        }
+        let drained = self.drain.finish();
+        let saver = Saver { tracefs: &self.tracefs, directory: &self.directory };
+        for (instance, prefix) in self.instances.iter().zip(PREFIXES) {
+            for cpu in &self.cpus {
+                let name = format!("per_cpu/cpu{cpu}/stats");
+                let statistics = instance.read(&name)?;
+                // With a full disk there are none of these either, and that is the error to tell.
+                let saved = saver.write(&format!("{prefix}{name}"), statistics.as_bytes());
+                if drained.is_ok() {
+                    saved?;
+                }
+            }
+        }
+        drained?;
+        saver.names(&mut self.names)?;
+        Ok(Summary {
+            bytes: self.drain.bytes(),
+            losses: self.losses(),
+            absent: std::mem::take(&mut self.absent),
+            directory: self.directory.clone(),
+        })
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // The last pages are moved until there are no more, which has an end only when nothing is recorded any more.
+        for instance in &self.instances {
+            let _ = instance.write("tracing_on", "0");
+        }
+    }
+}
+
+/// Where in the capture directory the buffers are: that of the events, and that of system calls where it is another.
+const PREFIXES: [&str; 2] = ["", "instances/calls/"];
+
+/// A number of a file `stats`.
+fn count(statistics: &str, name: &str) -> u64 {
+    let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}

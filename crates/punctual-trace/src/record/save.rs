@@ -1,0 +1,87 @@
+//! What a capture directory has beside pages: formats, names, the clock.
+
+use std::fs;
+use std::path::Path;
+
+use super::error::RecordError;
+use super::filter::all_threads;
+use super::tracefs;
+
+/// Files of tracefs that are copied.
+pub(super) struct Saver<'a> {
+    pub(super) tracefs: &'a Path,
+    pub(super) directory: &'a Path,
+}
+
+impl Saver<'_> {
+    pub(super) fn write(&self, name: &str, content: &[u8]) -> Result<(), RecordError> {
+        let path = self.directory.join(name);
+        let parent = path.parent().unwrap_or(self.directory);
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::write(&path, content))
+            .map_err(|error| RecordError::output(self.directory, &path, error))
+    }
+
+    fn copy(&self, name: &str) -> Result<(), RecordError> {
+        let path = self.tracefs.join(name);
+        let content =
+            tracefs::content(&path).map_err(|error| RecordError::kernel(&path, "reading", error))?;
+        self.write(name, &content)
+    }
+
+    /// How pages and the events of these groups lie in memory.
+    pub(super) fn formats(&self, systems: &[&str]) -> Result<(), RecordError> {
+        self.copy("events/header_page")?;
+        self.copy("events/header_event")?;
+        for (_, format) in format_files(self.tracefs, systems) {
+            self.copy(&format)?;
+        }
+        Ok(())
+    }
+
+    /// The names of all threads that there are and that the kernel remembers, after those that were there earlier.
+    pub(super) fn names(&self, earlier: &mut String) -> Result<(), RecordError> {
+        *earlier += &names(self.tracefs);
+        self.write("saved_cmdlines", earlier.as_bytes())
+    }
+
+    /// The clock, the system, and the functions of the scheduler if they are traced.
+    pub(super) fn rest(&self, clock: &str, functions: bool) -> Result<(), RecordError> {
+        self.write("trace_clock", clock.as_bytes())?;
+        let system = rustix::system::uname();
+        let parts = [system.sysname(), system.nodename(), system.release(), system.machine()];
+        self.write("uname", parts.map(|part| part.to_string_lossy()).join(" ").as_bytes())?;
+        if functions && let Ok(symbols) = fs::read("/proc/kallsyms") {
+            self.write("kallsyms", &symbols)?;
+        }
+        Ok(())
+    }
+}
+
+/// The format files of these groups, with the name of the group each is in, under tracefs.
+pub(super) fn format_files<'a>(tracefs: &Path, systems: &[&'a str]) -> Vec<(&'a str, String)> {
+    let mut files = Vec::new();
+    for system in systems {
+        let group = format!("events/{system}");
+        for entry in fs::read_dir(tracefs.join(&group)).into_iter().flatten().flatten() {
+            let format = format!("{group}/{}/format", entry.file_name().to_string_lossy());
+            // The groups have files of their own, and of system calls most are of no use.
+            let wanted = *system != "syscalls" || format.contains("futex");
+            if wanted && tracefs.join(&format).is_file() {
+                files.push((*system, format));
+            }
+        }
+    }
+    files
+}
+
+/// The names of threads, a line each; of two for one thread the later one is the better one.
+pub(super) fn names(tracefs: &Path) -> String {
+    let mut lines = fs::read_to_string(tracefs.join("saved_cmdlines")).unwrap_or_default();
+    for (thread, process) in all_threads() {
+        if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
+            lines += &format!("{thread} {}\n", name.trim_end());
+        }
+    }
+    lines
+}

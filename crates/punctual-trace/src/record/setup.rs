@@ -1,0 +1,242 @@
+//! What happens before the first event.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::drain::{Drain, Pipe};
+use super::error::RecordError;
+use super::events::{self, Absent, Group};
+use super::filter::Filter;
+use super::save::Saver;
+use super::tracefs::{self, Instance};
+use super::{Config, PREFIXES, Recording};
+use crate::event::Tid;
+use crate::read::Order;
+use crate::read::dat::clock_of;
+use crate::read::format::PageLayout;
+
+/// Without these there is nothing to analyse.
+const NEEDED: [&str; 2] = ["sched_switch", "sched_waking"];
+
+/// Instances that are ready, with tracing off.
+pub(super) struct Ready {
+    pub(super) tracefs: PathBuf,
+    pub(super) instances: Vec<Instance>,
+    /// The groups of events whose formats are needed, as tracefs has them.
+    pub(super) systems: Vec<&'static str>,
+    /// Whether functions of the kernel are traced.
+    pub(super) functions: bool,
+    pub(super) cpus: Vec<u32>,
+    pub(super) page: PageLayout,
+    pub(super) absent: Vec<Absent>,
+    pub(super) removed: Vec<String>,
+}
+
+/// Makes the instances and turns the events on in them.
+pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
+    config.filter.check()?;
+    let threads = config.filter.threads()?;
+    let tracefs = tracefs::find()?;
+    let removed = tracefs::remove_leftovers(&tracefs);
+    let mut absent = Vec::new();
+    let main = Instance::create(&tracefs)?;
+    prepare(&main, config)?;
+    // Apps write their marks to the buffer that every system has; one of ours takes them.
+    main.prefer("copy_trace_marker", "1");
+    let mut systems = vec!["ftrace"];
+    let mut functions = false;
+    let mut calls = None;
+    for &group in &config.groups {
+        match group {
+            Group::FunctionGraph => {
+                functions = events::function_graph(&main);
+                if !functions {
+                    absent.push(Absent { group, event: None });
+                }
+                continue;
+            }
+            Group::Futex if own_buffer(&config.filter) => {
+                let instance = Instance::create(&tracefs)?;
+                prepare(&instance, config)?;
+                follow(&instance, &threads)?;
+                enable(&instance, group, config, &threads, &mut absent)?;
+                calls = Some(instance);
+            }
+            _ => enable(&main, group, config, &threads, &mut absent)?,
+        }
+        systems.push(group.events().0);
+    }
+    systems.sort_unstable();
+    systems.dedup();
+    let cpus = recorded_cpus(&main, config)?;
+    let page = page_layout(&tracefs)?;
+    let instances = [main].into_iter().chain(calls).collect();
+    Ok(Ready { tracefs, instances, systems, functions, cpus, page, absent, removed })
+}
+
+pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, RecordError> {
+    let Ready { tracefs, instances, systems, functions, cpus, page, absent, removed } = ready(config)?;
+    let saver = Saver { tracefs: &tracefs, directory };
+    saver.formats(&systems)?;
+    saver.rest(&instances[0].read("trace_clock")?, functions)?;
+    let mut names = String::new();
+    saver.names(&mut names)?;
+    let mut pipes = Vec::new();
+    for (instance, prefix) in instances.iter().zip(PREFIXES) {
+        for &cpu in &cpus {
+            let name = format!("{prefix}per_cpu/cpu{cpu}/trace_pipe_raw");
+            saver.write(&name, b"")?;
+            pipes.push(Pipe::open(instance.path(), cpu, directory.join(name), page.size, directory)?);
+        }
+    }
+    let drain = Drain::start(pipes, directory, &housekeeping(config), config.every)?;
+    let directory = directory.to_owned();
+    let recording = Recording { drain, instances, tracefs, directory, cpus, names, absent, removed };
+    for instance in &recording.instances {
+        instance.write("tracing_on", "1")?;
+    }
+    Ok(recording)
+}
+
+/// Whether system calls go to a buffer of their own: the kernel follows threads and what they start only for all events of a
+/// buffer, and those of the scheduler are needed of everybody. By name it can choose in any buffer.
+fn own_buffer(filter: &Filter) -> bool {
+    !filter.is_empty() && filter.names.is_empty()
+}
+
+fn prepare(instance: &Instance, config: &Config) -> Result<(), RecordError> {
+    instance.write("tracing_on", "0")?;
+    let clocks = instance.read("trace_clock")?;
+    let available: Vec<_> = clocks.split_whitespace().map(|clock| clock.trim_matches(['[', ']'])).collect();
+    if !available.contains(&config.clock.as_str()) {
+        return Err(RecordError::Clock { clock: config.clock.clone(), available: available.join(", ") });
+    }
+    if clock_of(&clocks) != config.clock {
+        instance.write("trace_clock", &config.clock)?;
+    }
+    instance.write("buffer_size_kb", &config.buffer_kib.max(64).to_string())?;
+    // Only what is overwritten is marked in the pages; what is dropped would be missing without a trace.
+    instance.write("options/overwrite", "1")?;
+    instance.prefer("record-cmd", "1");
+    if !config.cpus.is_empty() {
+        instance.write("tracing_cpumask", &mask(&config.cpus))?;
+    }
+    Ok(())
+}
+
+/// The events of these threads, and of all that they start.
+fn follow(instance: &Instance, threads: &[Tid]) -> Result<(), RecordError> {
+    instance.prefer("event-fork", "1");
+    let list = threads.iter().map(|thread| format!("{thread} ")).collect::<String>();
+    // An empty list would mean everybody; the kernel gives no thread this number.
+    instance.write("set_event_pid", if list.is_empty() { "4194304" } else { &list })
+}
+
+fn enable(
+    instance: &Instance,
+    group: Group,
+    config: &Config,
+    threads: &[Tid],
+    absent: &mut Vec<Absent>,
+) -> Result<(), RecordError> {
+    let present = events::present(instance, group, absent);
+    if group == Group::Sched {
+        let is_there = |name: &&str| present.iter().any(|event| event.ends_with(&format!("/{name}")));
+        let missing: Vec<_> =
+            NEEDED.iter().filter(|name| !is_there(name)).map(|name| format!("sched:{name}")).collect();
+        if !missing.is_empty() {
+            return Err(RecordError::MissingEvents { events: missing });
+        }
+    }
+    for event in &present {
+        let name = event.rsplit('/').next().unwrap_or_default();
+        let (pid, comm, prio): (&[_], &[_], &[_]) = match (group, name) {
+            (Group::Sched, _) if !config.narrow => (&[], &[], &[]),
+            (Group::Sched, "sched_switch") => {
+                (&["prev_pid", "next_pid"], &["prev_comm", "next_comm"], &["prev_prio", "next_prio"])
+            }
+            (Group::Sched, "sched_pi_setprio") => (&["pid"], &["comm"], &["oldprio", "newprio"]),
+            (Group::Sched, _) => (&["pid"], &["comm"], &["prio"]),
+            (Group::Futex, _) if !own_buffer(&config.filter) => (&["common_pid"], &["COMM"], &[]),
+            _ => (&[], &[], &[]),
+        };
+        let condition = config.filter.condition(threads, pid, comm, prio);
+        if !condition.is_empty() {
+            instance.write(&format!("{event}/filter"), &condition).map_err(|error| match error {
+                RecordError::Kernel { error, .. } => RecordError::Filter {
+                    filter: condition.clone(),
+                    why: format!("the kernel answers: {error}; name fewer threads"),
+                },
+                other => other,
+            })?;
+        }
+        events::enable(instance, event)?;
+    }
+    Ok(())
+}
+
+fn page_layout(tracefs: &Path) -> Result<PageLayout, RecordError> {
+    let path = tracefs.join("events/header_page");
+    let text = tracefs::content(&path).map_err(|error| RecordError::kernel(&path, "reading", error))?;
+    PageLayout::parse(&text, Order::NATIVE).map_err(|error| {
+        let error = io::Error::new(io::ErrorKind::InvalidData, error.to_string());
+        RecordError::kernel(&path, "reading", error)
+    })
+}
+
+/// The CPUs that have buffers, as far as they are to be recorded.
+fn recorded_cpus(instance: &Instance, config: &Config) -> Result<Vec<u32>, RecordError> {
+    let path = instance.path().join("per_cpu");
+    let entries = fs::read_dir(&path).map_err(|error| RecordError::kernel(&path, "reading", error))?;
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix("cpu")?.parse().ok();
+    let mut cpus: Vec<u32> = entries.flatten().filter_map(number).collect();
+    cpus.sort_unstable();
+    if let Some(&cpu) = config.cpus.iter().find(|cpu| !cpus.contains(cpu)) {
+        return Err(RecordError::Cpu { cpu });
+    }
+    cpus.retain(|cpu| config.cpus.is_empty() || config.cpus.contains(cpu));
+    Ok(cpus)
+}
+
+/// Where the recorder may run without disturbing what it records; nowhere in particular if that is everywhere.
+fn housekeeping(config: &Config) -> Vec<u32> {
+    if !config.housekeeping.is_empty() || config.cpus.is_empty() {
+        return config.housekeeping.clone();
+    }
+    let last = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    let last = last.max(config.cpus.iter().max().map_or(0, |cpu| cpu + 1));
+    (0..last).filter(|cpu| !config.cpus.contains(cpu)).collect()
+}
+
+/// CPUs as the kernel writes sets of them: 32 to a word, the highest first.
+fn mask(cpus: &[u32]) -> String {
+    let words = cpus.iter().max().map_or(0, |cpu| cpu / 32) + 1;
+    let word = |word: u32| {
+        cpus.iter().filter(|&cpu| cpu / 32 == word).fold(0u32, |bits, cpu| bits | 1 << (cpu % 32))
+    };
+    (0..words).rev().map(|index| format!("{:08x}", word(index))).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks() {
+        assert_eq!(mask(&[0]), "00000001");
+        assert_eq!(mask(&[1, 3, 33]), "00000002,0000000a");
+    }
+
+    #[test]
+    fn the_recorder_keeps_off_what_it_records() {
+        let config = |cpus: &[u32], housekeeping: &[u32]| Config {
+            cpus: cpus.to_vec(),
+            housekeeping: housekeeping.to_vec(),
+            ..Config::default()
+        };
+        assert_eq!(housekeeping(&config(&[], &[])), []);
+        assert_eq!(housekeeping(&config(&[0, 1, 200], &[7])), [7]);
+        assert!(!housekeeping(&config(&[1], &[])).contains(&1));
+    }
+}

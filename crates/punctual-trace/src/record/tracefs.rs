@@ -1,0 +1,150 @@
+//! Where the kernel's tracing is, and instances of it.
+//!
+//! An instance has its own buffers, events and filters, so a recording disturbs no other. Its name says which process made
+//! it and when that process started: a process that is killed leaves its instance behind, and the next recording removes
+//! those whose makers are gone. The kernel removes none that somebody reads, so a mistake here costs nobody a recording.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::error::RecordError;
+
+const PREFIX: &str = "punctual-";
+
+/// Where tracefs is mounted, of all places the first that is.
+pub(super) fn find() -> Result<PathBuf, RecordError> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mounted = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (path, kind) = (words.nth(1)?, words.next()?);
+        (kind == "tracefs").then(|| PathBuf::from(path))
+    });
+    let usual = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
+    mounted.chain(usual).find(|path| path.join("instances").is_dir()).ok_or_else(|| {
+        // Not to see what is in it is another matter than that it is not there.
+        match fs::read_dir("/sys/kernel/tracing") {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                RecordError::Permission { path: "/sys/kernel/tracing".into() }
+            }
+            _ => RecordError::NoTracefs,
+        }
+    })
+}
+
+/// The content of a file of tracefs. Some give all of it to the first read or never, so that read is a large one.
+pub(super) fn content(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    let mut bytes = vec![0; 64 << 10];
+    let count = file.read(&mut bytes)?;
+    bytes.truncate(count);
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens the pages of a CPU, to be read without waiting.
+pub(super) fn open_pages(instance: &Path, cpu: u32) -> Result<fs::File, RecordError> {
+    let path = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+    let mut options = fs::File::options();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    options.open(&path).map_err(|error| RecordError::kernel(&path, "opening", error))
+}
+
+/// When that process started, in ticks since the system did; no two processes with one number have the same.
+fn started(process: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in parentheses, may have anything in it; the 22nd field is the 20th after it.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// The process and its start, from the name of an instance.
+fn maker(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Removes the instances of recorders that are gone, and says which.
+pub(super) fn remove_leftovers(tracefs: &Path) -> Vec<String> {
+    let entries = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let gone =
+        names.filter(|name| maker(name).is_some_and(|(process, start)| started(process) != Some(start)));
+    gone.filter(|name| fs::remove_dir(tracefs.join("instances").join(name)).is_ok()).collect()
+}
+
+/// An instance, which is removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Instance {
+    path: PathBuf,
+}
+
+impl Instance {
+    /// Makes one that nobody else has.
+    pub(super) fn create(tracefs: &Path) -> Result<Self, RecordError> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let process = std::process::id();
+        let start = started(process).unwrap_or(0);
+        // Relaxed: only that no two are the same matters.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = tracefs.join("instances").join(format!("{PREFIX}{process}-{start}-{number}"));
+        fs::create_dir(&path).map_err(|error| RecordError::kernel(&path, "making an instance", error))?;
+        Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.path.join(name).exists()
+    }
+
+    pub(super) fn read(&self, name: &str) -> Result<String, RecordError> {
+        let path = self.path.join(name);
+        fs::read_to_string(&path).map_err(|error| RecordError::kernel(&path, "reading", error))
+    }
+
+    pub(super) fn write(&self, name: &str, value: &str) -> Result<(), RecordError> {
+        let path = self.path.join(name);
+        fs::write(&path, value).map_err(|error| RecordError::kernel(&path, "writing", error))
+    }
+
+    /// Sets an option that the kernel may not have, or not for instances.
+    pub(super) fn prefer(&self, option: &str, value: &str) {
+        // A recording without it is poorer, not wrong.
+        let _ = self.write(&format!("options/{option}"), value);
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = self.write("tracing_on", "0");
+        // It is busy for a moment after its last file has been closed.
+        for _ in 0..20 {
+            match fs::remove_dir(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                // Whatever else it is, the next recording tries again.
+                _ => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_who_made_them() {
+        let process = std::process::id();
+        assert!(started(process).is_some());
+        assert_eq!(started(process), started(process));
+        assert_eq!(maker("punctual-17-400-0"), Some((17, 400)));
+        assert_eq!(["punctual-x-1-0", "other-17-400-0", "punctual-17"].map(maker), [None; 3]);
+    }
+}

@@ -1,0 +1,198 @@
+//! From [events](crate::event) to records: what [`translate`](crate::read::translate) does, the other way round.
+//!
+//! ```
+//! use punctual_trace::event::{Event, Kind};
+//! use punctual_trace::read::Order;
+//! use punctual_trace::write::{encode::Encoder, formats};
+//!
+//! let encoder = Encoder::new(Order::NATIVE, &formats::all());
+//! let event = Event { time: 1, cpu: 0, by: 17, kind: Kind::SoftirqEntry { softirq: 1 } };
+//! let mut record = Vec::new();
+//! encoder.encode(&event, |_| None, &mut record)?;
+//! assert_eq!(record.len(), 12);
+//! # Ok::<(), punctual_trace::write::WriteError>(())
+//! ```
+
+use super::WriteError;
+use super::page::bytes;
+use crate::event::{Event, Kind, Left, Tid};
+use crate::read::Order;
+use crate::read::format::{EventFormat, Field, Shape};
+use crate::read::marker;
+use crate::read::translate::{Code, recipe};
+
+/// The address that [`Kind::ScheduleEnter`] is written with; `kallsyms` of a synthetic trace has it.
+pub(super) const SCHEDULE: u64 = 0xffff_ffff_8100_0000;
+
+struct Layout {
+    code: Code,
+    /// A record with its number and nothing else.
+    empty: Vec<u8>,
+    by: Field,
+    fields: Vec<Field>,
+    /// The names in it, with the value that says whose: (field, index of value).
+    names: Vec<(Field, usize)>,
+    located: Vec<Field>,
+}
+
+/// Makes records of events.
+pub struct Encoder {
+    order: Order,
+    shapes: Vec<Layout>,
+}
+
+impl Encoder {
+    /// With these formats.
+    pub fn new(order: Order, formats: &[EventFormat]) -> Self {
+        let mut shapes: Vec<Layout> = Vec::new();
+        for format in formats {
+            let Some((code, names)) = recipe(&format.system, &format.name) else { continue };
+            let fields: Option<Vec<_>> = names
+                .iter()
+                .map(|names| names.split('|').find_map(|name| format.field(name)).cloned())
+                .collect();
+            let (Some(fields), Some(id), Some(by)) =
+                (fields, format.field("common_type"), format.field("common_pid"))
+            else {
+                continue;
+            };
+            if shapes.iter().any(|shape| shape.code == code) {
+                continue;
+            }
+            let end = format.fields.iter().map(|field| field.offset + field.size).max().unwrap_or(0);
+            let mut empty = vec![0; usize::from(end)];
+            put(order, &mut empty, id, format.id.into());
+            let comm = |name: &str, value| {
+                let field = format.field(name).filter(|field| field.shape == Shape::Array(16));
+                field.map(|field| (field.clone(), value))
+            };
+            let names = [comm("comm", 0), comm("prev_comm", 0), comm("next_comm", 3)];
+            let located = format.fields.iter().filter(|field| field.shape == Shape::Located).cloned();
+            shapes.push(Layout {
+                code,
+                empty,
+                by: by.clone(),
+                fields,
+                names: names.into_iter().flatten().collect(),
+                located: located.collect(),
+            });
+        }
+        Self { order, shapes }
+    }
+
+    /// Makes a record of the event; `name` names threads.
+    ///
+    /// [`Kind::Lost`] has none: pages say it.
+    pub fn encode<'a>(
+        &self,
+        event: &Event,
+        name: impl Fn(Tid) -> Option<&'a str>,
+        record: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let (code, kind, values) = values(&event.kind);
+        let shape = self.shapes.iter().find(|shape| shape.code == code && code != Code::Unknown);
+        let shape = shape.ok_or(WriteError::NoFormat(kind))?;
+        record.clear();
+        record.extend(&shape.empty);
+        put(self.order, record, &shape.by, event.by.into());
+        for (field, &value) in shape.fields.iter().zip(&values) {
+            put(self.order, record, field, value);
+        }
+        for (field, value) in &shape.names {
+            if let Some(name) = name(values[*value] as Tid) {
+                let name = &name.as_bytes()[..name.len().min(15)];
+                let at = usize::from(field.offset);
+                record[at..at + name.len()].copy_from_slice(name);
+            }
+        }
+        for field in &shape.located {
+            let name = name(values[0] as Tid).filter(|_| field.name == "comm").unwrap_or("?");
+            let at = record.len() as u64;
+            record.extend(name.as_bytes());
+            record.push(0);
+            put(self.order, record, field, at | (name.len() as u64 + 1) << 16);
+        }
+        if code == Code::Marker {
+            marker_content(self.order, &event.kind, record);
+        }
+        Ok(())
+    }
+}
+
+fn put(order: Order, record: &mut [u8], field: &Field, value: u64) {
+    let (at, size) = (usize::from(field.offset), usize::from(field.size));
+    if let Some(place) = record.get_mut(at..at + size)
+        && (1..=8).contains(&size)
+    {
+        place.copy_from_slice(&bytes(order, value, size)[..size]);
+    }
+}
+
+fn marker_content(order: Order, kind: &Kind, record: &mut Vec<u8>) {
+    let (task, released) = match *kind {
+        Kind::JobStart { task, released } => (task, Some(released)),
+        Kind::JobEnd { task } => (task, None),
+        _ => return,
+    };
+    record.extend(&bytes(order, task.into(), 2)[..2]);
+    record.extend([0; 2]);
+    record.extend(released.into_iter().flat_map(|released| bytes(order, released, 8)));
+}
+
+/// What the event is written as, its name, and the values of the fields in the order of the recipe.
+fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
+    let signed = |value: i32| value as i64 as u64;
+    let (code, name, some): (_, _, &[u64]) = match *kind {
+        Kind::Waking { task, cpu } => {
+            (Code::Waking, "Waking", &[task.id.into(), signed(task.priority), cpu.into()])
+        }
+        Kind::Wakeup { task, cpu, new } => (
+            if new { Code::WakeupNew } else { Code::Wakeup },
+            "Wakeup",
+            &[task.id.into(), signed(task.priority), cpu.into()],
+        ),
+        Kind::Switch { from, left, to } => {
+            let state = match left {
+                Left::Runnable => 0x100,
+                Left::Sleeping => 1,
+                Left::Uninterruptible => 2,
+                Left::Gone => 0x20,
+            };
+            let (from_priority, to_priority) = (signed(from.priority), signed(to.priority));
+            (Code::Switch, "Switch", &[from.id.into(), from_priority, state, to.id.into(), to_priority])
+        }
+        Kind::Migrate { task, from, to } => {
+            (Code::Migrate, "Migrate", &[task.id.into(), signed(task.priority), from.into(), to.into()])
+        }
+        Kind::Inherit { task, old, new } => {
+            (Code::Inherit, "Inherit", &[task.into(), signed(old), signed(new)])
+        }
+        Kind::IrqEntry { irq } => (Code::IrqEntry, "IrqEntry", &[irq.into()]),
+        Kind::IrqExit { irq } => (Code::IrqExit, "IrqExit", &[irq.into()]),
+        Kind::VectorEntry { vector } => (Code::VectorEntry, "VectorEntry", &[vector.into()]),
+        Kind::VectorExit { vector } => (Code::VectorExit, "VectorExit", &[vector.into()]),
+        Kind::SoftirqEntry { softirq } => (Code::SoftirqEntry, "SoftirqEntry", &[softirq.into()]),
+        Kind::SoftirqExit { softirq } => (Code::SoftirqExit, "SoftirqExit", &[softirq.into()]),
+        Kind::TimerStart { timer, expires } => (Code::TimerStart, "TimerStart", &[timer, expires]),
+        Kind::TimerExpire { timer, now } => (Code::TimerExpire, "TimerExpire", &[timer, now]),
+        Kind::TimerExpired { timer } => (Code::TimerExpired, "TimerExpired", &[timer]),
+        Kind::ContentionBegin { lock, flags } => {
+            (Code::ContentionBegin, "ContentionBegin", &[lock, flags.into()])
+        }
+        Kind::ContentionEnd { lock } => (Code::ContentionEnd, "ContentionEnd", &[lock]),
+        Kind::FutexEnter { word, operation, value } => {
+            (Code::FutexEnter, "FutexEnter", &[word, operation.into(), value.into()])
+        }
+        Kind::FutexExit { result } => (Code::FutexExit, "FutexExit", &[result as u64]),
+        Kind::SyscallEnter { number } => (Code::SyscallEnter, "SyscallEnter", &[number.into()]),
+        Kind::SyscallExit { number } => (Code::SyscallExit, "SyscallExit", &[number.into()]),
+        Kind::ScheduleEnter => (Code::GraphEntry, "ScheduleEnter", &[SCHEDULE]),
+        Kind::ScheduleExit => (Code::GraphExit, "ScheduleExit", &[SCHEDULE]),
+        Kind::JobStart { .. } => (Code::Marker, "JobStart", &[marker::START as u64]),
+        Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[marker::END as u64]),
+        Kind::Lost { .. } => (Code::Unknown, "Lost", &[]),
+    };
+    let mut values = [0; 5];
+    values[..some.len()].copy_from_slice(some);
+    (code, name, values)
+}

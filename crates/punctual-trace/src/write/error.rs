@@ -1,0 +1,105 @@
+//! Why a trace was not written.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a trace was not written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// Something that is to be written cannot be read.
+    Source {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What the system answered.
+        error: io::Error,
+    },
+    /// The disk is full.
+    DiskFull {
+        /// The file that was being written.
+        path: PathBuf,
+        /// What it was made of, which is still there and can be read.
+        kept: Option<PathBuf>,
+    },
+    /// The system refused to write.
+    Output {
+        /// The file that was being written.
+        path: PathBuf,
+        /// What the system answered.
+        error: io::Error,
+    },
+    /// The event cannot be written, because no format has it.
+    NoFormat(&'static str),
+    /// The event is older than one of its CPU before it.
+    Backwards {
+        /// The CPU.
+        cpu: u16,
+        /// Its time, in ns.
+        time: u64,
+        /// The time of the one before.
+        before: u64,
+    },
+    /// There is nothing to write.
+    Empty {
+        /// Where there should be something.
+        path: PathBuf,
+    },
+}
+
+impl WriteError {
+    /// The error of writing to `path` what `kept` still has.
+    pub(crate) fn output(path: &Path, kept: Option<&Path>, error: io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path, kept: kept.map(Path::to_owned) }
+            }
+            _ => Self::Output { path, error },
+        }
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source { path, error } => {
+                write!(f, "{}: {error}; give a directory that was recorded", path.display())
+            }
+            Self::DiskFull { path, kept: Some(kept) } => write!(
+                f,
+                "{}: the disk is full; what was recorded is in {} and can be read from there, or written to a file on \
+                 another disk",
+                path.display(),
+                kept.display()
+            ),
+            Self::DiskFull { path, kept: None } => {
+                write!(f, "{}: the disk is full; make room or choose another disk", path.display())
+            }
+            Self::Output { path, error } => {
+                write!(f, "{}: {error}; choose a place that can be written to", path.display())
+            }
+            Self::NoFormat(kind) => {
+                write!(f, "there is no format for an event {kind}; give the encoder one that has its fields")
+            }
+            Self::Backwards { cpu, time, before } => write!(
+                f,
+                "an event of {time} ns follows one of {before} ns on CPU {cpu}; sort the events of each CPU by time"
+            ),
+            Self::Empty { path } => write!(
+                f,
+                "{}: nothing was recorded there; record for longer, or with more events",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Source { error, .. } | Self::Output { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The formats of a kernel (6.18, x86-64), for traces that no kernel has written.
+//!
+//! ```
+//! use punctual_trace::write::formats;
+//!
+//! assert!(formats::all().iter().any(|format| format.name == "sched_switch"));
+//! ```
+
+use crate::read::format::EventFormat;
+
+/// `header_page`.
+pub const HEADER_PAGE: &str = include_str!("header_page.txt");
+/// `header_event`.
+pub const HEADER_EVENT: &str = include_str!("header_event.txt");
+
+const FORMATS: &str = include_str!("formats.txt");
+
+/// The groups and texts of the format files.
+pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMATS.split("group: ").skip(1).filter_map(|part| part.split_once('\n'))
+}
+
+/// The formats themselves.
+pub fn all() -> Vec<EventFormat> {
+    texts().filter_map(|(group, text)| EventFormat::parse(group, text.as_bytes()).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_text_is_a_format() {
+        assert_eq!(super::all().len(), super::texts().count());
+        assert_eq!(super::texts().count(), 25);
+    }
+}

@@ -1,0 +1,37 @@
+//! Traces, written: trace.dat files that `trace-cmd report` and KernelShark open, of what was recorded or of what never
+//! happened.
+//!
+//! [`dat`] makes the file of a capture directory. [`synthetic`] makes a capture directory of [events](crate::event), which
+//! is how readers and analyses are tested and measured against traces whose truth is known. [`page`] and [`encode`] are
+//! its parts: pages of the ring buffer, and records.
+//!
+//! ```
+//! use punctual_trace::event::{Event, Kind};
+//! use punctual_trace::read::Trace;
+//! use punctual_trace::write::{dat, synthetic::Synthetic};
+//!
+//! # let place = std::env::temp_dir().join(format!("punctual-write-{}", std::process::id()));
+//! # std::fs::create_dir_all(&place)?;
+//! let (directory, file) = (place.join("raw"), place.join("trace.dat"));
+//! let event = Event { time: 1_000, cpu: 1, by: 17, kind: Kind::IrqEntry { irq: 24 } };
+//! let mut synthetic = Synthetic::create(&directory)?;
+//! synthetic.push(&event)?;
+//! synthetic.finish()?;
+//! dat::write(&directory, &file)?;
+//!
+//! let events: Vec<_> = Trace::open(&file)?.events()?.collect::<Result<_, _>>()?;
+//! assert_eq!(events, [event]);
+//! # std::fs::remove_dir_all(&place)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod dat;
+mod directory;
+pub mod encode;
+mod error;
+pub mod formats;
+pub mod page;
+mod sections;
+pub mod synthetic;
+
+pub use error::WriteError;

@@ -1,0 +1,153 @@
+//! Pages of the ring buffer, made of records as the kernel makes them.
+//!
+//! ```
+//! use punctual_trace::read::format::PageLayout;
+//! use punctual_trace::read::page::Page;
+//! use punctual_trace::write::page::PageWriter;
+//!
+//! let layout = PageLayout::usual(4096);
+//! let mut pages = PageWriter::new(layout, Vec::new());
+//! pages.push(1_000, &[1, 2, 3, 4])?;
+//! let bytes = pages.finish()?;
+//! let record = Page::open(&layout, &bytes)?.next_record()?.unwrap();
+//! assert_eq!((record.time, record.data()), (1_000, &[1, 2, 3, 4][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::io::{self, Write};
+
+use crate::read::Order;
+use crate::read::format::PageLayout;
+
+const DELTA_BITS: u32 = 27;
+const DELTA_LIMIT: u64 = 1 << DELTA_BITS;
+/// A time extension has 32 bits more.
+const EXTEND_LIMIT: u64 = 1 << 59;
+/// The longest content whose length is in the head.
+const SHORT: usize = 28 * 4;
+const TIME_EXTEND: u32 = 30;
+const PADDING: u32 = 29;
+const MISSED: u64 = 1 << 31;
+const MISSED_STORED: u64 = 1 << 30;
+
+/// Makes pages of records.
+#[derive(Debug)]
+pub struct PageWriter<W> {
+    layout: PageLayout,
+    out: W,
+    page: Vec<u8>,
+    time: u64,
+    missed: Option<u64>,
+}
+
+impl<W: Write> PageWriter<W> {
+    /// Writes pages of that layout, one after the other.
+    pub fn new(layout: PageLayout, out: W) -> Self {
+        Self { layout, out, page: Vec::with_capacity(layout.size), time: 0, missed: None }
+    }
+
+    /// The time of the last record.
+    pub fn last(&self) -> u64 {
+        self.time
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, time: u64, content: &[u8]) -> io::Result<()> {
+        let length = content.len().next_multiple_of(4).max(4);
+        let head = if length > SHORT { 8 } else { 4 };
+        let delta = time.wrapping_sub(self.time);
+        let extended = delta >= DELTA_LIMIT;
+        let whole = head + length + if extended { 8 } else { 0 };
+        // The number of events that were missed follows the last one.
+        let reserved = if self.missed.is_some_and(|count| count > 0) { self.layout.long } else { 0 };
+        if !self.page.is_empty()
+            && (self.page.len() + whole + reserved > self.layout.size || delta >= EXTEND_LIMIT)
+        {
+            self.flush_page()?;
+        }
+        if self.page.is_empty() {
+            self.page.resize(self.layout.data, 0);
+            self.time = time;
+            let at = self.layout.timestamp;
+            self.page[at..at + 8].copy_from_slice(&bytes(self.layout.order, time, 8)[..8]);
+        }
+        let mut delta = time.wrapping_sub(self.time);
+        if delta >= DELTA_LIMIT {
+            self.head(TIME_EXTEND, delta % DELTA_LIMIT);
+            self.word((delta >> DELTA_BITS) as u32);
+            delta = 0;
+        }
+        if length > SHORT {
+            self.head(0, delta);
+            self.word(length as u32 + 4);
+        } else {
+            self.head(length as u32 / 4, delta);
+        }
+        self.page.extend(content);
+        let padded = self.page.len() + length - content.len();
+        self.page.resize(padded, 0);
+        self.time = time;
+        Ok(())
+    }
+
+    /// Says that events are missing here: as many, or an unknown number if it is 0.
+    pub fn missed(&mut self, count: u64) -> io::Result<()> {
+        self.flush_page()?;
+        let before = self.missed.unwrap_or(0);
+        self.missed = Some(before + count);
+        Ok(())
+    }
+
+    fn word(&mut self, value: u32) {
+        let bytes = bytes(self.layout.order, value.into(), 4);
+        self.page.extend(&bytes[..4]);
+    }
+
+    fn head(&mut self, kind: u32, delta: u64) {
+        let delta = delta as u32;
+        match self.layout.order {
+            Order::Little => self.word(delta << 5 | kind),
+            Order::Big => self.word(kind << DELTA_BITS | delta),
+        }
+    }
+
+    fn flush_page(&mut self) -> io::Result<()> {
+        if self.page.is_empty() {
+            return Ok(());
+        }
+        let PageLayout { order, commit, long, size, data, .. } = self.layout;
+        let mut used = (self.page.len() - data) as u64;
+        match self.missed.take() {
+            Some(0) => used |= MISSED,
+            Some(count) => {
+                used |= MISSED | MISSED_STORED;
+                self.page.extend(&bytes(order, count, long)[..long]);
+            }
+            None if self.page.len() + 4 <= size => {
+                // What the kernel leaves of a page is marked as padding, beyond what it counts as used.
+                self.head(PADDING, 0);
+            }
+            None => {}
+        }
+        self.page[commit..commit + long].copy_from_slice(&bytes(order, used, long)[..long]);
+        self.page.resize(size, 0);
+        self.out.write_all(&self.page)?;
+        self.page.clear();
+        Ok(())
+    }
+
+    /// Writes the last page and gives the output back.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush_page()?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// The first `size` bytes are the number.
+pub(super) fn bytes(order: Order, value: u64, size: usize) -> [u8; 8] {
+    match order {
+        Order::Little => value.to_le_bytes(),
+        Order::Big => (value << (64 - 8 * size as u32)).to_be_bytes(),
+    }
+}

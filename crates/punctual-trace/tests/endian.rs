@@ -1,0 +1,141 @@
+//! A trace of a machine with the other order of bytes, and of one whose numbers have four bytes: version 6, made by hand.
+
+use std::sync::Arc;
+
+use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::read::format::PageLayout;
+use punctual_trace::read::{Order, ReadError, Trace};
+use punctual_trace::write::encode::Encoder;
+use punctual_trace::write::formats;
+use punctual_trace::write::page::PageWriter;
+
+struct File {
+    order: Order,
+    bytes: Vec<u8>,
+}
+
+impl File {
+    fn number(&mut self, value: u64, size: usize) {
+        let bytes = match self.order {
+            Order::Little => value.to_le_bytes()[..size].to_vec(),
+            Order::Big => value.to_be_bytes()[8 - size..].to_vec(),
+        };
+        self.bytes.extend(bytes);
+    }
+
+    fn text(&mut self, text: &str, size: usize) {
+        self.number(text.len() as u64, size);
+        self.bytes.extend(text.as_bytes());
+    }
+}
+
+fn file(order: Order, long: usize, events: &[Event]) -> Vec<u8> {
+    let header_page = match long {
+        8 => formats::HEADER_PAGE.to_owned(),
+        _ => "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+              \tfield: local_t commit;\toffset:8;\tsize:4;\tsigned:1;\n\
+              \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+              \tfield: char data;\toffset:12;\tsize:4084;\tsigned:1;\n"
+            .to_owned(),
+    };
+    let layout = PageLayout::parse(header_page.as_bytes(), order).unwrap();
+    let encoder = Encoder::new(order, &formats::all());
+    let mut pages = PageWriter::new(layout, Vec::new());
+    let mut record = Vec::new();
+    for event in events {
+        match event.kind {
+            Kind::Lost { count } => pages.missed(count).unwrap(),
+            _ => {
+                encoder.encode(event, |_| Some("a thread"), &mut record).unwrap();
+                pages.push(event.time, &record).unwrap();
+            }
+        }
+    }
+    let pages = pages.finish().unwrap();
+
+    let mut file = File { order, bytes: b"\x17\x08\x44tracing6\0".to_vec() };
+    file.bytes.extend([u8::from(order == Order::Big), long as u8]);
+    file.number(4096, 4);
+    file.bytes.extend(b"header_page\0");
+    file.text(&header_page, 8);
+    file.bytes.extend(b"header_event\0");
+    file.text(formats::HEADER_EVENT, 8);
+    let (ftrace, others): (Vec<_>, Vec<_>) = formats::texts().partition(|(group, _)| *group == "ftrace");
+    file.number(ftrace.len() as u64, 4);
+    ftrace.iter().for_each(|(_, text)| file.text(text, 8));
+    file.number(others.len() as u64, 4);
+    for (group, text) in others {
+        file.bytes.extend(group.as_bytes());
+        file.bytes.push(0);
+        file.number(1, 4);
+        file.text(text, 8);
+    }
+    file.text("ffffffff81000000 T schedule\n", 4);
+    file.text("", 4);
+    file.text("17 level 4\n", 8);
+    file.number(2, 4);
+    file.bytes.extend(b"options  \0");
+    file.number(4, 2);
+    file.text("local [mono]\0", 4);
+    file.number(0, 2);
+    file.bytes.extend(b"flyrecord\0");
+    let start = (file.bytes.len() + 32).next_multiple_of(4096) as u64;
+    // All is of CPU 1; CPU 0 has nothing.
+    for number in [0, 0, start, pages.len() as u64] {
+        file.number(number, 8);
+    }
+    file.bytes.resize(start as usize, 0);
+    file.bytes.extend(pages);
+    file.bytes
+}
+
+fn events() -> Vec<Event> {
+    let (a, b) = (Task { id: 17, priority: -1 }, Task { id: 18, priority: 120 });
+    let kinds = [
+        Kind::Waking { task: a, cpu: 1 },
+        Kind::Switch { from: b, left: Left::Runnable, to: a },
+        Kind::Inherit { task: 18, old: 120, new: 39 },
+        Kind::TimerStart { timer: 0xffff_8880_1234_5678, expires: 1 << 40 },
+        Kind::FutexExit { result: -11 },
+        Kind::JobStart { task: 4, released: 1 << 50 },
+        Kind::JobEnd { task: 4 },
+        Kind::ScheduleEnter,
+        Kind::Switch { from: a, left: Left::Gone, to: b },
+    ];
+    let mut events = Vec::new();
+    for n in 0..600 {
+        let time = (1 << 45) + n * n * 1_000;
+        if n == 300 {
+            events.push(Event { time, cpu: 1, by: 0, kind: Kind::Lost { count: 77 } });
+        }
+        events.push(Event { time, cpu: 1, by: 18, kind: kinds[n as usize % kinds.len()] });
+    }
+    events
+}
+
+#[test]
+fn either_order_and_either_width() {
+    for (order, long) in [(Order::Little, 8), (Order::Big, 8), (Order::Little, 4), (Order::Big, 4)] {
+        let bytes = file(order, long, &events());
+        let trace = Trace::from_bytes("made.dat", Arc::new(bytes)).unwrap();
+        assert_eq!((trace.clock(), trace.cpus()), ("mono", 1));
+        let mut read = trace.events().unwrap();
+        let found: Vec<_> = read.by_ref().collect::<Result<_, _>>().unwrap();
+        assert_eq!(found, events(), "{order:?}, {long}");
+        assert_eq!(read.threads().get(17), Some("a thread"));
+    }
+}
+
+#[test]
+fn the_wrong_order_is_an_error() {
+    let mut bytes = file(Order::Big, 8, &events());
+    bytes[12] = 0;
+    let error = match Trace::from_bytes("made.dat", Arc::new(bytes)) {
+        Err(error) => error,
+        Ok(_) => panic!("it is a trace"),
+    };
+    assert!(
+        matches!(error, ReadError::Corrupt { .. }) && error.to_string().contains("made.dat: byte "),
+        "{error}"
+    );
+}

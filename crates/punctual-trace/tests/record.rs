@@ -1,0 +1,278 @@
+//! Recording on this machine, where tracefs can be used.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use punctual_trace::event::Kind;
+use punctual_trace::read::{ReadError, Trace, marker};
+use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
+use punctual_trace::write::dat;
+
+/// The tests look at which instances there are, so they run one after the other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Says in the environment of a child that it is to record into this directory until it is killed.
+const VICTIM: &str = "PUNCTUAL_TEST_RECORD_UNTIL_KILLED";
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Starts to record, or says loudly that this machine does not let us.
+fn start(config: Config, directory: &Path) -> Option<Recording> {
+    match Recording::start(config, directory) {
+        Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
+            eprintln!("SKIPPED: nothing is recorded in this test: {error}");
+            None
+        }
+        result => Some(result.unwrap()),
+    }
+}
+
+fn instances_of(process: u32) -> Vec<String> {
+    let entries = fs::read_dir("/sys/kernel/tracing/instances").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("punctual-{process}-"))).collect()
+}
+
+/// Two threads that wake each other, so that there is something to record. Says the number of the one that ends here.
+fn play() -> u32 {
+    let (there, here) = std::sync::mpsc::channel();
+    let (back, answers) = std::sync::mpsc::channel();
+    let partner = std::thread::Builder::new().name("partner".to_owned());
+    let partner = partner.spawn(move || {
+        here.iter().for_each(|n: u32| back.send(n).unwrap());
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    });
+    for n in 0..500 {
+        there.send(n).unwrap();
+        assert_eq!(answers.recv(), Ok(n));
+    }
+    drop(there);
+    partner.unwrap().join().unwrap()
+}
+
+/// The threads of this process.
+fn own_threads() -> BTreeSet<u32> {
+    let entries = fs::read_dir("/proc/self/task").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[test]
+fn what_happens_is_recorded_and_nothing_stays_behind() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let place = Place::new("record");
+    let directory = place.0.join("raw");
+    let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
+    let groups = Group::ALL.to_vec();
+    let Some(recording) = start(Config { filter, groups, ..Config::default() }, &directory) else { return };
+    assert_eq!(instances_of(std::process::id()).len(), 2);
+    let partner = play();
+    let mut ours = own_threads();
+    ours.insert(partner);
+    recording.absent().iter().for_each(|absent| eprintln!("absent: {absent}"));
+    let summary = recording.stop().unwrap();
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+    eprintln!("{summary:?}");
+    assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
+
+    let file = place.0.join("trace.dat");
+    dat::write(&directory, &file).unwrap();
+    for path in [&directory, &file] {
+        let trace = Trace::open(path).unwrap();
+        assert_eq!((trace.clock(), trace.buffers().len()), ("mono", 2));
+        let mut events = trace.events().unwrap();
+        let (mut callers, mut switched) = (BTreeSet::new(), BTreeSet::new());
+        let (mut last, mut futexes) = (0, 0);
+        for event in events.by_ref() {
+            let event = event.unwrap();
+            assert!(event.time >= last);
+            last = event.time;
+            match event.kind {
+                Kind::FutexEnter { .. } => {
+                    futexes += 1;
+                    callers.insert(event.by);
+                }
+                Kind::Switch { to, .. } => drop(switched.insert(to.id)),
+                Kind::Lost { .. } => panic!("nothing was lost"),
+                _ => {}
+            }
+        }
+        assert_eq!(events.threads().get(partner), Some("partner"));
+        assert!(switched.contains(&partner));
+        assert!(futexes > 100 && callers.contains(&partner), "{futexes} by {callers:?}");
+        assert!(callers.is_subset(&ours), "{callers:?} called, and ours are {ours:?}");
+        assert!(events.incomplete().is_empty());
+    }
+}
+
+#[test]
+fn what_a_killed_recorder_leaves_is_readable_and_removed() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(directory) = std::env::var_os(VICTIM) {
+        let config = Config { buffer_kib: 512, ..Config::default() };
+        let Some(_recording) = start(config, directory.as_ref()) else { return };
+        loop {
+            play();
+        }
+    }
+    let place = Place::new("killed");
+    let directory = place.0.join("raw");
+    let Some(probe) = start(Config::default(), &place.0.join("probe")) else { return };
+    drop(probe);
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+
+    let mut victim = Command::new(std::env::current_exe().unwrap());
+    victim.args(["--exact", "what_a_killed_recorder_leaves_is_readable_and_removed", "--nocapture"]);
+    let mut victim =
+        victim.env(VICTIM, &directory).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let bytes = || {
+        let entries = fs::read_dir(directory.join("per_cpu")).into_iter().flatten().flatten();
+        entries
+            .map(|entry| fs::metadata(entry.path().join("trace_pipe_raw")).map_or(0, |data| data.len()))
+            .sum::<u64>()
+    };
+    // It ends by what the victim does, or by what it fails to do.
+    for _ in 0..1_000 {
+        if bytes() > 100_000 || victim.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(bytes() > 100_000, "the victim recorded {} bytes", bytes());
+    assert_eq!(instances_of(victim.id()).len(), 1);
+
+    let recording = start(Config::default(), &place.0.join("next")).unwrap();
+    assert!(recording.removed().iter().any(|name| name.starts_with(&format!("punctual-{}-", victim.id()))));
+    assert_eq!(instances_of(victim.id()), [""; 0]);
+    drop(recording);
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+
+    // The last page may be cut off; all others are there.
+    let results: Vec<_> = Trace::open(&directory).unwrap().events().unwrap().collect();
+    assert!(results.iter().filter(|result| result.is_ok()).count() > 1_000);
+    assert!(results.iter().all(|result| matches!(result, Ok(_) | Err(ReadError::Truncated { .. }))));
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_with_the_fix() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let place = Place::new("refused");
+    let Some(recording) = start(Config::default(), &place.0.join("a")) else { return };
+    drop(recording);
+    let refused = |config| match Recording::start(config, &place.0.join("b")) {
+        Err(error) => error,
+        Ok(_) => panic!("it records"),
+    };
+    let clock = refused(Config { clock: "sundial".into(), ..Config::default() });
+    assert!(clock.to_string().contains("mono"), "{clock}");
+    assert!(matches!(
+        refused(Config { cpus: vec![4_000], ..Config::default() }),
+        RecordError::Cpu { cpu: 4_000 } | RecordError::Kernel { .. }
+    ));
+    let nobody = Filter { processes: vec![u32::MAX], ..Filter::default() };
+    assert!(matches!(
+        refused(Config { filter: nobody, ..Config::default() }),
+        RecordError::UnknownProcess { .. }
+    ));
+    match Recording::start(Config::default(), Path::new("/proc/nowhere")) {
+        Err(error) => assert!(error.to_string().contains("/proc/nowhere"), "{error}"),
+        Ok(_) => panic!("it records"),
+    }
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+}
+
+#[test]
+fn a_narrow_recording_names_only_the_traced_threads() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let place = Place::new("narrow");
+    let filter = Filter { names: vec!["partner".into()], priorities: Some(1..=99), ..Filter::default() };
+    let groups = vec![Group::Sched, Group::Futex];
+    let config = Config { filter, narrow: true, groups, ..Config::default() };
+    let Some(recording) = start(config, &place.0.join("raw")) else { return };
+    let partner = play();
+    recording.stop().unwrap();
+    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let mut events = trace.events().unwrap();
+    let all: Vec<_> = events.by_ref().collect::<Result<_, _>>().unwrap();
+    // Partners of other tests have had the name too, and the kernel may know them still.
+    let named = |id| events.threads().get(id) == Some("partner");
+    let traced = |id, priority| named(id) || (0..99).contains(&priority);
+    assert!(named(partner) && all.len() > 500);
+    for event in all {
+        let good = match event.kind {
+            Kind::Waking { task, .. } | Kind::Wakeup { task, .. } => traced(task.id, task.priority),
+            Kind::Migrate { task, .. } => traced(task.id, task.priority),
+            Kind::Switch { from, to, .. } => traced(from.id, from.priority) || traced(to.id, to.priority),
+            Kind::FutexEnter { .. } | Kind::FutexExit { .. } => named(event.by),
+            _ => true,
+        };
+        // A thread is woken for the first time before it has its name.
+        assert!(good || own_threads().contains(&event.by), "{event:?}");
+    }
+}
+
+#[test]
+fn events_as_they_happen() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let config = Config {
+        filter: Filter { processes: vec![std::process::id()], ..Filter::default() },
+        ..Config::default()
+    };
+    let mut live = match Live::start(&config) {
+        Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
+            eprintln!("SKIPPED: nothing is watched in this test: {error}");
+            return;
+        }
+        result => result.unwrap(),
+    };
+    let mut events = Vec::new();
+    let mut partners = BTreeSet::new();
+    for _ in 0..4 {
+        partners.insert(play());
+        live.take(&mut events).unwrap();
+    }
+    // An app's marks come by the buffer that every system has, if the kernel copies them.
+    let markers = [marker::name(3, "sample"), marker::start(3, 77).to_vec(), marker::end(3).to_vec()];
+    for marker in markers {
+        fs::File::options()
+            .write(true)
+            .open("/sys/kernel/tracing/trace_marker_raw")
+            .unwrap()
+            .write_all(&marker)
+            .unwrap();
+    }
+    eprintln!("{} late of {}", live.late(), events.len());
+    let names: Vec<_> = partners.iter().map(|&id| live.threads().get(id).map(str::to_owned)).collect();
+    assert!(names.iter().any(|name| name.as_deref() == Some("partner")), "{names:?}");
+    live.stop(&mut events).unwrap();
+    assert!(events.is_sorted_by_key(|event| (event.time, event.cpu)));
+    let futexes =
+        |id| events.iter().any(|event| event.by == id && matches!(event.kind, Kind::FutexEnter { .. }));
+    assert!(partners.iter().all(|&id| futexes(id)));
+    let marks =
+        events.iter().filter(|event| matches!(event.kind, Kind::JobStart { task: 3, released: 77 })).count();
+    eprintln!("{marks} marks were copied");
+    assert!(marks <= 1);
+    assert_eq!(instances_of(std::process::id()), [""; 0]);
+}

@@ -197,7 +197,7 @@ pub enum Kind {
         /// Which task.
         task: u16,
     },
-    /// Events of this CPU were lost after this time: readers put this right behind the last event before the gap.
+    /// Events of this CPU were lost before this time. Where it can, a reader says so right behind the last event before the gap.
     Lost {
         /// How many, if the kernel says.
         count: u64,

@@ -10,6 +10,7 @@ mod diff;
 mod examples;
 mod golden;
 mod header;
+mod lab;
 mod loom;
 mod process;
 mod scratch;
@@ -49,6 +50,12 @@ const CHORES: &[Chore] = &[
         usage: "stress [--seconds N]",
         about: "stress each kind of executor on real threads in a release build, 20 s unless told otherwise",
         run: stress::run,
+    },
+    Chore {
+        name: "lab",
+        usage: "lab run|shell [..]",
+        about: "programs on Debian's PREEMPT_RT kernel, in QEMU; `cargo xtask lab help` says more",
+        run: lab::run,
     },
     Chore {
         name: "unprivileged",

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs the system packages that the lab needs, where they are missing.
+#
+# This is the one list of them: `<what the lab calls> <package>`. `cargo xtask lab` reads it too.
+set -euo pipefail
+
+# begin
+needs=(
+    "qemu-system-x86_64 qemu-system-x86"
+    "busybox busybox-static"
+    "apt-get apt"
+    "apt-cache apt"
+    "dpkg-deb dpkg"
+    "tar tar"
+    "xz xz-utils"
+    "zstd zstd"
+    "setpriv util-linux"
+    "ldd libc-bin"
+)
+# end
+
+missing=()
+for need in "${needs[@]}"; do
+    command -v "${need% *}" >/dev/null || missing+=("${need#* }")
+done
+# The one in the guest has no libraries to load.
+if command -v busybox >/dev/null && ldd "$(command -v busybox)" >/dev/null 2>&1; then
+    missing+=(busybox-static)
+fi
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+    as_root=()
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    as_root=(sudo -n)
+else
+    echo "packages.sh: as root, install: ${missing[*]}" >&2
+    exit 1
+fi
+
+if ! command -v apt-get >/dev/null; then
+    echo "packages.sh: no apt-get: the lab takes its kernels from Debian; run it there" >&2
+    exit 1
+fi
+
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"

@@ -1,0 +1,148 @@
+//! Getting a kernel package through apt, without installing it and without changing the system's state.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::package::Flavour;
+use super::tools;
+use super::trouble::Interrupt;
+use super::workdir::{self, at};
+use crate::Result;
+
+/// What apt knows of packages.
+enum Lists {
+    /// From the last `apt-get update` of the system.
+    System,
+    /// From an update of our own, kept in this directory: it needs no root, and the system's may be old or empty.
+    Own(PathBuf),
+}
+
+/// Downloads the newest package of `flavour` into `directory`; returns its name and where it is.
+pub(crate) fn download(
+    flavour: Flavour,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<(String, PathBuf)> {
+    tools::require(["apt-get", "apt-cache"])?;
+    match newest(&Lists::System, flavour)? {
+        Some(package) => match get(&Lists::System, &package, directory, interrupt) {
+            Ok(path) => return Ok((package, path)),
+            Err(error) => {
+                interrupt.check()?;
+                eprintln!("lab: {error}; the package lists may be old, trying with new ones");
+            }
+        },
+        None => {
+            eprintln!("lab: apt's package lists have no `{}` kernel, trying with new ones", flavour.name())
+        }
+    }
+    let lists = update(interrupt)?;
+    let package = newest(&lists, flavour)?.ok_or_else(|| {
+        format!(
+            "apt knows no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
+             bookworm-security and bookworm-backports: add one of these to /etc/apt/sources.list.d",
+            flavour.pattern()
+        )
+    })?;
+    let path = get(&lists, &package, directory, interrupt)?;
+    Ok((package, path))
+}
+
+impl Lists {
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(tools::find(program).unwrap_or_else(|| program.into()));
+        let mut option = |key: &str, value: &Path| {
+            command.arg("-o").arg(format!("{key}={}", value.display()));
+        };
+        // Root would download as another user, who may have no access to our directory.
+        option("APT::Sandbox::User", Path::new("root"));
+        option("Acquire::Languages", Path::new("none"));
+        if let Self::Own(directory) = self {
+            option("Dir::State::lists", &directory.join("lists"));
+            option("Dir::Cache", &directory.join("cache"));
+        }
+        command.env("LC_ALL", "C");
+        command
+    }
+}
+
+/// The name of the newest package of `flavour`.
+fn newest(lists: &Lists, flavour: Flavour) -> Result<Option<String>> {
+    let found = ask(lists.command("apt-cache").args(["search", "--names-only", &flavour.pattern()]))?;
+    Ok(flavour.packages(&found).into_iter().next())
+}
+
+fn update(interrupt: &Interrupt) -> Result<Lists> {
+    let directory = workdir::cache().join("apt");
+    for part in ["lists/partial", "cache/archives/partial"] {
+        let path = directory.join(part);
+        fs::create_dir_all(&path).map_err(at(&path))?;
+    }
+    eprintln!("lab: reading package lists into {}", directory.display());
+    let lists = Lists::Own(directory);
+    // Its status says nothing: it also succeeds offline, and fails for a single source that is away.
+    interrupt.run(lists.command("apt-get").arg("update").stdout(io::stderr()))?;
+    Ok(lists)
+}
+
+fn get(lists: &Lists, package: &str, directory: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
+    let about = ask(lists.command("apt-cache").args(["show", "--no-all-versions", package]))?;
+    eprintln!(
+        "lab: downloading {package}{}",
+        size(&about).map(|size| format!(", {size}")).unwrap_or_default()
+    );
+    // What the command of the user prints is alone on stdout.
+    let mut command = lists.command("apt-get");
+    command.args(["download", package]).current_dir(directory).stdout(io::stderr());
+    let status = interrupt.run(&mut command)?;
+    let deb = fs::read_dir(directory)?
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    match deb {
+        Some(deb) if status.success() => Ok(deb),
+        _ => Err(format!(
+            "apt-get cannot download {package} ({status}). The first use of a kernel needs a network and free space \
+             in {}; later uses work offline",
+            workdir::cache().display()
+        )
+        .into()),
+    }
+}
+
+/// What `command` prints.
+fn ask(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        return Err(format!("{} from {command:?}\n{}", output.status, output.stderr.escape_ascii()).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The size of a package in what `apt-cache show` says of it.
+fn size(about: &str) -> Option<String> {
+    let bytes: u64 = about.lines().find_map(|line| line.strip_prefix("Size:"))?.trim().parse().ok()?;
+    Some(format!("{} MB", bytes.div_ceil(1_000_000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_size_of_a_package() {
+        let about = "Package: x\nInstalled-Size: 107617\nSize: 107152768\n";
+        assert_eq!(size(about).as_deref(), Some("108 MB"));
+        assert_eq!(size("Package: x\n"), None);
+    }
+
+    #[test]
+    fn lists_of_our_own_lie_in_our_directory() {
+        let command = Lists::Own("/cache/apt".into()).command("apt-cache");
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        assert!(words.iter().any(|word| word == "Dir::State::lists=/cache/apt/lists"), "{words:?}");
+        assert!(!format!("{:?}", Lists::System.command("apt-cache")).contains("Dir::State"));
+    }
+}

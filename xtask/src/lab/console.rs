@@ -1,0 +1,96 @@
+//! What the guest's console tells: that the command starts, that the kernel panicked, that memory ran out.
+
+/// What the guest's first process prints when the command starts.
+const START: &str = "punctual-lab: start";
+
+/// How many lines of the console help to see what went wrong.
+const TAIL: usize = 20;
+
+/// What has appeared on the console so far.
+#[derive(Default)]
+pub(crate) struct Console(Vec<u8>);
+
+impl Console {
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).replace('\r', "")
+    }
+
+    /// Whether the command has started.
+    pub(crate) fn started(&self) -> bool {
+        self.0.windows(START.len()).any(|window| window == START.as_bytes())
+    }
+
+    /// The line in which the kernel says that it panics, and why.
+    pub(crate) fn panic(&self) -> Option<String> {
+        self.line_with(&["Kernel panic - not syncing"])
+    }
+
+    /// The line in which the kernel says that it is out of memory.
+    pub(crate) fn out_of_memory(&self) -> Option<String> {
+        self.line_with(&[
+            "Out of memory: Killed process",
+            "Out of memory and no killable processes",
+            "System is deadlocked on memory",
+            "Initramfs unpacking failed: write error",
+        ])
+    }
+
+    /// The last lines, each indented.
+    pub(crate) fn tail(&self) -> String {
+        let text = self.text();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        if lines.is_empty() {
+            return "the console is empty".to_owned();
+        }
+        let last = &lines[lines.len().saturating_sub(TAIL)..];
+        format!("the end of the console:\n    {}", last.join("\n    "))
+    }
+
+    fn line_with(&self, signs: &[&str]) -> Option<String> {
+        let text = self.text();
+        let line = text.lines().find(|line| signs.iter().any(|sign| line.contains(sign)))?;
+        // Without the time in brackets.
+        Some(line.rsplit_once("] ").map_or(line, |(_, said)| said).trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn console(text: &str) -> Console {
+        let mut console = Console::default();
+        console.append(text.as_bytes());
+        console
+    }
+
+    #[test]
+    fn sees_the_start_also_in_pieces() {
+        let mut console = console("[    1.0] x\r\npunctual-lab: st");
+        assert!(!console.started());
+        console.append(b"art\r\n");
+        assert!(console.started());
+    }
+
+    #[test]
+    fn tells_a_panic_from_other_trouble() {
+        let panic = console("[ 2.1] Kernel panic - not syncing: sysrq triggered crash\r\n[ 2.2] CPU: 0\r\n");
+        assert_eq!(panic.panic().unwrap(), "Kernel panic - not syncing: sysrq triggered crash");
+        assert_eq!(panic.out_of_memory(), None);
+        let memory = console("[ 3.0] Out of memory: Killed process 60 (tail) total-vm:1kB\r\n");
+        assert!(memory.out_of_memory().unwrap().starts_with("Out of memory: Killed process 60"));
+        assert_eq!(memory.panic(), None);
+    }
+
+    #[test]
+    fn shows_the_last_lines_only() {
+        let many: String = (0..50).map(|n| format!("line {n}\r\n")).collect();
+        let tail = console(&many).tail();
+        assert!(tail.contains("line 49") && tail.contains("line 30") && !tail.contains("line 29"), "{tail}");
+        assert_eq!(console("\r\n").tail(), "the console is empty");
+    }
+}

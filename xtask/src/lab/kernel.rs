@@ -1,0 +1,215 @@
+//! A kernel ready to boot: taken out of Debian's package on first use, and kept.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use super::package::Flavour;
+use super::trouble::Interrupt;
+use super::workdir::{self, Workdir, at};
+use super::{apt, payload, tools};
+use crate::Result;
+
+/// The modules without which the guest cannot see the directory of the host, in this order; some may be built in.
+const MODULES: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
+
+/// The parts of the package that are unpacked: every kernel has files in each.
+const PARTS: [&str; 4] = ["*/vmlinuz-*", "*/kernel/fs/*", "*/kernel/net/*", "*/kernel/drivers/virtio/*"];
+
+/// A kernel in the cache.
+pub(crate) struct Kernel {
+    directory: PathBuf,
+    /// The package that it comes from.
+    pub(crate) package: String,
+    /// The file names of its modules, each after those that it needs.
+    pub(crate) modules: Vec<String>,
+}
+
+impl Kernel {
+    /// The kernel of `flavour` in the cache, if it is there.
+    pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
+        let directory = directory(flavour);
+        let package = fs::read_to_string(directory.join("package")).ok()?;
+        let modules = fs::read_to_string(directory.join("modules.list")).ok()?;
+        let modules = modules.lines().map(str::to_owned).collect();
+        Some(Self { directory, package: package.trim().to_owned(), modules })
+    }
+
+    /// The kernel of `flavour`, downloaded if the cache does not have it.
+    pub(crate) fn get(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
+        if let Some(kernel) = Self::cached(flavour) {
+            return Ok(kernel);
+        }
+        tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
+        let begun = Instant::now();
+        let work = Workdir::new()?;
+        let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+        eprintln!("lab: unpacking {package}");
+        let ready = work.path().join("ready");
+        prepare(&package, &deb, work.path(), &ready, interrupt)
+            .map_err(|error| format!("cannot unpack {package}: {error}"))?;
+
+        let directory = directory(flavour);
+        fs::create_dir_all(workdir::cache().join("kernels"))?;
+        if let Err(error) = fs::rename(&ready, &directory)
+            && Self::cached(flavour).is_none()
+        {
+            return Err(format!("{}: {error}; delete it and try again", directory.display()).into());
+        }
+        let kernel = Self::cached(flavour).ok_or("the kernel that was just put into the cache is gone")?;
+        let size: u64 = fs::metadata(kernel.vmlinux()).map_or(0, |file| file.len());
+        eprintln!(
+            "lab: {package} is in {} after {} s, {} MB",
+            directory.display(),
+            begun.elapsed().as_secs(),
+            size.div_ceil(1_000_000)
+        );
+        Ok(kernel)
+    }
+
+    /// The bare kernel, as QEMU boots it.
+    pub(crate) fn vmlinux(&self) -> PathBuf {
+        self.directory.join("vmlinux")
+    }
+
+    /// A module by its file name.
+    pub(crate) fn module(&self, file: &str) -> PathBuf {
+        self.directory.join(file)
+    }
+}
+
+fn directory(flavour: Flavour) -> PathBuf {
+    workdir::cache().join("kernels").join(flavour.name())
+}
+
+/// Makes the directory `ready` of what is to be kept of a package.
+fn prepare(package: &str, deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
+    let tree = work.join("tree");
+    fs::create_dir_all(&tree).map_err(at(&tree))?;
+    fs::create_dir_all(ready).map_err(at(ready))?;
+
+    let mut dpkg = Command::new("dpkg-deb").arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
+    let archive = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;
+    let mut tar = Command::new("tar");
+    tar.args(["x", "--wildcards", "-C"]).arg(&tree).args(PARTS);
+    let unpacked = pipe(&mut tar, archive, interrupt);
+    // Ended early, the other end of the pipe is gone and dpkg-deb ends as well.
+    let status = dpkg.wait()?;
+    unpacked?;
+    if !status.success() {
+        return Err(format!("{status} from dpkg-deb").into());
+    }
+
+    let files = files(&tree)?;
+    let image =
+        files.iter().find(|path| name(path).starts_with("vmlinuz-")).ok_or("it has no kernel image")?;
+    let image = fs::read(image).map_err(at(image))?;
+    let (packing, packed) = payload::find(&image).map_err(|error| format!("the kernel image: {error}"))?;
+    let vmlinux = ready.join("vmlinux");
+    unpack(packing.tool(), packed, &vmlinux, interrupt)?;
+    if !fs::read(&vmlinux).map_err(at(&vmlinux))?.starts_with(b"\x7fELF") {
+        return Err("what comes out of the kernel image is not an ELF file".into());
+    }
+
+    let mut modules = Vec::new();
+    for module in MODULES {
+        add_module(module, &files, ready, &mut modules, interrupt)?;
+    }
+    fs::write(ready.join("modules.list"), modules.concat())?;
+    // Last: without it the directory does not count as complete.
+    fs::write(ready.join("package"), package)?;
+    Ok(())
+}
+
+/// Unpacks `module`, after the modules that it needs, and adds their lines to `list`. One without a file is built in.
+fn add_module(
+    module: &str,
+    files: &[PathBuf],
+    ready: &Path,
+    list: &mut Vec<String>,
+    interrupt: &Interrupt,
+) -> Result {
+    let same = |path: &&PathBuf| {
+        let file = name(path).replace('-', "_");
+        file.split_once(".ko").is_some_and(|(stem, _)| stem == module.replace('-', "_"))
+    };
+    let Some(path) = files.iter().find(same) else { return Ok(()) };
+    let line = format!("{module}.ko\n");
+    if list.contains(&line) {
+        return Ok(());
+    }
+    let packed = fs::read(path).map_err(at(path))?;
+    let unpacked = ready.join(line.trim());
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => unpack("xz", &packed, &unpacked, interrupt)?,
+        Some("zst") => unpack("zstd", &packed, &unpacked, interrupt)?,
+        _ => fs::write(&unpacked, packed).map_err(at(&unpacked))?,
+    }
+    for needed in depends(&fs::read(&unpacked).map_err(at(&unpacked))?) {
+        add_module(&needed, files, ready, list, interrupt)?;
+    }
+    list.push(line);
+    Ok(())
+}
+
+/// The modules that a module needs, from the text that it says so in: `depends=a,b`.
+fn depends(module: &[u8]) -> Vec<String> {
+    let entry = module.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"depends="));
+    let names = entry.unwrap_or_default().split(|&byte| byte == b',').filter(|name| !name.is_empty());
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
+/// Unpacks `packed` by `tool`, which is `xz` or `zstd`, into the file `to`.
+fn unpack(tool: &str, packed: &[u8], to: &Path, interrupt: &Interrupt) -> Result {
+    let file = File::create(to).map_err(at(to))?;
+    let (reader, mut writer) = std::io::pipe()?;
+    let mut command = Command::new(tool);
+    command.args(["-d", "-c"]).stdout(file);
+    thread::scope(|scope| {
+        // If the tool ends early, its own status says more than a broken pipe.
+        scope.spawn(move || writer.write_all(packed));
+        pipe(&mut command, reader, interrupt)
+    })
+    .map_err(|error| format!("{}: {error}", to.display()).into())
+}
+
+/// Runs `command` with `input` and requires that it succeeds.
+fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
+    let status = interrupt.run_with(command, input.into())?;
+    if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
+}
+
+/// All files below `directory`.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut rest = vec![directory.to_owned()];
+    while let Some(next) = rest.pop() {
+        for entry in fs::read_dir(&next).map_err(at(&next))? {
+            let path = entry?.path();
+            if path.is_symlink() {
+                continue;
+            }
+            if path.is_dir() { rest.push(path) } else { files.push(path) }
+        }
+    }
+    Ok(files)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_a_module_needs() {
+        assert_eq!(depends(b"\x7fELF..\0license=GPL\0depends=9pnet,netfs\0name=9p\0"), ["9pnet", "netfs"]);
+        assert!(depends(b"\0depends=\0").is_empty());
+        assert!(depends(b"no modinfo").is_empty());
+    }
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask lab`: programs on a PREEMPT_RT kernel, which this machine need not have.
+//!
+//! The kernel is Debian's, and runs in QEMU without any help of the processor, so it takes neither privileges nor
+//! modules, and works inside a virtual machine. `docs/lab.md` says what its times mean.
+//!
+//! [`options`] reads the words of the user. [`kernel`] has a kernel ready, with [`apt`], [`package`] and [`payload`];
+//! [`stage`] packs what runs, with [`cpio`]; [`machine`] knows QEMU's options; [`guest`] runs one machine and finds out
+//! by its [`console`] what went wrong. [`workdir`] and [`trouble`] see to it that nothing is left behind.
+
+mod apt;
+mod console;
+mod cpio;
+mod guest;
+mod kernel;
+mod machine;
+mod options;
+mod package;
+mod payload;
+mod stage;
+mod tools;
+mod trouble;
+mod workdir;
+
+use std::env;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use guest::{Ended, Guest, Stream};
+use kernel::Kernel;
+use machine::Mode;
+use options::{Options, USAGE};
+use stage::Job;
+use trouble::{Interrupt, Trouble};
+
+use crate::Result;
+
+/// Variables of the host that go to the guest begin with one of these.
+const PASSED_ON: [&str; 2] = ["PUNCTUAL_", "RUST_"];
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    match dispatch(arguments) {
+        Ok(0) => Ok(()),
+        Ok(status) => process::exit(status),
+        Err(error) => {
+            eprintln!("lab: {error}");
+            process::exit(Trouble::status(error.as_ref()))
+        }
+    }
+}
+
+/// Does what the words say; returns the status to exit with.
+fn dispatch(arguments: &[String]) -> Result<i32> {
+    let (chore, rest) = arguments.split_first().ok_or(USAGE)?;
+    match chore.as_str() {
+        "run" => {
+            let options = Options::parse(rest)?;
+            if options.command.is_empty() {
+                return Err(format!("there is no command to run\n{USAGE}").into());
+            }
+            let mode = if options.machine.counted { Mode::Late } else { Mode::Share };
+            boot(&options, mode)
+        }
+        "shell" => {
+            let options = Options::parse(rest)?;
+            if !options.command.is_empty() || options.machine.counted {
+                return Err("a shell takes neither a command nor --icount; `lab run` does".into());
+            }
+            if !io::stdin().is_terminal() {
+                return Err(
+                    "a shell needs a terminal; a script runs by `cargo xtask lab run -- sh -c …`".into()
+                );
+            }
+            boot(&options, Mode::Shell)
+        }
+        "--help" | "help" => {
+            println!("{USAGE}");
+            Ok(0)
+        }
+        _ => Err(format!("unknown word `{chore}`\n{USAGE}").into()),
+    }
+}
+
+/// Boots once and runs the command that `options` has, or a prompt if `mode` is one.
+fn boot(options: &Options, mode: Mode) -> Result<i32> {
+    tools::require([tools::QEMU, "setpriv", "busybox", "ldd"])?;
+    let mut job = Job::new(options.command.clone())?;
+    job.programs.extend(options.with.iter().cloned());
+    let passed_on = |name: &str| PASSED_ON.iter().any(|start| name.starts_with(start));
+    for (name, value) in env::vars_os() {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
+            && passed_on(&name)
+        {
+            job.environment.insert(name, value);
+        }
+    }
+
+    let interrupt = Interrupt::install()?;
+    let kernel = Kernel::get(options.flavour, &interrupt)?;
+    let guest = Guest {
+        machine: options.machine,
+        kernel: &kernel,
+        mode,
+        timeout: options.timeout,
+        interrupt: &interrupt,
+    };
+    let results = results(options)?;
+    let bring_back = |from: &Path| bring_back(from, &results);
+    let ended = guest.run(&job, &mut pass_on, &bring_back);
+    if mode == Mode::Shell && ended.is_err() {
+        // QEMU takes the terminal as it needs it, and was ended before it could give it back.
+        let _ = process::Command::new("stty").arg("sane").status();
+    }
+    let ended = ended?;
+    conclude(&ended, &kernel, options);
+    bring_back(&ended.results)?;
+    Ok(ended.status)
+}
+
+/// Where files that come back go; our own directory has those of the last run only.
+fn results(options: &Options) -> Result<PathBuf> {
+    match &options.results {
+        Some(directory) => Ok(directory.clone()),
+        None => {
+            let directory = workdir::cache().join("results");
+            match fs::remove_dir_all(&directory) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(workdir::at(&directory)(error).into())
+                }
+                _ => Ok(directory),
+            }
+        }
+    }
+}
+
+fn bring_back(from: &Path, to: &Path) -> Result {
+    match workdir::move_contents(from, to)? {
+        0 => {}
+        1 => eprintln!("lab: 1 file in {}", to.display()),
+        count => eprintln!("lab: {count} files in {}", to.display()),
+    }
+    Ok(())
+}
+
+/// Prints what the command prints, as it comes.
+fn pass_on(stream: Stream, bytes: &[u8]) {
+    // Nobody may be listening any more; the command runs on all the same.
+    let _ = match stream {
+        Stream::Stdout => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
+        Stream::Stderr => io::stderr().write_all(bytes),
+    };
+}
+
+/// Says what the user would otherwise not know.
+fn conclude(ended: &Ended, kernel: &Kernel, options: &Options) {
+    if let Some(line) = ended.console.out_of_memory() {
+        let memory = options.machine.memory;
+        eprintln!(
+            "lab: the guest ran out of its {memory} MB of memory (--memory): {line}\n{}",
+            ended.console.tail()
+        );
+    }
+    eprintln!(
+        "lab: {}, {} CPU, command started after {:.1} s, status {}",
+        kernel.package,
+        options.machine.cpus,
+        ended.boot.as_secs_f64(),
+        ended.status
+    );
+}

@@ -1,0 +1,182 @@
+//! The guest's first file system: busybox, the kernel's modules, and the programs that are to run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::cpio::Archive;
+use super::kernel::Kernel;
+use super::tools;
+use super::workdir::at;
+use crate::Result;
+
+/// The first process of the guest.
+const INIT: &[u8] = include_bytes!("../../../lab/init");
+
+/// Where programs of the host lie in the guest; the directory is in its `PATH`.
+pub(crate) const PROGRAMS: &str = "/lab/bin";
+
+/// What runs in the guest, and the files it needs from the host.
+#[derive(Default)]
+pub(crate) struct Job {
+    /// A program and its arguments.
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Files of the host that go to [`PROGRAMS`]; programs bring their shared libraries along.
+    pub(crate) programs: Vec<PathBuf>,
+    /// Scripts that go to [`PROGRAMS`], by name.
+    pub(crate) scripts: Vec<(String, String)>,
+}
+
+impl Job {
+    /// The job of running `command`, which may be a program of the host, given by a path, or one of the guest.
+    pub(crate) fn new(mut command: Vec<String>) -> Result<Self> {
+        let mut programs = Vec::new();
+        if let Some(program) = command.first_mut()
+            && program.contains('/')
+        {
+            let path = PathBuf::from(&*program);
+            if path.is_file() {
+                *program = in_guest(&path);
+                programs.push(path);
+            } else if path.is_relative() {
+                return Err(format!(
+                    "there is no file {program}; a program of the guest goes by its name or its absolute path"
+                )
+                .into());
+            }
+        }
+        Ok(Self { command, programs, ..Self::default() })
+    }
+
+    /// The shell script that runs it; without a command it only sets the variables.
+    fn script(&self) -> String {
+        let mut script = String::new();
+        for (name, value) in &self.environment {
+            script += &format!("export {name}={}\n", quoted(value));
+        }
+        if self.command.is_empty() {
+            return script;
+        }
+        let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
+        script + "exec " + &words.join(" ") + "\n"
+    }
+}
+
+/// Where a program of the host is in the guest.
+pub(crate) fn in_guest(program: &Path) -> String {
+    format!("{PROGRAMS}/{}", program.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// `word` as one word of a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The archive to boot `kernel` with, so that it runs `job`.
+pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
+    let [busybox] = tools::require(["busybox"])?;
+    if !shared_libraries(&busybox)?.is_empty() {
+        return Err(format!(
+            "{} needs shared libraries, which the guest does not have before it runs; install busybox-static",
+            busybox.display()
+        )
+        .into());
+    }
+    let mut archive = Archive::default();
+    let mut add = |to: &str, from: &Path| -> Result {
+        archive.file(to.trim_start_matches('/'), &fs::read(from).map_err(at(from))?);
+        Ok(())
+    };
+    add("bin/busybox", &busybox)?;
+    for module in &kernel.modules {
+        add(&format!("lab/modules/{module}"), &kernel.module(module))?;
+    }
+    let mut libraries = BTreeMap::new();
+    for program in &job.programs {
+        add(&in_guest(program), program)?;
+        libraries.extend(shared_libraries(program)?);
+    }
+    for (to, from) in libraries {
+        add(&to, &from)?;
+    }
+    archive.link("bin/sh", "busybox");
+    archive.file("init", INIT);
+    archive.file(
+        "lab/modules.list",
+        kernel.modules.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes(),
+    );
+    archive.file("lab/command", job.script().as_bytes());
+    for (name, text) in &job.scripts {
+        archive.file(&format!("lab/bin/{name}"), text.as_bytes());
+    }
+    Ok(archive.finish())
+}
+
+/// The shared libraries that `program` needs: where each goes in the guest, and where it is here.
+fn shared_libraries(program: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let [ldd] = tools::require(["ldd"])?;
+    let mut command = Command::new(ldd);
+    // `ldd` takes a name without a slash for a file here, but warns of it.
+    let output =
+        command.arg(std::path::absolute(program)?).env("LC_ALL", "C").stdin(Stdio::null()).output()?;
+    // It fails for what is static or no program at all; neither needs anything.
+    libraries(&String::from_utf8_lossy(&output.stdout))
+        .map_err(|error| format!("{}: {error}", program.display()).into())
+}
+
+/// Reads what `ldd` says.
+fn libraries(text: &str) -> Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for line in text.lines().map(str::trim) {
+        let (wanted, place) = match line.split_once(" => ") {
+            Some((wanted, place)) => (wanted, place.split_whitespace().next().unwrap_or_default()),
+            None => (line, line.split_whitespace().next().unwrap_or_default()),
+        };
+        if line.ends_with("=> not found") {
+            return Err(format!("its library {wanted} is not found").into());
+        }
+        let Some(name) = Path::new(place).file_name().filter(|_| place.starts_with('/')) else { continue };
+        let name = name.to_string_lossy();
+        // The program names its loader by the whole path, and looks for the others where it is told to.
+        let to = if name.starts_with("ld-linux") { place.to_owned() } else { format!("/lab/lib/{name}") };
+        found.insert(to, place.into());
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_ldd_says() {
+        let text = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\
+                    \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let found = libraries(text).unwrap();
+        assert_eq!(found["/lab/lib/libc.so.6"], Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
+        assert_eq!(found["/lib64/ld-linux-x86-64.so.2"], Path::new("/lib64/ld-linux-x86-64.so.2"));
+        assert_eq!(found.len(), 2);
+        assert!(libraries("\tstatically linked\n").unwrap().is_empty());
+        assert!(libraries("\tlibfoo.so.1 => not found\n").unwrap_err().to_string().contains("libfoo.so.1"));
+    }
+
+    #[test]
+    fn takes_a_program_of_the_host_along_and_leaves_one_of_the_guest() {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let here = Job::new(words(&["/proc/self/exe", "x"])).unwrap();
+        assert_eq!(here.command, ["/lab/bin/exe", "x"]);
+        assert_eq!(here.programs, [Path::new("/proc/self/exe")]);
+        assert!(Job::new(words(&["uname"])).unwrap().programs.is_empty());
+        assert_eq!(Job::new(words(&["/only/there"])).unwrap().command, ["/only/there"]);
+        assert!(Job::new(words(&["target/no-such-file"])).is_err());
+    }
+
+    #[test]
+    fn passes_arguments_on_as_they_are() {
+        let mut job = Job::new(vec!["echo".to_owned(), "it's $HOME".to_owned()]).unwrap();
+        job.environment.insert("PUNCTUAL_CPU".to_owned(), "a=1,b=0".to_owned());
+        assert_eq!(job.script(), "export PUNCTUAL_CPU='a=1,b=0'\nexec 'echo' 'it'\\''s $HOME'\n");
+    }
+}

@@ -1,0 +1,118 @@
+//! What ends a run of the lab early, and being told to stop.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::Result;
+
+/// How often a program is asked whether it has ended, and the machine what it has printed.
+pub(crate) const POLL: Duration = Duration::from_millis(10);
+
+/// A trouble with an exit status of its own, so that scripts can tell it from the status of the command.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The time was up.
+    Timeout(String),
+    /// A signal has told us to stop.
+    Interrupted,
+}
+
+impl Trouble {
+    /// The status of a failure of the lab that has none of its own.
+    const OTHER: i32 = 125;
+
+    /// The status to exit with for `error`.
+    pub(crate) fn status(error: &(dyn Error + 'static)) -> i32 {
+        match error.downcast_ref() {
+            Some(Self::Timeout(_)) => 124,
+            Some(Self::Interrupted) => 130,
+            None => Self::OTHER,
+        }
+    }
+}
+
+impl Error for Trouble {}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout(message) => f.write_str(message),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+/// Whether a signal has told us to stop. Whoever waits asks, and returns; so everything is cleared away as always.
+#[derive(Clone, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Notes SIGINT, SIGTERM and SIGHUP from now on, which then do nothing else.
+    pub(crate) fn install() -> io::Result<Self> {
+        let flag = Self::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&flag.0))?;
+        }
+        Ok(flag)
+    }
+
+    pub(crate) fn check(&self) -> Result {
+        if self.0.load(Ordering::Relaxed) { Err(Trouble::Interrupted.into()) } else { Ok(()) }
+    }
+
+    /// Runs `command` to its end, without input, and ends it if we are told to stop.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<ExitStatus> {
+        self.run_with(command, Stdio::null())
+    }
+
+    /// The same with `input`.
+    pub(crate) fn run_with(&self, command: &mut Command, input: Stdio) -> Result<ExitStatus> {
+        let spawned = command.stdin(input).spawn();
+        // The ends of pipes that the program has are not ours any more: it has to see the end of its input.
+        command.stdin(Stdio::null());
+        let cannot = |error| format!("cannot run {}: {error}", command.get_program().display());
+        let mut child = spawned.map_err(cannot)?;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                self.check()?;
+                return Ok(status);
+            }
+            if let Err(interrupted) = self.check() {
+                // It fails only if the program has ended by itself.
+                let _ = child.kill();
+                child.wait()?;
+                return Err(interrupted);
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_trouble_has_a_status() {
+        assert_eq!(Trouble::status(&Trouble::Timeout(String::new())), 124);
+        assert_eq!(Trouble::status(&Trouble::Interrupted), 130);
+        assert_eq!(Trouble::status(&fmt::Error), 125);
+    }
+
+    #[test]
+    fn an_interrupt_ends_what_runs() {
+        let interrupt = Interrupt::default();
+        assert!(interrupt.run(&mut Command::new("true")).unwrap().success());
+        interrupt.0.store(true, Ordering::Relaxed);
+        let error = interrupt.run(Command::new("sleep").arg("60")).unwrap_err();
+        assert_eq!(Trouble::status(error.as_ref()), 130);
+    }
+}

@@ -15,7 +15,7 @@ use crate::Result;
 enum Lists {
     /// From the last `apt-get update` of the system.
     System,
-    /// From an update of our own, kept in this directory: it needs no root, and the system's may be old or empty.
+    /// From an update of our own, in this directory: it needs no root, and the system's may be old or empty.
     Own(PathBuf),
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn download(
             eprintln!("lab: apt's package lists have no `{}` kernel, trying with new ones", flavour.name())
         }
     }
-    let lists = update(interrupt)?;
+    let lists = update(&directory.join("apt"), interrupt)?;
     let package = newest(&lists, flavour)?.ok_or_else(|| {
         format!(
             "apt knows no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
@@ -74,17 +74,28 @@ fn newest(lists: &Lists, flavour: Flavour) -> Result<Option<String>> {
     Ok(flavour.packages(&found).into_iter().next())
 }
 
-fn update(interrupt: &Interrupt) -> Result<Lists> {
-    let directory = workdir::cache().join("apt");
+/// Reads new package lists into `directory`.
+fn update(directory: &Path, interrupt: &Interrupt) -> Result<Lists> {
     for part in ["lists/partial", "cache/archives/partial"] {
         let path = directory.join(part);
         fs::create_dir_all(&path).map_err(at(&path))?;
     }
-    eprintln!("lab: reading package lists into {}", directory.display());
-    let lists = Lists::Own(directory);
-    // Its status says nothing: it also succeeds offline, and fails for a single source that is away.
+    let lists = Lists::Own(directory.to_owned());
     interrupt.run(lists.command("apt-get").arg("update").stdout(io::stderr()))?;
-    Ok(lists)
+    // Its status does not tell: it also succeeds without any list, and fails if one source of many is away.
+    let is_list = |name: &str| name.contains("_Packages");
+    let got = fs::read_dir(directory.join("lists"))?
+        .flatten()
+        .any(|entry| is_list(&entry.file_name().to_string_lossy()));
+    if got { Ok(lists) } else { Err(format!("apt got no package lists. {}", first_use()).into()) }
+}
+
+/// What the download needs, for messages that say it has failed.
+fn first_use() -> String {
+    format!(
+        "The first use of a kernel needs a network and 300 MB of space in {}; later uses work offline",
+        workdir::cache().display()
+    )
 }
 
 fn get(lists: &Lists, package: &str, directory: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
@@ -103,12 +114,7 @@ fn get(lists: &Lists, package: &str, directory: &Path, interrupt: &Interrupt) ->
         .find(|path| path.extension().is_some_and(|extension| extension == "deb"));
     match deb {
         Some(deb) if status.success() => Ok(deb),
-        _ => Err(format!(
-            "apt-get cannot download {package} ({status}). The first use of a kernel needs a network and free space \
-             in {}; later uses work offline",
-            workdir::cache().display()
-        )
-        .into()),
+        _ => Err(format!("apt-get cannot download {package} ({status}). {}", first_use()).into()),
     }
 }
 

@@ -53,7 +53,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "lab",
-        usage: "lab run|shell [..]",
+        usage: "lab run|shell|test [..]",
         about: "programs on Debian's PREEMPT_RT kernel, in QEMU; `cargo xtask lab help` says more",
         run: lab::run,
     },

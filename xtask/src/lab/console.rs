@@ -3,6 +3,9 @@
 /// What the guest's first process prints when the command starts.
 const START: &str = "punctual-lab: start";
 
+/// What it prints when the command has ended and devices of the host come in again.
+const END: &str = "punctual-lab: end";
+
 /// How many lines of the console help to see what went wrong.
 const TAIL: usize = 20;
 
@@ -22,6 +25,12 @@ impl Console {
     /// Whether the command has started.
     pub(crate) fn started(&self) -> bool {
         self.0.windows(START.len()).any(|window| window == START.as_bytes())
+    }
+
+    /// The part that two runs that count instructions have in common.
+    pub(crate) fn counted(&self) -> String {
+        let text = self.text();
+        text.split(END).next().unwrap_or_default().to_owned()
     }
 
     /// The line in which the kernel says that it panics, and why.

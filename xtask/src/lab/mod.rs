@@ -5,9 +5,10 @@
 //!
 //! [`options`] reads the words of the user. [`kernel`] has a kernel ready, with [`apt`], [`package`] and [`payload`];
 //! [`stage`] packs what runs, with [`cpio`]; [`machine`] knows QEMU's options; [`guest`] runs one machine and finds out
-//! by its [`console`] what went wrong. [`workdir`] and [`trouble`] see to it that nothing is left behind.
+//! by its [`console`] what went wrong. [`suite`] runs the [`cases`] of the lab's own test. [`workdir`] and [`trouble`] see to it that nothing is left behind.
 
 mod apt;
+mod cases;
 mod console;
 mod cpio;
 mod guest;
@@ -17,6 +18,7 @@ mod options;
 mod package;
 mod payload;
 mod stage;
+mod suite;
 mod tools;
 mod trouble;
 mod workdir;
@@ -74,6 +76,7 @@ fn dispatch(arguments: &[String]) -> Result<i32> {
             }
             boot(&options, Mode::Shell)
         }
+        "test" if rest.is_empty() => suite::run(),
         "--help" | "help" => {
             println!("{USAGE}");
             Ok(0)

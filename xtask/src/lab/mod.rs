@@ -76,7 +76,7 @@ fn dispatch(arguments: &[String]) -> Result<i32> {
             }
             boot(&options, Mode::Shell)
         }
-        "test" if rest.is_empty() => suite::run(),
+        "test" => suite::run(rest),
         "--help" | "help" => {
             println!("{USAGE}");
             Ok(0)

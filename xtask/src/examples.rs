@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         examples.retain(|example| names.contains(&&example.name));
     }
 
-    let mut built = cargo::build(cargo::command().args(["build", "--examples", "-p", PACKAGE]))?;
+    let mut built = cargo::build(cargo::command().args(["build", "--workspace", "--examples"]))?;
     if !flags.is_empty() {
         bless(&examples, &built)?;
     }

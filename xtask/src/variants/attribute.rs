@@ -45,6 +45,13 @@ impl Attribute {
         entries.find(|entry| is_ident(&entry[0], key)).map(<[TokenTree]>::to_vec)
     }
 
+    /// The level of a task.
+    pub(super) fn level(&self) -> String {
+        // The key, the equals sign, the value.
+        let entry = self.entry("priority").unwrap_or_default();
+        entry.get(2).map_or("1".to_owned(), ToString::to_string)
+    }
+
     /// The shared resources that it lists.
     pub(super) fn shared(&self) -> Vec<String> {
         let Some(entry) = self.entry("shared") else { return Vec::new() };

@@ -136,21 +136,22 @@ impl App {
 
     /// For each task whether it is in the second partition, and whether all are.
     ///
-    /// Tasks are put into the partitions by turns, but those that share a `#[lock_free]` resource into one. Where that
-    /// leaves them all in one, it is the second: `init` and `idle` are in the first.
+    /// Tasks are put into the partitions by turns, but those that share a `#[lock_free]` resource into one, and so those of a
+    /// level with local tasks. Where that leaves them all in one, it is the second: `init` and `idle` are in the first.
     fn cores(&self) -> (Vec<bool>, bool) {
         let mut party: Vec<usize> = (0..self.tasks.len()).collect();
-        for resource in &self.lock_free {
-            let users: Vec<usize> = self
-                .tasks
-                .iter()
-                .enumerate()
-                .filter(|(_, task)| task.shared().contains(resource))
-                .map(|(index, _)| party[index])
-                .collect();
-            if let Some(&first) = users.iter().min() {
-                party.iter_mut().filter(|party| users.contains(party)).for_each(|party| *party = first);
+        let mut join = |belongs: &dyn Fn(&Attribute) -> bool| {
+            let members = self.tasks.iter().enumerate().filter(|(_, task)| belongs(task));
+            let members: Vec<usize> = members.map(|(index, _)| party[index]).collect();
+            if let Some(&first) = members.iter().min() {
+                party.iter_mut().filter(|party| members.contains(party)).for_each(|party| *party = first);
             }
+        };
+        for resource in &self.lock_free {
+            join(&|task| task.shared().contains(resource));
+        }
+        for local in self.tasks.iter().filter(|task| task.entry("local_task").is_some()) {
+            join(&|task| task.level() == local.level());
         }
         let mut parties = party.clone();
         parties.sort_unstable();
@@ -268,6 +269,19 @@ mod tests {
         let split = rewrite(source, Variant::Split).unwrap().unwrap();
         let cores: Vec<&str> = split.split("core = ").skip(1).map(|rest| &rest[..6]).collect();
         assert_eq!(cores, ["\"left\"", "\"right", "\"left\"", "\"right"]);
+    }
+
+    #[test]
+    fn a_level_with_local_tasks_stays_together() {
+        let source = "#[app] mod app {
+            #[task(priority = 2)] fn s() {}
+            #[task] fn t() {}
+            #[task(priority = 1, local_task)] async fn u() {}
+            #[task(priority = 2)] fn v() {}
+        }";
+        let split = rewrite(source, Variant::Split).unwrap().unwrap();
+        let cores: Vec<&str> = split.split("core = ").skip(1).map(|rest| &rest[..6]).collect();
+        assert_eq!(cores, ["\"left\"", "\"right", "\"right", "\"left\""]);
     }
 
     #[test]

@@ -31,7 +31,12 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         examples.retain(|example| names.contains(&&example.name));
     }
 
-    let mut built = cargo::build(cargo::command().args(["build", "--workspace", "--examples"]))?;
+    // All of them with the tests, which builds nothing twice where the tests have just been run; some alone.
+    let build: &[&str] = match names.is_empty() {
+        true => &["test", "--workspace", "--no-run"],
+        false => &["build", "--examples", "-p", PACKAGE],
+    };
+    let mut built = cargo::build(cargo::command().args(build))?;
     if !flags.is_empty() {
         bless(&examples, &built)?;
     }

@@ -2,6 +2,7 @@
 //!
 //! One after the other: an app runs once at a time in a process, and they measure the same CPU.
 
+use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -62,11 +63,12 @@ fn operations_are_measured_and_without_privileges_say_so() {
     assert_eq!(switch.why.is_empty(), run.machine.fifo_refused.is_none(), "{switch:?}");
     let comparison = Comparison::new(&run, &run);
     assert_eq!((comparison.regressions(), comparison.notes.len()), (0, 0));
-    let file = std::env::temp_dir().join(format!("punctual-bench-suites-{}.json", std::process::id()));
+    // In memory: without privileges there may be no directory to write to.
+    let memory = rustix::fs::memfd_create("run", rustix::fs::MemfdFlags::CLOEXEC)
+        .expect("memory can be had as a file");
+    let file = std::path::PathBuf::from(format!("/proc/self/fd/{}", memory.as_raw_fd()));
     std::fs::write(&file, run.to_json().unwrap()).unwrap();
-    let loaded = load(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
-    assert_eq!(loaded, run);
+    assert_eq!(load(&file).unwrap(), run);
 }
 
 #[test]

@@ -74,6 +74,17 @@ impl Part {
         (placed > 1 && self.style != Style::Anywhere).then_some(self.name)
     }
 
+    /// Its place among the app's parts.
+    pub(crate) fn index(&self) -> usize {
+        let place = self.runtime.parts.iter().position(|part| std::ptr::eq(*part, self));
+        place.expect("a part is one of its app's")
+    }
+
+    /// Whether it is the partition of `idle`.
+    pub(crate) fn is_home(&self) -> bool {
+        std::ptr::eq(self, self.runtime.home)
+    }
+
     /// The executor's state, for resources.
     #[inline]
     pub fn partition(&'static self) -> &'static Partition<AppPort> {

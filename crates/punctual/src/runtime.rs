@@ -167,6 +167,11 @@ impl Runtime {
         Some(Taken { runtime: self })
     }
 
+    /// Every part but the partition of `idle`.
+    pub(crate) fn away(&self) -> impl Iterator<Item = &'static Part> + use<> {
+        self.parts.iter().copied().filter(|part| !part.is_home())
+    }
+
     /// Notes when the app started, which is where the periodic grids begin.
     pub(crate) fn set_started(&self, start: Instant) {
         self.started.store(start.as_ticks(), Ordering::Relaxed);

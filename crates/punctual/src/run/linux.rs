@@ -101,7 +101,7 @@ pub(super) fn run<A: App>(
 fn starting_order(runtime: &Runtime) -> Vec<&'static Part> {
     let mut parts = runtime.parts.to_vec();
     let highest = |part: &Part| part.partition.levels().iter().map(|level| level.number()).max();
-    parts.sort_by_key(|part| (std::ptr::eq(*part, runtime.home), Reverse(highest(part))));
+    parts.sort_by_key(|part| (part.is_home(), Reverse(highest(part))));
     parts
 }
 
@@ -218,6 +218,5 @@ fn last_resort<A: App>(runtime: &'static Runtime) {
 /// The parts, those last that nobody but their workers runs jobs of: closing them cannot fail, so an attempt that fails
 /// leaves nothing closed.
 fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static Part> {
-    let others = runtime.parts.iter().copied().filter(|part| !std::ptr::eq(*part, runtime.home));
-    std::iter::once(runtime.home).chain(others)
+    std::iter::once(runtime.home).chain(runtime.away())
 }

@@ -49,8 +49,7 @@ impl Plan {
 
     /// The CPU of `part`; `None` for any.
     pub(super) fn cpu(&self, part: &Part) -> Option<usize> {
-        let index = self.parts.iter().position(|p| std::ptr::eq(*p, part));
-        self.cpus[index.expect("a part is one of its app's")]
+        self.cpus[part.index()]
     }
 
     /// The kernel priority of `worker`.

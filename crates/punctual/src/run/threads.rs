@@ -174,7 +174,7 @@ impl<'a> Threads<'a> {
             let nobody = !part.partition.workers().iter().any(has);
             for worker in part.partition.workers() {
                 // The thread of `init` stands in for the idle threads of partitions that have none.
-                let absent = std::ptr::eq(*worker, part.idle) && !std::ptr::eq(*part, self.runtime.home);
+                let absent = std::ptr::eq(*worker, part.idle) && !part.is_home();
                 worker.allow_calls(!absent && (nobody || has(worker)));
             }
         }

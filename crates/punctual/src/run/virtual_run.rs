@@ -82,8 +82,8 @@ struct Others(Vec<JoinHandle<()>>);
 impl Others {
     fn start(runtime: &'static Runtime) -> std::io::Result<Self> {
         let mut others = Self(Vec::new());
-        let mut parts = runtime.parts.iter().filter(|part| !std::ptr::eq(**part, runtime.home));
-        while let Some(&part) = parts.next() {
+        let mut parts = runtime.away();
+        while let Some(part) = parts.next() {
             let started = Builder::new().name(part.name.into()).spawn(move || {
                 let _member = Member::join(part, part.idle);
                 runtime.turns.wait(part);
@@ -102,7 +102,7 @@ impl Others {
                 Ok(thread) => others.0.push(thread),
                 Err(error) => {
                     runtime.give_up();
-                    for part in std::iter::once(&part).chain(parts) {
+                    for part in std::iter::once(part).chain(parts) {
                         runtime.turns.forget(part);
                         part.partition.abandon(part.idle);
                     }

@@ -37,7 +37,7 @@ impl Claims {
 
     /// Waits until `part` may have `claim`.
     pub(crate) fn acquire(&self, part: &'static Part, claim: Claim) -> Claimed {
-        let who = index(part);
+        let who = part.index();
         self.lock().ask(who, claim);
         loop {
             // A wake from here on means another look.
@@ -57,16 +57,11 @@ impl Claims {
 impl Drop for Claimed {
     fn drop(&mut self) {
         let runtime = self.part.runtime;
-        for next in runtime.claims.lock().give_up(index(self.part), self.claim) {
+        for next in runtime.claims.lock().give_up(self.part.index(), self.claim) {
             let next = runtime.parts[next];
             next.partition.port().wake(next.idle);
         }
     }
-}
-
-fn index(part: &'static Part) -> usize {
-    let parts = part.runtime.parts;
-    parts.iter().position(|p| std::ptr::eq(*p, part)).expect("a part is one of its app's")
 }
 
 /// The decisions: parts are numbers here, and nobody really waits.

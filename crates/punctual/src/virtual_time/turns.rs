@@ -60,20 +60,20 @@ impl Turns {
     pub(crate) fn begin(&self, part: &'static Part, limit: Option<Instant>) {
         let parts = part.runtime.parts;
         let limit = limit.map_or(u64::MAX, |limit| limit.as_ticks());
-        *self.lock() = State { parts, turn: index(parts, part), order: Order::new(ranked(parts)), limit };
+        *self.lock() = State { parts, turn: part.index(), order: Order::new(ranked(parts)), limit };
     }
 
     /// Waits for the first turn of `part`.
     pub(crate) fn wait(&self, part: &'static Part) {
         let state = self.lock();
-        let mine = index(state.parts, part);
+        let mine = part.index();
         self.wait_for(state, mine);
     }
 
     /// See [`pause`](super::pause). By the thread of `part`, whose turn it is.
     pub(crate) fn pause(&self, part: &'static Part, until: Until) {
         let mut state = self.lock();
-        let mine = index(state.parts, part);
+        let mine = part.index();
         state.order.pauses(mine, until);
         state.pass(mine);
         if state.turn != mine {
@@ -85,7 +85,7 @@ impl Turns {
     /// When something happens next in another partition than `part`.
     pub(crate) fn next_elsewhere(&self, part: &'static Part) -> Option<Instant> {
         let state = self.lock();
-        let mine = index(state.parts, part);
+        let mine = part.index();
         let others = (0..state.parts.len()).filter(|&other| other != mine);
         let next = others.filter_map(|other| state.wish(other)).map(|(time, _)| time).min()?;
         (next != NEVER).then(|| Instant::from_ticks(next))
@@ -94,7 +94,7 @@ impl Turns {
     /// Ends the turns of `part`.
     pub(crate) fn leave(&self, part: &'static Part) {
         let mut state = self.lock();
-        let mine = index(state.parts, part);
+        let mine = part.index();
         state.order.leaves(mine);
         state.pass(mine);
         self.passed.notify_all();
@@ -103,8 +103,7 @@ impl Turns {
     /// Passes over `part` from now on, whose thread does not come.
     pub(crate) fn forget(&self, part: &'static Part) {
         let mut state = self.lock();
-        let index = index(state.parts, part);
-        state.order.leaves(index);
+        state.order.leaves(part.index());
     }
 
     fn wait_for(&self, state: MutexGuard<'_, State>, mine: usize) {
@@ -150,10 +149,6 @@ impl State {
     fn set_clock(&self, time: u64) {
         self.parts.iter().for_each(|part| part.partition.port().set_now(Instant::from_ticks(time)));
     }
-}
-
-fn index(parts: &[&'static Part], part: &'static Part) -> usize {
-    parts.iter().position(|p| std::ptr::eq(*p, part)).expect("a part is one of its app's")
 }
 
 /// The parts in the order in which they go at equal times.

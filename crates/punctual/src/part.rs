@@ -80,6 +80,11 @@ impl Part {
         place.expect("a part is one of its app's")
     }
 
+    /// The number of its highest level; 0, the level of `idle`, if it has none.
+    pub(crate) fn highest_level(&self) -> u8 {
+        self.partition.levels().iter().map(|level| level.number()).max().unwrap_or(0)
+    }
+
     /// Whether it is the partition of `idle`.
     pub(crate) fn is_home(&self) -> bool {
         std::ptr::eq(self, self.runtime.home)

@@ -100,8 +100,7 @@ pub(super) fn run<A: App>(
 /// runs jobs of it.
 fn starting_order(runtime: &Runtime) -> Vec<&'static Part> {
     let mut parts = runtime.parts.to_vec();
-    let highest = |part: &Part| part.partition.levels().iter().map(|level| level.number()).max();
-    parts.sort_by_key(|part| (part.is_home(), Reverse(highest(part))));
+    parts.sort_by_key(|part| (part.is_home(), Reverse(part.highest_level())));
     parts
 }
 

@@ -39,7 +39,7 @@ impl Plan {
         let usable: Vec<usize> = allowed.iter().collect();
         let cpus = place(&wishes, &usable, &cpu::isolated())?;
         let base = config.priority_base.or(runtime.options.priority_base).unwrap_or(PRIORITY_BASE);
-        let highest = runtime.parts.iter().map(|part| highest(part)).max().unwrap_or(0);
+        let highest = runtime.parts.iter().map(|part| part.highest_level()).max().unwrap_or(0);
         if u32::from(base) + u32::from(highest) > 99 || base == 0 {
             return Err(StartError::Priority { base, highest });
         }
@@ -59,7 +59,7 @@ impl Plan {
 
     /// The highest kernel priority of any worker.
     pub(super) fn highest_priority(&self) -> u8 {
-        self.priority_base + self.parts.iter().map(|part| highest(part)).max().unwrap_or(0)
+        self.priority_base + self.parts.iter().map(|part| part.highest_level()).max().unwrap_or(0)
     }
 
     /// The kernel priorities that `part` has for itself on its CPU: those of its levels, or all if an ordinary thread is to
@@ -67,7 +67,9 @@ impl Plan {
     pub(super) fn band(&self, part: &Part) -> std::ops::RangeInclusive<u8> {
         match part.style {
             Style::Polling => 1..=99,
-            Style::Levels | Style::Anywhere => self.priority_base + 1..=self.priority_base + highest(part),
+            Style::Levels | Style::Anywhere => {
+                self.priority_base + 1..=self.priority_base + part.highest_level()
+            }
         }
     }
 
@@ -83,10 +85,6 @@ impl Plan {
             .find_map(|taken| self.allowed.without(taken))
             .unwrap_or(self.allowed.clone())
     }
-}
-
-fn highest(part: &Part) -> u8 {
-    part.partition.levels().iter().map(|level| level.number()).max().unwrap_or(0)
 }
 
 /// A partition that needs a CPU.

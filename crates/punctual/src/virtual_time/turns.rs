@@ -153,11 +153,9 @@ impl State {
 
 /// The parts in the order in which they go at equal times.
 fn ranked(parts: &[&'static Part]) -> Vec<usize> {
-    let highest = |part: &Part| part.partition.levels().iter().map(|level| level.number()).max();
     let mut ranked: Vec<usize> = (0..parts.len()).collect();
     ranked.sort_by_key(|&index| match parts[index].style {
-        // Without levels it is the place of `idle`.
-        Style::Anywhere => Reverse(highest(parts[index]).unwrap_or(0)),
+        Style::Anywhere => Reverse(parts[index].highest_level()),
         _ => Reverse(u8::MAX),
     });
     ranked

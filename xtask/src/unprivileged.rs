@@ -5,7 +5,7 @@
 //! only root can look.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ const NEEDS_THE_WORKSPACE: &str = "ui";
 
 /// A test executable that takes longer hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// The user and the group `nobody`.
+const NOBODY: u32 = 65534;
 
 /// Takes every privilege away and runs what follows: no real-time priority by resource limit, the user and group
 /// `nobody`, no capabilities.
@@ -52,10 +55,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     built.extend(variants::build(&programs)?);
     let scratch = Scratch::new("unprivileged")?;
     let staged = stage(built, &scratch)?;
+    let temporary = own_directory(&scratch)?;
     let launch = |executable: &Path| {
         let [program, arguments @ ..] = &DROP_PRIVILEGES;
         let mut command = Command::new(program);
-        command.args(arguments).arg(executable).current_dir(scratch.path());
+        command.args(arguments).arg(executable).current_dir(scratch.path()).env("TMPDIR", &temporary);
         command
     };
 
@@ -73,6 +77,14 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return Err(format!("test executables that fail without privileges: {failures}").into());
     }
     examples::check(&examples, &programs, &staged, &launch)
+}
+
+/// A directory for temporary files: the one of root may be closed to others.
+fn own_directory(scratch: &Scratch) -> Result<PathBuf> {
+    let path = scratch.path().join("tmp");
+    fs::create_dir(&path)?;
+    std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY))?;
+    Ok(path)
 }
 
 /// Copies what is to be run into `scratch`.

@@ -8,6 +8,7 @@ mod cargo;
 mod ci;
 mod diff;
 mod examples;
+mod fuzz;
 mod golden;
 mod header;
 mod lab;
@@ -44,6 +45,12 @@ const CHORES: &[Chore] = &[
         usage: "loom",
         about: "model-check the protocols, and check that the models catch every seeded bug",
         run: loom::run,
+    },
+    Chore {
+        name: "fuzz",
+        usage: "fuzz [--seconds N] [TARGET..]",
+        about: "fuzz the readers of traces, 60 s unless told otherwise",
+        run: fuzz::run,
     },
     Chore {
         name: "stress",

@@ -4,6 +4,7 @@
 //! [`process`] runs what was built, [`golden`], [`header`] and [`diff`] hold an example to its expected output, and
 //! [`variants`] makes more programs of the same examples.
 
+mod bpf;
 mod cargo;
 mod ci;
 mod diff;
@@ -69,6 +70,12 @@ const CHORES: &[Chore] = &[
         usage: "unprivileged",
         about: "as root: run tests and examples again as a user without privileges",
         run: unprivileged::run,
+    },
+    Chore {
+        name: "bpf",
+        usage: "bpf [--check]",
+        about: "with clang: build the BPF object of punctual-trace, or check that the committed one is what its source gives",
+        run: bpf::run,
     },
     Chore { name: "ci", usage: "ci", about: "everything that is checked before a merge", run: ci::run },
     Chore { name: "help", usage: "help", about: "print this list", run: help },

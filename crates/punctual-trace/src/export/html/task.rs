@@ -1,0 +1,312 @@
+//! The section of a task: its table, its worst jobs and its charts.
+
+use std::fmt::Write as _;
+
+use super::series::Track;
+use super::text::{Escaped, Grouped, Micros, priority};
+use super::{Report, chart, histogram, page, timeline};
+use crate::explain;
+use crate::jobs::{Actor, Job, Phase, Sort, Value};
+use crate::stats::{TaskStats, Term, Whole};
+
+/// A section that is being made: everything but the timelines, and the timelines.
+pub(super) struct Section<'a> {
+    index: usize,
+    task: &'a TaskStats,
+    head: String,
+    charts: String,
+    jobs: String,
+    timelines: usize,
+    full: bool,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(index: usize, task: &'a TaskStats, report: &Report<'_>, slots: usize) -> Self {
+        let mut head = String::new();
+        heading(index, task, report, &mut head);
+        terms(task, &mut head);
+        let charts = charts(task, report, slots);
+        Self { index, task, head, charts, jobs: String::new(), timelines: 0, full: false }
+    }
+
+    /// How large it is, with the notes that it may get.
+    pub(super) fn len(&self) -> usize {
+        self.head.len() + self.charts.len() + 1_500
+    }
+
+    /// Adds the timeline of one of the worst jobs, if there is room for it; returns how much it took.
+    pub(super) fn add(&mut self, rank: usize, report: &Report<'_>, room: usize) -> usize {
+        let Some(whole) = self.task.worst().get(rank) else { return 0 };
+        if self.full {
+            return 0;
+        }
+        let job = job(self.index, rank, self.task.worst().len(), whole, report);
+        if job.len() > room {
+            self.full = true;
+            return 0;
+        }
+        self.timelines += 1;
+        self.jobs += &job;
+        job.len()
+    }
+
+    pub(super) fn timelines(&self) -> usize {
+        self.timelines
+    }
+
+    pub(super) fn finish(self) -> String {
+        let mut out = self.head;
+        let worst = self.task.worst().len();
+        if worst > 0 {
+            out += "<h3>The worst jobs</h3><figure class=\"worst\">";
+            legend(&mut out);
+            if self.timelines > 1 {
+                let _ = write!(
+                    out,
+                    "<div class=\"scrub\" hidden><button type=\"button\" aria-label=\"worse\">←</button>\
+                     <input type=\"range\" min=\"1\" max=\"{}\" value=\"1\" aria-label=\"which of the worst jobs\">\
+                     <button type=\"button\" aria-label=\"less bad\">→</button><output></output></div>",
+                    self.timelines
+                );
+            }
+            out += &self.jobs;
+            if self.timelines < worst {
+                let _ = write!(
+                    out,
+                    "<p class=\"note\">{} of the {worst} worst jobs kept have no timeline here: the page would be too large.</p>",
+                    worst - self.timelines
+                );
+            }
+            out += "</figure>";
+        }
+        out += &self.charts;
+        out += "</section>\n";
+        out
+    }
+}
+
+pub(super) fn sort_word(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Thread => "thread",
+        Sort::IrqThread => "IRQ thread",
+        Sort::Irq => "interrupt",
+        Sort::Vector => "vector",
+        Sort::Softirq => "softirq",
+    }
+}
+
+/// What a term is called.
+fn meaning(term: Term) -> &'static str {
+    match term {
+        Term::Response => "response time",
+        Term::Jitter => "release jitter",
+        Term::Overhead => "scheduling overhead",
+        Term::Window => "busy window",
+        Term::Blocking => "blocking",
+        Term::Interference => "interference",
+        Term::Execution => "execution",
+    }
+}
+
+fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String) {
+    let key = task.key();
+    let name = page::name(key.actor, report.names);
+    let _ = write!(out, "<section class=\"task\" id=\"t{index}\"><h2>{}</h2>", Escaped(&name));
+    let mut facts = vec![match key.actor {
+        Actor::Task(_) => "task of a Punctual app".to_owned(),
+        _ => sort_word(key.sort).to_owned(),
+    }];
+    let gathered = report.collector.task(key);
+    if let (Actor::Thread(_) | Actor::Task(_), Some(gathered)) = (key.actor, gathered) {
+        facts.push(priority(gathered.priority));
+    }
+    facts.push(format!("{} jobs", Grouped(task.jobs())));
+    for (count, what) in [(task.migrations(), "migrations"), (task.preemptions(), "preemptions")] {
+        if count > 0 {
+            facts.push(format!("{} {what}", Grouped(count)));
+        }
+    }
+    let _ = write!(out, "<p class=\"facts\">{}", Escaped(&facts.join(" · ")));
+    if task.misses() > 0 {
+        let _ = write!(out, " · <b class=\"fault\">{} deadline misses</b>", Grouped(task.misses()));
+    }
+    if task.flawed() > 0 {
+        let [lost, contradiction, cut] = gathered.map_or([0; 3], |gathered| gathered.flawed);
+        let _ = write!(
+            out,
+            " · <b class=\"fault\">{} more left out</b> (events lost: {}, contradictions: {}, cut: {})",
+            Grouped(task.flawed()),
+            Grouped(lost),
+            Grouped(contradiction),
+            Grouped(cut)
+        );
+    }
+    *out += "</p>";
+}
+
+/// The table of R, J, SS, W, B, I, C.
+fn terms(task: &TaskStats, out: &mut String) {
+    *out += "<div class=\"scroll\"><table class=\"terms\"><thead><tr><th>term</th><th>max µs</th><th>p99.9</th>\
+             <th>p50</th><th>mean</th><th>jobs</th><th>known</th></tr></thead><tbody>";
+    for term in Term::ALL {
+        let (letter, summary) = (term.letter(), task.summary(term));
+        let _ = write!(
+            out,
+            "<tr data-term=\"{letter}\"><th><b class=\"chip {letter}\">{letter}</b> {}</th>",
+            meaning(term)
+        );
+        if summary.count == 0 {
+            *out += "<td class=\"zero\" colspan=\"4\">unknown</td>";
+        } else {
+            let mean = Micros(summary.mean as u64);
+            let _ = write!(
+                out,
+                "<td class=\"key\" title=\"{} ns\">{}</td><td>{}</td><td>{}</td><td>{mean}</td>",
+                summary.max,
+                Micros(summary.max),
+                Micros(summary.p999),
+                Micros(summary.p50)
+            );
+        }
+        let mut known = Vec::new();
+        if summary.bounded > 0 {
+            known.push(match summary.bounded == summary.count {
+                true => "at most".to_owned(),
+                false => format!("{} at most", Grouped(summary.bounded)),
+            });
+        } else if summary.count > 0 {
+            known.push("exact".to_owned());
+        }
+        if summary.unknown > 0 {
+            known.push(format!("{} unknown", Grouped(summary.unknown)));
+        }
+        let _ = write!(out, "<td>{}</td><td>{}</td></tr>", Grouped(summary.count), known.join(", "));
+    }
+    *out += "</tbody></table></div>";
+}
+
+fn legend(out: &mut String) {
+    *out += "<ul class=\"legend\">";
+    for (phase, text) in [
+        (Phase::Jitter, "J not yet running"),
+        (Phase::Execution, "C executing"),
+        (Phase::ExecutionOrOverhead, "C or SS, not told apart"),
+        (Phase::Overhead, "SS scheduling"),
+        (Phase::Blocking, "B waiting for a lock"),
+        (Phase::Interference, "I displaced"),
+    ] {
+        let _ = write!(out, "<li><i class=\"{}\"></i>{text}</li>", timeline::look(phase).0);
+    }
+    *out += "<li><i class=\"ran\"></i>others: ran</li><li><i class=\"waits\"></i>ready</li>\
+             <li><i class=\"held\"></i>holds the lock</li></ul>";
+}
+
+/// A job: what it is, its timeline, and what happened in words.
+fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>) -> String {
+    let job = &whole.job;
+    let hidden = if rank > 0 { " hidden" } else { "" };
+    let took = match job.response {
+        Value::Unknown => format!("W {}", explain::value(job.window)),
+        response => format!("R {}", explain::value(response)),
+    };
+    let mut out = format!(
+        "<div class=\"job\" id=\"t{index}-j{rank}\"{hidden}><p class=\"which\"><b>{}</b> · {} of {of} · {}</p>",
+        Escaped(&took),
+        rank + 1,
+        Escaped(&facts(job, report))
+    );
+    let _ = write!(out, "<div class=\"scroll\">{}</div>", timeline::draw(whole, report.names));
+    if whole.truncated {
+        out += "<p class=\"note\">Events of this job are missing: it was longer than what is remembered, so the rows of the \
+                others are incomplete.</p>";
+    }
+    if job.segments.is_empty() {
+        out += "<p class=\"note\">The phases of jobs were not kept.</p>";
+    }
+    out += "<dl class=\"words\">";
+    for sentence in explain::job(job, report.names) {
+        let (term, text) = sentence.split_once(": ").unwrap_or(("", &sentence));
+        // Only the terms that it begins with; what else there is comes from the trace.
+        let letter = Term::ALL.into_iter().map(Term::letter).find(|letter| *letter == term);
+        let _ = match letter {
+            Some(letter) => {
+                write!(out, "<dt><b class=\"chip {letter}\">{letter}</b></dt><dd>{}</dd>", Escaped(text))
+            }
+            None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&sentence)),
+        };
+    }
+    out += "</dl></div>";
+    out
+}
+
+/// "ended 1.234567 s into the recording · CPU 0 · job 1234"
+fn facts(job: &Job, report: &Report<'_>) -> String {
+    let into = job.end.saturating_sub(report.collector.span().map_or(0, |span| span.0));
+    let cpus = match job.first_cpu == job.last_cpu {
+        true => format!("CPU {}", job.first_cpu),
+        false => format!("CPU {} → {}", job.first_cpu, job.last_cpu),
+    };
+    let seconds = format!("{}.{:06}", into / 1_000_000_000, into % 1_000_000_000 / 1_000);
+    format!("ended {seconds} s into the recording · {cpus} · job {}", job.number)
+}
+
+/// A histogram and a chart over time of each term.
+fn charts(task: &TaskStats, report: &Report<'_>, slots: usize) -> String {
+    if task.jobs() == 0 {
+        return "<p class=\"note\">No job of it is without a flaw, so there are no figures.</p>".into();
+    }
+    let mut out = String::from("<h3>Every job</h3>");
+    let name = page::name(task.key().actor, report.names);
+    let decades = histogram::common_decades(Term::ALL.iter().map(|&term| task.quantity(term)));
+    let span = report.collector.span().unwrap_or_default();
+    let series = report.collector.task(task.key()).map(|gathered| gathered.series.within(slots));
+    for term in Term::ALL {
+        let (letter, summary) = (term.letter(), task.summary(term));
+        let head = format!("<b class=\"chip {letter}\">{letter}</b> {}", meaning(term));
+        let nothing = match (summary.count, summary.max) {
+            (0, _) => "unknown of every job",
+            (_, 0) => "none in any job",
+            _ => "",
+        };
+        if !nothing.is_empty() {
+            let _ = write!(out, "<p class=\"nothing\" data-term=\"{letter}\">{head}: {nothing}</p>");
+            continue;
+        }
+        let _ = write!(
+            out,
+            "<figure class=\"pair\" data-term=\"{letter}\"><figcaption>{head}{}</figcaption>",
+            keyed(term)
+        );
+        let label = format!("Histogram of the {} of {name}", meaning(term));
+        out += &histogram::draw(task.quantity(term), &format!("bar {letter}"), &decades, &label);
+        if let Some(series) = &series {
+            let label = format!("The {} of every job of {name} over time", meaning(term));
+            out += &chart::draw(series, tracks(term), span, &label);
+        }
+        out += "</figure>";
+    }
+    out
+}
+
+/// The key to the colours of a chart that has two.
+fn keyed(term: Term) -> &'static str {
+    match term {
+        Term::Overhead => {
+            " <small><i class=\"SS\"></i>histogram: entry and exit together; over time: <i class=\"SS\"></i>entry \
+             <i class=\"exit\"></i>exit</small>"
+        }
+        _ => "",
+    }
+}
+
+fn tracks(term: Term) -> &'static [(Track, &'static str)] {
+    match term {
+        Term::Response => &[(Track::Response, "points R")],
+        Term::Jitter => &[(Track::Jitter, "points J")],
+        Term::Overhead => &[(Track::Entry, "points SS"), (Track::Exit, "points exit")],
+        Term::Window => &[(Track::Window, "points W")],
+        Term::Blocking => &[(Track::Blocking, "points B")],
+        Term::Interference => &[(Track::Interference, "points I")],
+        Term::Execution => &[(Track::Execution, "points C")],
+    }
+}

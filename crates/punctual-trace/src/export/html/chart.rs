@@ -5,25 +5,45 @@ use std::fmt::Write as _;
 use super::scale::{Linear, unit};
 use super::series::{Extremes, Series, Track};
 use super::svg::{Anchor, Short, Svg};
+use super::text::width;
 use crate::explain;
 
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 160.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 24.0;
 
-/// Draws those tracks of a task, each in its class, over the span of the recording.
-pub(super) fn draw(series: &Series, tracks: &[(Track, &str)], span: (u64, u64), label: &str) -> String {
-    let points = |track| series.of(track);
-    let all = tracks.iter().flat_map(|&(track, _)| points(track));
-    let (at_max, max) =
-        all.fold((0, 0), |best, (at, Extremes { max, .. })| if max > best.1 { (at, max) } else { best });
+/// Jobs that are all alike are a line of this height.
+const LOWEST: f64 = 2.5;
+
+/// A track of a task's series, and how to draw it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chart<'a> {
+    pub(super) series: &'a Series,
+    pub(super) track: Track,
+    /// The class that gives it its colour.
+    pub(super) class: &'a str,
+    /// What of the term it is, if it is not the whole.
+    pub(super) part: &'a str,
+    /// The vertical axis reaches so far at least, in ns.
+    pub(super) reach: u64,
+    pub(super) height: f64,
+}
+
+/// The height of a chart that is not part of another.
+pub(super) const HEIGHT: f64 = 160.0;
+
+/// Draws it over the span of the recording.
+pub(super) fn draw(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
+    let Chart { series, track, class, part, reach, height } = *chart;
+    let points = || series.of(track);
+    let longest = |best: (u64, u64), (at, Extremes { max, .. })| if max > best.1 { (at, max) } else { best };
+    let (at_max, max) = points().fold((0, 0), longest);
     let length = span.1.saturating_sub(span.0) as f64;
-    let bottom = HEIGHT - BOTTOM;
+    let bottom = height - BOTTOM;
     let x = Linear::new(0.0, length, LEFT, WIDTH - RIGHT);
-    let y = Linear::new(0.0, max as f64, bottom, TOP);
+    let y = Linear::new(0.0, max.max(reach) as f64, bottom, TOP);
     // Where the middle of the slot is.
     let place = |at: u64| {
         let middle = at.saturating_add(series.width() / 2);
@@ -31,43 +51,44 @@ pub(super) fn draw(series: &Series, tracks: &[(Track, &str)], span: (u64, u64), 
     };
 
     let mut svg = Svg::new(WIDTH);
-    let y_unit = unit(max as f64);
-    for (value, text) in y.ticks(4.0, y_unit) {
+    let y_unit = unit(max.max(reach) as f64);
+    for (value, text) in y.ticks((bottom - TOP) / 28.0, y_unit) {
         let at = y.at(value);
         svg.line("grid", (LEFT, at), (WIDTH - RIGHT, at));
         svg.text("tick", (LEFT - 8.0, at + 4.0), Anchor::End, &text);
     }
     svg.text("tick", (LEFT - 8.0, 12.0), Anchor::End, y_unit.0);
     let x_unit = unit(length);
-    for (value, text) in x.ticks(7.0, x_unit) {
-        let at = x.at(value);
+    let ticks = x.ticks(7.0, x_unit);
+    for (index, (value, text)) in ticks.iter().enumerate() {
+        let at = x.at(*value);
         svg.line("axis", (at, bottom), (at, bottom + 4.0));
-        // The last one gives its unit; a tick too near to the edge would be cut.
-        if at < WIDTH - RIGHT - 30.0 {
-            svg.text("tick", (at, bottom + 17.0), Anchor::Middle, &text);
-        }
+        let text = if index + 1 == ticks.len() { format!("{text} {}", x_unit.0) } else { text.clone() };
+        let edge = WIDTH - width(&text) / 2.0;
+        let (at, anchor) = if at > edge { (WIDTH, Anchor::End) } else { (at, Anchor::Middle) };
+        svg.text("tick", (at, bottom + 17.0), anchor, &text);
     }
-    svg.text("tick", (WIDTH - RIGHT, bottom + 17.0), Anchor::End, x_unit.0);
     svg.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
-    for &(track, class) in tracks {
-        let mut d = String::new();
-        for (at, Extremes { min, max }) in points(track) {
-            let (top, foot) = (y.at(max as f64), y.at(min as f64));
-            let _ = write!(d, "M{} {}v{}", Short(place(at)), Short(top), Short(foot - top));
-        }
-        if !d.is_empty() {
-            svg.path(class, &d);
-        }
+    // Slots are as wide as they are, but wide enough to be seen.
+    let wide = (x.at(series.width() as f64) - x.at(0.0)).clamp(2.5, 9.0);
+    let mut d = String::new();
+    for (at, Extremes { min, max }) in points() {
+        let (top, foot) = (y.at(max as f64), y.at(min as f64));
+        let spare = ((LOWEST - (foot - top)) / 2.0).max(0.0);
+        let _ = write!(d, "M{} {}v{}", Short(place(at)), Short(top - spare), Short(foot - top + 2.0 * spare));
+    }
+    if !d.is_empty() {
+        svg.path_wide(class, wide, &d);
     }
     if max > 0 {
         let at = place(at_max);
         let when = explain::time(at_max.saturating_sub(span.0));
         svg.dot("longest", (at, y.at(max as f64)), 3.5, &format!("{} at {when}", explain::time(max)));
-        let text = format!("max {}", explain::time(max));
+        let text = format!("{part}max {}", explain::time(max));
         let (at, anchor) = if at > 0.5 * WIDTH { (at + 3.0, Anchor::End) } else { (at - 3.0, Anchor::Start) };
         svg.text("max-label", (at, 13.0), anchor, &text);
     }
-    svg.finish("series", HEIGHT, &format!(" data-max=\"{max}\""), label)
+    svg.finish("series", height, &format!(" data-max=\"{max}\""), label)
 }
 
 #[cfg(test)]
@@ -79,6 +100,10 @@ mod tests {
         Job { end, response, ..blank(Actor::Thread(7), Sort::Thread) }
     }
 
+    fn drawn(series: &Series, track: Track, span: (u64, u64)) -> String {
+        draw(&Chart { series, track, class: "points R", part: "", reach: 0, height: HEIGHT }, span, "R")
+    }
+
     #[test]
     fn the_greatest_is_drawn_at_the_top_and_jobs_without_a_value_are_not() {
         let mut series = Series::default();
@@ -87,13 +112,13 @@ mod tests {
             series.record(&job(n * 1_000_000, Value::Exact(ns)));
         }
         series.record(&job(100_000_000_000, Value::Unknown));
-        let drawing = draw(&series, &[(Track::Response, "points R")], (0, 100_000_000_000), "R");
+        let drawing = drawn(&series, Track::Response, (0, 100_000_000_000));
         assert!(drawing.contains("data-max=\"80000\"") && drawing.contains("max 80 µs"), "{drawing}");
-        let path = drawing.split("class=\"points R\" d=\"").nth(1).unwrap().split('"').next().unwrap();
-        let tops: Vec<&str> =
-            path.split('M').skip(1).map(|point| point.split([' ', 'v']).nth(1).unwrap()).collect();
+        let path = drawing.split("class=\"points R\"").nth(1).unwrap().split(" d=\"").nth(1).unwrap();
+        let points = path.split('"').next().unwrap().split('M').skip(1);
+        let tops: Vec<&str> = points.map(|point| point.split([' ', 'v']).nth(1).unwrap()).collect();
         assert_eq!(tops.iter().filter(|&&top| top == "24").count(), 1);
-        assert!(!draw(&series, &[(Track::Jitter, "points J")], (0, 1), "J").contains("points J"));
+        assert!(!drawn(&series, Track::Jitter, (0, 1)).contains("points R"));
     }
 
     #[test]
@@ -101,7 +126,7 @@ mod tests {
         let mut series = Series::default();
         series.record(&job(u64::MAX, Value::Exact(u64::MAX)));
         for span in [(0, 0), (0, u64::MAX), (u64::MAX, 5)] {
-            let drawing = draw(&series, &[(Track::Response, "points R")], span, "R");
+            let drawing = drawn(&series, Track::Response, span);
             assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");
         }
     }

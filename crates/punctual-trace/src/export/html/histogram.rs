@@ -23,6 +23,7 @@ const TOP: f64 = 24.0;
 const BOTTOM: f64 = 24.0;
 /// The bar of zeros lies left of the scale.
 const ZERO: f64 = 20.0;
+const APART: f64 = 20.0;
 
 /// The decades of ns that hold all of those, so that the histograms of a task can be compared.
 pub(super) fn common_decades<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> RangeInclusive<i32> {
@@ -60,7 +61,7 @@ pub(super) fn draw(
     }
     let tallest = bars.values().copied().chain([zeros]).max().unwrap_or(0).max(1);
     let bottom = HEIGHT - BOTTOM;
-    let x = Log::new(decades_ns.clone(), LEFT + ZERO + 6.0, WIDTH - RIGHT);
+    let x = Log::new(decades_ns.clone(), LEFT + ZERO + APART, WIDTH - RIGHT);
     // A count of one is no height on a logarithmic scale; this much makes it a bar.
     let y = Log::new(decades(1.0, tallest as f64), bottom - 6.0, TOP);
 
@@ -87,9 +88,9 @@ pub(super) fn draw(
         let text = format!("{} to {}", explain::time(low as u64), explain::time(high as u64));
         bar(x.at(low), x.at(high), count, &text);
     }
-    svg.line("axis", (LEFT, bottom), (LEFT + ZERO, bottom));
-    svg.line("axis", (LEFT + ZERO + 6.0, bottom), (WIDTH - RIGHT, bottom));
+    svg.line("axis", (LEFT + ZERO + APART, bottom), (WIDTH - RIGHT, bottom));
     if zeros > 0 {
+        svg.line("axis", (LEFT, bottom), (LEFT + ZERO, bottom));
         svg.text("tick", (LEFT + ZERO / 2.0 + 1.0, bottom + 17.0), Anchor::Middle, "0");
     }
     let every = x.exponents().count() / 7 + 1;

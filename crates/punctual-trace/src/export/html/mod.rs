@@ -39,6 +39,7 @@
 //! ```
 
 mod chart;
+mod charts;
 mod collector;
 mod histogram;
 mod labels;

@@ -21,7 +21,7 @@ const MAX_CPUS: usize = 32;
 const MAX_LISTED: usize = 64;
 
 /// All series together have at most so many slots for each term.
-const SLOTS: usize = 8192;
+const SLOTS: usize = 16_384;
 
 /// A name that leaves room for others.
 pub(super) fn name(actor: Actor, names: &Names) -> String {
@@ -31,12 +31,17 @@ pub(super) fn name(actor: Actor, names: &Names) -> String {
 /// The page in parts, and what is in it.
 pub(super) fn page(report: &Report<'_>) -> (Vec<String>, Written) {
     let mut tasks: Vec<&TaskStats> = report.watch.tasks().iter().collect();
-    tasks.sort_by_key(|task| order(task, report));
-    let shown = &tasks[..tasks.len().min(MAX_SECTIONS)];
+    // Sections go to those that took most time in all: of few long jobs, or of many.
+    tasks.sort_by_key(|task| std::cmp::Reverse(total(task)));
+    let sections = tasks.len().min(MAX_SECTIONS);
+    let (shown, others) = tasks.split_at_mut(sections);
+    shown.sort_by_key(|task| order(task, report));
+    others.sort_by_key(|task| order(task, report));
+    let (shown, others) = (&*shown, &*others);
     let slots = SLOTS / shown.len().max(1);
     let mut sections: Vec<Section> =
         shown.iter().enumerate().map(|(index, task)| Section::new(index, task, report, slots)).collect();
-    let mut parts = vec![head(report, &tasks, shown.len())];
+    let mut parts = vec![head(report, shown, others)];
     let end = format!("</main>\n<script>\n{SCRIPT}</script>\n</body></html>\n");
 
     // What is left of the page goes to timelines: the worst of every task first, then the second worst.
@@ -61,12 +66,21 @@ fn order(task: &TaskStats, report: &Report<'_>) -> impl Ord + use<> {
     (task.key().sort, priority, std::cmp::Reverse(longest(task)), task.key().actor)
 }
 
+/// How much time all jobs took together.
+fn total(task: &TaskStats) -> u128 {
+    let of = |term| {
+        let summary = task.summary(term);
+        (summary.mean * summary.count as f64) as u128
+    };
+    of(Term::Response).max(of(Term::Window))
+}
+
 /// The longest job: R, or W where the release is unknown.
 fn longest(task: &TaskStats) -> u64 {
     task.summary(Term::Response).max.max(task.summary(Term::Window).max)
 }
 
-fn head(report: &Report<'_>, tasks: &[&TaskStats], shown: usize) -> String {
+fn head(report: &Report<'_>, shown: &[&TaskStats], others: &[&TaskStats]) -> String {
     let about = report.about;
     let title = if about.title.is_empty() { "punctual trace" } else { &about.title };
     let title = Escaped(title);
@@ -84,9 +98,9 @@ fn head(report: &Report<'_>, tasks: &[&TaskStats], shown: usize) -> String {
     }
     out += "</p></div><label class=\"theme\" hidden>Colours <select><option value=\"\">as the system</option>\
             <option value=\"light\">light</option><option value=\"dark\">dark</option></select></label></header>\n";
-    key_figures(report, tasks, &mut out);
+    key_figures(report, &[shown, others].concat(), &mut out);
     conditions(report, &mut out);
-    overview(report, tasks, shown, &mut out);
+    overview(report, shown, others, &mut out);
     out
 }
 
@@ -112,8 +126,8 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats], out: &mut String) {
         );
     };
     for (what, term) in [
-        ("Longest response time", Term::Response),
-        ("Longest release jitter", Term::Jitter),
+        ("Longest response", Term::Response),
+        ("Longest jitter", Term::Jitter),
         ("Longest blocking", Term::Blocking),
         ("Longest interference", Term::Interference),
     ] {
@@ -134,9 +148,10 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats], out: &mut String) {
         .cpus()
         .fold((0, 0_u64), |(gaps, lost), (_, counts)| (gaps + counts.gaps, lost.saturating_add(counts.lost)));
     let value = if gaps > 0 && lost == 0 { "some".to_owned() } else { Grouped(lost).to_string() };
-    figure("Events lost", &value, gaps > 0, &format!("in {} gaps", Grouped(gaps)));
+    let detail = if gaps == 0 { "no gaps".into() } else { format!("in {} gaps", Grouped(gaps)) };
+    figure("Events lost", &value, gaps > 0, &detail);
     let counters = report.watch.counters();
-    let of = format!("of {}: left out of all figures", Grouped(counters.jobs));
+    let of = format!("of {}, left out", Grouped(counters.jobs));
     figure("Flawed jobs", &Grouped(counters.flawed).to_string(), counters.flawed > 0, &of);
     *out += "</ul>\n";
 }
@@ -172,24 +187,17 @@ fn conditions(report: &Report<'_>, out: &mut String) {
         }
     }
     let [lost, contradiction, cut] = report.collector.flawed();
-    if lost + contradiction + cut > 0 {
-        let text = format!(
-            "{} because events were lost, {} because events contradict each other or are missing, {} because the \
-             recording ended before them",
-            Grouped(lost),
-            Grouped(contradiction),
-            Grouped(cut)
-        );
-        entry("Flawed jobs", &text);
-    }
     let counters = report.watch.counters();
-    if counters.contradictions + counters.disordered > 0 {
-        let text = format!(
-            "{} contradict earlier ones, {} are older than the one before",
-            Grouped(counters.contradictions),
-            Grouped(counters.disordered)
-        );
-        entry("Doubtful events", &text);
+    for (what, count, why) in [
+        ("Flawed jobs", lost, "because events were lost"),
+        ("Flawed jobs", contradiction, "because events contradict each other or are missing"),
+        ("Flawed jobs", cut, "because the recording ended before them"),
+        ("Doubtful events", counters.contradictions, "contradict earlier ones"),
+        ("Doubtful events", counters.disordered, "are older than the one before"),
+    ] {
+        if count > 0 {
+            entry(what, &format!("{} {why}", Grouped(count)));
+        }
     }
     *out += "</dl>";
     losses(report, out);
@@ -233,10 +241,37 @@ fn losses(report: &Report<'_>, out: &mut String) {
     }
 }
 
-/// The longest of every term of every task.
-fn overview(report: &Report<'_>, tasks: &[&TaskStats], shown: usize, out: &mut String) {
-    *out += "<section><h2>All tasks</h2><p>The longest of each term in µs. Bounded ones count with the upper bound.</p>\
-             <div class=\"scroll\"><table class=\"tasks\"><thead><tr><th>task</th><th>kind</th><th>priority</th>";
+/// The longest of every term of every task; `shown` have sections.
+fn overview(report: &Report<'_>, shown: &[&TaskStats], others: &[&TaskStats], out: &mut String) {
+    *out += "<section><h2>All tasks</h2>";
+    if shown.is_empty() {
+        *out += "<p class=\"note\">No job of a chosen thread was seen.</p></section>\n";
+        return;
+    }
+    *out += "<p>The longest of each term in µs. Bounded ones count with the upper bound.</p>";
+    longest_terms(report, shown, true, out);
+    if !others.is_empty() {
+        let _ = write!(
+            out,
+            "<details><summary>{} more tasks, which took less time in all and have no section below</summary>",
+            others.len()
+        );
+        longest_terms(report, others, false, out);
+        *out += "</details>";
+    }
+    if report.watch.left_out() > 0 {
+        let _ = write!(
+            out,
+            "<p class=\"note\">{} jobs of further tasks are in no figure: there were too many tasks.</p>",
+            Grouped(report.watch.left_out())
+        );
+    }
+    *out += "</section>\n";
+}
+
+fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], linked: bool, out: &mut String) {
+    *out +=
+        "<div class=\"scroll\"><table class=\"tasks\"><thead><tr><th>task</th><th>kind</th><th>priority</th>";
     for term in Term::ALL {
         let _ = write!(out, "<th>{}</th>", term.letter());
     }
@@ -245,14 +280,17 @@ fn overview(report: &Report<'_>, tasks: &[&TaskStats], shown: usize, out: &mut S
         let key = task.key();
         let name = name(key.actor, report.names);
         let name = Escaped(&name);
-        let known = report.collector.task(key).map_or(String::new(), |task| priority(task.priority));
         *out += "<tr>";
-        let _ = match index < shown {
+        let _ = match linked {
             true => write!(out, "<th><a href=\"#t{index}\">{name}</a></th>"),
             false => write!(out, "<th>{name}</th>"),
         };
-        let handler = !matches!(key.actor, Actor::Thread(_) | Actor::Task(_));
-        let _ = write!(out, "<td>{}</td><td>{}</td>", sort_word(key.sort), if handler { "" } else { &known });
+        let gathered = report.collector.task(key);
+        let known = match (key.actor, gathered) {
+            (Actor::Thread(_) | Actor::Task(_), Some(gathered)) => priority(gathered.priority),
+            _ => String::new(),
+        };
+        let _ = write!(out, "<td>{}</td><td>{known}</td>", sort_word(key.sort));
         for term in Term::ALL {
             let summary = task.summary(term);
             let _ = match (summary.count, summary.max) {
@@ -266,22 +304,4 @@ fn overview(report: &Report<'_>, tasks: &[&TaskStats], shown: usize, out: &mut S
         let _ = write!(out, "<td>{jobs}</td><td class=\"{class}\">{flawed}</td></tr>");
     }
     *out += "</tbody></table></div>";
-    if tasks.is_empty() {
-        *out += "<p class=\"note\">No job of a chosen thread was seen.</p>";
-    }
-    if shown < tasks.len() {
-        let _ = write!(
-            out,
-            "<p class=\"note\">The first {shown} of these {} tasks follow one by one.</p>",
-            tasks.len()
-        );
-    }
-    if report.watch.left_out() > 0 {
-        let _ = write!(
-            out,
-            "<p class=\"note\">{} jobs of further tasks are in no figure: there were too many tasks.</p>",
-            Grouped(report.watch.left_out())
-        );
-    }
-    *out += "</section>\n";
 }

@@ -1,6 +1,6 @@
 //! Who did what while a job was open, from the events that were kept with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Event, Kind, Left, Tid};
 use crate::jobs::{Actor, Blocking, Doing, Job, Phase, Segment};
@@ -123,16 +123,40 @@ fn occupy(whole: &Whole, rows: &mut [Row]) {
     let from = job.woken.unwrap_or(job.start).min(job.start);
     // What was before the first event that is still there, nobody knows.
     let from = if whole.truncated { whole.events.first().map_or(job.end, |event| event.time) } else { from };
-    let mut stage = Stage { job, rows, cpus: BTreeMap::new(), ready: BTreeMap::new() };
-    for event in &whole.events {
-        stage.take(event, from);
-    }
+    let cpus = at_first(&whole.events).into_iter().map(|(cpu, stack)| (cpu, (stack, from))).collect();
+    let mut stage = Stage { job, rows, cpus, ready: BTreeMap::new() };
+    whole.events.iter().for_each(|event| stage.take(event));
     let cpus: Vec<u16> = stage.cpus.keys().copied().collect();
     cpus.into_iter().for_each(|cpu| stage.until(cpu, job.end));
     for (thread, since) in std::mem::take(&mut stage.ready) {
         stage.put(Actor::Thread(thread), (since, job.end), None);
     }
     rows.iter_mut().for_each(|row| row.pieces.sort_by_key(|piece| piece.start));
+}
+
+/// Who was on each CPU before the first of its events: the thread of that, and the handlers that are left without having
+/// been entered, the outermost first.
+fn at_first(events: &[Event]) -> BTreeMap<u16, Vec<Actor>> {
+    let mut cpus: BTreeMap<u16, Vec<Actor>> = BTreeMap::new();
+    let mut entered: BTreeMap<u16, usize> = BTreeMap::new();
+    let mut switched: BTreeSet<u16> = BTreeSet::new();
+    for event in events {
+        let stack = cpus.entry(event.cpu).or_insert_with(|| vec![Actor::Thread(event.by)]);
+        let open = entered.entry(event.cpu).or_default();
+        match handler(event.kind) {
+            Some((_, true)) => *open += 1,
+            Some((_, false)) if *open > 0 => *open -= 1,
+            Some((actor, false)) if stack.len() <= MAX_NESTED && !switched.contains(&event.cpu) => {
+                stack.insert(1, actor);
+            }
+            _ => {}
+        }
+        // Handlers do not outlive a switch, and what they did in a gap is not known.
+        if matches!(event.kind, Kind::Switch { .. } | Kind::Lost { .. }) {
+            switched.insert(event.cpu);
+        }
+    }
+    cpus
 }
 
 struct Stage<'a> {
@@ -145,14 +169,9 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn take(&mut self, event: &Event, from: u64) {
-        let Event { time, cpu, by, kind } = *event;
+    fn take(&mut self, event: &Event) {
+        let Event { time, cpu, kind, .. } = *event;
         let handler = handler(kind);
-        let before = || match handler {
-            Some((actor, false)) => vec![Actor::Thread(by), actor],
-            _ => vec![Actor::Thread(by)],
-        };
-        self.cpus.entry(cpu).or_insert_with(|| (before(), from));
         match kind {
             Kind::Switch { from, left, to } => {
                 self.until(cpu, time);

@@ -96,3 +96,18 @@ fn of_many_the_greatest_have_rows() {
     assert_eq!(scene.rows.len() + scene.left_out, 2 + causes);
     assert!(scene.rows.iter().any(|row| row.actor == Actor::Irq(30)));
 }
+
+#[test]
+fn a_handler_that_woke_the_job_was_there_before() {
+    let mut events = inversion();
+    let entry = Event { time: 95, cpu: 0, by: 9, kind: Kind::VectorEntry { vector: 236 } };
+    let exit = Event { time: 104, cpu: 0, by: 9, kind: Kind::VectorExit { vector: 236 } };
+    events.insert(1, entry);
+    events.insert(3, exit);
+    let scene = scene(&worst(&events));
+    let timer = scene.rows.iter().find(|row| row.actor == Actor::Vector(236)).unwrap();
+    assert_eq!(timer.pieces, [piece(100, 104, Some(0), Some(Phase::Jitter))]);
+    let low = &scene.rows[0].pieces[0];
+    assert_eq!(*low, piece(104, 110, Some(0), Some(Phase::Jitter)));
+    assert_eq!(scene.wakes[0].row, scene.rows.iter().position(|row| row.actor == Actor::Vector(236)));
+}

@@ -46,6 +46,12 @@ impl Svg {
         let _ = write!(self.body, "<path class=\"{class}\" d=\"{d}\"/>");
     }
 
+    /// A path of that width.
+    pub(super) fn path_wide(&mut self, class: &str, wide: f64, d: &str) {
+        let wide = Short(wide);
+        let _ = write!(self.body, "<path class=\"{class}\" stroke-width=\"{wide}\" d=\"{d}\"/>");
+    }
+
     /// A rectangle; `attributes` are literals and numbers, `title` is shown when it is pointed at.
     pub(super) fn rect(
         &mut self,

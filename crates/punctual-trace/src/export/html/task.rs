@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::series::Track;
 use super::text::{Escaped, Grouped, Micros, priority};
-use super::{Report, chart, histogram, page, timeline};
+use super::{Report, charts, page, timeline};
 use crate::explain;
 use crate::jobs::{Actor, Job, Phase, Sort, Value};
 use crate::stats::{TaskStats, Term, Whole};
@@ -25,7 +24,7 @@ impl<'a> Section<'a> {
         let mut head = String::new();
         heading(index, task, report, &mut head);
         terms(task, &mut head);
-        let charts = charts(task, report, slots);
+        let charts = charts::draw(task, report, slots);
         Self { index, task, head, charts, jobs: String::new(), timelines: 0, full: false }
     }
 
@@ -96,7 +95,7 @@ pub(super) fn sort_word(sort: Sort) -> &'static str {
 }
 
 /// What a term is called.
-fn meaning(term: Term) -> &'static str {
+pub(super) fn meaning(term: Term) -> &'static str {
     match term {
         Term::Response => "response time",
         Term::Jitter => "release jitter",
@@ -132,13 +131,21 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
     }
     if task.flawed() > 0 {
         let [lost, contradiction, cut] = gathered.map_or([0; 3], |gathered| gathered.flawed);
+        let why = [
+            (lost, "with lost events"),
+            (contradiction, "with missing or contradictory events"),
+            (cut, "cut at the end"),
+        ];
+        let why = why
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("{} {why}", Grouped(*count)));
+        let why: Vec<String> = why.collect();
         let _ = write!(
             out,
-            " · <b class=\"fault\">{} more left out</b> (events lost: {}, contradictions: {}, cut: {})",
+            " · <b class=\"fault\">{} more left out</b> ({})",
             Grouped(task.flawed()),
-            Grouped(lost),
-            Grouped(contradiction),
-            Grouped(cut)
+            why.join(", ")
         );
     }
     *out += "</p>";
@@ -188,16 +195,16 @@ fn terms(task: &TaskStats, out: &mut String) {
 fn legend(out: &mut String) {
     *out += "<ul class=\"legend\">";
     for (phase, text) in [
-        (Phase::Jitter, "J not yet running"),
-        (Phase::Execution, "C executing"),
-        (Phase::ExecutionOrOverhead, "C or SS, not told apart"),
-        (Phase::Overhead, "SS scheduling"),
-        (Phase::Blocking, "B waiting for a lock"),
+        (Phase::Jitter, "J not running yet"),
+        (Phase::Execution, "C executes"),
+        (Phase::ExecutionOrOverhead, "C or SS, unknown which"),
+        (Phase::Overhead, "SS in the scheduler"),
+        (Phase::Blocking, "B waits for a lock"),
         (Phase::Interference, "I displaced"),
     ] {
         let _ = write!(out, "<li><i class=\"{}\"></i>{text}</li>", timeline::look(phase).0);
     }
-    *out += "<li><i class=\"ran\"></i>others: ran</li><li><i class=\"waits\"></i>ready</li>\
+    *out += "<li><i class=\"ran\"></i>others</li><li><i class=\"waits\"></i>ready</li>\
              <li><i class=\"held\"></i>holds the lock</li></ul>";
 }
 
@@ -215,7 +222,7 @@ fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>)
         rank + 1,
         Escaped(&facts(job, report))
     );
-    let _ = write!(out, "<div class=\"scroll\">{}</div>", timeline::draw(whole, report.names));
+    out += &timeline::draw(whole, report.names);
     if whole.truncated {
         out += "<p class=\"note\">Events of this job are missing: it was longer than what is remembered, so the rows of the \
                 others are incomplete.</p>";
@@ -248,65 +255,4 @@ fn facts(job: &Job, report: &Report<'_>) -> String {
     };
     let seconds = format!("{}.{:06}", into / 1_000_000_000, into % 1_000_000_000 / 1_000);
     format!("ended {seconds} s into the recording · {cpus} · job {}", job.number)
-}
-
-/// A histogram and a chart over time of each term.
-fn charts(task: &TaskStats, report: &Report<'_>, slots: usize) -> String {
-    if task.jobs() == 0 {
-        return "<p class=\"note\">No job of it is without a flaw, so there are no figures.</p>".into();
-    }
-    let mut out = String::from("<h3>Every job</h3>");
-    let name = page::name(task.key().actor, report.names);
-    let decades = histogram::common_decades(Term::ALL.iter().map(|&term| task.quantity(term)));
-    let span = report.collector.span().unwrap_or_default();
-    let series = report.collector.task(task.key()).map(|gathered| gathered.series.within(slots));
-    for term in Term::ALL {
-        let (letter, summary) = (term.letter(), task.summary(term));
-        let head = format!("<b class=\"chip {letter}\">{letter}</b> {}", meaning(term));
-        let nothing = match (summary.count, summary.max) {
-            (0, _) => "unknown of every job",
-            (_, 0) => "none in any job",
-            _ => "",
-        };
-        if !nothing.is_empty() {
-            let _ = write!(out, "<p class=\"nothing\" data-term=\"{letter}\">{head}: {nothing}</p>");
-            continue;
-        }
-        let _ = write!(
-            out,
-            "<figure class=\"pair\" data-term=\"{letter}\"><figcaption>{head}{}</figcaption>",
-            keyed(term)
-        );
-        let label = format!("Histogram of the {} of {name}", meaning(term));
-        out += &histogram::draw(task.quantity(term), &format!("bar {letter}"), &decades, &label);
-        if let Some(series) = &series {
-            let label = format!("The {} of every job of {name} over time", meaning(term));
-            out += &chart::draw(series, tracks(term), span, &label);
-        }
-        out += "</figure>";
-    }
-    out
-}
-
-/// The key to the colours of a chart that has two.
-fn keyed(term: Term) -> &'static str {
-    match term {
-        Term::Overhead => {
-            " <small><i class=\"SS\"></i>histogram: entry and exit together; over time: <i class=\"SS\"></i>entry \
-             <i class=\"exit\"></i>exit</small>"
-        }
-        _ => "",
-    }
-}
-
-fn tracks(term: Term) -> &'static [(Track, &'static str)] {
-    match term {
-        Term::Response => &[(Track::Response, "points R")],
-        Term::Jitter => &[(Track::Jitter, "points J")],
-        Term::Overhead => &[(Track::Entry, "points SS"), (Track::Exit, "points exit")],
-        Term::Window => &[(Track::Window, "points W")],
-        Term::Blocking => &[(Track::Blocking, "points B")],
-        Term::Interference => &[(Track::Interference, "points I")],
-        Term::Execution => &[(Track::Execution, "points C")],
-    }
 }

@@ -11,8 +11,7 @@ use crate::jobs::{Job, On, Phase, Value};
 use crate::names::Names;
 use crate::stats::Whole;
 
-const WIDTH: f64 = 1080.0;
-const LEFT: f64 = 176.0;
+/// The margin on the right.
 const RIGHT: f64 = 14.0;
 /// The row of the job begins here, and is so high.
 const TOP: f64 = 66.0;
@@ -30,17 +29,32 @@ const NARROWEST: f64 = 1.2;
 /// At most so many labels outside of what they are about.
 const MAX_LABELS: usize = 14;
 
+/// How wide a drawing is, and what is left of its scale.
+struct Size {
+    class: &'static str,
+    width: f64,
+    left: f64,
+}
+
+/// Each job is drawn twice, of which the style sheet shows one: one drawing would be unreadable on narrow screens.
+const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0 };
+const NARROW: Size = Size { class: "timeline narrow", width: 640.0, left: 124.0 };
+
 /// Draws a job.
 pub(super) fn draw(whole: &Whole, names: &Names) -> String {
-    let job = &whole.job;
     let scene = scene(whole);
+    sized(&WIDE, &whole.job, &scene, names) + &sized(&NARROW, &whole.job, &scene, names)
+}
+
+fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
     let from = job.released.map_or(job.woken.unwrap_or(job.start), |released| released.0).min(job.start);
     let to = job.end.max(from + 1);
-    let scale = Linear::new(0.0, (to - from) as f64, LEFT, WIDTH - RIGHT);
-    let mut drawing = Drawing { svg: Svg::new(WIDTH), scale, from, to };
+    let (left, right) = (size.left, size.width - RIGHT);
+    let scale = Linear::new(0.0, (to - from) as f64, left, right);
+    let mut drawing = Drawing { svg: Svg::new(size.width), scale, from, to, left, right };
     drawing.brackets(job);
-    drawing.svg.text("name", (LEFT - 12.0, TOP + TALL / 2.0 + 4.0), Anchor::End, "this job");
-    let labels = drawing.phases(job, &scene);
+    drawing.svg.text("name", (left - 12.0, TOP + TALL / 2.0 + 4.0), Anchor::End, "this job");
+    let labels = drawing.phases(job, scene);
     let first = TOP + TALL + 10.0 + labels as f64 * LINE;
     for (index, row) in scene.rows.iter().enumerate() {
         drawing.row(row, first + index as f64 * ROW, job, names);
@@ -48,14 +62,14 @@ pub(super) fn draw(whole: &Whole, names: &Names) -> String {
     let mut bottom = first + scene.rows.len() as f64 * ROW;
     if scene.left_out > 0 {
         let text = format!("and {} more", scene.left_out);
-        drawing.svg.text("name", (LEFT - 12.0, bottom + 12.0), Anchor::End, &text);
+        drawing.svg.text("name", (left - 12.0, bottom + 12.0), Anchor::End, &text);
         bottom += ROW;
     }
-    drawing.arrows(job, &scene, first, bottom, names);
+    drawing.arrows(job, scene, first, bottom, names);
     drawing.axis(bottom + 4.0);
     let label = format!("Timeline of a job that took {}", explain::value(job.response));
     let attributes = format!(" data-job=\"{}\"", job.number);
-    drawing.svg.finish("timeline", bottom + 4.0 + AXIS, &attributes, &label)
+    drawing.svg.finish(size.class, bottom + 4.0 + AXIS, &attributes, &label)
 }
 
 struct Drawing {
@@ -63,6 +77,8 @@ struct Drawing {
     scale: Linear,
     from: u64,
     to: u64,
+    left: f64,
+    right: f64,
 }
 
 impl Drawing {
@@ -74,10 +90,10 @@ impl Drawing {
     fn brackets(&mut self, job: &Job) {
         let (start, end) = (self.x(job.start), self.x(job.end));
         if job.response != Value::Unknown {
-            self.bracket(LEFT, end, 18.0, &format!("R {}", explain::value(job.response)));
+            self.bracket(self.left, end, 18.0, &format!("R {}", explain::value(job.response)));
         }
-        if start > LEFT {
-            self.bracket(LEFT, start, 42.0, &format!("J {}", explain::value(job.jitter)));
+        if start > self.left {
+            self.bracket(self.left, start, 42.0, &format!("J {}", explain::value(job.jitter)));
         }
         self.bracket(start, end, 42.0, &format!("W {}", explain::value(job.window)));
     }
@@ -90,13 +106,14 @@ impl Drawing {
         if width(text) < to - from - 8.0 {
             self.svg.text("sum", ((from + to) / 2.0, y - 4.0), Anchor::Middle, text);
         } else {
-            self.svg.text("sum", (from.min(LEFT) - 12.0, y + 4.0), Anchor::End, text);
+            let text = shortened(text, self.left - 16.0);
+            self.svg.text("sum", (self.left - 12.0, y + 4.0), Anchor::End, &text);
         }
     }
 
     /// The job's own row. Returns how many lines of labels are below it.
     fn phases(&mut self, job: &Job, scene: &Scene) -> usize {
-        let mut labels = Labels::between(LEFT, WIDTH - RIGHT);
+        let mut labels = Labels::between(self.left, self.right);
         scene.wakes.iter().for_each(|wake| labels.avoid(self.x(wake.time)));
         let mut outside: Vec<(u64, f64, String)> = Vec::new();
         let mut drawn: Option<(Phase, f64)> = None;
@@ -145,9 +162,11 @@ impl Drawing {
         }
         // The longest get their room first.
         outside.sort_by_key(|&(ns, ..)| std::cmp::Reverse(ns));
+        outside.truncate(MAX_LABELS);
+        let others: Vec<f64> = outside.iter().map(|&(_, x, _)| x).collect();
         let mut spots: Vec<Spot> = Vec::new();
-        for (_, x, text) in outside.iter().take(MAX_LABELS) {
-            let Some(spot) = labels.place(*x, text) else { continue };
+        for (_, x, text) in &outside {
+            let Some(spot) = labels.place(*x, text, &others) else { continue };
             let baseline = TOP + TALL + 16.0 + spot.line as f64 * LINE;
             self.svg.line("leader", (*x, TOP + TALL), (spot.x, baseline - 11.0));
             self.svg.text("time", (spot.x, baseline), Anchor::Middle, text);
@@ -160,8 +179,13 @@ impl Drawing {
     fn row(&mut self, row: &Row, y: f64, job: &Job, names: &Names) {
         let name = names.of(row.actor);
         let base = y + PIECE;
-        self.svg.line("rule", (LEFT, base), (WIDTH - RIGHT, base));
-        self.svg.text("name", (LEFT - 12.0, base - 4.0), Anchor::End, &shortened(&name, LEFT - 16.0));
+        self.svg.line("rule", (self.left, base), (self.right, base));
+        self.svg.text(
+            "name",
+            (self.left - 12.0, base - 4.0),
+            Anchor::End,
+            &shortened(&name, self.left - 16.0),
+        );
         let mut drawn: Option<(bool, Option<Phase>, f64)> = None;
         for piece in &row.pieces {
             let (start, end) = (self.x(piece.start), self.x(piece.end));
@@ -223,14 +247,19 @@ impl Drawing {
 
     fn axis(&mut self, y: f64) {
         let unit = unit((self.to - self.from) as f64);
-        self.svg.line("axis", (LEFT, y), (WIDTH - RIGHT, y));
-        for (ns, text) in self.scale.ticks(9.0, unit) {
+        self.svg.line("axis", (self.left, y), (self.right, y));
+        for (ns, text) in self.scale.ticks((self.right - self.left) / 90.0, unit) {
             let at = self.scale.at(ns);
             self.svg.line("axis", (at, y), (at, y + 4.0));
-            let anchor = if at > WIDTH - RIGHT - 16.0 { Anchor::End } else { Anchor::Middle };
+            let anchor = if at > self.right - 16.0 { Anchor::End } else { Anchor::Middle };
             self.svg.text("tick", (at, y + 17.0), anchor, &text);
         }
-        self.svg.text("tick", (LEFT - 12.0, y + 17.0), Anchor::End, &format!("{} since release", unit.0));
+        self.svg.text(
+            "tick",
+            (self.left - 24.0, y + 17.0),
+            Anchor::End,
+            &format!("{} since release", unit.0),
+        );
     }
 }
 
@@ -265,7 +294,10 @@ mod tests {
         names.thread(9, "<logger>");
         let mut events = inversion();
         events.iter_mut().for_each(|event| event.time *= 1_000);
-        draw(&worst(&events), &names)
+        let drawn = draw(&worst(&events), &names);
+        let (wide, narrow) = drawn.split_once("</svg>").unwrap();
+        assert!(narrow.contains("timeline narrow"));
+        wide.to_owned()
     }
 
     #[test]

@@ -53,8 +53,9 @@ pub fn time(ns: u64) -> String {
     format!("{} {unit}", grouped(whole))
 }
 
-/// Thousands apart: `1 812`.
-fn grouped(number: u64) -> String {
+/// A number for people, thousands apart: `1 812`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
     if number < 1_000 {
         number.to_string()
     } else {

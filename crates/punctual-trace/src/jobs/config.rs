@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::event::Tid;
 
-/// Which threads' jobs are wanted. A thread is, if any of the three applies to it.
+/// Which threads' jobs are wanted. A thread is, if any of these applies to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Select {
     /// These threads.
@@ -14,6 +14,10 @@ pub struct Select {
     pub names: Vec<String>,
     /// Threads that are woken with a priority in this range, as the kernel counts: 0 to 98 are all real-time ones.
     pub priorities: Option<RangeInclusive<i32>>,
+    /// Threads that mark their jobs, as those of Punctual apps do, whatever their priority.
+    pub marked: bool,
+    /// Threads that were started by threads chosen by number or name, and those that they start.
+    pub descendants: bool,
 }
 
 impl Select {

@@ -6,7 +6,7 @@ use super::cpu::Cpu;
 use super::history::State;
 use super::job::{Flaw, Job, Sort, blank};
 use super::open::{Open, Stage};
-use super::thread::Threads;
+use super::thread::{Thread, Threads};
 use super::timers::Timers;
 use crate::event::{Event, Kind, Tid};
 
@@ -247,7 +247,9 @@ impl Decomposer {
         }
         let select = &self.config.select;
         let by_priority = select.priorities.as_ref().is_some_and(|range| range.contains(&thread.priority));
-        if !(by_priority || thread.chosen || select.tids.contains(&thread.tid)) {
+        let by_marks = select.marked && thread.marks;
+        if !(by_priority || by_marks || thread.chosen || thread.descends || select.tids.contains(&thread.tid))
+        {
             return false;
         }
         let actor = Actor::Thread(thread.tid);
@@ -261,6 +263,15 @@ impl Decomposer {
             self.wanted.push(slot);
         }
         true
+    }
+
+    /// A thread has been started by the one that caused the event.
+    #[cold]
+    pub(super) fn born(&mut self, event: &Event, slot: u32) {
+        let select = &self.config.select;
+        let chosen = |parent: &Thread| parent.chosen || parent.descends || select.tids.contains(&parent.tid);
+        let descends = select.descendants && self.threads.get(event.by).is_some_and(chosen);
+        self.threads.at(slot).descends = descends;
     }
 
     /// Finishes a job and hands it out.

@@ -50,6 +50,8 @@ pub(crate) struct Thread {
     pub(crate) deboosted: u64,
     /// Chosen by its number or name.
     pub(crate) chosen: bool,
+    /// Chosen because a chosen thread has started it.
+    pub(crate) descends: bool,
     pub(crate) sort: Sort,
     /// Runs softirqs for a living: they are its own execution.
     pub(crate) softirqs: bool,
@@ -85,6 +87,7 @@ impl Thread {
             boosted: false,
             deboosted: 0,
             chosen: false,
+            descends: false,
             sort: Sort::Thread,
             softirqs: false,
             marks: false,

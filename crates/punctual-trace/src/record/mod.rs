@@ -34,6 +34,7 @@ mod tracefs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use drain::be_ordinary;
 pub use error::RecordError;
 pub use events::{Absent, Group};
 pub use filter::Filter;

@@ -132,7 +132,8 @@ fn page(script: &Script) -> (String, Watch) {
         absent: vec!["osnoise: the kernel has none of these events".into()],
         ..About::default()
     };
-    let report = Report { about: &about, watch: &watch, collector: &collector, names: &names() };
+    let names = names();
+    let report = Report::new(&about, &watch, &collector, &names);
     let mut page = Vec::new();
     write(&report, &mut page).unwrap();
     if let Some(path) = std::env::var_os("PAGE_OUT") {

@@ -30,7 +30,8 @@
 //! watch.finish(&mut |job| collector.job(job));
 //!
 //! let about = html::About { title: "My app".into(), ..Default::default() };
-//! let report = html::Report { about: &about, watch: &watch, collector: &collector, names: &Names::new() };
+//! let names = Names::new();
+//! let report = html::Report::new(&about, &watch, &collector, &names);
 //! let mut page = Vec::new();
 //! let written = html::write(&report, &mut page)?;
 //! assert_eq!((written.timelines, written.left_out), (1, 0));
@@ -41,6 +42,7 @@
 mod chart;
 mod charts;
 mod collector;
+mod head;
 mod histogram;
 mod labels;
 mod page;
@@ -56,9 +58,10 @@ use std::io::{self, Write};
 
 pub use collector::Collector;
 
+use crate::jobs::Counters;
 use crate::names::Names;
 use crate::read::Trace;
-use crate::stats::Watch;
+use crate::stats::{TaskStats, Watch};
 
 /// How many worst jobs of each task are worth keeping for the page.
 pub const KEEP: usize = 12;
@@ -107,16 +110,29 @@ impl About {
 }
 
 /// What the page is made of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Report<'a> {
     /// The head.
     pub about: &'a About,
     /// Statistics and worst jobs, of a decomposition with [segments](crate::jobs::Config::segments).
-    pub watch: &'a Watch,
-    /// The same jobs over time.
+    pub tasks: Vec<&'a TaskStats>,
+    /// What has been seen.
+    pub counters: Counters,
+    /// How many jobs are of further tasks.
+    pub left_out: u64,
+    /// The jobs of these tasks over time.
     pub collector: &'a Collector,
     /// What everybody is called.
     pub names: &'a Names,
+}
+
+impl<'a> Report<'a> {
+    /// All tasks that have been watched.
+    #[must_use]
+    pub fn new(about: &'a About, watch: &'a Watch, collector: &'a Collector, names: &'a Names) -> Self {
+        let tasks = watch.tasks().iter().collect();
+        Self { about, tasks, counters: watch.counters(), left_out: watch.left_out(), collector, names }
+    }
 }
 
 /// What has been written.

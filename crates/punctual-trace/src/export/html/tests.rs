@@ -27,7 +27,7 @@ fn page_of(threads: u32, jobs: u32, names: &Names, about: &About) -> (String, Wr
         }
     }
     watch.finish(&mut |job| collector.job(job));
-    let report = Report { about, watch: &watch, collector: &collector, names };
+    let report = Report::new(about, &watch, &collector, names);
     let mut page = Vec::new();
     let written = write(&report, &mut page).unwrap();
     assert_eq!(page.len(), written.bytes);
@@ -111,4 +111,17 @@ fn a_recording_of_nothing_makes_a_page_too() {
     let (page, written) = page_of(0, 0, &Names::new(), &About::default());
     assert!(page.ends_with("</html>\n") && page.contains("No job of a chosen thread was seen"));
     assert_eq!(written.timelines, 0);
+}
+
+#[test]
+fn what_the_kernel_counted_as_lost_is_told_per_cpu() {
+    let statistics =
+        |cpu, overrun| format!("CPU: {cpu}\nentries: 5\noverrun: {overrun}\ndropped events: 2\n");
+    let about = About {
+        statistics: vec![statistics(0, 0), statistics(3, 1_000), "nonsense".into()],
+        ..About::default()
+    };
+    let (page, _) = page_of(1, 10, &Names::new(), &about);
+    assert!(page.contains("<td class=\"fault\">1\u{202F}002</td>"), "{page}");
+    assert!(page.contains("<span>Events lost</span><strong class=\"fault\">1\u{202F}004</strong>"));
 }

@@ -208,7 +208,11 @@ pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
         .map(|cause| format!("{} for {}", names.of(cause.actor), time(cause.ns)))
         .collect();
     if rest > 0 {
-        parts.push(format!("{} others for {}", causes.len() - NAMED, time(rest)));
+        let others = match causes.len() - NAMED {
+            1 => "another".into(),
+            others => format!("{others} others"),
+        };
+        parts.push(format!("{others} for {}", time(rest)));
     }
     if parts.is_empty() { "somebody unseen".into() } else { listed(parts) }
 }

@@ -81,13 +81,17 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats], out: &mut String) {
     if misses > 0 {
         figure("Deadline misses", &Grouped(misses).to_string(), true, "jobs that certainly ended too late");
     }
-    let (gaps, lost) = report
-        .collector
-        .cpus()
-        .fold((0, 0_u64), |(gaps, lost), (_, counts)| (gaps + counts.gaps, lost.saturating_add(counts.lost)));
+    let add = |(gaps, lost): (u64, u64), counts: &CpuCounts| {
+        (gaps.saturating_add(counts.gaps), lost.saturating_add(counts.lost))
+    };
+    let (gaps, lost) = losses(report).values().fold((0, 0), add);
     let value = if gaps > 0 && lost == 0 { "some".to_owned() } else { Grouped(lost).to_string() };
-    let detail = if gaps == 0 { "no gaps".into() } else { format!("in {} gaps", Grouped(gaps)) };
-    figure("Events lost", &value, gaps + lost > 0, &detail);
+    let detail = match (gaps, lost) {
+        (0, 0) => "no gaps".into(),
+        (0, _) => "as the kernel counted".into(),
+        _ => format!("in {} gaps", Grouped(gaps)),
+    };
+    figure("Events lost", &value, gaps > 0 || lost > 0, &detail);
     let (jobs, flawed) =
         tasks.iter().fold((0, 0), |(jobs, flawed), task| (jobs + task.jobs(), flawed + task.flawed()));
     let of = format!("of {}, left out", Grouped(jobs + flawed));

@@ -23,7 +23,7 @@ const TOP: f64 = 24.0;
 const BOTTOM: f64 = 24.0;
 /// The bar of zeros lies left of the scale.
 const ZERO: f64 = 20.0;
-const APART: f64 = 20.0;
+const APART: f64 = 26.0;
 
 /// The decades of ns that hold all of those, so that the histograms of a task can be compared.
 pub(super) fn common_decades<'a>(quantities: impl Iterator<Item = &'a Quantity>) -> RangeInclusive<i32> {

@@ -37,19 +37,24 @@ fn threads_that_mark_their_jobs_whatever_their_priority() {
 }
 
 #[test]
-fn threads_that_chosen_ones_start_and_those_that_these_start() {
+fn only_some_threads_and_what_they_start() {
     let mut s = Script::new();
     let new = |task| Kind::Wakeup { task, cpu: 0, new: true };
     s.switch(50, 0, Left::Runnable, WORKER).at(100, 0, new(CHILD));
     s.switch(110, 0, Left::Sleeping, CHILD).at(120, 0, new(GRANDCHILD));
     s.switch(130, 0, Left::Sleeping, GRANDCHILD).switch(150, 0, Left::Gone, IDLE);
+    s.waking(160, 0, WORKER, 0).switch(170, 0, Left::Runnable, WORKER).switch(180, 0, Left::Sleeping, IDLE);
     // The number is given to another thread, which somebody else starts.
     let stranger = task(30, 120);
     s.switch(200, 0, Left::Runnable, stranger).at(210, 0, new(GRANDCHILD));
     s.switch(220, 0, Left::Sleeping, GRANDCHILD).switch(230, 0, Left::Sleeping, IDLE);
-    let select = Select { descendants: true, ..Select::thread(7) };
-    let jobs = s.jobs(Config { select, ..Config::default() });
-    assert_eq!(actors(&jobs), [8, 9].map(Actor::Thread));
-    assert!(jobs.iter().all(|job| job.released_by == ReleasedBy::New));
-    assert_eq!(actors(&s.jobs(Config { select: Select::thread(7), ..Config::default() })), []);
+    let all = Select { priorities: Some(0..=139), ..Select::default() };
+    let some = Select { among: vec![7], ..all.clone() };
+    let jobs = s.jobs(Config { select: some, ..Config::default() });
+    assert_eq!(actors(&jobs), [8, 9, 7].map(Actor::Thread));
+    assert_eq!(jobs[0].released_by, ReleasedBy::New);
+    assert_eq!(actors(&s.jobs(Config { select: all, ..Config::default() })), [8, 9, 7, 9].map(Actor::Thread));
+    // The others still have to apply.
+    let real_time = Select { among: vec![7], ..Select::real_time() };
+    assert_eq!(s.jobs(Config { select: real_time, ..Config::default() }), []);
 }

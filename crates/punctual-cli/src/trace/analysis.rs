@@ -3,8 +3,10 @@
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, Select, Sort};
 use punctual_trace::names::Names;
+use punctual_trace::read::Events;
 use punctual_trace::read::marker::Tasks;
-use punctual_trace::read::translate::Threads;
+use punctual_trace::read::translate::{Interrupts, Threads};
+use punctual_trace::record::Live;
 use punctual_trace::stats::{Key, TaskStats, Watch, Whole};
 
 use super::args::{Analysis, Futex, Suspension};
@@ -15,10 +17,38 @@ pub(crate) struct Analyst {
     watch: Watch,
     names: Names,
     deadlines: Vec<Deadline>,
+    max_response: Option<u64>,
     choice: Choice,
     /// Changes of names up to here are known.
-    threads: u64,
-    tasks: u64,
+    seen: (u64, u64, u64),
+}
+
+/// The names that a trace has told so far.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) threads: &'a Threads,
+    pub(crate) tasks: &'a Tasks,
+    pub(crate) interrupts: &'a Interrupts,
+}
+
+impl<'a> From<&'a Events> for Told<'a> {
+    #[inline]
+    fn from(events: &'a Events) -> Self {
+        Self { threads: events.threads(), tasks: events.tasks(), interrupts: events.interrupts() }
+    }
+}
+
+impl<'a> From<&'a Live> for Told<'a> {
+    fn from(live: &'a Live) -> Self {
+        Self { threads: live.threads(), tasks: live.tasks(), interrupts: live.interrupts() }
+    }
+}
+
+impl Told<'_> {
+    #[inline]
+    fn changes(self) -> (u64, u64, u64) {
+        (self.threads.changes(), self.tasks.changes(), self.interrupts.changes())
+    }
 }
 
 impl Analyst {
@@ -26,7 +56,7 @@ impl Analyst {
     pub(crate) fn new(arguments: &Analysis, otherwise: Select, monotonic: bool, segments: bool) -> Self {
         let choice = Choice { tasks: arguments.tasks.clone() };
         let select = match (arguments.all, choice.tasks.is_empty()) {
-            (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..Select::default() },
+            (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
             (false, false) => choice.select(),
         };
@@ -50,34 +80,43 @@ impl Analyst {
         // Of each task one is kept at least: it says which priority the task has.
         let watch = Watch::new(config, usize::from(arguments.worst).max(1));
         let (deadlines, names) = (arguments.deadlines.clone(), Names::new());
-        Self { watch, names, deadlines, choice, threads: 0, tasks: 0 }
+        Self { watch, names, deadlines, max_response: None, choice, seen: (0, 0, 0) }
+    }
+
+    /// Raises an alarm for jobs that take longer than this, in ns, of tasks without a deadline.
+    pub(crate) fn max_response(&mut self, ns: Option<u64>) {
+        self.max_response = ns;
+        self.watch.max_response(ns);
     }
 
     /// Takes over the names that are new. They are told before the events of those that have them.
     #[inline]
-    pub(crate) fn learn(&mut self, threads: &Threads, tasks: &Tasks) {
-        if (threads.changes(), tasks.changes()) != (self.threads, self.tasks) {
-            self.learn_more(threads, tasks);
+    pub(crate) fn learn<'a>(&mut self, told: impl Into<Told<'a>>) {
+        let told = told.into();
+        if told.changes() != self.seen {
+            self.learn_more(told);
         }
     }
 
     #[cold]
-    fn learn_more(&mut self, threads: &Threads, tasks: &Tasks) {
-        for (thread, name) in threads.since(self.threads) {
+    fn learn_more(&mut self, told: Told<'_>) {
+        for (thread, name) in told.threads.since(self.seen.0) {
             self.names.thread(thread, name);
             self.watch.name(thread, name);
-            self.expect(
-                Actor::Thread(thread),
-                if name.starts_with("irq/") { Sort::IrqThread } else { Sort::Thread },
-            );
+            let sort = if name.starts_with("irq/") { Sort::IrqThread } else { Sort::Thread };
+            self.expect(Actor::Thread(thread), sort);
         }
-        if tasks.changes() != self.tasks {
-            for (task, name) in tasks.iter() {
+        if told.tasks.changes() != self.seen.1 {
+            for (task, name) in told.tasks.iter() {
                 self.names.task(task, name);
                 self.expect(Actor::Task(task), Sort::Thread);
             }
         }
-        (self.threads, self.tasks) = (threads.changes(), tasks.changes());
+        if told.interrupts.changes() != self.seen.2 {
+            told.interrupts.irqs().for_each(|(irq, name)| self.names.irq(irq, name));
+            told.interrupts.vectors().for_each(|(vector, name)| self.names.vector(vector, name));
+        }
+        self.seen = told.changes();
     }
 
     /// Looks whether somebody who has just been named has a deadline.
@@ -122,13 +161,14 @@ impl Analyst {
         });
     }
 
-    /// The tasks that are to be shown, the highest priority first.
+    /// The tasks that are to be shown: first those that apps name, then threads, then handlers; the highest priority first.
     pub(crate) fn tasks(&self) -> Vec<&TaskStats> {
         let mut tasks: Vec<_> =
             self.watch.tasks().iter().filter(|task| self.choice.includes(task, &self.names)).collect();
         tasks.sort_by_cached_key(|task| {
             let priority = task.worst().first().map_or(i32::MAX, |whole| whole.job.priority);
-            (task.key().sort, priority, self.names.of(task.key().actor))
+            let Key { sort, actor } = task.key();
+            (sort, !matches!(actor, Actor::Task(_)), priority, self.names.of(actor))
         });
         tasks
     }
@@ -144,6 +184,13 @@ impl Analyst {
         };
         let deadlines = self.deadlines.iter().map(|deadline| deadline.task.as_str());
         self.choice.tasks.iter().map(String::as_str).chain(deadlines).filter(|name| !has_jobs(name)).collect()
+    }
+
+    /// How long a job may take, in ns, if that is said.
+    pub(crate) fn limit(&self, job: &Job) -> Option<u64> {
+        let actor = Key::of(job).actor;
+        let deadline = self.deadlines.iter().find(|deadline| called(actor, &deadline.task, &self.names));
+        deadline.map(|deadline| deadline.ns).or(self.max_response)
     }
 
     pub(crate) fn names(&self) -> &Names {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::parse::{Cpus, Deadline, Events, Priorities};
+use super::parse::{Cpus, Deadline, Events, Priorities, microseconds};
 use crate::args::seconds;
 
 /// Where every microsecond of every job went
@@ -18,7 +18,8 @@ use crate::args::seconds;
 #[command(after_help = "\
 Examples:
   punctual trace record -- ./my-app                         records while my-app runs, into trace.dat
-  punctual trace report trace.dat                           tables, and the longest job of each task explained")]
+  punctual trace report trace.dat                           tables, and the longest job of each task explained
+  punctual trace watch --max-response 500 -- ./my-app       live; explains each job that took longer than 500 µs")]
 pub(crate) struct Trace {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Record(Record),
     /// Says of a recording where the time of every job went
     Report(Report),
+    /// Says it live, in constant memory, for as long as it takes
+    Watch(Watch),
 }
 
 /// What is recorded.
@@ -166,7 +169,8 @@ pub(crate) struct Record {
 #[command(after_help = "\
 Examples:
   punctual trace report trace.dat
-  punctual trace report trace.dat --task control --worst 3 --deadline control=500")]
+  punctual trace report trace.dat --task control --worst 3 --deadline control=500
+  punctual trace report trace.dat --csv jobs.csv --perfetto jobs.perfetto-trace")]
 pub(crate) struct Report {
     /// A trace.dat, or the directory of a recording that did not come to its end
     #[arg(value_name = "FILE|DIR")]
@@ -174,4 +178,58 @@ pub(crate) struct Report {
 
     #[command(flatten)]
     pub(crate) analysis: Analysis,
+
+    /// Writes a line for each job; - is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+
+    /// Writes an object for each job, one a line; - is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Writes a trace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
+}
+
+/// Says it live, in constant memory, for as long as it takes
+///
+/// A line for each task every now and then, and at the end the same as `report`. With --max-response or --deadline a job that
+/// took longer is explained at once, and the exit status is 1 in the end.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual trace watch                                              all real-time threads, until Ctrl-C
+  punctual trace watch --max-response 500 --stop -- ./my-app        until the first job that takes longer than 500 µs
+  punctual trace watch --deadline control=500 --exec 'logger \"$PUNCTUAL_SUMMARY\"'
+  punctual trace watch --json --every 60 >> watch.jsonl
+
+What --exec starts finds in its environment PUNCTUAL_TASK, PUNCTUAL_RESPONSE_NS, PUNCTUAL_LIMIT_NS, PUNCTUAL_END_NS,
+PUNCTUAL_SUMMARY (a sentence), PUNCTUAL_EXPLANATION (a sentence a line) and PUNCTUAL_JOB (JSON).")]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) source: Source,
+
+    #[command(flatten)]
+    pub(crate) analysis: Analysis,
+
+    /// Explains at once each job that took longer, of tasks that have no deadline of their own
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub(crate) max_response: Option<u64>,
+
+    /// Runs this command, by the shell, for each job that took too long
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) exec: Option<String>,
+
+    /// Ends with the first job that took too long
+    #[arg(long)]
+    pub(crate) stop: bool,
+
+    /// How often a line for each task is printed
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub(crate) every: Duration,
+
+    /// Prints objects of JSON, one a line, instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -1,14 +1,18 @@
 //! `punctual trace`: records, reports and watches where the time of every job went.
 
+mod alarm;
 mod analysis;
 pub(crate) mod args;
 mod child;
+mod lines;
+mod outputs;
 mod parse;
 mod record;
 mod report;
 mod signals;
 mod table;
 mod text;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -43,6 +47,7 @@ pub(crate) fn run(arguments: &Trace) -> ExitCode {
     let result = match &arguments.command {
         Command::Record(arguments) => record::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::Watch(arguments) => watch::run(arguments),
     };
     match result {
         Ok(code) => ExitCode::from(code),

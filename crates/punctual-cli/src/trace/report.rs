@@ -1,37 +1,136 @@
 //! `punctual trace report`: from a trace to tables, sentences and files.
 
-use punctual_trace::jobs::Select;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use punctual_trace::explain::grouped;
+use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
 
 use super::analysis::Analyst;
 use super::args::Report;
+use super::outputs::Outputs;
 use super::{FAILED, Failure, text};
 use crate::output::print;
 
 pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let trace = Trace::open(&arguments.trace)?;
+    let mut outputs = Outputs::open(arguments)?;
     let select = Select { marked: true, ..Select::real_time() };
-    let mut analyst = Analyst::new(&arguments.analysis, select, trace.clock() == "mono", false);
+    let monotonic = trace.clock() == "mono";
+    let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, outputs.want_segments());
     let mut code = 0;
+    let mut span = None;
     let mut events = trace.events()?;
+    let want_events = outputs.want_events();
     while let Some(event) = events.next() {
-        analyst.learn(events.threads(), events.tasks());
+        analyst.learn(&events);
         match event {
-            Ok(event) => analyst.feed(&event, &mut |_, _| {}, &mut |_, _| {}),
+            Ok(event) => {
+                let (start, _) = span.unwrap_or((event.time, event.time));
+                span = Some((start, event.time));
+                if want_events {
+                    outputs.event(&event, analyst.names());
+                }
+                analyst.feed(&event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
+                if outputs.has_failed() {
+                    break;
+                }
+            }
             Err(error) => {
                 eprintln!("warning: {error}");
                 code = FAILED;
             }
         }
     }
-    analyst.finish(&mut |_, _| {});
-    for name in analyst.unknown() {
-        eprintln!("error: no job of `{name}` is in {}", arguments.trace.display());
-        code = FAILED;
+    analyst.finish(&mut |job, names| outputs.job(job, names));
+    let is_printed = outputs.is_printed();
+    let written = outputs.finish()?;
+    events.incomplete().iter().for_each(|what| eprintln!("warning: {what}"));
+    let counters = analyst.watch().counters();
+    losses(&trace, &counters);
+    if !is_printed {
+        print(&head(&arguments.trace, &trace, &counters, span));
+        print(&text::tasks(&analyst, usize::from(arguments.analysis.worst)));
+        if !written.is_empty() {
+            let written: String =
+                written.iter().map(|path| format!("written: {}\n", path.display())).collect();
+            print(&format!("\n{written}"));
+        }
+    }
+    match complain(&analyst, arguments) {
+        true => Ok(FAILED),
+        false => Ok(code),
+    }
+}
+
+/// Says what the command line asks for and the trace does not have; returns whether there was something.
+fn complain(analyst: &Analyst, arguments: &Report) -> bool {
+    let trace = arguments.trace.display();
+    let unknown = analyst.unknown();
+    for name in &unknown {
+        eprintln!("error: {trace} has no job of a task or thread `{name}`; --all shows whose jobs it has");
+    }
+    let nothing = unknown.is_empty() && analyst.tasks().is_empty();
+    if nothing {
+        let (whose, fix) = match arguments.analysis.all {
+            true => ("", "record for longer, or a program that does something"),
+            false => (" of a real-time thread or Punctual task", "choose others with --task NAME, or --all"),
+        };
+        eprintln!("error: {trace} has no job{whose} that began and ended in it; {fix}");
     }
     if analyst.watch().left_out() > 0 {
-        eprintln!("warning: there are more tasks than can be shown; choose some with --task");
+        eprintln!(
+            "warning: {} jobs of further tasks are not shown, as there are too many; choose with --task",
+            grouped(analyst.watch().left_out())
+        );
     }
-    print(&text::tasks(&analyst, usize::from(arguments.analysis.worst)));
-    Ok(code)
+    nothing || !unknown.is_empty()
+}
+
+/// What the trace is.
+fn head(path: &Path, trace: &Trace, counters: &Counters, span: Option<(u64, u64)>) -> String {
+    let seconds = span.map_or(0.0, |(start, end)| (end - start) as f64 / 1e9);
+    let mut out = format!(
+        "{}: {} events of {} CPUs in {seconds:.1} s",
+        path.display(),
+        grouped(counters.events),
+        trace.cpus()
+    );
+    if !trace.clock().is_empty() {
+        let _ = write!(out, ", clock {}", trace.clock());
+    }
+    out.push('\n');
+    if !trace.system().is_empty() {
+        let _ = writeln!(out, "{}", trace.system());
+    }
+    out
+}
+
+/// Says loudly what is missing.
+fn losses(trace: &Trace, counters: &Counters) {
+    if counters.gaps == 0 {
+        return;
+    }
+    let mut lost = BTreeMap::new();
+    for statistics in trace.statistics() {
+        let number = |name: &str| {
+            let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|number| number.trim().parse::<u64>().ok())
+        };
+        let count =
+            ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number).sum::<u64>();
+        if count > 0 {
+            *lost.entry(number("CPU").unwrap_or(0)).or_insert(0) += count;
+        }
+    }
+    for (cpu, count) in &lost {
+        eprintln!("LOST: {} events of CPU {cpu}", grouped(*count));
+    }
+    eprintln!(
+        "LOST: events are missing in {} places; the jobs that they touch are counted as flawed and left out. Record again \
+         with a larger --buffer, fewer --events or --narrow",
+        grouped(counters.gaps)
+    );
 }

@@ -34,6 +34,19 @@ fn cell(text: &str) -> String {
     format!("{text:>width$}{:pad$}", "", width = NUMBER - 4 + fraction, pad = 4 - fraction)
 }
 
+/// Text in a column of that width; its middle is left out if it is longer.
+pub(crate) fn shortened(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return format!("{text:width$}");
+    }
+    // Names differ in their ends, where numbers are, as often as in their beginnings.
+    let tail = (width - 1) / 2;
+    let head: String = text.chars().take(width - 1 - tail).collect();
+    let tail: String = text.chars().skip(length - tail).collect();
+    format!("{head}…{tail}")
+}
+
 /// The rows of one task: a line for each term.
 pub(crate) fn task(stats: &TaskStats) -> String {
     let mut out = String::new();
@@ -66,12 +79,18 @@ fn row(term: Term, summary: &Summary) -> String {
     out + &notes.concat()
 }
 
-/// Breaks text into lines of at most `width` characters, of which all but the first are indented.
+/// Breaks text into lines of at most `width` characters, of which all but the first are indented. Numbers stay in one piece
+/// with their units.
 pub(crate) fn wrapped(first: &str, text: &str, indent: usize, width: usize) -> String {
     let mut out = first.to_owned();
     let mut column = first.chars().count();
     let mut fresh = true;
-    for word in text.split(' ') {
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let mut word = word.to_owned();
+        while let Some(next) = words.next_if(|next| belongs(&word, next)) {
+            word = word + " " + next;
+        }
         let length = word.chars().count();
         if !fresh && column + 1 + length > width {
             let _ = write!(out, "\n{:indent$}", "");
@@ -82,12 +101,20 @@ pub(crate) fn wrapped(first: &str, text: &str, indent: usize, width: usize) -> S
             out.push(' ');
             column += 1;
         }
-        out += word;
+        out += &word;
         column += length;
         fresh = false;
     }
     out.push('\n');
     out
+}
+
+/// Whether a word continues a number.
+fn belongs(number: &str, next: &str) -> bool {
+    let unit = next.trim_end_matches([',', ';', '.', ':']);
+    let is_thousand = next.len() >= 3 && next.bytes().all(|byte| byte.is_ascii_digit());
+    number.ends_with(|last: char| last.is_ascii_digit())
+        && (is_thousand || ["ns", "µs", "ms", "s"].contains(&unit))
 }
 
 #[cfg(test)]
@@ -124,8 +151,16 @@ mod tests {
     }
 
     #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("abc", 5), "abc  ");
+        assert_eq!(shortened("abcde", 5), "abcde");
+        assert_eq!(shortened("kworker/u8:2-events/4711", 9), "kwor…4711");
+    }
+
+    #[test]
     fn lines_break_between_words() {
         assert_eq!(wrapped("R  ", "one two three", 3, 10), "R  one two\n   three\n");
+        assert_eq!(wrapped("", "of 2 122 µs, or 1 s", 2, 12), "of 2 122 µs,\n  or 1 s\n");
         assert_eq!(wrapped("R  ", "overlongwords stay", 3, 8), "R  overlongwords\n   stay\n");
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use punctual_trace::explain::{self, grouped};
 use punctual_trace::jobs::Job;
 use punctual_trace::names::Names;
-use punctual_trace::stats::TaskStats;
+use punctual_trace::stats::{TaskStats, Term};
 
 use super::analysis::Analyst;
 use super::table;
@@ -20,14 +20,44 @@ pub(crate) fn width() -> usize {
     size.map_or(WIDTH, |size| usize::from(size.ws_col).clamp(60, 120))
 }
 
-/// All tasks, each with its `worst` jobs.
+/// All tasks: a line for each, then each with its table and its `worst` jobs.
 pub(crate) fn tasks(analyst: &Analyst, worst: usize) -> String {
     let width = width();
+    let tasks = analyst.tasks();
     let mut out = String::new();
-    for stats in analyst.tasks() {
+    if tasks.len() > 1 {
+        let _ = write!(out, "\n{}", overview_head());
+        tasks.iter().for_each(|stats| out += &overview(stats, analyst.names()));
+    }
+    for stats in tasks {
         out.push('\n');
         out += &task(stats, analyst.names(), worst, width);
     }
+    out
+}
+
+/// The columns of [`overview`].
+pub(crate) fn overview_head() -> String {
+    let head = ["R max", "p99.9", "p50", "missed"].map(|name| format!("{name:>9}")).concat();
+    format!("{:<24}{:>9}{head}  µs\n", "task", "jobs")
+}
+
+/// A line for a task.
+pub(crate) fn overview(stats: &TaskStats, names: &Names) -> String {
+    let response = stats.summary(Term::Response);
+    let at_most = if response.bounded > 0 { "≤" } else { "" };
+    let times = [response.max, response.p999, response.p50].map(|ns| match response.count {
+        0 => "–".to_owned(),
+        _ => format!("{at_most}{}", table::micros(ns)),
+    });
+    let mut out = table::shortened(&names.of(stats.key().actor), 23);
+    let _ = write!(out, " {:>9}", grouped(stats.jobs()));
+    times.iter().for_each(|time| out += &format!("{time:>9}"));
+    let _ = write!(out, "{:>9}", grouped(stats.misses()));
+    if stats.flawed() > 0 {
+        let _ = write!(out, "  {} flawed", grouped(stats.flawed()));
+    }
+    out.push('\n');
     out
 }
 

@@ -208,11 +208,8 @@ pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
         .map(|cause| format!("{} for {}", names.of(cause.actor), time(cause.ns)))
         .collect();
     if rest > 0 {
-        let others = match causes.len() - NAMED {
-            1 => "another".into(),
-            others => format!("{others} others"),
-        };
-        parts.push(format!("{others} for {}", time(rest)));
+        let others = causes.len() - NAMED;
+        parts.push(format!("{others} other{} for {}", if others == 1 { "" } else { "s" }, time(rest)));
     }
     if parts.is_empty() { "somebody unseen".into() } else { listed(parts) }
 }

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use crate::event::Tid;
 
-/// Which threads' jobs are wanted. A thread is, if any of these applies to it.
+/// Which threads' jobs are wanted. A thread is, if any of these applies to it but the last, which
+/// restricts the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Select {
     /// These threads.
@@ -16,8 +17,8 @@ pub struct Select {
     pub priorities: Option<RangeInclusive<i32>>,
     /// Threads that mark their jobs, as those of Punctual apps do, whatever their priority.
     pub marked: bool,
-    /// Threads that were started by threads chosen by number or name, and those that they start.
-    pub descendants: bool,
+    /// Of all these only the ones listed here, those that they start, and so on; whoever it is, if the list is empty.
+    pub among: Vec<Tid>,
 }
 
 impl Select {

@@ -248,8 +248,10 @@ impl Decomposer {
         let select = &self.config.select;
         let by_priority = select.priorities.as_ref().is_some_and(|range| range.contains(&thread.priority));
         let by_marks = select.marked && thread.marks;
-        if !(by_priority || by_marks || thread.chosen || thread.descends || select.tids.contains(&thread.tid))
-        {
+        if !(by_priority || by_marks || thread.chosen || select.tids.contains(&thread.tid)) {
+            return false;
+        }
+        if !(select.among.is_empty() || thread.descends || select.among.contains(&thread.tid)) {
             return false;
         }
         let actor = Actor::Thread(thread.tid);
@@ -268,10 +270,13 @@ impl Decomposer {
     /// A thread has been started by the one that caused the event.
     #[cold]
     pub(super) fn born(&mut self, event: &Event, slot: u32) {
-        let select = &self.config.select;
-        let chosen = |parent: &Thread| parent.chosen || parent.descends || select.tids.contains(&parent.tid);
-        let descends = select.descendants && self.threads.get(event.by).is_some_and(chosen);
-        self.threads.at(slot).descends = descends;
+        let among = &self.config.select.among;
+        let descends = |parent: &Thread| parent.descends || among.contains(&parent.tid);
+        let descends = !among.is_empty() && self.threads.get(event.by).is_some_and(descends);
+        // What had the number before is gone.
+        let thread = self.threads.at(slot);
+        (thread.descends, thread.marks) = (descends, false);
+        thread.open.take_if(|open| open.idle());
     }
 
     /// Finishes a job and hands it out.

@@ -50,7 +50,7 @@ pub(crate) struct Thread {
     pub(crate) deboosted: u64,
     /// Chosen by its number or name.
     pub(crate) chosen: bool,
-    /// Chosen because a chosen thread has started it.
+    /// Was started by a thread that the choice is restricted to, or by what such a one started.
     pub(crate) descends: bool,
     pub(crate) sort: Sort,
     /// Runs softirqs for a living: they are its own execution.

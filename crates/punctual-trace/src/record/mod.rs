@@ -82,6 +82,14 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// The CPUs for threads that record or analyse: the housekeeping ones, or those that are not recorded; none in particular
+    /// if that is everywhere.
+    pub fn helper_cpus(&self) -> Vec<u32> {
+        setup::housekeeping(self)
+    }
+}
+
 /// What the kernel lost of a CPU's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {

@@ -200,7 +200,7 @@ fn recorded_cpus(instance: &Instance, config: &Config) -> Result<Vec<u32>, Recor
 }
 
 /// Where the recorder may run without disturbing what it records; nowhere in particular if that is everywhere.
-fn housekeeping(config: &Config) -> Vec<u32> {
+pub(super) fn housekeeping(config: &Config) -> Vec<u32> {
     if !config.housekeeping.is_empty() || config.cpus.is_empty() {
         return config.housekeeping.clone();
     }

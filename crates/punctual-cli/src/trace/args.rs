@@ -170,6 +170,7 @@ pub(crate) struct Record {
 Examples:
   punctual trace report trace.dat
   punctual trace report trace.dat --task control --worst 3 --deadline control=500
+  punctual trace report trace.dat --html report.html
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.perfetto-trace")]
 pub(crate) struct Report {
     /// A trace.dat, or the directory of a recording that did not come to its end
@@ -190,6 +191,10 @@ pub(crate) struct Report {
     /// Writes a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
+
+    /// Writes a page for a browser: tables, timelines of the longest jobs, histograms, and every job over time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Says it live, in constant memory, for as long as it takes

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use punctual_trace::explain::grouped;
+use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
 
@@ -19,9 +20,10 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let mut outputs = Outputs::open(arguments)?;
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
-    let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, outputs.want_segments());
+    let wanted = (outputs.want_segments(), outputs.want_worst());
+    let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, wanted);
     let mut code = 0;
-    let mut span = None;
+    let (mut span, mut problems) = (None, Vec::new());
     let mut events = trace.events()?;
     let want_events = outputs.want_events();
     while let Some(event) = events.next() {
@@ -38,13 +40,21 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
                     break;
                 }
             }
+            // At most one for each CPU.
             Err(error) => {
                 eprintln!("warning: {error}");
+                problems.push(error.to_string());
                 code = FAILED;
             }
         }
     }
     analyst.finish(&mut |job, names| outputs.job(job, names));
+    outputs.page(&analyst, || {
+        let mut about = About::of(&trace, &arguments.trace.display().to_string());
+        about.absent.extend_from_slice(events.incomplete());
+        about.notes = problems;
+        about
+    });
     let is_printed = outputs.is_printed();
     let written = outputs.finish()?;
     events.incomplete().iter().for_each(|what| eprintln!("warning: {what}"));

@@ -55,6 +55,7 @@ mod text;
 mod timeline;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 pub use collector::Collector;
 
@@ -98,7 +99,9 @@ impl About {
     pub fn of(trace: &Trace, source: &str) -> Self {
         let unreadable = trace.unreadable().iter();
         Self {
-            title: source.to_owned(),
+            title: Path::new(source)
+                .file_name()
+                .map_or(source.into(), |name| name.to_string_lossy().into_owned()),
             source: source.to_owned(),
             system: trace.system().to_owned(),
             clock: trace.clock().to_owned(),

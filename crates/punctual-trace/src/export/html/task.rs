@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::text::{Escaped, Grouped, Micros, priority};
+use super::text::{Escaped, Grouped, Micros, Quoted, priority};
 use super::{Report, charts, page, timeline};
 use crate::explain;
 use crate::jobs::{Actor, Job, Phase, Sort, Value};
@@ -119,10 +119,13 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
     if let (Actor::Thread(_) | Actor::Task(_), Some(gathered)) = (key.actor, gathered) {
         facts.push(priority(gathered.priority));
     }
-    facts.push(format!("{} jobs", Grouped(task.jobs())));
-    for (count, what) in [(task.migrations(), "migrations"), (task.preemptions(), "preemptions")] {
-        if count > 0 {
-            facts.push(format!("{} {what}", Grouped(count)));
+    for (count, what) in
+        [(task.jobs(), "job"), (task.migrations(), "migration"), (task.preemptions(), "preemption")]
+    {
+        match count {
+            0 => {}
+            1 => facts.push(format!("1 {what}")),
+            count => facts.push(format!("{} {what}s", Grouped(count))),
         }
     }
     let _ = write!(out, "<p class=\"facts\">{}", Escaped(&facts.join(" · ")));
@@ -197,7 +200,7 @@ fn legend(out: &mut String) {
     for (phase, text) in [
         (Phase::Jitter, "J not running yet"),
         (Phase::Execution, "C executes"),
-        (Phase::ExecutionOrOverhead, "C or SS, unknown which"),
+        (Phase::ExecutionOrOverhead, "C or SS"),
         (Phase::Overhead, "SS in the scheduler"),
         (Phase::Blocking, "B waits for a lock"),
         (Phase::Interference, "I displaced"),
@@ -237,7 +240,7 @@ fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>)
         let letter = Term::ALL.into_iter().map(Term::letter).find(|letter| *letter == term);
         let _ = match letter {
             Some(letter) => {
-                write!(out, "<dt><b class=\"chip {letter}\">{letter}</b></dt><dd>{}</dd>", Escaped(text))
+                write!(out, "<dt><b class=\"chip {letter}\">{letter}</b></dt><dd>{}</dd>", Quoted(text))
             }
             None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&sentence)),
         };

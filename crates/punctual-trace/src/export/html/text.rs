@@ -29,6 +29,25 @@ impl Display for Escaped<'_> {
     }
 }
 
+/// A sentence, escaped, in which what is between backquotes is marked as code. A name may have backquotes of its own: then
+/// something else is marked, and tags still come in pairs.
+pub(super) struct Quoted<'a>(pub(super) &'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if !self.0.matches('`').count().is_multiple_of(2) {
+            return Escaped(self.0).fmt(f);
+        }
+        for (index, part) in self.0.split('`').enumerate() {
+            match index % 2 {
+                0 => Escaped(part).fmt(f)?,
+                _ => write!(f, "<code>{}</code>", Escaped(part))?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A count with its digits in groups of three.
 pub(super) struct Grouped(pub(super) u64);
 
@@ -91,6 +110,13 @@ mod tests {
     fn nothing_is_left_that_could_be_markup() {
         let text = Escaped("<b a=\"1\" b='2'>&\u{0}\u{202e}]]>").to_string();
         assert_eq!(text, "&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;\u{FFFD}\u{FFFD}]]&gt;");
+    }
+
+    #[test]
+    fn quotes_come_in_pairs() {
+        assert_eq!(Quoted("by `<a>/7` for 3").to_string(), "by <code>&lt;a&gt;/7</code> for 3");
+        assert_eq!(Quoted("by ``</code>` for 3").to_string(), "by ``&lt;/code&gt;` for 3");
+        assert_eq!(Quoted("by `` `x`").to_string(), "by <code></code> <code>x</code>");
     }
 
     #[test]

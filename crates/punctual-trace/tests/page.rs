@@ -154,6 +154,11 @@ fn numbers(text: &str, attribute: &str) -> Vec<u64> {
     parts.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
 }
 
+/// Whether a job, from behind the beginning of its tag, is not shown.
+fn hidden(job: &str) -> bool {
+    job.split('>').next().unwrap().contains("hidden")
+}
+
 fn of(watch: &Watch, thread: u32) -> &TaskStats {
     let actor = punctual_trace::jobs::Actor::Thread(thread);
     watch.tasks().iter().find(|task| task.key().actor == actor).expect("the task has jobs")
@@ -191,9 +196,8 @@ fn a_browser_shows_what_was_decomposed_and_finds_no_fault() {
     }
     let words = "held by <code>&lt;b&gt;log&amp;\"'/702</code>";
     assert!(jobs.iter().all(|job| job.contains(words)), "{}", jobs[0]);
-    let hidden = |job: &&&str| job.split('>').next().unwrap().contains("hidden");
-    assert_eq!(jobs.iter().position(|job| !hidden(&job)), Some(0));
-    assert_eq!(jobs.iter().filter(hidden).count(), KEEP - 1);
+    assert_eq!(jobs.iter().position(|job| !hidden(job)), Some(0));
+    assert_eq!(jobs.iter().filter(|job| hidden(job)).count(), KEEP - 1);
     let longest = jobs[0].split("<b>").nth(1).unwrap().split("</b>").next().unwrap();
     assert!(control.contains(&format!("<output>{longest}</output>")), "{longest}");
 
@@ -204,6 +208,40 @@ fn a_browser_shows_what_was_decomposed_and_finds_no_fault() {
         section(&opened.document, "control/701").split("<div class=\"job\"").skip(1).collect();
     assert_eq!(jobs.iter().filter(|job| !hidden(job)).count(), 1);
     assert!(jobs[4].starts_with(" id=\"t1-j4\">"), "{}", &jobs[4][..80]);
+}
+
+#[test]
+fn slider_buttons_keys_and_theme_do_what_they_say() {
+    let (page, _) = page(&recording(200));
+    let Some(browser) = Browser::find("keys") else { return };
+    // The second section is that of the control task. Each step begins at the worst job and ends at this one.
+    let steps = [
+        ("key('ArrowRight'); key('ArrowRight')", 2),
+        ("key('ArrowRight'); key('ArrowLeft'); key('ArrowLeft')", 0),
+        ("slide(6)", 5),
+        ("slide(6); worse.click()", 4),
+        ("slide(6); better.click(); better.click()", 7),
+        ("for (let i = 0; i < 40; i++) key('ArrowRight')", KEEP - 1),
+    ];
+    let mut script = String::from(
+        "<script>{
+        const figure = document.querySelectorAll('.worst')[1], jobs = [...figure.querySelectorAll('.job')];
+        const slider = figure.querySelector('input'), [worse, better] = figure.querySelectorAll('button');
+        const key = (key) => figure.dispatchEvent(new KeyboardEvent('keydown', { key }));
+        const slide = (to) => { slider.value = to; slider.dispatchEvent(new Event('input')); };
+        const shown = [], theme = document.querySelector('select');
+        const look = () => shown.push(jobs.flatMap((job, index) => job.hidden ? [] : [index]).join('+'));",
+    );
+    for (step, _) in steps {
+        script += &format!("slide(1); {step}; look();");
+    }
+    script += "theme.value = 'dark'; theme.dispatchEvent(new Event('change'));
+        document.documentElement.dataset.shown = shown.join(' '); }</script></body>";
+    let opened = browser.open(&page.replace("</body>", &script), "");
+    assert!(opened.console.is_empty(), "{:#?}", opened.console);
+    let expected = steps.map(|(_, shown)| shown.to_string()).join(" ");
+    let root = opened.document.split("<html").nth(1).unwrap().split('>').next().unwrap();
+    assert_eq!(root, format!(" lang=\"en\" data-theme=\"dark\" data-shown=\"{expected}\""));
 }
 
 #[test]

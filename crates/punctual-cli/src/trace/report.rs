@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use punctual_trace::explain::grouped;
+use punctual_trace::explain::{self, grouped};
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
@@ -101,13 +101,13 @@ fn complain(analyst: &Analyst, arguments: &Report) -> bool {
 
 /// What the trace is.
 fn head(path: &Path, trace: &Trace, counters: &Counters, span: Option<(u64, u64)>) -> String {
-    let seconds = span.map_or(0.0, |(start, end)| (end - start) as f64 / 1e9);
-    let mut out = format!(
-        "{}: {} events of {} CPUs in {seconds:.1} s",
-        path.display(),
-        grouped(counters.events),
-        trace.cpus()
-    );
+    let span = span.map_or(0, |(start, end)| end - start);
+    let span = match span {
+        1_000_000_000.. => format!("{:.1} s", span as f64 / 1e9),
+        _ => explain::time(span),
+    };
+    let mut out =
+        format!("{}: {} events of {} CPUs in {span}", path.display(), grouped(counters.events), trace.cpus());
     if !trace.clock().is_empty() {
         let _ = write!(out, ", clock {}", trace.clock());
     }

@@ -130,7 +130,8 @@ impl Session {
                 why = Some(Why::Ended);
             }
             live.take(&mut self.events)?;
-            self.analyse(&live)?;
+            self.analyst.learn(&live);
+            self.feed(arguments.stop)?;
             let now = Instant::now();
             if next.is_some_and(|next| now >= next) {
                 self.lines.summary(&self.analyst, self.start.elapsed())?;
@@ -149,23 +150,19 @@ impl Session {
         let why = why.unwrap_or(Why::Asked);
         let late = live.late();
         live.stop(&mut self.events)?;
-        if !(arguments.stop && self.alarms.count() > 0) {
-            self.feed()?;
-        }
+        self.feed(arguments.stop)?;
         self.analyst.finish(&mut |_, _| {});
         self.end(late)?;
         Ok(why)
     }
 
-    /// Takes the names first: who has one is in the events.
-    fn analyse(&mut self, live: &Live) -> Result<(), Failure> {
-        self.analyst.learn(live);
-        self.feed()
-    }
-
-    fn feed(&mut self) -> Result<(), Failure> {
+    /// Takes the events that are there; up to the first alarm, if that is to be the end.
+    fn feed(&mut self, stop: bool) -> Result<(), Failure> {
         let mut late = Vec::new();
         for event in self.events.drain(..) {
+            if stop && self.alarms.count() > 0 {
+                break;
+            }
             self.analyst.feed(&event, &mut |_, _| {}, &mut |whole, _| late.push(whole.clone()));
             for whole in late.drain(..) {
                 self.alarms.raise(&whole, &self.analyst, &mut self.lines)?;

@@ -41,6 +41,8 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     let removed = tracefs::remove_leftovers(&tracefs);
     let mut absent = Vec::new();
     let main = Instance::create(&tracefs)?;
+    // First, as the kernel says of other CPUs that they are too large a value.
+    let cpus = recorded_cpus(&main, config)?;
     prepare(&main, config)?;
     // Apps write their marks to the buffer that every system has; one of ours takes them.
     main.prefer("copy_trace_marker", "1");
@@ -69,7 +71,6 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     }
     systems.sort_unstable();
     systems.dedup();
-    let cpus = recorded_cpus(&main, config)?;
     let page = page_layout(&tracefs)?;
     let instances = [main].into_iter().chain(calls).collect();
     Ok(Ready { tracefs, instances, systems, functions, cpus, page, absent, removed })

@@ -181,7 +181,7 @@ fn alarms_are_explained_and_handed_on() {
         run(traced(400, &[&task[..], &["--deadline", &deadline, "--every", "0.01"]].concat()));
     assert_eq!(code, Some(1), "{out}{err}");
     assert!(out.contains("  ALARM: traced worker/") && out.contains("500 ns were allowed"), "{out}");
-    assert!(out.contains("    C   ") && out.contains("\n    time  task"), "{out}");
+    assert!(out.contains("    C   ") && out.contains("\n    time  task, times"), "{out}");
     assert!(out.contains(" deadlines missed") && out.contains("  longest job"), "{out}");
 
     let (out, err, code) = run(traced(500, &[&task[..], &["--max-response", "0.5", "--stop"]].concat()));

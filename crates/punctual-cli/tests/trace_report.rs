@@ -153,6 +153,8 @@ fn bad_input_names_the_fix() {
         assert!(!err.contains("panicked"), "{err}");
     }
     assert_eq!(fs::read(&good).unwrap(), bytes, "what is read is never written");
+    let null = ["good.dat", "--csv", "/dev/null", "--json", "/dev/null", "--perfetto", "/dev/null"];
+    assert_eq!(report(&scratch.0, &null).2, 0, "a device is not a file that two outputs would spoil");
     if Path::new("/dev/full").exists() {
         let (_, err, code) = report(&scratch.0, &["good.dat", "--json", "/dev/full"]);
         assert_eq!(code, 1);

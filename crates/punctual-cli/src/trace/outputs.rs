@@ -43,7 +43,7 @@ impl Outputs {
                 }
                 Box::new(io::stdout())
             } else {
-                if path.exists() && taken.contains(&identity(path)) {
+                if identity(path).is_some_and(|file| taken.contains(&Some(file))) {
                     return Err(unusable(&"this is the trace, or another output; choose another name"));
                 }
                 let file = File::create(path).map_err(|error| unusable(&error))?;

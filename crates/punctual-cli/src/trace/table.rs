@@ -5,8 +5,8 @@ use std::fmt::Write;
 use punctual_trace::explain::grouped;
 use punctual_trace::stats::{Summary, TaskStats, Term};
 
-/// How wide a number is: seven digits, two spaces between thousands, the point, three digits, and what may stand before it.
-const NUMBER: usize = 13;
+/// How wide a number is: eight digits with spaces between thousands, the point, three digits, and what may stand before it.
+const NUMBER: usize = 14;
 
 /// A length of time in µs, three significant digits or all before the point.
 pub(crate) fn micros(ns: u64) -> String {
@@ -50,8 +50,8 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
 /// The rows of one task: a line for each term.
 pub(crate) fn task(stats: &TaskStats) -> String {
     let mut out = String::new();
-    let head = ["max", "p99.9", "p50", "mean"].map(|name| format!("{name:>9}    ")).concat();
-    let _ = writeln!(out, "  µs{head}  jobs");
+    let head = ["max", "p99.9", "p50", "mean"].map(|name| format!("{name:>10}    ")).concat();
+    let _ = writeln!(out, "  µs{head}    jobs");
     for term in Term::ALL {
         let summary = stats.summary(term);
         let _ = writeln!(out, "{}", row(term, &summary).trim_end());
@@ -69,7 +69,7 @@ fn row(term: Term, summary: &Summary) -> String {
         _ => cell(&format!("≤ {}", micros(ns))),
     };
     out.extend([max, p999, p50, mean.round() as u64].map(known));
-    let _ = write!(out, "{:>6}", grouped(count));
+    let _ = write!(out, "{:>8}", grouped(count));
     let notes = [(bounded, "bounded"), (unknown, "unknown")];
     let notes = notes.map(|(jobs, how)| match jobs {
         0 => String::new(),
@@ -146,7 +146,7 @@ mod tests {
         let cells = ["0", "0.007", "10.0", "≤ 1.00", "1 234 568"].map(cell);
         assert_eq!(
             cells,
-            ["        0    ", "        0.007", "       10.0  ", "      ≤ 1.00 ", "1 234 568    "]
+            ["         0    ", "         0.007", "        10.0  ", "       ≤ 1.00 ", " 1 234 568    "]
         );
     }
 

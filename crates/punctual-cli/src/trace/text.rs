@@ -38,8 +38,8 @@ pub(crate) fn tasks(analyst: &Analyst, worst: usize) -> String {
 
 /// The columns of [`overview`].
 pub(crate) fn overview_head() -> String {
-    let head = ["R max", "p99.9", "p50", "missed"].map(|name| format!("{name:>9}")).concat();
-    format!("{:<24}{:>9}{head}  µs\n", "task", "jobs")
+    let head = ["R max", "p99.9", "p50"].map(|name| format!("{name:>11}")).concat();
+    format!("{:<18}{:>10}{head}{:>9}\n", "task, times in µs", "jobs", "missed")
 }
 
 /// A line for a task.
@@ -50,9 +50,9 @@ pub(crate) fn overview(stats: &TaskStats, names: &Names) -> String {
         0 => "–".to_owned(),
         _ => format!("{at_most}{}", table::micros(ns)),
     });
-    let mut out = table::shortened(&names.of(stats.key().actor), 23);
-    let _ = write!(out, " {:>9}", grouped(stats.jobs()));
-    times.iter().for_each(|time| out += &format!("{time:>9}"));
+    let mut out = table::shortened(&names.of(stats.key().actor), 18);
+    let _ = write!(out, "{:>10}", grouped(stats.jobs()));
+    times.iter().for_each(|time| out += &format!("{time:>11}"));
     let _ = write!(out, "{:>9}", grouped(stats.misses()));
     if stats.flawed() > 0 {
         let _ = write!(out, "  {} flawed", grouped(stats.flawed()));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::task::{Section, sort_word};
+use super::task::{Section, at_most, sort_word};
 use super::text::{Escaped, Grouped, Micros, priority, shortened};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
 use crate::jobs::Actor;
@@ -79,7 +79,7 @@ fn overview(report: &Report<'_>, shown: &[&TaskStats], others: &[&TaskStats], ou
         *out += "<p class=\"note\">No job of a chosen thread was seen.</p></section>\n";
         return;
     }
-    *out += "<p>The longest of each term in µs. Bounded ones count with the upper bound.</p>";
+    *out += "<p>The longest of each term in µs, with ≤ where the recording gives a bound.</p>";
     longest_terms(report, shown, true, out);
     if !others.is_empty() {
         let _ = write!(
@@ -127,7 +127,7 @@ fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], linked: bool, out: &
             let _ = match (summary.count, summary.max) {
                 (0, _) => write!(out, "<td class=\"zero\">–</td>"),
                 (_, 0) => write!(out, "<td class=\"zero\">0</td>"),
-                (_, max) => write!(out, "<td>{}</td>", Micros(max)),
+                (_, max) => write!(out, "<td>{}{}</td>", at_most(&summary), Micros(max)),
             };
         }
         let class = if task.flawed() > 0 { "fault" } else { "zero" };

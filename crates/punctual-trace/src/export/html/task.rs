@@ -6,7 +6,7 @@ use super::text::{Escaped, Grouped, Micros, Quoted, priority};
 use super::{Report, charts, page, timeline};
 use crate::explain;
 use crate::jobs::{Actor, Job, Phase, Sort, Value};
-use crate::stats::{TaskStats, Term, Whole};
+use crate::stats::{Summary, TaskStats, Term, Whole};
 
 /// A section that is being made: everything but the timelines, and the timelines.
 pub(super) struct Section<'a> {
@@ -154,6 +154,11 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
     *out += "</p>";
 }
 
+/// What stands before a figure that upper bounds are summed up in.
+pub(super) fn at_most(summary: &Summary) -> &'static str {
+    if summary.bounded > 0 { "≤\u{202F}" } else { "" }
+}
+
 /// The table of R, J, SS, W, B, I, C.
 fn terms(task: &TaskStats, out: &mut String) {
     *out += "<div class=\"scroll\"><table class=\"terms\"><thead><tr><th>term</th><th>max µs</th><th>p99.9</th>\
@@ -168,21 +173,21 @@ fn terms(task: &TaskStats, out: &mut String) {
         if summary.count == 0 {
             *out += "<td class=\"zero\" colspan=\"4\">unknown</td>";
         } else {
-            let mean = Micros(summary.mean as u64);
+            let most = at_most(&summary);
+            let [max, p999, p50, mean] =
+                [summary.max, summary.p999, summary.p50, summary.mean as u64].map(Micros);
             let _ = write!(
                 out,
-                "<td class=\"key\" title=\"{} ns\">{}</td><td>{}</td><td>{}</td><td>{mean}</td>",
-                summary.max,
-                Micros(summary.max),
-                Micros(summary.p999),
-                Micros(summary.p50)
+                "<td class=\"key\" title=\"{} ns\">{most}{max}</td><td>{most}{p999}</td><td>{most}{p50}</td>\
+                 <td>{most}{mean}</td>",
+                summary.max
             );
         }
         let mut known = Vec::new();
         if summary.bounded > 0 {
             known.push(match summary.bounded == summary.count {
-                true => "at most".to_owned(),
-                false => format!("{} at most", Grouped(summary.bounded)),
+                true => "bounded".to_owned(),
+                false => format!("{} bounded", Grouped(summary.bounded)),
             });
         } else if summary.count > 0 {
             known.push("exact".to_owned());

@@ -183,4 +183,9 @@ fn who_reads_no_further_is_no_error() {
         assert_eq!((text(&output.stderr).as_str(), text(&output.stdout).trim()), ("", "1"), "{format}");
         assert!(output.status.success(), "{format}: {:?}", output.status);
     }
+    // Nor is that nobody reads what it complains of.
+    let mut nobody = punctual(&["trace", "report", "missing.dat"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(nobody.stderr(writer).output().unwrap().status.code(), Some(1));
 }

@@ -17,6 +17,7 @@ use super::analysis::Analyst;
 use super::args::Watch;
 use super::lines::Lines;
 use super::signals::{Notice, Signals};
+use crate::output::say;
 
 /// So many are explained at a time; the others are counted. Events go on coming while this one prints.
 const EXPLAINED: u64 = 10;
@@ -134,7 +135,7 @@ impl Runner {
 
     fn end(self, signals: &Signals) {
         if self.left_out > 0 {
-            eprintln!(
+            say!(
                 "warning: for {} alarms --exec was not run, as earlier ones were still running",
                 self.left_out
             );
@@ -142,7 +143,7 @@ impl Runner {
         drop(self.queue);
         while !self.thread.is_finished() {
             if let Some(Notice::End { .. }) = signals.wait(Duration::from_millis(50)) {
-                eprintln!("warning: commands of --exec still run and are left alone");
+                say!("warning: commands of --exec still run and are left alone");
                 return;
             }
         }
@@ -160,7 +161,7 @@ fn run_all(command: &str, alarms: &Receiver<Environment>) {
         match alarms.recv_timeout(Duration::from_secs(1)) {
             Ok(environment) => match start(command, environment) {
                 Ok(child) => running.push(child),
-                Err(error) => eprintln!("warning: --exec: /bin/sh: {error}"),
+                Err(error) => say!("warning: --exec: /bin/sh: {error}"),
             },
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

@@ -17,9 +17,9 @@ use crate::args::seconds;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual trace record -- ./my-app                         records while my-app runs, into trace.dat
-  punctual trace report trace.dat                           tables, and the longest job of each task explained
-  punctual trace watch --max-response 500 -- ./my-app       live; explains each job that took longer than 500 µs")]
+  punctual trace record -- ./my-app      records while my-app runs, into trace.dat
+  punctual trace report trace.dat        tables, and the longest jobs explained
+  punctual trace watch -- ./my-app       the same live")]
 pub(crate) struct Trace {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -145,9 +145,9 @@ pub(crate) enum Futex {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual trace record -- ./my-app                what my-app does, until it ends
-  punctual trace record --duration 10              all real-time threads, 10 s long
-  punctual trace record --pid 411 -o logger.dat    a process that runs already, until Ctrl-C")]
+  punctual trace record -- ./my-app        what my-app does, until it ends
+  punctual trace record --duration 10      all threads, for 10 s
+  punctual trace record --pid 411          what runs already, until Ctrl-C")]
 pub(crate) struct Record {
     /// The file that is written
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
@@ -169,9 +169,9 @@ pub(crate) struct Record {
 #[command(after_help = "\
 Examples:
   punctual trace report trace.dat
-  punctual trace report trace.dat --task control --worst 3 --deadline control=500
+  punctual trace report trace.dat --task control --worst 3
   punctual trace report trace.dat --html report.html
-  punctual trace report trace.dat --csv jobs.csv --perfetto jobs.perfetto-trace")]
+  punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
     /// A trace.dat, or the directory of a recording that did not come to its end
     #[arg(value_name = "FILE|DIR")]
@@ -204,13 +204,14 @@ pub(crate) struct Report {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual trace watch                                              all real-time threads, until Ctrl-C
-  punctual trace watch --max-response 500 --stop -- ./my-app        until the first job that takes longer than 500 µs
-  punctual trace watch --deadline control=500 --exec 'logger \"$PUNCTUAL_SUMMARY\"'
+  punctual trace watch                     all real-time threads, until Ctrl-C
+  punctual trace watch --max-response 500 --stop -- ./my-app
+  punctual trace watch --max-response 500 --exec 'logger \"$PUNCTUAL_SUMMARY\"'
   punctual trace watch --json --every 60 >> watch.jsonl
 
-What --exec starts finds in its environment PUNCTUAL_TASK, PUNCTUAL_RESPONSE_NS, PUNCTUAL_LIMIT_NS, PUNCTUAL_END_NS,
-PUNCTUAL_SUMMARY (a sentence), PUNCTUAL_EXPLANATION (a sentence a line) and PUNCTUAL_JOB (JSON).")]
+What --exec starts finds in its environment PUNCTUAL_TASK, PUNCTUAL_RESPONSE_NS,
+PUNCTUAL_LIMIT_NS, PUNCTUAL_END_NS, PUNCTUAL_SUMMARY (a sentence),
+PUNCTUAL_EXPLANATION (a sentence a line) and PUNCTUAL_JOB (JSON).")]
 pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) source: Source,

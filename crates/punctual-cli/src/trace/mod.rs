@@ -17,6 +17,7 @@ mod watch;
 use std::process::ExitCode;
 
 use self::args::{Command, Trace};
+use crate::output::say;
 
 /// Something went wrong while it ran.
 const FAILED: u8 = 1;
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &Trace) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(Failure { message, code }) => {
-            eprintln!("error: {message}");
+            say!("error: {message}");
             ExitCode::from(code)
         }
     }

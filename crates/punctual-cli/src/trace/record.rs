@@ -14,7 +14,7 @@ use super::args::{Record, Source};
 use super::child::{self, Held, Running};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
-use crate::output;
+use crate::output::{self, say};
 
 /// How often it is looked whether the recording still works.
 const TICK: Duration = Duration::from_millis(200);
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     };
     if child.is_none() {
         let until = if source.duration.is_some() { "" } else { ", until Ctrl-C" };
-        eprintln!("recording{until}");
+        say!("recording{until}");
     }
     let end = source.duration.and_then(|duration| start.checked_add(duration));
     let why = wait(&signals, child.as_mut(), end, || recording.failed());
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
 
     let saved = save(recording, &directory, output, took);
     if let Err(error) = &saved {
-        eprintln!("error: {}", error.message);
+        say!("error: {}", error.message);
     }
     let status = child.map(|mut child| finish(&signals, &mut child, why));
     Ok(if saved.is_err() { FAILED } else { status.unwrap_or(0) })
@@ -181,7 +181,7 @@ fn save(recording: Recording, directory: &Path, output: &Path, took: Duration) -
     let left = fs::remove_dir_all(directory);
     report(&summary, output, took);
     if let Err(error) = left {
-        eprintln!("warning: {}: {error}; it is not needed any more", directory.display());
+        say!("warning: {}: {error}; it is not needed any more", directory.display());
     }
     Ok(())
 }
@@ -189,7 +189,7 @@ fn save(recording: Recording, directory: &Path, output: &Path, took: Duration) -
 fn report(summary: &Summary, output: &Path, took: Duration) {
     let events = summary.losses.iter().map(|cpu| cpu.read).sum();
     let bytes = fs::metadata(output).map_or(summary.bytes, |file| file.len());
-    eprintln!(
+    say!(
         "{}: {} events of {} CPUs in {:.1} s, {:.1} MB",
         output.display(),
         grouped(events),
@@ -198,7 +198,7 @@ fn report(summary: &Summary, output: &Path, took: Duration) {
         bytes as f64 / 1e6
     );
     for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {
-        eprintln!(
+        say!(
             "LOST: {} events of CPU {}; jobs that they touch are left out of statistics. Record with a larger --buffer, \
              fewer --events or --narrow",
             grouped(cpu.lost),
@@ -206,7 +206,7 @@ fn report(summary: &Summary, output: &Path, took: Duration) {
         );
     }
     for absent in &summary.absent {
-        eprintln!("missing: {absent}");
+        say!("missing: {absent}");
     }
-    eprintln!("see what it says: punctual trace report {}", output.display());
+    say!("see what it says: punctual trace report {}", output.display());
 }

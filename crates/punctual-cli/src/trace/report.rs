@@ -13,7 +13,7 @@ use super::analysis::Analyst;
 use super::args::Report;
 use super::outputs::Outputs;
 use super::{FAILED, Failure, text};
-use crate::output::print;
+use crate::output::{print, say};
 
 pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let trace = Trace::open(&arguments.trace)?;
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
             }
             // At most one for each CPU.
             Err(error) => {
-                eprintln!("warning: {error}");
+                say!("warning: {error}");
                 problems.push(error.to_string());
                 code = FAILED;
             }
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     });
     let is_printed = outputs.is_printed();
     let written = outputs.finish()?;
-    events.incomplete().iter().for_each(|what| eprintln!("warning: {what}"));
+    events.incomplete().iter().for_each(|what| say!("warning: {what}"));
     let counters = analyst.watch().counters();
     losses(&trace, &counters);
     if !is_printed {
@@ -80,7 +80,7 @@ fn complain(analyst: &Analyst, arguments: &Report) -> bool {
     let trace = arguments.trace.display();
     let unknown = analyst.unknown();
     for name in &unknown {
-        eprintln!("error: {trace} has no job of a task or thread `{name}`; --all shows whose jobs it has");
+        say!("error: {trace} has no job of a task or thread `{name}`; --all shows whose jobs it has");
     }
     let nothing = unknown.is_empty() && analyst.tasks().is_empty();
     if nothing {
@@ -88,10 +88,10 @@ fn complain(analyst: &Analyst, arguments: &Report) -> bool {
             true => ("", "record for longer, or a program that does something"),
             false => (" of a real-time thread or Punctual task", "choose others with --task NAME, or --all"),
         };
-        eprintln!("error: {trace} has no job{whose} that began and ended in it; {fix}");
+        say!("error: {trace} has no job{whose} that began and ended in it; {fix}");
     }
     if analyst.watch().left_out() > 0 {
-        eprintln!(
+        say!(
             "warning: {} jobs of further tasks are not shown, as there are too many; choose with --task",
             grouped(analyst.watch().left_out())
         );
@@ -136,9 +136,9 @@ fn losses(trace: &Trace, counters: &Counters) {
         }
     }
     for (cpu, count) in &lost {
-        eprintln!("LOST: {} events of CPU {cpu}", grouped(*count));
+        say!("LOST: {} events of CPU {cpu}", grouped(*count));
     }
-    eprintln!(
+    say!(
         "LOST: events are missing in {} places; the jobs that they touch are counted as flawed and left out. Record again \
          with a larger --buffer, fewer --events or --narrow",
         grouped(counters.gaps)

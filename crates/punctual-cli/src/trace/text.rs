@@ -62,7 +62,8 @@ pub(crate) fn overview(stats: &TaskStats, names: &Names) -> String {
 }
 
 fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String {
-    let mut out = format!("{}{}\n", names.of(stats.key().actor), counts(stats));
+    let head = format!("{}{}", names.of(stats.key().actor), counts(stats));
+    let mut out = table::wrapped("", &head, 2, width);
     out += &table::task(stats);
     for (index, whole) in stats.worst().iter().take(worst).enumerate() {
         let rank = match index {
@@ -94,7 +95,7 @@ fn counts(stats: &TaskStats) -> String {
         out += &plural(stats.misses(), "deadline missed", "deadlines missed");
     }
     if stats.flawed() > 0 {
-        out += &plural(stats.flawed(), "flawed job left out", "flawed jobs left out");
+        out += &plural(stats.flawed(), "flawed one left out", "flawed ones left out");
     }
     out
 }

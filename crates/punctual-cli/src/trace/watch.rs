@@ -14,6 +14,7 @@ use super::lines::Lines;
 use super::record::{Why, finish, refused};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
+use crate::output::say;
 
 /// How often events are taken. The kernel's buffers hold many times what comes meanwhile.
 const TICK: Duration = Duration::from_millis(50);
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         LiveError::Start(start) => refused(start),
         _ => error.into(),
     })?;
-    live.absent().iter().for_each(|absent| eprintln!("missing: {absent}"));
+    live.absent().iter().for_each(|absent| say!("missing: {absent}"));
     let mut analyst = Analyst::new(analysis, source.select(pid), true, (false, 0));
     analyst.max_response(arguments.max_response);
     let child = held.map(Held::go).transpose()?;
@@ -99,7 +100,7 @@ impl Session {
     fn run(mut self, live: Live, signals: &Signals, arguments: &Watch) -> Result<u8, Failure> {
         let outcome = self.watch(live, signals, arguments);
         if let Err(error) = &outcome {
-            eprintln!("error: {}", error.message);
+            say!("error: {}", error.message);
         }
         let why = *outcome.as_ref().unwrap_or(&Why::Failed);
         let status = self.child.as_mut().map(|child| finish(signals, child, why));
@@ -175,21 +176,21 @@ impl Session {
         self.lines.end(&self.analyst, self.start.elapsed())?;
         let gaps = self.analyst.watch().counters().gaps;
         if gaps > 0 {
-            eprintln!(
+            say!(
                 "LOST: events are missing in {gaps} places; the jobs that they touch are counted as flawed and left out. \
                  Watch with a larger --buffer, fewer --events or --narrow"
             );
         }
         if late > 0 {
-            eprintln!("warning: {late} events came late, and their times were changed by as much");
+            say!("warning: {late} events came late, and their times were changed by as much");
         }
         if self.analyst.tasks().is_empty() {
-            eprintln!(
+            say!(
                 "warning: no job of a real-time thread or Punctual task was seen; choose others with --task NAME, or --all"
             );
         }
         let unknown = self.analyst.unknown();
-        unknown.iter().for_each(|name| eprintln!("warning: there was no job of a task or thread `{name}`"));
+        unknown.iter().for_each(|name| say!("warning: there was no job of a task or thread `{name}`"));
         Ok(())
     }
 }

@@ -62,11 +62,15 @@ impl Svg {
         title: &str,
     ) {
         let ((x, y), (width, height)) = (at, size);
-        let (x, y, width, height, title) = (Short(x), Short(y), Short(width), Short(height), Escaped(title));
+        let (x, y, width, height) = (Short(x), Short(y), Short(width), Short(height));
         let _ = write!(
             self.body,
-            "<path class=\"{class}\"{attributes} d=\"M{x} {y}h{width}v{height}h-{width}z\"><title>{title}</title></path>"
+            "<path class=\"{class}\"{attributes} d=\"M{x} {y}h{width}v{height}h-{width}z\""
         );
+        let _ = match title {
+            "" => write!(self.body, "/>"),
+            title => write!(self.body, "><title>{}</title></path>", Escaped(title)),
+        };
     }
 
     pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {

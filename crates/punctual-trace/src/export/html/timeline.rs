@@ -34,11 +34,13 @@ struct Size {
     class: &'static str,
     width: f64,
     left: f64,
+    /// Whether everything says what it is when it is pointed at, which needs room on the page and a mouse.
+    titled: bool,
 }
 
 /// Each job is drawn twice, of which the style sheet shows one: one drawing would be unreadable on narrow screens.
-const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0 };
-const NARROW: Size = Size { class: "timeline narrow", width: 640.0, left: 124.0 };
+const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0, titled: true };
+const NARROW: Size = Size { class: "timeline narrow", width: 640.0, left: 124.0, titled: false };
 
 /// Draws a job.
 pub(super) fn draw(whole: &Whole, names: &Names) -> String {
@@ -51,7 +53,8 @@ fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
     let to = job.end.max(from + 1);
     let (left, right) = (size.left, size.width - RIGHT);
     let scale = Linear::new(0.0, (to - from) as f64, left, right);
-    let mut drawing = Drawing { svg: Svg::new(size.width), scale, from, to, left, right };
+    let mut drawing =
+        Drawing { svg: Svg::new(size.width), scale, from, to, left, right, titled: size.titled };
     drawing.brackets(job);
     drawing.svg.text("name", (left - 12.0, TOP + TALL / 2.0 + 4.0), Anchor::End, "this job");
     let labels = drawing.phases(job, scene);
@@ -79,9 +82,15 @@ struct Drawing {
     to: u64,
     left: f64,
     right: f64,
+    titled: bool,
 }
 
 impl Drawing {
+    fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), attributes: &str, title: &str) {
+        let (attributes, title) = if self.titled { (attributes, title) } else { ("", "") };
+        self.svg.rect(class, at, size, attributes, title);
+    }
+
     fn x(&self, time: u64) -> f64 {
         self.scale.at(time.clamp(self.from, self.to).saturating_sub(self.from) as f64)
     }
@@ -126,10 +135,10 @@ impl Drawing {
             }
             drawn = Some((segment.phase, end));
             let ns = segment.end - segment.start;
-            let (class, letter, meaning) = look(segment.phase);
-            let title = format!("{}: {} on CPU {}", meaning, explain::time(ns), segment.cpu);
+            let (class, letter) = look(segment.phase);
+            let title = format!("{letter}: {} on CPU {}", explain::time(ns), segment.cpu);
             let at = (start, TOP);
-            self.svg.rect(
+            self.rect(
                 &format!("phase {class}"),
                 at,
                 (end - start, TALL),
@@ -152,7 +161,7 @@ impl Drawing {
         let listed = job.segments.last().map_or(job.start, |segment| segment.end);
         if listed < job.end {
             let (start, end) = (self.x(listed), self.x(job.end));
-            self.svg.rect(
+            self.rect(
                 "unlisted",
                 (start, TOP),
                 (end - start, TALL),
@@ -198,17 +207,17 @@ impl Drawing {
             let time = explain::time(piece.end - piece.start);
             let Some(cpu) = piece.cpu else {
                 let title = format!("{name}: ready to run for {time}");
-                self.svg.rect("ready", (start, base - 5.0), (end - start, 5.0), "", &title);
+                self.rect("ready", (start, base - 5.0), (end - start, 5.0), "", &title);
                 continue;
             };
             let (class, title) = match piece.cost {
                 Some(phase) => {
-                    let (class, letter, _) = look(phase);
+                    let (class, letter) = look(phase);
                     (class, format!("{name} on CPU {cpu} for {time}: part of {letter}"))
                 }
                 None => ("ran", format!("{name} on CPU {cpu} for {time}")),
             };
-            self.svg.rect(&format!("piece {class}"), (start, y), (end - start, PIECE), "", &title);
+            self.rect(&format!("piece {class}"), (start, y), (end - start, PIECE), "", &title);
             let long = format!("{time} on CPU {cpu}");
             let at = ((start + end) / 2.0, base - 4.0);
             if let Some(text) = [&long, &time].into_iter().find(|text| width(text) + 6.0 < end - start) {
@@ -219,7 +228,7 @@ impl Drawing {
             let (start, end) = (self.x(start), self.x(end));
             let on = job.blockings.get(wait).map_or(String::new(), |wait| lock(wait.on));
             let title = format!("{name} holds {on} while this job waits for it");
-            self.svg.rect("holds", (start, base + 1.5), ((end - start).max(NARROWEST), 3.0), "", &title);
+            self.rect("holds", (start, base + 1.5), ((end - start).max(NARROWEST), 3.0), "", &title);
         }
     }
 
@@ -263,16 +272,16 @@ impl Drawing {
     }
 }
 
-/// The class of a phase, its letter, and what it means.
-pub(super) fn look(phase: Phase) -> (&'static str, &'static str, &'static str) {
+/// The class of a phase, and what it is called.
+pub(super) fn look(phase: Phase) -> (&'static str, &'static str) {
     match phase {
-        Phase::Jitter => ("J", "J", "J, released and not yet running"),
-        Phase::Execution => ("C", "C", "C, executing"),
-        Phase::ExecutionOrOverhead => ("CS", "C|SS", "C or SS, executing or in the scheduler"),
-        Phase::Overhead => ("SS", "SS", "SS, in the scheduler"),
-        Phase::Blocking => ("B", "B", "B, waiting for a lock"),
-        Phase::Interference => ("I", "I", "I, displaced"),
-        Phase::Suspended => ("Z", "C asleep", "C, asleep of its own accord"),
+        Phase::Jitter => ("J", "J"),
+        Phase::Execution => ("C", "C"),
+        Phase::ExecutionOrOverhead => ("CS", "C|SS"),
+        Phase::Overhead => ("SS", "SS"),
+        Phase::Blocking => ("B", "B"),
+        Phase::Interference => ("I", "I"),
+        Phase::Suspended => ("Z", "C asleep"),
     }
 }
 

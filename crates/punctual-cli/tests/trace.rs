@@ -152,8 +152,7 @@ fn a_signal_to_the_recorder_is_one_to_its_command() {
     for how in ["record", "watch"] {
         let file = scratch.file("trace.dat");
         let output = ["-o", file.to_str().unwrap()];
-        let mut command =
-            traced(1_000_000, &[&[how][..], if how == "record" { &output } else { &[] }].concat());
+        let mut command = traced(20_000, &[&[how][..], if how == "record" { &output } else { &[] }].concat());
         let mut recorder = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(recorder.stdout.take().unwrap());
         let is_ready = out.by_ref().lines().any(|line| line.unwrap().starts_with("ready"));

@@ -3,13 +3,10 @@
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, Select, Sort};
 use punctual_trace::names::Names;
-use punctual_trace::read::Events;
-use punctual_trace::read::marker::Tasks;
-use punctual_trace::read::translate::{Interrupts, Threads};
-use punctual_trace::record::Live;
 use punctual_trace::stats::{Key, TaskStats, Watch, Whole};
 
 use super::args::{Analysis, Futex, Suspension};
+use super::news::News;
 use super::parse::Deadline;
 
 /// Analyses events.
@@ -19,36 +16,6 @@ pub(crate) struct Analyst {
     deadlines: Vec<Deadline>,
     max_response: Option<u64>,
     choice: Choice,
-    /// Changes of names up to here are known.
-    seen: (u64, u64, u64),
-}
-
-/// The names that a trace has told so far.
-#[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
-    pub(crate) threads: &'a Threads,
-    pub(crate) tasks: &'a Tasks,
-    pub(crate) interrupts: &'a Interrupts,
-}
-
-impl<'a> From<&'a Events> for Told<'a> {
-    #[inline]
-    fn from(events: &'a Events) -> Self {
-        Self { threads: events.threads(), tasks: events.tasks(), interrupts: events.interrupts() }
-    }
-}
-
-impl<'a> From<&'a Live> for Told<'a> {
-    fn from(live: &'a Live) -> Self {
-        Self { threads: live.threads(), tasks: live.tasks(), interrupts: live.interrupts() }
-    }
-}
-
-impl Told<'_> {
-    #[inline]
-    fn changes(self) -> (u64, u64, u64) {
-        (self.threads.changes(), self.tasks.changes(), self.interrupts.changes())
-    }
 }
 
 impl Analyst {
@@ -85,7 +52,7 @@ impl Analyst {
         // Of each task one is kept at least: it says which priority the task has.
         let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
         let (deadlines, names) = (arguments.deadlines.clone(), Names::new());
-        Self { watch, names, deadlines, max_response: None, choice, seen: (0, 0, 0) }
+        Self { watch, names, deadlines, max_response: None, choice }
     }
 
     /// Raises an alarm for jobs that take longer than this, in ns, of tasks without a deadline.
@@ -94,34 +61,20 @@ impl Analyst {
         self.watch.max_response(ns);
     }
 
-    /// Takes over the names that are new. They are told before the events of those that have them.
-    #[inline]
-    pub(crate) fn learn<'a>(&mut self, told: impl Into<Told<'a>>) {
-        let told = told.into();
-        if told.changes() != self.seen {
-            self.learn_more(told);
-        }
-    }
-
-    #[cold]
-    fn learn_more(&mut self, told: Told<'_>) {
-        for (thread, name) in told.threads.since(self.seen.0) {
-            self.names.thread(thread, name);
-            self.watch.name(thread, name);
+    /// Takes over names. They are to be told before the events of those that have them.
+    pub(crate) fn learn(&mut self, news: &News) {
+        for (thread, name) in &news.threads {
+            self.names.thread(*thread, name);
+            self.watch.name(*thread, name);
             let sort = if name.starts_with("irq/") { Sort::IrqThread } else { Sort::Thread };
-            self.expect(Actor::Thread(thread), sort);
+            self.expect(Actor::Thread(*thread), sort);
         }
-        if told.tasks.changes() != self.seen.1 {
-            for (task, name) in told.tasks.iter() {
-                self.names.task(task, name);
-                self.expect(Actor::Task(task), Sort::Thread);
-            }
+        for (task, name) in &news.tasks {
+            self.names.task(*task, name);
+            self.expect(Actor::Task(*task), Sort::Thread);
         }
-        if told.interrupts.changes() != self.seen.2 {
-            told.interrupts.irqs().for_each(|(irq, name)| self.names.irq(irq, name));
-            told.interrupts.vectors().for_each(|(vector, name)| self.names.vector(vector, name));
-        }
-        self.seen = told.changes();
+        news.irqs.iter().for_each(|(irq, name)| self.names.irq(*irq, name));
+        news.vectors.iter().for_each(|(vector, name)| self.names.vector(*vector, name));
     }
 
     /// Looks whether somebody who has just been named has a deadline.

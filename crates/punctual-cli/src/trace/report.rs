@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::thread;
 
 use punctual_trace::explain::{self, grouped};
 use punctual_trace::export::html::About;
@@ -12,6 +13,7 @@ use punctual_trace::read::Trace;
 use super::analysis::Analyst;
 use super::args::Report;
 use super::outputs::Outputs;
+use super::reading::{Batch, Reading};
 use super::{FAILED, Failure, text};
 use crate::output::{print, say};
 
@@ -22,32 +24,15 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let monotonic = trace.clock() == "mono";
     let wanted = (outputs.want_segments(), outputs.want_worst());
     let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, wanted);
-    let mut code = 0;
-    let (mut span, mut problems) = (None, Vec::new());
-    let mut events = trace.events()?;
-    let want_events = outputs.want_events();
-    while let Some(event) = events.next() {
-        analyst.learn(&events);
-        match event {
-            Ok(event) => {
-                let (start, _) = span.unwrap_or((event.time, event.time));
-                span = Some((start, event.time));
-                if want_events {
-                    outputs.event(&event, analyst.names());
-                }
-                analyst.feed(&event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
-                if outputs.has_failed() {
-                    break;
-                }
-            }
-            // At most one for each CPU.
-            Err(error) => {
-                say!("warning: {error}");
-                problems.push(error.to_string());
-                code = FAILED;
-            }
-        }
-    }
+    let events = trace.events()?;
+    let read = thread::scope(|scope| {
+        let reading = Reading::start(scope, events)?;
+        let (span, problems) = analyse(&reading, &mut analyst, &mut outputs);
+        let events = reading.end().ok_or("the thread that reads the trace panicked")?;
+        Ok::<_, Failure>((span, problems, events))
+    });
+    let (span, problems, events) = read?;
+    let is_whole = problems.is_empty();
     analyst.finish(&mut |job, names| outputs.job(job, names));
     outputs.page(&analyst, || {
         let mut about = About::of(&trace, &arguments.trace.display().to_string());
@@ -71,8 +56,41 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     }
     match complain(&analyst, arguments) {
         true => Ok(FAILED),
-        false => Ok(code),
+        false => Ok(if is_whole { 0 } else { FAILED }),
     }
+}
+
+/// When the first and the last event of a trace were.
+type Span = Option<(u64, u64)>;
+
+/// Analyses a trace up to its end, or as long as outputs can be written. Also says what of it could not be read.
+fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) -> (Span, Vec<String>) {
+    // At most one for each CPU.
+    let (mut span, mut problems) = (None, Vec::new());
+    let want_events = outputs.want_events();
+    while let Some(Batch { news, events, problem }) = reading.next() {
+        if let Some(news) = &news {
+            analyst.learn(news);
+        }
+        for event in &events {
+            if want_events {
+                outputs.event(event, analyst.names());
+            }
+            analyst.feed(event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
+        }
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            span = Some((span.map_or(first.time, |(start, _)| start), last.time));
+        }
+        if outputs.has_failed() {
+            break;
+        }
+        if let Some(problem) = problem {
+            say!("warning: {problem}");
+            problems.push(problem.to_string());
+        }
+        reading.give_back(events);
+    }
+    (span, problems)
 }
 
 /// Says what the command line asks for and the trace does not have; returns whether there was something.
@@ -100,7 +118,7 @@ fn complain(analyst: &Analyst, arguments: &Report) -> bool {
 }
 
 /// What the trace is.
-fn head(path: &Path, trace: &Trace, counters: &Counters, span: Option<(u64, u64)>) -> String {
+fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
     let span = span.map_or(0, |(start, end)| end - start);
     let span = match span {
         1_000_000_000.. => format!("{:.1} s", span as f64 / 1e9),

@@ -11,6 +11,7 @@ use super::analysis::Analyst;
 use super::args::{Source, Watch};
 use super::child::{Held, Running};
 use super::lines::Lines;
+use super::news::Seen;
 use super::record::{Why, finish, refused};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
@@ -73,6 +74,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     let child = held.map(Held::go).transpose()?;
     let session = Session {
         analyst,
+        seen: Seen::default(),
         lines: Lines::new(arguments),
         alarms: Alarms::new(arguments)?,
         child,
@@ -88,6 +90,7 @@ type Outcome = Result<Why, Failure>;
 /// What goes on while it watches.
 struct Session {
     analyst: Analyst,
+    seen: Seen,
     lines: Lines,
     alarms: Alarms,
     child: Option<Running>,
@@ -131,7 +134,9 @@ impl Session {
                 why = Some(Why::Ended);
             }
             live.take(&mut self.events)?;
-            self.analyst.learn(&live);
+            if let Some(news) = self.seen.news(&live) {
+                self.analyst.learn(&news);
+            }
             self.feed(arguments.stop)?;
             let now = Instant::now();
             if next.is_some_and(|next| now >= next) {

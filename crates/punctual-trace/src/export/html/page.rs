@@ -11,8 +11,8 @@ use crate::stats::{TaskStats, Term};
 
 const SCRIPT: &str = include_str!("script.js");
 
-/// All series together have at most so many slots for each term.
-const SLOTS: usize = 16_384;
+/// All series together have at most so many slots for each term: with many tasks, timelines need the room more.
+const SLOTS: usize = 8192;
 
 /// A name that leaves room for others.
 pub(super) fn name(actor: Actor, names: &Names) -> String {

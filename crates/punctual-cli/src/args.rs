@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
 
+use crate::trace::args::Trace;
+
 /// Real-time tasks on Linux: deadlock-free by construction, measured against the clock
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, max_term_width = 100)]
@@ -18,6 +20,8 @@ pub(crate) struct Punctual {
 pub(crate) enum Command {
     /// Measures this machine and kernel the way real-time people do, beside what one would use instead
     Bench(Bench),
+    /// Where every microsecond of every job went
+    Trace(Trace),
 }
 
 /// Measures this machine and kernel the way real-time people do, beside what one would use instead
@@ -107,7 +111,8 @@ impl Bench {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A length of time in s.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
@@ -117,8 +122,10 @@ mod tests {
     use super::*;
 
     fn options(line: &str) -> Result<Options, clap::Error> {
-        let Punctual { command: Command::Bench(bench) } = Punctual::try_parse_from(line.split(' '))?;
-        Ok(bench.options())
+        match Punctual::try_parse_from(line.split(' '))?.command {
+            Command::Bench(bench) => Ok(bench.options()),
+            Command::Trace(_) => panic!("{line}"),
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::Bench;
 use crate::display::Display;
-use crate::output::{self, print};
+use crate::output::{self, print, say};
 
 /// A rule was not kept, or a result could not be written.
 const FAILED: u8 = 1;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Bench) -> ExitCode {
     match measure(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            eprintln!("error: {message}");
+            say!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -83,7 +83,7 @@ fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
         match written {
             Ok(()) => print(&format!("written: {}\n", path.display())),
             Err(error) => {
-                eprintln!("error: {flag} {}: {error}", path.display());
+                say!("error: {flag} {}: {error}", path.display());
                 code = FAILED;
             }
         }

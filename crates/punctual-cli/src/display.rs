@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use punctual_bench::model::{Run, Suite};
 use punctual_bench::{Progress, SuiteName, text};
 
-use crate::output::print;
+use crate::output::{print, say};
 
 /// Progress on standard error, tables on standard output.
 pub(crate) struct Display {
@@ -58,7 +58,7 @@ impl Progress for Display {
                 bar.set_message(what.to_owned());
                 bar.tick();
             }
-            (None, Some((name, steps))) => eprintln!("{name} {step}/{steps}: {what}"),
+            (None, Some((name, steps))) => say!("{name} {step}/{steps}: {what}"),
             (None, None) => {}
         }
     }

@@ -16,8 +16,27 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
 
 /// Prints to standard output. A reader that has gone away, such as `head`, is no error.
 pub(crate) fn print(text: &str) {
+    let _ = try_print(text);
+}
+
+/// Prints a line to standard error, formatted as by `format!`. That nobody reads it is no reason to end in a panic, as
+/// `eprintln!` would.
+macro_rules! say {
+    ($($argument:tt)*) => {
+        $crate::output::tell(&format!($($argument)*))
+    };
+}
+pub(crate) use say;
+
+/// What [`say!`] does with its line.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Prints to standard output, for callers who have more to do than to print.
+pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
 #[cfg(test)]

@@ -69,7 +69,9 @@ impl Names {
         match actor {
             Actor::Thread(0) => "idle".into(),
             Actor::Thread(tid) => {
-                self.threads.get(&tid).map_or(tid.to_string(), |name| format!("{name}/{tid}"))
+                // Who writes a trace may not know a name and say so with an empty one.
+                let name = self.threads.get(&tid).filter(|name| !name.is_empty());
+                name.map_or(tid.to_string(), |name| format!("{name}/{tid}"))
             }
             Actor::Irq(irq) => {
                 self.irqs.get(&irq).map_or(format!("irq {irq}"), |name| format!("irq {irq} {name}"))

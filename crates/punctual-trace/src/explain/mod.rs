@@ -53,8 +53,9 @@ pub fn time(ns: u64) -> String {
     format!("{} {unit}", grouped(whole))
 }
 
-/// Thousands apart: `1 812`.
-fn grouped(number: u64) -> String {
+/// A number for people, thousands apart: `1 812`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
     if number < 1_000 {
         number.to_string()
     } else {
@@ -207,7 +208,8 @@ pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
         .map(|cause| format!("{} for {}", names.of(cause.actor), time(cause.ns)))
         .collect();
     if rest > 0 {
-        parts.push(format!("{} others for {}", causes.len() - NAMED, time(rest)));
+        let others = causes.len() - NAMED;
+        parts.push(format!("{others} other{} for {}", if others == 1 { "" } else { "s" }, time(rest)));
     }
     if parts.is_empty() { "somebody unseen".into() } else { listed(parts) }
 }

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use crate::event::Tid;
 
-/// Which threads' jobs are wanted. A thread is, if any of the three applies to it.
+/// Which threads' jobs are wanted. A thread is, if any of these applies to it but the last, which
+/// restricts the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Select {
     /// These threads.
@@ -14,6 +15,10 @@ pub struct Select {
     pub names: Vec<String>,
     /// Threads that are woken with a priority in this range, as the kernel counts: 0 to 98 are all real-time ones.
     pub priorities: Option<RangeInclusive<i32>>,
+    /// Threads that mark their jobs, as those of Punctual apps do, whatever their priority.
+    pub marked: bool,
+    /// Of all these only the ones listed here, those that they start, and so on; whoever it is, if the list is empty.
+    pub among: Vec<Tid>,
 }
 
 impl Select {

@@ -6,7 +6,7 @@ use super::cpu::Cpu;
 use super::history::State;
 use super::job::{Flaw, Job, Sort, blank};
 use super::open::{Open, Stage};
-use super::thread::Threads;
+use super::thread::{Thread, Threads};
 use super::timers::Timers;
 use crate::event::{Event, Kind, Tid};
 
@@ -249,7 +249,11 @@ impl Decomposer {
         }
         let select = &self.config.select;
         let by_priority = select.priorities.as_ref().is_some_and(|range| range.contains(&thread.priority));
-        if !(by_priority || thread.chosen || select.tids.contains(&thread.tid)) {
+        let by_marks = select.marked && thread.marks;
+        if !(by_priority || by_marks || thread.chosen || select.tids.contains(&thread.tid)) {
+            return false;
+        }
+        if !(select.among.is_empty() || thread.descends || select.among.contains(&thread.tid)) {
             return false;
         }
         let actor = Actor::Thread(thread.tid);
@@ -263,6 +267,18 @@ impl Decomposer {
             self.wanted.push(slot);
         }
         true
+    }
+
+    /// A thread has been started by the one that caused the event.
+    #[cold]
+    pub(super) fn born(&mut self, event: &Event, slot: u32) {
+        let among = &self.config.select.among;
+        let descends = |parent: &Thread| parent.descends || among.contains(&parent.tid);
+        let descends = !among.is_empty() && self.threads.get(event.by).is_some_and(descends);
+        // What had the number before is gone.
+        let thread = self.threads.at(slot);
+        (thread.descends, thread.marks) = (descends, false);
+        thread.open.take_if(|open| open.idle());
     }
 
     /// Finishes a job and hands it out.

@@ -18,6 +18,7 @@ impl Decomposer {
     pub(super) fn job_start(&mut self, event: &Event, task: u16, released: u64) {
         let time = event.time;
         let Some(slot) = self.running(event) else { return };
+        self.threads.at(slot).marks = true;
         if !self.want(slot) {
             return;
         }
@@ -25,7 +26,6 @@ impl Decomposer {
         let nominal =
             (self.config.monotonic && self.config.release == Release::Nominal).then_some(released.min(time));
         let thread = self.threads.at(slot);
-        thread.marks = true;
         let priority = thread.priority;
         let Some(open) = thread.open.as_mut() else { return };
         open.proof(time);

@@ -50,6 +50,8 @@ pub(crate) struct Thread {
     pub(crate) deboosted: u64,
     /// Chosen by its number or name.
     pub(crate) chosen: bool,
+    /// Was started by a thread that the choice is restricted to, or by what such a one started.
+    pub(crate) descends: bool,
     pub(crate) sort: Sort,
     /// Runs softirqs for a living: they are its own execution.
     pub(crate) softirqs: bool,
@@ -85,6 +87,7 @@ impl Thread {
             boosted: false,
             deboosted: 0,
             chosen: false,
+            descends: false,
             sort: Sort::Thread,
             softirqs: false,
             marks: false,

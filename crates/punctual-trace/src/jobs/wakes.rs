@@ -43,6 +43,9 @@ impl Decomposer {
             return;
         }
         let slot = self.threads.slot(task.id);
+        if new {
+            self.born(event, slot);
+        }
         let thread = self.threads.at(slot);
         thread.shown(task.priority);
         let early = thread.early.take();

@@ -56,6 +56,7 @@ pub fn name(task: u16, name: &str) -> Vec<u8> {
 #[derive(Debug, Default, Clone)]
 pub struct Tasks {
     names: BTreeMap<u16, String>,
+    changes: u64,
 }
 
 impl Tasks {
@@ -69,6 +70,12 @@ impl Tasks {
         self.names.iter().map(|(&task, name)| (task, name.as_str()))
     }
 
+    /// How often a task has been named.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Reads what was written after `id`: an event, or a name, which is kept. What others have written is neither.
     pub fn decode(&mut self, order: Order, id: u32, content: &[u8]) -> Option<Kind> {
         let task = order.u16(content, 0)?;
@@ -79,6 +86,7 @@ impl Tasks {
                 let length = usize::from(order.u16(content, 2)?);
                 let name = content.get(4..)?.get(..length)?;
                 self.names.insert(task, String::from_utf8_lossy(name).into_owned());
+                self.changes += 1;
                 None
             }
             _ => None,

@@ -8,7 +8,7 @@ use super::error::ReadError;
 use super::format::{EventFormat, FormatError, PageLayout};
 use super::merge::Merge;
 use super::stream::{CpuStream, Input, Scale};
-use super::translate::{Threads, Translator};
+use super::translate::{Interrupts, Threads, Translator};
 use super::{Bytes, Order, Range, dat, marker, raw};
 use crate::event::Event;
 
@@ -189,6 +189,11 @@ impl Events {
     /// The names of threads, as far as the events up to here have them.
     pub fn threads(&self) -> &Threads {
         self.merge.context().threads()
+    }
+
+    /// The names of interrupts, as far as the events up to here have them.
+    pub fn interrupts(&self) -> &Interrupts {
+        self.merge.context().interrupts()
     }
 
     /// The names of tasks of Punctual apps, as far as the events up to here have them.

@@ -162,15 +162,17 @@ impl Drop for Drain {
     }
 }
 
-/// Gives up a real-time policy that was inherited, and goes where nothing is traced.
-fn be_ordinary(cpus: &[u32]) {
+/// Gives up a real-time policy that the calling thread has inherited, and goes to these CPUs, or anywhere if none is said.
+///
+/// Not for real-time threads: it is what whoever records or analyses owes to those that are traced.
+pub fn be_ordinary(cpus: &[u32]) {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads `parameters`, which outlives it, and writes nothing; 0 names the calling thread, whose policy
-    // no code in this process makes assumptions about, since it has just been started here. That it may fail is accepted:
-    // a thread may always become ordinary, and if not it is as it was.
+    // SAFETY: the call reads `parameters`, which outlives it, and writes nothing; 0 names the calling thread. Memory safety
+    // hangs on no thread's policy. That it may fail is accepted: a thread may nearly always become ordinary, and if not it
+    // is as it was.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
     let mut here = CpuSet::new();
-    for &cpu in cpus {
+    for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
         here.set(cpu as usize);
     }
     let mut anywhere = CpuSet::new();

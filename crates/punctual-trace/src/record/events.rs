@@ -76,6 +76,31 @@ impl Group {
         Self::ALL.into_iter().find(|group| group.name() == name)
     }
 
+    /// What a kernel needs to have it, and what is the matter without.
+    pub(super) fn needs(self) -> &'static str {
+        match self {
+            Self::Sched => "it needs CONFIG_EVENT_TRACING; what inheritance and migration did stays unknown",
+            Self::Irq => "it needs CONFIG_EVENT_TRACING; handlers of devices count as execution",
+            Self::Vectors => {
+                "it needs an x86 processor; timer and interprocessor interrupts count as execution"
+            }
+            Self::Softirq => "it needs CONFIG_EVENT_TRACING; softirqs count as execution",
+            Self::Timer => {
+                "it needs CONFIG_EVENT_TRACING; jobs begin when they are woken, not when their timers were due"
+            }
+            Self::Lock => "it needs Linux 5.19; spinning on locks of the kernel counts as execution",
+            Self::Futex => "it needs CONFIG_FTRACE_SYSCALLS; a wait for a mutex ends the job",
+            Self::Preemptirq => "it needs CONFIG_PREEMPTIRQ_TRACEPOINTS; nothing else is missing",
+            Self::FunctionGraph => {
+                "it needs CONFIG_FUNCTION_GRAPH_TRACER and Linux 6.11; SS and C are known within bounds"
+            }
+            Self::Schedule => {
+                "it needs Linux 6.15 with CONFIG_DEBUG_INFO_BTF; SS and C are known within bounds"
+            }
+            Self::Osnoise => "it needs CONFIG_OSNOISE_TRACER; nothing else is missing",
+        }
+    }
+
     /// The directory of tracefs that its events are in, and which of those there; none means all pairs of entry and exit.
     pub(super) fn events(self) -> (&'static str, &'static [&'static str]) {
         match self {
@@ -129,11 +154,11 @@ pub struct Absent {
 
 impl fmt::Display for Absent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let group = self.group.name();
+        let (name, needs) = (self.group.name(), self.group.needs());
         match (&self.why, &self.event) {
-            (Some(why), _) => write!(f, "{group}: {why}"),
-            (None, None) => write!(f, "{group}: the kernel has none of these events"),
-            (None, Some(event)) => write!(f, "{group}: the kernel has no {event}"),
+            (Some(why), _) => write!(f, "{name}: {why}"),
+            (None, None) => write!(f, "the kernel has no events of the group {name}; {needs}"),
+            (None, Some(event)) => write!(f, "the kernel has no {event} in the group {name}; {needs}"),
         }
     }
 }

@@ -37,7 +37,7 @@ use crate::event::{Event, Kind};
 use crate::read::Order;
 use crate::read::format::{EventFormat, PageLayout};
 use crate::read::page::{Missed, Page, PageError};
-use crate::read::translate::{RecordError as BadRecord, Threads, Translator};
+use crate::read::translate::{Interrupts, RecordError as BadRecord, Threads, Translator};
 
 /// How old an event is when it is given out.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -291,6 +291,11 @@ impl Live {
     /// The names of threads, as far as the events up to here have them.
     pub fn threads(&self) -> &Threads {
         self.translator.threads()
+    }
+
+    /// The names of interrupts, as far as the events up to here have them.
+    pub fn interrupts(&self) -> &Interrupts {
+        self.translator.interrupts()
     }
 
     /// The names of tasks of Punctual apps, as far as the events up to here have them.

@@ -36,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use drain::be_ordinary;
 pub use error::RecordError;
 pub use events::{Absent, Group};
 pub use filter::Filter;
@@ -81,6 +82,14 @@ impl Default for Config {
             clock: "mono".to_owned(),
             every: Duration::from_millis(50),
         }
+    }
+}
+
+impl Config {
+    /// The CPUs for threads that record or analyse: the housekeeping ones, or those that are not recorded; none in particular
+    /// if that is everywhere.
+    pub fn helper_cpus(&self) -> Vec<u32> {
+        setup::housekeeping(self)
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     let removed = tracefs::remove_leftovers(&tracefs);
     let mut absent = Vec::new();
     let main = Instance::create(&tracefs)?;
+    // First, as the kernel says of other CPUs that they are too large a value.
+    let cpus = recorded_cpus(&main, config)?;
     prepare(&main, config)?;
     // Apps write their marks to the buffer that every system has; one of ours takes them.
     main.prefer("copy_trace_marker", "1");
@@ -75,7 +77,6 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     }
     systems.sort_unstable();
     systems.dedup();
-    let cpus = recorded_cpus(&main, config)?;
     let page = page_layout(&tracefs)?;
     let mut schedule = None;
     if config.groups.contains(&Group::Schedule) {
@@ -224,7 +225,7 @@ fn recorded_cpus(instance: &Instance, config: &Config) -> Result<Vec<u32>, Recor
 }
 
 /// Where the recorder may run without disturbing what it records; nowhere in particular if that is everywhere.
-fn housekeeping(config: &Config) -> Vec<u32> {
+pub(super) fn housekeeping(config: &Config) -> Vec<u32> {
     if !config.housekeeping.is_empty() || config.cpus.is_empty() {
         return config.housekeeping.clone();
     }

@@ -1,6 +1,8 @@
 //! Traces written by hand.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod worked;
+
 use punctual_trace::event::{Event, Kind, Left, Task, Tid};
 use punctual_trace::jobs::{Config, Decomposer, Job};
 

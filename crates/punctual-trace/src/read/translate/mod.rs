@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod interrupts;
 mod names;
 mod recipe;
 mod slot;
@@ -31,6 +32,7 @@ mod state;
 
 use std::fmt;
 
+pub use interrupts::Interrupts;
 pub use names::Threads;
 pub(crate) use recipe::{Code, recipe};
 
@@ -93,6 +95,7 @@ pub struct Translator {
     schedule: Vec<u64>,
     threads: Threads,
     tasks: marker::Tasks,
+    interrupts: Interrupts,
     skipped: Vec<u64>,
     incomplete: Vec<String>,
 }
@@ -114,10 +117,12 @@ impl Translator {
             schedule: schedule.to_vec(),
             threads: Threads::default(),
             tasks: marker::Tasks::default(),
+            interrupts: Interrupts::default(),
             skipped: Vec::new(),
             incomplete: Vec::new(),
         };
         for format in formats {
+            translator.interrupts.add(format);
             if let Some((code, fields)) = recipe(&format.system, &format.name) {
                 match resolve(format, code, fields) {
                     Ok(entry) => translator.add(format, entry),
@@ -182,9 +187,17 @@ impl Translator {
             Code::WakeupNew => Kind::Wakeup { task: task(0), cpu: get(2) as u16, new: true },
             Code::Migrate => Kind::Migrate { task: task(0), from: get(2) as u16, to: get(3) as u16 },
             Code::Inherit => Kind::Inherit { task: get(0) as u32, old: get(1) as i32, new: get(2) as i32 },
-            Code::IrqEntry => Kind::IrqEntry { irq: get(0) as u32 },
+            Code::IrqEntry => {
+                let irq = get(0) as u32;
+                self.interrupts.see_irq(irq, order, window, record.length());
+                Kind::IrqEntry { irq }
+            }
             Code::IrqExit => Kind::IrqExit { irq: get(0) as u32 },
-            Code::VectorEntry => Kind::VectorEntry { vector: get(0) as u16 },
+            Code::VectorEntry => {
+                let vector = get(0) as u16;
+                self.interrupts.see_vector(vector, id as u16);
+                Kind::VectorEntry { vector }
+            }
             Code::VectorExit => Kind::VectorExit { vector: get(0) as u16 },
             Code::SoftirqEntry => Kind::SoftirqEntry { softirq: get(0) as u8 },
             Code::SoftirqExit => Kind::SoftirqExit { softirq: get(0) as u8 },
@@ -250,6 +263,11 @@ impl Translator {
     /// The same, to add what is known from elsewhere.
     pub fn threads_mut(&mut self) -> &mut Threads {
         &mut self.threads
+    }
+
+    /// The names of interrupts, as far as they have been seen.
+    pub fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
     }
 
     /// The names of the tasks of Punctual apps, by the number in [`Kind::JobStart`].

@@ -8,17 +8,23 @@ use crate::event::Tid;
 const LIMIT: usize = 1 << 17;
 /// How many of the last names are kept where comparing is cheap.
 const RECENT: usize = 1 << 10;
+/// How many of the last changes are remembered one by one.
+const CHANGES: usize = 1 << 10;
 
 /// The names of threads; of several that one had, the last.
 #[derive(Debug)]
 pub struct Threads {
     known: HashMap<Tid, Box<str>>,
     recent: Vec<(Tid, [u8; 16])>,
+    /// Who got the latest names; that of change `n` is at `n % CHANGES`.
+    changed: Vec<Tid>,
+    changes: u64,
 }
 
 impl Default for Threads {
     fn default() -> Self {
-        Self { known: HashMap::new(), recent: vec![(0, [0; 16]); RECENT] }
+        let (recent, changed) = (vec![(0, [0; 16]); RECENT], vec![0; CHANGES]);
+        Self { known: HashMap::new(), recent, changed, changes: 0 }
     }
 }
 
@@ -36,10 +42,30 @@ impl Threads {
         self.known.iter().map(|(&thread, name)| (thread, &**name))
     }
 
+    /// How often a thread has got a name, or another one.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The names that threads have got since there were so many [changes](Self::changes), for those who keep names of
+    /// their own. All names, if that was long ago.
+    pub fn since(&self, changes: u64) -> impl Iterator<Item = (Tid, &str)> {
+        let few = self.changes.saturating_sub(changes) <= CHANGES as u64;
+        let range = if few { changes..self.changes } else { 0..0 };
+        let latest = range.map(|change| self.changed[change as usize % CHANGES]);
+        let latest = latest.filter_map(|thread| Some((thread, self.known.get(&thread)?.as_ref())));
+        latest.chain((!few).then(|| self.iter()).into_iter().flatten())
+    }
+
     /// Names a thread.
     pub fn insert(&mut self, thread: Tid, name: &str) {
-        if thread != 0 && (self.known.len() < LIMIT || self.known.contains_key(&thread)) {
+        let known = self.known.get(&thread);
+        let room = self.known.len() < LIMIT || known.is_some();
+        if thread != 0 && room && known.is_none_or(|known| **known != *name) {
             self.known.insert(thread, name.into());
+            self.changed[self.changes as usize % CHANGES] = thread;
+            self.changes += 1;
         }
     }
 
@@ -67,9 +93,34 @@ impl Threads {
     #[cold]
     fn rename(&mut self, thread: Tid, name: &[u8; 16]) {
         let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-        let name = String::from_utf8_lossy(&name[..end]);
-        if self.get(thread) != Some(&name) {
-            self.insert(thread, &name);
-        }
+        self.insert(thread, &String::from_utf8_lossy(&name[..end]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_told_once_each() {
+        let mut threads = Threads::default();
+        threads.insert_lines(b"7 sh\n9 cat\n");
+        assert_eq!(threads.since(0).collect::<Vec<_>>(), [(7, "sh"), (9, "cat")]);
+        let seen = threads.changes();
+        threads.insert(9, "cat");
+        assert_eq!(threads.changes(), seen, "it had the name before");
+        threads.insert(7, "app");
+        threads.insert(0, "idle");
+        assert_eq!(threads.since(seen).collect::<Vec<_>>(), [(7, "app")]);
+        assert_eq!(threads.since(threads.changes()).count(), 0);
+    }
+
+    #[test]
+    fn after_long_all_are_told() {
+        let mut threads = Threads::default();
+        let many = 3 * CHANGES as u32;
+        (1..=many).for_each(|thread| threads.insert(thread, "worker"));
+        assert_eq!(threads.since(1).count(), many as usize);
+        assert_eq!(threads.since(u64::from(many) - 5).count(), 5);
     }
 }

@@ -172,3 +172,32 @@ fn markers_name_tasks_and_jobs() {
     assert_eq!(kinds, [Kind::JobStart { task: 3, released: 77 }, Kind::JobEnd { task: 3 }]);
     assert_eq!(translator.tasks().get(3), Some("sample"));
 }
+
+#[test]
+fn interrupts_are_named_by_their_events() {
+    let (irq, timer) = (format("irq/irq_handler_entry"), format("irq_vectors/local_timer_entry"));
+    for order in [Order::Little, Order::Big] {
+        let mut translator = Translator::new(order, &[irq.clone(), timer.clone()], &[]);
+        let mut translate = |bytes: &[u8]| {
+            translator.translate(0, &Record::new(1, bytes), &mut Vec::new()).unwrap();
+            translator.interrupts().changes()
+        };
+        let handler = |number, located: u64, name: &[u8]| {
+            let mut bytes = record(order, &irq, &[("irq", number), ("name", located)]);
+            bytes.extend(name);
+            bytes
+        };
+        assert_eq!(translate(&handler(24, 5 << 16 | 16, b"eth0\0")), 1);
+        // The first name stays, and what lies outside the record is no name.
+        assert_eq!(translate(&handler(24, 4 << 16 | 16, b"usb\0")), 1);
+        assert_eq!(translate(&handler(25, 40 << 16 | 16, b"usb\0")), 1);
+        assert_eq!(translate(&handler(26, 4 << 16 | 4000, b"usb\0")), 1);
+        assert_eq!(translate(&handler(4_000_000, 4 << 16 | 16, b"usb\0")), 1);
+        assert_eq!(translate(&record(order, &timer, &[("vector", 236)])), 2);
+        assert_eq!(translate(&record(order, &timer, &[("vector", 236)])), 2);
+        assert_eq!(translate(&record(order, &timer, &[("vector", 40_000)])), 2);
+        let interrupts = translator.interrupts();
+        assert_eq!(interrupts.irqs().collect::<Vec<_>>(), [(24, "eth0")]);
+        assert_eq!(interrupts.vectors().collect::<Vec<_>>(), [(236, "local_timer")]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Jobs that took too long: said at once, and handed to a command.
+
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use punctual_trace::explain;
+use punctual_trace::export;
+use punctual_trace::jobs::{Actor, Job};
+use punctual_trace::names::Names;
+use punctual_trace::stats::{Key, Whole};
+
+use super::Failure;
+use super::analysis::Analyst;
+use super::args::Watch;
+use super::lines::Lines;
+use super::signals::{Notice, Signals};
+use crate::output::say;
+
+/// So many are explained at a time; the others are counted. Events go on coming while this one prints.
+const EXPLAINED: u64 = 10;
+/// Commands that run at once, and alarms that wait for one of them to end.
+const AT_ONCE: usize = 4;
+const WAITING: usize = 16;
+
+/// Raises alarms.
+pub(crate) struct Alarms {
+    count: u64,
+    /// Since the last pause.
+    explained: u64,
+    unexplained: u64,
+    runner: Option<Runner>,
+}
+
+impl Alarms {
+    pub(crate) fn new(arguments: &Watch) -> Result<Self, Failure> {
+        let runner = arguments.exec.clone().map(Runner::new).transpose()?;
+        Ok(Self { count: 0, explained: 0, unexplained: 0, runner })
+    }
+
+    /// How many there have been.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Says that a job took too long.
+    pub(crate) fn raise(
+        &mut self,
+        whole: &Whole,
+        analyst: &Analyst,
+        lines: &mut Lines,
+    ) -> Result<(), Failure> {
+        self.count += 1;
+        let limit = analyst.limit(&whole.job).unwrap_or(0);
+        if let Some(runner) = &mut self.runner {
+            runner.run(environment(&whole.job, limit, analyst.names()));
+        }
+        if self.explained >= EXPLAINED {
+            self.unexplained += 1;
+            return Ok(());
+        }
+        self.explained += 1;
+        lines.alarm(whole, limit, analyst.names())
+    }
+
+    /// All alarms of the moment have been raised.
+    pub(crate) fn pause(&mut self, lines: &mut Lines) -> Result<(), Failure> {
+        let unexplained = std::mem::take(&mut self.unexplained);
+        self.explained = 0;
+        match unexplained {
+            0 => Ok(()),
+            more => lines.more_alarms(more),
+        }
+    }
+
+    /// Ends the commands, and says whether alarms make the whole a failure.
+    pub(crate) fn end(self, signals: &Signals) -> bool {
+        match self.runner {
+            Some(runner) => {
+                runner.end(signals);
+                false
+            }
+            None => self.count > 0,
+        }
+    }
+}
+
+/// A sentence that says all in short.
+pub(crate) fn summary(job: &Job, limit: u64, names: &Names) -> String {
+    format!(
+        "{} took {}, and {} were allowed",
+        names.of(Key::of(job).actor),
+        explain::value(job.response),
+        explain::time(limit)
+    )
+}
+
+type Environment = Vec<(&'static str, String)>;
+
+fn environment(job: &Job, limit: u64, names: &Names) -> Environment {
+    let task = names.of(job.task.map_or(job.actor, Actor::Task));
+    vec![
+        ("PUNCTUAL_TASK", task),
+        ("PUNCTUAL_RESPONSE_NS", job.response.lo().unwrap_or(0).to_string()),
+        ("PUNCTUAL_LIMIT_NS", limit.to_string()),
+        ("PUNCTUAL_END_NS", job.end.to_string()),
+        ("PUNCTUAL_SUMMARY", summary(job, limit, names)),
+        ("PUNCTUAL_EXPLANATION", explain::job(job, names).join("\n")),
+        ("PUNCTUAL_JOB", export::json(job, names)),
+    ]
+}
+
+/// Runs a command for each alarm, on a thread of its own: to start a process takes longer than to read events may wait.
+struct Runner {
+    queue: SyncSender<Environment>,
+    thread: JoinHandle<()>,
+    left_out: u64,
+}
+
+impl Runner {
+    fn new(command: String) -> Result<Self, Failure> {
+        let (queue, alarms) = mpsc::sync_channel(WAITING);
+        let thread = std::thread::Builder::new().name("punctual-exec".into());
+        let thread = thread.spawn(move || run_all(&command, &alarms))?;
+        Ok(Self { queue, thread, left_out: 0 })
+    }
+
+    fn run(&mut self, environment: Environment) {
+        if self.queue.try_send(environment).is_err() {
+            self.left_out += 1;
+        }
+    }
+
+    fn end(self, signals: &Signals) {
+        if self.left_out > 0 {
+            say!(
+                "warning: for {} alarms --exec was not run, as earlier ones were still running",
+                self.left_out
+            );
+        }
+        drop(self.queue);
+        while !self.thread.is_finished() {
+            if let Some(Notice::End { .. }) = signals.wait(Duration::from_millis(50)) {
+                say!("warning: commands of --exec still run and are left alone");
+                return;
+            }
+        }
+    }
+}
+
+fn run_all(command: &str, alarms: &Receiver<Environment>) {
+    let mut running: Vec<Child> = Vec::new();
+    loop {
+        running.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        if running.len() >= AT_ONCE {
+            let _ = running.swap_remove(0).wait();
+            continue;
+        }
+        match alarms.recv_timeout(Duration::from_secs(1)) {
+            Ok(environment) => match start(command, environment) {
+                Ok(child) => running.push(child),
+                Err(error) => say!("warning: --exec: /bin/sh: {error}"),
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    for mut child in running {
+        let _ = child.wait();
+    }
+}
+
+fn start(command: &str, environment: Environment) -> io::Result<Child> {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).envs(environment).stdin(Stdio::null());
+    // Standard output is this program's own, which may be read by another one.
+    shell.stdout(io::stderr()).spawn()
+}

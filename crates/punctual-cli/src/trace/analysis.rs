@@ -1,0 +1,245 @@
+//! From events to statistics, for `report` and `watch` alike: whose jobs, by which names, and by when they are to end.
+
+use punctual_trace::event::{Event, Tid};
+use punctual_trace::jobs::{self, Actor, FutexWaits, Job, Select, Sort};
+use punctual_trace::names::Names;
+use punctual_trace::stats::{Key, TaskStats, Watch, Whole};
+
+use super::args::{Analysis, Futex, Suspension};
+use super::news::News;
+use super::parse::Deadline;
+
+/// Analyses events.
+pub(crate) struct Analyst {
+    watch: Watch,
+    names: Names,
+    deadlines: Vec<Deadline>,
+    max_response: Option<u64>,
+    choice: Choice,
+}
+
+impl Analyst {
+    /// One that chooses by the command line, or else `otherwise`, and keeps at least so many of the longest jobs.
+    pub(crate) fn new(
+        arguments: &Analysis,
+        otherwise: Select,
+        monotonic: bool,
+        (segments, keep): (bool, usize),
+    ) -> Self {
+        let choice = Choice { tasks: arguments.tasks.clone() };
+        let select = match (arguments.all, choice.tasks.is_empty()) {
+            (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
+            (false, true) => otherwise,
+            (false, false) => choice.select(),
+        };
+        let config = jobs::Config {
+            select,
+            handlers: arguments.handlers,
+            suspension: match arguments.suspension {
+                Suspension::Ends => jobs::Suspension::EndsJob,
+                Suspension::Counts => jobs::Suspension::IsCounted,
+            },
+            futex: match arguments.futex {
+                Futex::Block => FutexWaits::Block,
+                Futex::MutexesBlock => FutexWaits::MutexesBlock,
+                Futex::Suspend => FutexWaits::Suspend,
+            },
+            monotonic,
+            longest_schedule: arguments.longest_schedule,
+            segments,
+            ..jobs::Config::default()
+        };
+        // Of each task one is kept at least: it says which priority the task has.
+        let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
+        let (deadlines, names) = (arguments.deadlines.clone(), Names::new());
+        Self { watch, names, deadlines, max_response: None, choice }
+    }
+
+    /// Raises an alarm for jobs that take longer than this, in ns, of tasks without a deadline.
+    pub(crate) fn max_response(&mut self, ns: Option<u64>) {
+        self.max_response = ns;
+        self.watch.max_response(ns);
+    }
+
+    /// Takes over names. They are to be told before the events of those that have them.
+    pub(crate) fn learn(&mut self, news: &News) {
+        for (thread, name) in &news.threads {
+            self.names.thread(*thread, name);
+            self.watch.name(*thread, name);
+            let sort = if name.starts_with("irq/") { Sort::IrqThread } else { Sort::Thread };
+            self.expect(Actor::Thread(*thread), sort);
+        }
+        for (task, name) in &news.tasks {
+            self.names.task(*task, name);
+            self.expect(Actor::Task(*task), Sort::Thread);
+        }
+        news.irqs.iter().for_each(|(irq, name)| self.names.irq(*irq, name));
+        news.vectors.iter().for_each(|(vector, name)| self.names.vector(*vector, name));
+    }
+
+    /// Looks whether somebody who has just been named has a deadline.
+    fn expect(&mut self, actor: Actor, sort: Sort) {
+        for deadline in self.deadlines.iter().filter(|deadline| called(actor, &deadline.task, &self.names)) {
+            self.watch.deadline(Key { sort, actor }, deadline.ns);
+        }
+    }
+
+    /// Takes the next event. Calls `each` with every job of those chosen that ends, and `alarm` with those that took too
+    /// long.
+    #[inline]
+    pub(crate) fn feed(
+        &mut self,
+        event: &Event,
+        each: &mut dyn FnMut(&Job, &Names),
+        alarm: &mut dyn FnMut(&Whole, &Names),
+    ) {
+        let Self { watch, names, choice, .. } = self;
+        watch.feed(
+            event,
+            &mut |job| {
+                if choice.includes_job(job, names) {
+                    each(job, names);
+                }
+            },
+            &mut |whole| {
+                if choice.includes_job(&whole.job, names) {
+                    alarm(whole, names);
+                }
+            },
+        );
+    }
+
+    /// Takes the jobs that are still open as cut.
+    pub(crate) fn finish(&mut self, each: &mut dyn FnMut(&Job, &Names)) {
+        let Self { watch, names, choice, .. } = self;
+        watch.finish(&mut |job| {
+            if choice.includes_job(job, names) {
+                each(job, names);
+            }
+        });
+    }
+
+    /// The tasks that are to be shown: first those that apps name, then threads, then handlers; the highest priority first.
+    pub(crate) fn tasks(&self) -> Vec<&TaskStats> {
+        let mut tasks: Vec<_> =
+            self.watch.tasks().iter().filter(|task| self.choice.includes(task, &self.names)).collect();
+        tasks.sort_by_cached_key(|task| {
+            let priority = task.worst().first().map_or(i32::MAX, |whole| whole.job.priority);
+            let Key { sort, actor } = task.key();
+            (sort, !matches!(actor, Actor::Task(_)), priority, self.names.of(actor))
+        });
+        tasks
+    }
+
+    /// Those of the command line that name nobody who has had a job.
+    pub(crate) fn unknown(&self) -> Vec<&str> {
+        let has_jobs = |name: &&str| {
+            self.watch.tasks().iter().any(|task| {
+                let thread = task.worst().first().map(|whole| whole.job.actor);
+                called(task.key().actor, name, &self.names)
+                    || thread.is_some_and(|thread| called(thread, name, &self.names))
+            })
+        };
+        let deadlines = self.deadlines.iter().map(|deadline| deadline.task.as_str());
+        self.choice.tasks.iter().map(String::as_str).chain(deadlines).filter(|name| !has_jobs(name)).collect()
+    }
+
+    /// How long a job may take, in ns, if that is said.
+    pub(crate) fn limit(&self, job: &Job) -> Option<u64> {
+        let actor = Key::of(job).actor;
+        let deadline = self.deadlines.iter().find(|deadline| called(actor, &deadline.task, &self.names));
+        deadline.map(|deadline| deadline.ns).or(self.max_response)
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+}
+
+/// The tasks and threads that the command line names; all that are decomposed, if it names none.
+struct Choice {
+    tasks: Vec<String>,
+}
+
+impl Choice {
+    /// The threads that may run their jobs. Which thread runs a task of a Punctual app is seen when it does.
+    fn select(&self) -> Select {
+        Select {
+            tids: self.tasks.iter().filter_map(|name| number(name)).collect(),
+            names: self.tasks.iter().map(|name| kernel_name(name).to_owned()).collect(),
+            marked: true,
+            ..Select::default()
+        }
+    }
+
+    #[inline]
+    fn includes_job(&self, job: &Job, names: &Names) -> bool {
+        self.tasks.is_empty() || self.names_any([Some(job.actor), job.task.map(Actor::Task)], names)
+    }
+
+    fn includes(&self, task: &TaskStats, names: &Names) -> bool {
+        let thread = task.worst().first().map(|whole| whole.job.actor);
+        self.tasks.is_empty() || self.names_any([Some(task.key().actor), thread], names)
+    }
+
+    fn names_any(&self, actors: [Option<Actor>; 2], names: &Names) -> bool {
+        actors.into_iter().flatten().any(|actor| self.tasks.iter().any(|name| called(actor, name, names)))
+    }
+}
+
+/// Whether that is what a user may call somebody: by the name, by the number, or as tables do by both; or by the beginning of
+/// the name and a `*`.
+fn called(actor: Actor, text: &str, names: &Names) -> bool {
+    let full = names.of(actor);
+    let fits = |name: &str, text: &str| match text.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == text,
+    };
+    if fits(&full, text) {
+        return true;
+    }
+    let Actor::Thread(thread) = actor else { return false };
+    let name = names.of_thread(thread);
+    name.is_some_and(|name| fits(name, kernel_name(text))) || text.parse() == Ok(thread)
+}
+
+/// The number of a thread, alone or behind its name as tables have it.
+fn number(text: &str) -> Option<Tid> {
+    text.rsplit('/').next()?.parse().ok()
+}
+
+/// What the kernel keeps of a thread's name.
+fn kernel_name(name: &str) -> &str {
+    let mut end = name.len().min(15);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    if name.ends_with('*') { name } else { &name[..end] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_users_call_somebody() {
+        let mut names = Names::new();
+        names.thread(411, "a name of seven");
+        names.thread(5, "irq/24-eth0");
+        names.task(2, "sample");
+        let thread = Actor::Thread(411);
+        for text in ["411", "a name of seven", "a name of seventeen", "a name of seven/411", "a n*", "*"] {
+            assert!(called(thread, text, &names), "{text}");
+        }
+        for text in ["41", "a name", "sample", "", "b*"] {
+            assert!(!called(thread, text, &names), "{text}");
+        }
+        assert!(called(Actor::Thread(5), "irq/24-eth0", &names));
+        assert!(called(Actor::Task(2), "sample", &names) && !called(Actor::Task(2), "2", &names));
+        assert_eq!((number("a/411"), number("7"), number("irq/24-eth0")), (Some(411), Some(7), None));
+    }
+}

@@ -1,0 +1,159 @@
+//! The command that is traced: a child process that is there, and known by its number, before it runs.
+//!
+//! It waits between `fork` and `exec` until the recording is on, so that nothing of the command is missing.
+
+use std::ffi::OsString;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::thread::JoinHandle;
+
+/// Tells the runtime of a Punctual app to mark its jobs in the trace.
+const MARKS: &str = "PUNCTUAL_TRACE";
+
+/// A child that waits.
+pub(crate) struct Held {
+    name: OsString,
+    pid: u32,
+    go: PipeWriter,
+    /// `Command::spawn` returns only when the command runs, or cannot.
+    spawning: JoinHandle<io::Result<Child>>,
+}
+
+impl Held {
+    /// Makes a child that waits until it may become this command, which is not empty.
+    pub(crate) fn new(command: &[OsString]) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("a process for the command cannot be made: {error}");
+        let (name, arguments) = command.split_first().ok_or("there is no command")?;
+        let (mut number, tell) = io::pipe().map_err(failed)?;
+        let (wait, go) = io::pipe().map_err(failed)?;
+        let mut process = Command::new(name);
+        process.args(arguments).env(MARKS, "1");
+        let parents_end = go.as_raw_fd();
+        let prepare = move || {
+            // SAFETY: this is the child, in which nobody else uses its copy of the parent's descriptor, and which
+            // leaves by exec or exit without dropping the owner. Were it left open, the child would not see the
+            // parent die.
+            unsafe { libc::close(parents_end) };
+            hold(&tell, &wait)
+        };
+        // SAFETY: between fork and exec the closure makes system calls only: close, getpid, write, read,
+        // sched_setscheduler. It allocates nothing, takes no lock, and an error made of a number needs no memory.
+        unsafe { process.pre_exec(prepare) };
+        let spawning = std::thread::Builder::new()
+            .name("punctual-spawn".into())
+            .spawn(move || process.spawn())
+            .map_err(failed)?;
+        let mut pid = [0; 4];
+        if number.read_exact(&mut pid).is_err() {
+            // There is no child that could have said its number.
+            let error = spawning.join().map(|result| result.err()).ok().flatten();
+            return Err(failed(error.unwrap_or_else(|| io::ErrorKind::Other.into())));
+        }
+        Ok(Self { name: name.clone(), pid: u32::from_ne_bytes(pid), go, spawning })
+    }
+
+    /// Its number, which stays the same when it becomes the command.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it become the command.
+    pub(crate) fn go(mut self) -> Result<Running, String> {
+        // If the child is gone, `spawn` knows why.
+        let _ = self.go.write_all(&[1]);
+        match self.spawning.join() {
+            Ok(Ok(child)) => Ok(Running { child, status: None }),
+            Ok(Err(error)) => {
+                Err(format!("{}: {error}; give a command that can be run", self.name.display()))
+            }
+            Err(_) => Err("the thread that starts the command panicked".into()),
+        }
+    }
+}
+
+/// What the child does before it becomes the command. An error ends it.
+fn hold(mut tell: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads `parameters`, which outlives it, and 0 names the caller. If it is refused, the child keeps the
+    // policy it has inherited; it is given up because a real-time policy is the recorder's affair.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &parameters) };
+    // SAFETY: getpid has no preconditions.
+    let pid = unsafe { libc::getpid() };
+    tell.write_all(&pid.to_ne_bytes())?;
+    let mut go = [0];
+    loop {
+        return match wait.read(&mut go) {
+            // The recorder does not record, or is gone.
+            Ok(0) => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+    }
+}
+
+/// The command, running or ended.
+pub(crate) struct Running {
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Running {
+    /// Its status, if it has ended.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+
+    /// Sends it a signal, unless it has ended.
+    pub(crate) fn signal(&mut self, signal: i32) {
+        // Its number is not given to another process before `ended` has seen its end.
+        if self.ended().is_none()
+            && let Some(signal) = rustix::process::Signal::from_named_raw(signal)
+        {
+            let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal);
+        }
+    }
+}
+
+/// The status as shells hand it on: of a command that a signal ended, 128 and the signal's number.
+pub(crate) fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: &str) -> Vec<OsString> {
+        line.split(' ').map(Into::into).collect()
+    }
+
+    #[test]
+    fn a_held_command_has_its_number_before_it_runs() {
+        let held = Held::new(&[OsString::from("sh"), "-c".into(), "kill -TERM $$".into()]).unwrap();
+        let exe = std::fs::read_link(format!("/proc/{}/exe", held.pid())).unwrap();
+        assert_eq!(exe, std::env::current_exe().unwrap(), "it is still a copy of this process");
+        let mut running = held.go().unwrap();
+        assert_eq!(code(running.child.wait().unwrap()), 128 + 15);
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_run() {
+        let error = Held::new(&command("/no/such/program")).unwrap().go().err().unwrap();
+        assert!(error.contains("/no/such/program: No such file"), "{error}");
+        assert!(Held::new(&[]).is_err());
+    }
+
+    #[test]
+    fn a_command_that_may_not_run_ends() {
+        let Held { spawning, go, .. } = Held::new(&command("touch /no/such/directory/file")).unwrap();
+        drop(go);
+        assert_eq!(spawning.join().unwrap().unwrap_err().raw_os_error(), Some(libc::ECANCELED));
+    }
+}

@@ -1,0 +1,62 @@
+//! `punctual trace`: records, reports and watches where the time of every job went.
+
+mod alarm;
+mod analysis;
+pub(crate) mod args;
+mod child;
+mod lines;
+mod news;
+mod outputs;
+mod parse;
+mod reading;
+mod record;
+mod report;
+mod signals;
+mod table;
+mod text;
+mod watch;
+
+use std::process::ExitCode;
+
+use self::args::{Command, Trace};
+use crate::output::say;
+
+/// Something went wrong while it ran.
+const FAILED: u8 = 1;
+/// The command line makes no sense.
+const BAD_INPUT: u8 = 2;
+
+/// Why a command ends early: what to say, and the status.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// The command line makes no sense.
+    fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: BAD_INPUT }
+    }
+}
+
+impl<T: std::fmt::Display> From<T> for Failure {
+    fn from(error: T) -> Self {
+        Self { message: error.to_string(), code: FAILED }
+    }
+}
+
+pub(crate) fn run(arguments: &Trace) -> ExitCode {
+    let result = match &arguments.command {
+        Command::Record(arguments) => record::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
+        Command::Watch(arguments) => watch::run(arguments),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(Failure { message, code }) => {
+            say!("error: {message}");
+            ExitCode::from(code)
+        }
+    }
+}

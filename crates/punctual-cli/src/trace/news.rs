@@ -1,0 +1,68 @@
+//! The names that a trace tells as it goes on, for those who keep names of their own.
+
+use punctual_trace::event::Tid;
+use punctual_trace::read::Events;
+use punctual_trace::read::marker::Tasks;
+use punctual_trace::read::translate::{Interrupts, Threads};
+use punctual_trace::record::Live;
+
+/// Names that are new, or have changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    pub(crate) threads: Vec<(Tid, String)>,
+    pub(crate) tasks: Vec<(u16, String)>,
+    pub(crate) irqs: Vec<(u32, String)>,
+    pub(crate) vectors: Vec<(u16, String)>,
+}
+
+/// All names told so far.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    threads: &'a Threads,
+    tasks: &'a Tasks,
+    interrupts: &'a Interrupts,
+}
+
+impl<'a> From<&'a Events> for Told<'a> {
+    #[inline]
+    fn from(events: &'a Events) -> Self {
+        Self { threads: events.threads(), tasks: events.tasks(), interrupts: events.interrupts() }
+    }
+}
+
+impl<'a> From<&'a Live> for Told<'a> {
+    fn from(live: &'a Live) -> Self {
+        Self { threads: live.threads(), tasks: live.tasks(), interrupts: live.interrupts() }
+    }
+}
+
+/// How often threads, tasks and interrupts had been named when it was looked at them last.
+#[derive(Debug, Default)]
+pub(crate) struct Seen((u64, u64, u64));
+
+impl Seen {
+    /// What is new since the last time.
+    #[inline]
+    pub(crate) fn news<'a>(&mut self, told: impl Into<Told<'a>>) -> Option<News> {
+        let told = told.into();
+        let changes = (told.threads.changes(), told.tasks.changes(), told.interrupts.changes());
+        if changes == self.0 { None } else { Some(self.all_news(told, changes)) }
+    }
+
+    #[cold]
+    fn all_news(&mut self, told: Told<'_>, changes: (u64, u64, u64)) -> News {
+        let (threads, tasks, interrupts) = std::mem::replace(&mut self.0, changes);
+        let mut news = News { threads: owned(told.threads.since(threads)), ..News::default() };
+        if tasks != changes.1 {
+            news.tasks = owned(told.tasks.iter());
+        }
+        if interrupts != changes.2 {
+            (news.irqs, news.vectors) = (owned(told.interrupts.irqs()), owned(told.interrupts.vectors()));
+        }
+        news
+    }
+}
+
+fn owned<'a, N>(names: impl Iterator<Item = (N, &'a str)>) -> Vec<(N, String)> {
+    names.map(|(number, name)| (number, name.to_owned())).collect()
+}

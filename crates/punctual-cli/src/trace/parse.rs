@@ -1,0 +1,161 @@
+//! Values of the command line, from text.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use punctual_trace::record::Group;
+
+/// Linux knows no more CPUs.
+const MAX_CPUS: u32 = 8192;
+
+/// A list of CPUs as the kernel writes it: `1,3-5`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cpus(pub(crate) Vec<u32>);
+
+impl FromStr for Cpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no list of CPUs; write for instance 1,3-5");
+        let number = |text: &str| text.parse().ok().filter(|&cpu: &u32| cpu < MAX_CPUS).ok_or_else(wrong);
+        let mut cpus = Vec::new();
+        for part in text.split(',') {
+            match part.split_once('-') {
+                Some((first, last)) => {
+                    let range = number(first)?..=number(last)?;
+                    if range.is_empty() {
+                        return Err(wrong());
+                    }
+                    cpus.extend(range);
+                }
+                None => cpus.push(number(part)?),
+            }
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Self(cpus))
+    }
+}
+
+/// Real-time priorities: `1..99`, or one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Priorities(pub(crate) RangeInclusive<u8>);
+
+impl FromStr for Priorities {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (low, high) = text.split_once("..").unwrap_or((text, text));
+        let number = |text: &str| text.parse().ok().filter(|priority| (1..=99).contains(priority));
+        let range = number(low).zip(number(high.trim_start_matches('='))).map(|(low, high)| low..=high);
+        range.filter(|range| !range.is_empty()).map(Self).ok_or_else(|| {
+            format!(
+                "`{text}` is no range of real-time priorities; write for instance 1..99, both included, or 50"
+            )
+        })
+    }
+}
+
+/// Groups of events, without repetition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Events(pub(crate) Vec<Group>);
+
+impl FromStr for Events {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // Without the scheduler's events there are no jobs.
+        let mut groups = vec![Group::Sched];
+        for name in text.split(',') {
+            match (name, Group::by_name(name)) {
+                ("usual", _) => groups.extend(Group::USUAL),
+                ("all", _) => groups.extend(Group::ALL),
+                (_, Some(group)) => groups.push(group),
+                (_, None) => {
+                    let names: Vec<_> = Group::ALL.iter().map(|group| group.name()).collect();
+                    return Err(format!(
+                        "there is no group of events `{name}`; there are {}, and usual and all of them",
+                        names.join(", ")
+                    ));
+                }
+            }
+        }
+        groups.sort_unstable();
+        groups.dedup();
+        Ok(Self(groups))
+    }
+}
+
+/// By when the jobs of a task are to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Deadline {
+    pub(crate) task: String,
+    /// From the release, in ns.
+    pub(crate) ns: u64,
+}
+
+impl FromStr for Deadline {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (task, time) = text.rsplit_once('=').filter(|(task, _)| !task.is_empty()).ok_or_else(|| {
+            format!("`{text}` is no deadline; write the task and its time in µs: control=500")
+        })?;
+        Ok(Self { task: task.to_owned(), ns: microseconds(time)? })
+    }
+}
+
+/// A length of time in µs, as ns.
+pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
+    let time: f64 = text.parse().map_err(|_| format!("`{text}` is no number of µs"))?;
+    let ns = time * 1e3;
+    // A century of ns, so that nothing added to it overflows.
+    if ns.is_finite() && (1.0..3e18).contains(&ns) {
+        Ok(ns.round() as u64)
+    } else {
+        Err(format!("`{text}` µs is no length of time that a job can take"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus() {
+        assert_eq!("1,3-5,4".parse(), Ok(Cpus(vec![1, 3, 4, 5])));
+        for text in ["", "x", "1,", "5-3", "-1", "8192", "0-99999999999"] {
+            assert!(text.parse::<Cpus>().unwrap_err().contains("1,3-5"), "{text}");
+        }
+    }
+
+    #[test]
+    fn priorities() {
+        assert_eq!("1..99".parse(), Ok(Priorities(1..=99)));
+        assert_eq!("50..=60".parse(), Ok(Priorities(50..=60)));
+        assert_eq!("50".parse(), Ok(Priorities(50..=50)));
+        for text in ["", "0..5", "9..3", "1..100", "a..b", "..", "1..2..3"] {
+            assert!(text.parse::<Priorities>().unwrap_err().contains("1..99"), "{text}");
+        }
+    }
+
+    #[test]
+    fn events() {
+        assert_eq!("usual".parse(), Ok(Events(Group::USUAL.to_vec())));
+        assert_eq!("all".parse(), Ok(Events(Group::ALL.to_vec())));
+        assert_eq!("lock,irq,lock".parse(), Ok(Events(vec![Group::Sched, Group::Irq, Group::Lock])));
+        assert_eq!("usual,osnoise".parse::<Events>().unwrap().0.len(), Group::USUAL.len() + 1);
+        for text in ["", "irqs", "irq,,lock"] {
+            assert!(text.parse::<Events>().unwrap_err().contains("irq_vectors"), "{text}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(microseconds("0.5"), Ok(500));
+        assert_eq!("a=b=80".parse(), Ok(Deadline { task: "a=b".into(), ns: 80_000 }));
+        for text in ["control", "=5", "control=", "control=-1", "control=0", "control=nan", "control=1e30"] {
+            assert!(text.parse::<Deadline>().is_err(), "{text}");
+        }
+    }
+}

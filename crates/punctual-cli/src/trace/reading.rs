@@ -1,0 +1,158 @@
+//! Reads a trace on a thread of its own, while the caller analyses what has been read: each takes about as long.
+
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use punctual_trace::event::Event;
+use punctual_trace::read::{Events, ReadError};
+
+use super::news::{News, Seen};
+
+/// How many events are handed over at a time. With those on their way they fit into the cache.
+const BATCH: usize = 2048;
+/// How many batches may wait.
+const AHEAD: usize = 4;
+
+/// What has been read.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Names to learn before the events.
+    pub(crate) news: Option<News>,
+    pub(crate) events: Vec<Event>,
+    /// What could not be read after them.
+    pub(crate) problem: Option<ReadError>,
+}
+
+/// A trace that is being read. Dropping it ends the reading.
+pub(crate) struct Reading<'scope> {
+    batches: Receiver<Batch>,
+    used: SyncSender<Vec<Event>>,
+    thread: ScopedJoinHandle<'scope, Events>,
+}
+
+impl<'scope> Reading<'scope> {
+    /// Starts to read.
+    pub(crate) fn start<'env>(scope: &'scope Scope<'scope, 'env>, events: Events) -> std::io::Result<Self> {
+        let (send, batches) = mpsc::sync_channel(AHEAD);
+        let (used, reuse) = mpsc::sync_channel(AHEAD + 2);
+        let thread = std::thread::Builder::new().name("punctual-read".into());
+        let thread = thread.spawn_scoped(scope, move || read(events, &send, &reuse))?;
+        Ok(Self { batches, used, thread })
+    }
+
+    /// The next batch; none at the end.
+    pub(crate) fn next(&self) -> Option<Batch> {
+        self.batches.recv().ok()
+    }
+
+    /// Takes back the room of a batch.
+    pub(crate) fn give_back(&self, mut events: Vec<Event>) {
+        events.clear();
+        // If there is enough of it already, it is not needed.
+        let _ = self.used.try_send(events);
+    }
+
+    /// Ends the reading, which has come to its end or is of no more use. Nothing is returned if it panicked.
+    pub(crate) fn end(self) -> Option<Events> {
+        drop(self.batches);
+        self.thread.join().ok()
+    }
+}
+
+fn read(mut events: Events, send: &SyncSender<Batch>, reuse: &Receiver<Vec<Event>>) -> Events {
+    let mut seen = Seen::default();
+    let mut batch = Batch::default();
+    loop {
+        let next = events.next();
+        let news = seen.news(&events);
+        // Names are told right before the events of those who have them.
+        let is_full = news.is_some() || batch.events.len() >= BATCH;
+        let next = match next {
+            Some(Ok(event)) if !is_full => {
+                batch.events.push(event);
+                continue;
+            }
+            Some(Ok(event)) => {
+                let mut room = reuse.try_recv().unwrap_or_default();
+                room.push(event);
+                Batch { news, events: room, problem: None }
+            }
+            Some(Err(problem)) => {
+                batch.problem = Some(problem);
+                Batch { news, ..Batch::default() }
+            }
+            None => {
+                let _ = send.send(batch);
+                return events;
+            }
+        };
+        if send.send(std::mem::replace(&mut batch, next)).is_err() {
+            return events;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_trace::event::{Kind, Left, Task};
+    use punctual_trace::read::Trace;
+    use punctual_trace::write::synthetic::Synthetic;
+
+    use super::*;
+
+    const EVENTS: u64 = 3 * BATCH as u64;
+
+    /// A thread runs every other time, and has another name in the second half.
+    fn events(name: &str) -> Events {
+        let directory = std::env::temp_dir().join(format!("punctual-reading-{name}-{}", std::process::id()));
+        let mut synthetic = Synthetic::create(&directory).unwrap();
+        let (idle, worker) = (Task { id: 0, priority: 120 }, Task { id: 7, priority: 10 });
+        for time in 0..EVENTS {
+            synthetic.name(7, if time < EVENTS / 2 { "first" } else { "second" });
+            let (from, to) = if time % 2 == 0 { (idle, worker) } else { (worker, idle) };
+            let kind = Kind::Switch { from, left: Left::Sleeping, to };
+            synthetic.push(&punctual_trace::event::Event { time, cpu: 0, by: from.id, kind }).unwrap();
+        }
+        synthetic.finish().unwrap();
+        let events = Trace::open(&directory).unwrap().events().unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+        events
+    }
+
+    #[test]
+    fn all_events_come_in_order_and_names_before_them() {
+        let (mut times, mut names) = (Vec::new(), Vec::new());
+        thread_scope(|reading| {
+            while let Some(Batch { news, events, problem }) = reading.next() {
+                assert!(problem.is_none() && events.len() <= BATCH);
+                let threads = news.into_iter().flat_map(|news| news.threads);
+                names.extend(threads.map(|(thread, name)| (times.len() as u64, thread, name)));
+                times.extend(events.iter().map(|event| event.time));
+                reading.give_back(events);
+            }
+        });
+        assert!(times.iter().copied().eq(0..EVENTS));
+        // The list of names, which is there before the first event, has the last one.
+        let changes: Vec<_> =
+            names.iter().map(|(at, thread, name)| (*thread, name.as_str(), *at < EVENTS / 2)).collect();
+        assert_eq!(changes.first(), Some(&(7, "first", true)), "{names:?}");
+        assert_eq!(changes.last().map(|change| (change.0, change.1)), Some((7, "second")), "{names:?}");
+        assert!(names.last().is_some_and(|(at, ..)| *at <= EVENTS / 2), "{names:?}");
+    }
+
+    #[test]
+    fn who_reads_no_further_ends_it() {
+        thread_scope(|reading| assert!(reading.next().is_some()));
+    }
+
+    fn thread_scope(use_it: impl FnOnce(&Reading<'_>)) {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let events = events(&number.to_string());
+        std::thread::scope(|scope| {
+            let reading = Reading::start(scope, events).unwrap();
+            use_it(&reading);
+            assert!(reading.end().is_some());
+        });
+    }
+}

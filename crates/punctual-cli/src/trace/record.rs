@@ -1,0 +1,212 @@
+//! `punctual trace record`: from the kernel into a trace.dat.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use punctual_trace::explain::grouped;
+use punctual_trace::record::{self, Config, Filter, RecordError, Recording, Summary};
+use punctual_trace::write::dat;
+use signal_hook::consts::{SIGKILL, SIGTERM};
+
+use super::args::{Record, Source};
+use super::child::{self, Held, Running};
+use super::signals::{Notice, Signals};
+use super::{FAILED, Failure};
+use crate::output::{self, say};
+
+/// How often it is looked whether the recording still works.
+const TICK: Duration = Duration::from_millis(200);
+
+impl Source {
+    /// What is recorded, of this process too if there is one.
+    pub(crate) fn config(&self, clock: &str, child: Option<u32>) -> Config {
+        let list =
+            |cpus: &Option<super::parse::Cpus>| cpus.as_ref().map_or(Vec::new(), |cpus| cpus.0.clone());
+        Config {
+            groups: self.events.0.clone(),
+            filter: Filter {
+                processes: self.pids.iter().copied().chain(child).collect(),
+                names: self.comms.clone(),
+                priorities: self.priorities.as_ref().map(|range| range.0.clone()),
+            },
+            narrow: self.narrow,
+            buffer_kib: self.buffer_kib,
+            cpus: list(&self.cpus),
+            housekeeping: list(&self.housekeeping),
+            clock: clock.to_owned(),
+            ..Config::default()
+        }
+    }
+
+    /// The command, waiting, if there is one.
+    pub(crate) fn hold(&self) -> Result<Option<Held>, Failure> {
+        let held = (!self.command.is_empty()).then(|| Held::new(&self.command));
+        Ok(held.transpose()?)
+    }
+}
+
+pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
+    let Record { output, source, clock } = arguments;
+    let directory = beside(output);
+    let unusable = |error| Failure::usage(format!("--output {}: {error}", output.display()));
+    output::check(output).map_err(unusable)?;
+    if directory.exists() {
+        return Err(Failure::usage(format!(
+            "{0} is there already, from a recording that did not come to its end; see what is in it with `punctual trace \
+             report {0}` and remove it, or choose another --output",
+            directory.display()
+        )));
+    }
+    let held = source.hold()?;
+    record::be_ordinary(&[]);
+    let signals = Signals::listen()?;
+    let config = source.config(clock, held.as_ref().map(Held::pid));
+    let recording = match Recording::start(config, &directory) {
+        Ok(recording) => recording,
+        Err(error) => {
+            // It has the formats of events at most.
+            let _ = fs::remove_dir_all(&directory);
+            return Err(refused(&error));
+        }
+    };
+    let start = Instant::now();
+    let mut child = match held.map(Held::go).transpose() {
+        Ok(child) => child,
+        Err(error) => {
+            drop(recording);
+            let _ = fs::remove_dir_all(&directory);
+            return Err(error.into());
+        }
+    };
+    if child.is_none() {
+        let until = if source.duration.is_some() { "" } else { ", until Ctrl-C" };
+        say!("recording{until}");
+    }
+    let end = source.duration.and_then(|duration| start.checked_add(duration));
+    let why = wait(&signals, child.as_mut(), end, || recording.failed());
+    let took = start.elapsed();
+
+    let saved = save(recording, &directory, output, took);
+    if let Err(error) = &saved {
+        say!("error: {}", error.message);
+    }
+    let status = child.map(|mut child| finish(&signals, &mut child, why));
+    Ok(if saved.is_err() { FAILED } else { status.unwrap_or(0) })
+}
+
+/// Numbers and names that are not there are slips of the command line; all else is the system's.
+pub(crate) fn refused(error: &RecordError) -> Failure {
+    match error {
+        RecordError::Clock { .. } | RecordError::Filter { .. } | RecordError::Cpu { .. } => {
+            Failure::usage(error.to_string())
+        }
+        error => error.into(),
+    }
+}
+
+/// Where pages are put before there is a file.
+fn beside(output: &Path) -> PathBuf {
+    let mut name = OsString::from(output);
+    name.push(".raw");
+    name.into()
+}
+
+/// Why a recording comes to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A signal asked for it.
+    Asked,
+    /// Its time is over.
+    Over,
+    /// The command has ended.
+    Ended,
+    /// It cannot go on.
+    Failed,
+}
+
+/// Waits until there is a reason to end. A first signal is the command's affair, if there is one; a second one is not.
+fn wait(
+    signals: &Signals,
+    mut child: Option<&mut Running>,
+    end: Option<Instant>,
+    failed: impl Fn() -> bool,
+) -> Why {
+    let mut asked = false;
+    loop {
+        if child.as_mut().is_some_and(|child| child.ended().is_some()) {
+            return Why::Ended;
+        }
+        if failed() {
+            return Why::Failed;
+        }
+        let left = end.map_or(TICK, |end| end.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Why::Over;
+        }
+        if let Some(Notice::End { signal, from_terminal }) = signals.wait(left.min(TICK)) {
+            match &mut child {
+                Some(child) if !asked => {
+                    if !from_terminal {
+                        child.signal(signal);
+                    }
+                }
+                _ => return Why::Asked,
+            }
+            asked = true;
+        }
+    }
+}
+
+/// Waits for the end of the command, after the recording; gives its status.
+pub(crate) fn finish(signals: &Signals, child: &mut Running, why: Why) -> u8 {
+    if matches!(why, Why::Over | Why::Asked) {
+        child.signal(SIGTERM);
+    }
+    loop {
+        if let Some(status) = child.ended() {
+            return child::code(status);
+        }
+        if let Some(Notice::End { .. }) = signals.wait(TICK) {
+            child.signal(SIGKILL);
+        }
+    }
+}
+
+/// Makes the file, and says what is in it.
+fn save(recording: Recording, directory: &Path, output: &Path, took: Duration) -> Result<(), Failure> {
+    let summary = recording.stop()?;
+    dat::write(directory, output)?;
+    let left = fs::remove_dir_all(directory);
+    report(&summary, output, took);
+    if let Err(error) = left {
+        say!("warning: {}: {error}; it is not needed any more", directory.display());
+    }
+    Ok(())
+}
+
+fn report(summary: &Summary, output: &Path, took: Duration) {
+    let events = summary.losses.iter().map(|cpu| cpu.read).sum();
+    let bytes = fs::metadata(output).map_or(summary.bytes, |file| file.len());
+    say!(
+        "{}: {} events of {} CPUs in {:.1} s, {:.1} MB",
+        output.display(),
+        grouped(events),
+        summary.losses.len(),
+        took.as_secs_f64(),
+        bytes as f64 / 1e6
+    );
+    for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {
+        say!(
+            "LOST: {} events of CPU {}; jobs that they touch are left out of statistics. Record with a larger --buffer, \
+             fewer --events or --narrow",
+            grouped(cpu.lost),
+            cpu.cpu
+        );
+    }
+    for absent in &summary.absent {
+        say!("missing: {absent}");
+    }
+    say!("see what it says: punctual trace report {}", output.display());
+}

@@ -1,0 +1,164 @@
+//! `punctual trace report`: from a trace to tables, sentences and files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::thread;
+
+use punctual_trace::explain::{self, grouped};
+use punctual_trace::export::html::About;
+use punctual_trace::jobs::{Counters, Select};
+use punctual_trace::read::Trace;
+
+use super::analysis::Analyst;
+use super::args::Report;
+use super::outputs::Outputs;
+use super::reading::{Batch, Reading};
+use super::{FAILED, Failure, text};
+use crate::output::{print, say};
+
+pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
+    let trace = Trace::open(&arguments.trace)?;
+    let mut outputs = Outputs::open(arguments)?;
+    let select = Select { marked: true, ..Select::real_time() };
+    let monotonic = trace.clock() == "mono";
+    let wanted = (outputs.want_segments(), outputs.want_worst());
+    let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, wanted);
+    let events = trace.events()?;
+    let read = thread::scope(|scope| {
+        let reading = Reading::start(scope, events)?;
+        let (span, problems) = analyse(&reading, &mut analyst, &mut outputs);
+        let events = reading.end().ok_or("the thread that reads the trace panicked")?;
+        Ok::<_, Failure>((span, problems, events))
+    });
+    let (span, problems, events) = read?;
+    let is_whole = problems.is_empty();
+    analyst.finish(&mut |job, names| outputs.job(job, names));
+    outputs.page(&analyst, || {
+        let mut about = About::of(&trace, &arguments.trace.display().to_string());
+        about.absent.extend_from_slice(events.incomplete());
+        about.notes = problems;
+        about
+    });
+    let is_printed = outputs.is_printed();
+    let written = outputs.finish()?;
+    events.incomplete().iter().for_each(|what| say!("warning: {what}"));
+    let counters = analyst.watch().counters();
+    losses(&trace, &counters);
+    if !is_printed {
+        print(&head(&arguments.trace, &trace, &counters, span));
+        print(&text::tasks(&analyst, usize::from(arguments.analysis.worst)));
+        if !written.is_empty() {
+            let written: String =
+                written.iter().map(|path| format!("written: {}\n", path.display())).collect();
+            print(&format!("\n{written}"));
+        }
+    }
+    match complain(&analyst, arguments) {
+        true => Ok(FAILED),
+        false => Ok(if is_whole { 0 } else { FAILED }),
+    }
+}
+
+/// When the first and the last event of a trace were.
+type Span = Option<(u64, u64)>;
+
+/// Analyses a trace up to its end, or as long as outputs can be written. Also says what of it could not be read.
+fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) -> (Span, Vec<String>) {
+    // At most one for each CPU.
+    let (mut span, mut problems) = (None, Vec::new());
+    let want_events = outputs.want_events();
+    while let Some(Batch { news, events, problem }) = reading.next() {
+        if let Some(news) = &news {
+            analyst.learn(news);
+        }
+        for event in &events {
+            if want_events {
+                outputs.event(event, analyst.names());
+            }
+            analyst.feed(event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
+        }
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            span = Some((span.map_or(first.time, |(start, _)| start), last.time));
+        }
+        if outputs.has_failed() {
+            break;
+        }
+        if let Some(problem) = problem {
+            say!("warning: {problem}");
+            problems.push(problem.to_string());
+        }
+        reading.give_back(events);
+    }
+    (span, problems)
+}
+
+/// Says what the command line asks for and the trace does not have; returns whether there was something.
+fn complain(analyst: &Analyst, arguments: &Report) -> bool {
+    let trace = arguments.trace.display();
+    let unknown = analyst.unknown();
+    for name in &unknown {
+        say!("error: {trace} has no job of a task or thread `{name}`; --all shows whose jobs it has");
+    }
+    let nothing = unknown.is_empty() && analyst.tasks().is_empty();
+    if nothing {
+        let (whose, fix) = match arguments.analysis.all {
+            true => ("", "record for longer, or a program that does something"),
+            false => (" of a real-time thread or Punctual task", "choose others with --task NAME, or --all"),
+        };
+        say!("error: {trace} has no job{whose} that began and ended in it; {fix}");
+    }
+    if analyst.watch().left_out() > 0 {
+        say!(
+            "warning: {} jobs of further tasks are not shown, as there are too many; choose with --task",
+            grouped(analyst.watch().left_out())
+        );
+    }
+    nothing || !unknown.is_empty()
+}
+
+/// What the trace is.
+fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
+    let span = span.map_or(0, |(start, end)| end - start);
+    let span = match span {
+        1_000_000_000.. => format!("{:.1} s", span as f64 / 1e9),
+        _ => explain::time(span),
+    };
+    let mut out =
+        format!("{}: {} events of {} CPUs in {span}", path.display(), grouped(counters.events), trace.cpus());
+    if !trace.clock().is_empty() {
+        let _ = write!(out, ", clock {}", trace.clock());
+    }
+    out.push('\n');
+    if !trace.system().is_empty() {
+        let _ = writeln!(out, "{}", trace.system());
+    }
+    out
+}
+
+/// Says loudly what is missing.
+fn losses(trace: &Trace, counters: &Counters) {
+    if counters.gaps == 0 {
+        return;
+    }
+    let mut lost = BTreeMap::new();
+    for statistics in trace.statistics() {
+        let number = |name: &str| {
+            let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|number| number.trim().parse::<u64>().ok())
+        };
+        let count =
+            ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number).sum::<u64>();
+        if count > 0 {
+            *lost.entry(number("CPU").unwrap_or(0)).or_insert(0) += count;
+        }
+    }
+    for (cpu, count) in &lost {
+        say!("LOST: {} events of CPU {cpu}", grouped(*count));
+    }
+    say!(
+        "LOST: events are missing in {} places; the jobs that they touch are counted as flawed and left out. Record again \
+         with a larger --buffer, fewer --events or --narrow",
+        grouped(counters.gaps)
+    );
+}

@@ -1,0 +1,60 @@
+//! Signals, and the end of a child, as messages.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
+
+/// What a signal says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// To end.
+    End {
+        /// By which signal.
+        signal: i32,
+        /// Whether the terminal sent it, which sends it to children as well.
+        from_terminal: bool,
+    },
+    /// A child has ended.
+    Child,
+}
+
+/// Signals that have come and have not been looked at.
+pub(crate) struct Signals(Receiver<Notice>);
+
+impl Signals {
+    /// From now on, signals are messages and end nothing by themselves.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGTERM, SIGHUP, SIGCHLD])?;
+        let (send, receive) = mpsc::channel();
+        std::thread::Builder::new().name("punctual-signals".into()).spawn(move || {
+            for origin in &mut signals {
+                let notice = match origin.signal {
+                    SIGCHLD => Notice::Child,
+                    signal => Notice::End { signal, from_terminal: matches!(origin.cause, Cause::Kernel) },
+                };
+                if send.send(notice).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self(receive))
+    }
+
+    /// The next one, if one comes in time.
+    pub(crate) fn wait(&self, time: Duration) -> Option<Notice> {
+        match self.0.recv_timeout(time) {
+            Ok(notice) => Some(notice),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                // The thread is gone, which does not happen; without it time still passes.
+                std::thread::sleep(time);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `punctual trace watch`: the same as `report`, live.
+
+use std::time::{Duration, Instant};
+
+use punctual_trace::event::Event;
+use punctual_trace::jobs::Select;
+use punctual_trace::record::{self, Live, LiveError};
+
+use super::alarm::Alarms;
+use super::analysis::Analyst;
+use super::args::{Source, Watch};
+use super::child::{Held, Running};
+use super::lines::Lines;
+use super::news::Seen;
+use super::record::{Why, finish, refused};
+use super::signals::{Notice, Signals};
+use super::{FAILED, Failure};
+use crate::output::say;
+
+/// How often events are taken. The kernel's buffers hold many times what comes meanwhile.
+const TICK: Duration = Duration::from_millis(50);
+
+impl Source {
+    /// Whose jobs are shown if nothing else is said: of the threads that are traced, the real-time ones and those of
+    /// Punctual apps, or else those that are chosen by name or priority.
+    fn select(&self, child: Option<u32>) -> Select {
+        let processes: Vec<_> = self.pids.iter().copied().chain(child).collect();
+        let threads = |process: &u32| {
+            let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+            tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect::<Vec<_>>()
+        };
+        let threads = processes.iter().flat_map(threads).collect();
+        if self.comms.is_empty() && self.priorities.is_none() {
+            return Select { marked: true, among: threads, ..Select::real_time() };
+        }
+        Select {
+            tids: threads,
+            names: self.comms.clone(),
+            // The kernel counts the other way round.
+            priorities: self
+                .priorities
+                .as_ref()
+                .map(|range| i32::from(99 - range.0.end())..=i32::from(99 - range.0.start())),
+            ..Select::default()
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
+    let Watch { source, analysis, .. } = arguments;
+    let has_limit = arguments.max_response.is_some() || !analysis.deadlines.is_empty();
+    for (flag, is_set) in [("--exec", arguments.exec.is_some()), ("--stop", arguments.stop)] {
+        if is_set && !has_limit {
+            return Err(Failure::usage(format!(
+                "{flag} needs a limit; give --max-response US or --deadline TASK=US"
+            )));
+        }
+    }
+    if arguments.every.is_zero() {
+        return Err(Failure::usage("--every: a time above 0 s is needed"));
+    }
+    let held = source.hold()?;
+    let pid = held.as_ref().map(Held::pid);
+    let config = source.config("mono", pid);
+    record::be_ordinary(&config.helper_cpus());
+    let signals = Signals::listen()?;
+    let live = Live::start(&config).map_err(|error| match &error {
+        LiveError::Start(start) => refused(start),
+        _ => error.into(),
+    })?;
+    live.absent().iter().for_each(|absent| say!("missing: {absent}"));
+    let mut analyst = Analyst::new(analysis, source.select(pid), true, (false, 0));
+    analyst.max_response(arguments.max_response);
+    let child = held.map(Held::go).transpose()?;
+    let session = Session {
+        analyst,
+        seen: Seen::default(),
+        lines: Lines::new(arguments),
+        alarms: Alarms::new(arguments)?,
+        child,
+        start: Instant::now(),
+        events: Vec::new(),
+    };
+    session.run(live, &signals, arguments)
+}
+
+/// Why the analysis ends, and whether that is with a failure to be told.
+type Outcome = Result<Why, Failure>;
+
+/// What goes on while it watches.
+struct Session {
+    analyst: Analyst,
+    seen: Seen,
+    lines: Lines,
+    alarms: Alarms,
+    child: Option<Running>,
+    start: Instant,
+    events: Vec<Event>,
+}
+
+impl Session {
+    /// Watches, and then sees to the command and to those of alarms, whatever happened.
+    fn run(mut self, live: Live, signals: &Signals, arguments: &Watch) -> Result<u8, Failure> {
+        let outcome = self.watch(live, signals, arguments);
+        if let Err(error) = &outcome {
+            say!("error: {}", error.message);
+        }
+        let why = *outcome.as_ref().unwrap_or(&Why::Failed);
+        let status = self.child.as_mut().map(|child| finish(signals, child, why));
+        let has_failed = self.alarms.end(signals) || outcome.is_err();
+        Ok(if has_failed { FAILED } else { status.unwrap_or(0) })
+    }
+
+    fn watch(&mut self, mut live: Live, signals: &Signals, arguments: &Watch) -> Outcome {
+        let duration = arguments.source.duration;
+        let end = duration.and_then(|duration| self.start.checked_add(duration));
+        let mut next = self.start.checked_add(arguments.every);
+        let mut why = None;
+        let mut asked = false;
+        while why.is_none() {
+            if let Some(Notice::End { signal, from_terminal }) = signals.wait(TICK) {
+                match &mut self.child {
+                    Some(child) if !asked => {
+                        if !from_terminal {
+                            child.signal(signal);
+                        }
+                    }
+                    _ => why = Some(Why::Asked),
+                }
+                asked = true;
+            }
+            // Before the events are taken, so that all that the command did is among them.
+            if self.child.as_mut().is_some_and(|child| child.ended().is_some()) {
+                why = Some(Why::Ended);
+            }
+            live.take(&mut self.events)?;
+            if let Some(news) = self.seen.news(&live) {
+                self.analyst.learn(&news);
+            }
+            self.feed(arguments.stop)?;
+            let now = Instant::now();
+            if next.is_some_and(|next| now >= next) {
+                self.lines.summary(&self.analyst, self.start.elapsed())?;
+                // A grid, so that a late line delays none; what cannot be kept up with is left out.
+                while next.is_some_and(|next| next <= now) {
+                    next = next.and_then(|next| next.checked_add(arguments.every));
+                }
+            }
+            if end.is_some_and(|end| now >= end) {
+                why = Some(Why::Over);
+            }
+            if self.lines.is_closed() || arguments.stop && self.alarms.count() > 0 {
+                why = Some(Why::Asked);
+            }
+        }
+        let why = why.unwrap_or(Why::Asked);
+        let late = live.late();
+        live.stop(&mut self.events)?;
+        self.feed(arguments.stop)?;
+        self.analyst.finish(&mut |_, _| {});
+        self.end(late)?;
+        Ok(why)
+    }
+
+    /// Takes the events that are there; up to the first alarm, if that is to be the end.
+    fn feed(&mut self, stop: bool) -> Result<(), Failure> {
+        let mut late = Vec::new();
+        for event in self.events.drain(..) {
+            if stop && self.alarms.count() > 0 {
+                break;
+            }
+            self.analyst.feed(&event, &mut |_, _| {}, &mut |whole, _| late.push(whole.clone()));
+            for whole in late.drain(..) {
+                self.alarms.raise(&whole, &self.analyst, &mut self.lines)?;
+            }
+        }
+        self.alarms.pause(&mut self.lines)
+    }
+
+    fn end(&mut self, late: u64) -> Result<(), Failure> {
+        self.lines.end(&self.analyst, self.start.elapsed())?;
+        let gaps = self.analyst.watch().counters().gaps;
+        if gaps > 0 {
+            say!(
+                "LOST: events are missing in {gaps} places; the jobs that they touch are counted as flawed and left out. \
+                 Watch with a larger --buffer, fewer --events or --narrow"
+            );
+        }
+        if late > 0 {
+            say!("warning: {late} events came late, and their times were changed by as much");
+        }
+        if self.analyst.tasks().is_empty() {
+            say!(
+                "warning: no job of a real-time thread or Punctual task was seen; choose others with --task NAME, or --all"
+            );
+        }
+        let unknown = self.analyst.unknown();
+        unknown.iter().for_each(|name| say!("warning: there was no job of a task or thread `{name}`"));
+        Ok(())
+    }
+}

@@ -1,0 +1,293 @@
+//! `punctual trace record` and `watch` as a user calls them, where tracefs can be used.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use punctual_trace::read::Trace;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::{Scratch, punctual, text};
+
+/// Says in the environment of this program how many jobs it is to do instead of testing.
+const JOBS: &str = "PUNCTUAL_TEST_JOBS";
+/// The name of the thread that does them.
+const WORKER: &str = "traced worker";
+
+/// Whether this machine lets us trace; if not, says so loudly.
+fn can_trace(scratch: &Scratch) -> bool {
+    let probe =
+        punctual(&["trace", "record", "--duration", "0", "-o"]).arg(scratch.file("probe")).output().unwrap();
+    if !probe.status.success() {
+        eprintln!("SKIPPED: nothing is traced in this test: {}", text(&probe.stderr));
+    }
+    probe.status.success()
+}
+
+/// A command line that ends in this program doing jobs.
+fn traced(jobs: u32, arguments: &[&str]) -> Command {
+    let mut command = punctual(&[&["trace"], arguments, &["--"]].concat());
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", "jobs_to_be_traced", "--nocapture"]);
+    command.env(JOBS, jobs.to_string());
+    command
+}
+
+/// Not a test by itself: what the others trace. A real-time thread, where that is allowed, wakes every millisecond.
+#[test]
+fn jobs_to_be_traced() {
+    let Ok(jobs) = std::env::var(JOBS) else { return };
+    let jobs: u32 = jobs.parse().unwrap();
+    let work = move || {
+        let parameters = libc::sched_param { sched_priority: 30 };
+        // SAFETY: the call reads `parameters`, which outlives it, and 0 names this thread, which sleeps nearly always and
+        // has a bounded number of jobs.
+        let is_real_time = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0;
+        println!("\nready {} {is_real_time}", std::env::var("PUNCTUAL_TRACE").unwrap_or_default());
+        (0..jobs).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+    };
+    std::thread::Builder::new().name(WORKER.into()).spawn(work).unwrap().join().unwrap();
+    // The harness would end with another one.
+    std::process::exit(7);
+}
+
+fn run(mut command: Command) -> (String, String, Option<i32>) {
+    let Output { stdout, stderr, status } = command.output().unwrap();
+    (text(&stdout), text(&stderr), status.code())
+}
+
+/// The worker's jobs in a file, after its first sleep.
+fn worker_jobs(file: &Path) -> Vec<Value> {
+    let (out, err, code) = run({
+        let mut report = punctual(&["trace", "report", "--task", WORKER, "--json", "-"]);
+        report.arg(file);
+        report
+    });
+    assert_eq!(code, Some(0), "{err}");
+    let jobs: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    jobs.into_iter().filter(|job| job["flaw"].is_null() && job["released_by"] != "new").collect()
+}
+
+fn assert_clean(scratch: &Scratch, recorder: u32) {
+    let left: Vec<_> = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".raw")), "{left:?}");
+    let mut instances = fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
+    let ours = format!("punctual-{recorder}-");
+    assert!(!instances.any(|instance| instance.file_name().to_string_lossy().starts_with(&ours)));
+}
+
+#[test]
+fn a_command_is_recorded_from_its_first_instruction_and_its_status_handed_on() {
+    let scratch = Scratch::new("record");
+    if !can_trace(&scratch) {
+        return;
+    }
+    let file = scratch.file("trace.dat");
+    let (out, err, code) = run(traced(50, &["record", "-o", file.to_str().unwrap()]));
+    assert_eq!(code, Some(7), "{out}{err}");
+    assert!(out.contains("\nready 1 "), "its output passes through, and it knows that it is traced: {out}");
+    assert!(err.contains("trace.dat: ") && err.contains("punctual trace report "), "{err}");
+    assert_clean(&scratch, 0);
+
+    let jobs = worker_jobs(&file);
+    // Each sleep has an end; the last job ends with the thread.
+    assert!((50..=60).contains(&jobs.len()), "{} jobs", jobs.len());
+    for job in &jobs {
+        let term = |name: &str, bound: &str| job["terms"][name][bound].as_u64().unwrap();
+        assert_eq!(term("R", "max_ns"), term("J", "max_ns") + term("W", "max_ns"), "{job}");
+        let others: u64 = ["J", "SS", "B", "I"].map(|name| term(name, "max_ns")).iter().sum();
+        assert_eq!(term("C", "min_ns"), term("R", "max_ns") - others, "{job}");
+    }
+    // Timers are on the trace's clock, so most jobs are known to be due when theirs expire.
+    let timed = jobs.iter().filter(|job| job["released_by"] == "timer").count();
+    assert!(timed >= 40, "{timed}");
+
+    if jobs[0]["priority"] == 69 {
+        let (out, err, code) = run({
+            let mut report = punctual(&["trace", "report"]);
+            report.arg(&file);
+            report
+        });
+        assert_eq!((err.as_str(), code), ("", Some(0)));
+        assert!(out.contains(&format!("\n{WORKER}/")) && out.contains("longest job"), "{out}");
+    }
+    // What somebody else has to read: as many events as were recorded.
+    let events = Trace::open(&file).unwrap().events().unwrap().filter(|event| event.is_ok()).count();
+    assert!(events > 500, "{events}");
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_and_saves() {
+    let scratch = Scratch::new("ctrl-c");
+    if !can_trace(&scratch) {
+        return;
+    }
+    let file = scratch.file("trace.dat");
+    let mut command = punctual(&["trace", "record", "--events", "irq,timer", "-o", file.to_str().unwrap()]);
+    let mut recorder = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(recorder.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "recording, until Ctrl-C\n");
+    signal(&recorder, Signal::INT);
+    assert_eq!(recorder.wait().unwrap().code(), Some(0));
+    assert_clean(&scratch, recorder.id());
+    assert_eq!(Trace::open(&file).unwrap().clock(), "mono");
+}
+
+#[test]
+fn a_signal_to_the_recorder_is_one_to_its_command() {
+    let scratch = Scratch::new("forward");
+    if !can_trace(&scratch) {
+        return;
+    }
+    for how in ["record", "watch"] {
+        let file = scratch.file("trace.dat");
+        let output = ["-o", file.to_str().unwrap()];
+        let mut command = traced(20_000, &[&[how][..], if how == "record" { &output } else { &[] }].concat());
+        let mut recorder = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(recorder.stdout.take().unwrap());
+        let is_ready = out.by_ref().lines().any(|line| line.unwrap().starts_with("ready"));
+        assert!(is_ready, "{how}");
+        signal(&recorder, Signal::TERM);
+        let rest = out.lines().map(Result::unwrap).collect::<Vec<_>>();
+        assert_eq!(recorder.wait().unwrap().code(), Some(128 + 15), "{how}: {rest:?}");
+        assert_clean(&scratch, recorder.id());
+        if how == "record" {
+            assert!(Trace::open(&file).is_ok());
+        }
+    }
+}
+
+#[test]
+fn alarms_are_explained_and_handed_on() {
+    let scratch = Scratch::new("alarms");
+    if !can_trace(&scratch) {
+        return;
+    }
+    let deadline = format!("{WORKER}=0.5");
+    let task = ["watch", "--task", WORKER];
+    // No job takes less than half a microsecond.
+    let (out, err, code) =
+        run(traced(400, &[&task[..], &["--deadline", &deadline, "--every", "0.01"]].concat()));
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("  ALARM: traced worker/") && out.contains("500 ns were allowed"), "{out}");
+    assert!(out.contains("    C   ") && out.contains("\n    time  task, times"), "{out}");
+    assert!(out.contains(" deadlines missed") && out.contains("  longest job"), "{out}");
+
+    let (out, err, code) = run(traced(500, &[&task[..], &["--max-response", "0.5", "--stop"]].concat()));
+    assert_eq!((code, out.matches("ALARM").count()), (Some(1), 1), "{out}{err}");
+
+    let list = scratch.file("list");
+    let exec = format!("echo \"$PUNCTUAL_SUMMARY|$PUNCTUAL_LIMIT_NS|$PUNCTUAL_JOB\" >> {}", list.display());
+    let arguments = ["--max-response", "0.5", "--exec", &exec, "--json", "--worst", "2"];
+    let (out, err, code) = run(traced(30, &[&task[..], &arguments].concat()));
+    assert_eq!(code, Some(7), "the command's own, as alarms are handled: {out}{err}");
+    let lines = fs::read_to_string(&list).unwrap();
+    let line = lines.lines().next().unwrap();
+    let parts: Vec<&str> = line.splitn(3, '|').collect();
+    assert!(parts[0].starts_with("traced worker/") && parts[1] == "500", "{line}");
+    assert_eq!(serde_json::from_str::<Value>(parts[2]).unwrap()["sort"], "thread");
+
+    let objects = out.lines().filter(|line| line.starts_with('{'));
+    let objects: Vec<Value> = objects.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| objects.iter().filter(|object| object["type"] == kind).collect::<Vec<_>>();
+    assert!(of("alarm")[0]["job"]["events"].as_array().is_some_and(|events| !events.is_empty()));
+    assert_eq!(of("worst").len(), 2);
+    let summary = of("summary").pop().unwrap();
+    assert!(summary["jobs"].as_u64().unwrap() >= 30 && summary["R"]["count"] == summary["jobs"], "{summary}");
+}
+
+#[test]
+fn a_full_disk_leaves_what_was_recorded_readable() {
+    let scratch = Scratch::new("full");
+    if !can_trace(&scratch) {
+        return;
+    }
+    // The mount goes with its namespace, whatever becomes of the processes in it.
+    let program = env!("CARGO_BIN_EXE_punctual");
+    let place = scratch.0.display();
+    let script = format!(
+        "mount -t tmpfs -o size=600k none {place} && cd {place} || exit 99
+         {program} trace record -o t.dat -- sh -c 'for i in $(seq 3000); do (:); done'; echo recorded $?
+         {program} trace report t.dat.raw --all --worst 0 2>&1; echo reported $?"
+    );
+    let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output() {
+        Ok(output) if output.status.code() != Some(99) => output,
+        other => return eprintln!("SKIPPED: no disk can be made full here: {other:?}"),
+    };
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(out.contains("recorded 1\n"), "{out}{err}");
+    assert!(
+        err.contains("the disk is full; what was recorded before is in t.dat.raw and can be read"),
+        "{err}"
+    );
+    assert!(out.contains(" events of ") && out.contains("jobs"), "{out}{err}");
+}
+
+#[test]
+fn bad_input_names_the_fix() {
+    let scratch = Scratch::new("bad-record");
+    let can_trace = can_trace(&scratch);
+    fs::create_dir(scratch.file("left.dat.raw")).unwrap();
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["record", "--events", "irqs"], 2, "there is no group of events `irqs`; there are sched, irq, "),
+        (&["record", "--prio", "1..100"], 2, "1..99"),
+        (&["record", "--cpus", "9-3"], 2, "1,3-5"),
+        (&["record", "--buffer", "1"], 2, "--buffer"),
+        (&["record", "--duration", "soon"], 2, "--duration"),
+        (&["record", "-o", "/no/such/place/t.dat"], 2, "--output /no/such/place/t.dat: No such file"),
+        (&["record", "-o", "left.dat"], 2, "left.dat.raw is there already"),
+        (&["watch", "--exec", "true"], 2, "--exec needs a limit; give --max-response"),
+        (&["watch", "--stop"], 2, "--stop needs a limit"),
+        (&["watch", "--every", "0"], 2, "--every: a time above 0 s"),
+        (&["watch", "--max-response", "0"], 2, "--max-response"),
+    ];
+    let live: &[(&[&str], i32, &str)] = &[
+        (&["record", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
+        (&["watch", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
+        (&["record", "--clock", "sundial"], 2, "no trace clock `sundial`; choose one of: "),
+        (&["record", "--cpus", "4000"], 2, "CPU 4000 is not there"),
+        (&["record", "--comm", "a\"b"], 2, "the filter `a\"b` cannot be used"),
+        (&["record", "--", "/no/such/program"], 1, "/no/such/program: No such file or directory"),
+        (&["watch", "--", "/no/such/program"], 1, "/no/such/program: No such file or directory"),
+    ];
+    for (arguments, code, message) in cases.iter().chain(if can_trace { live } else { &[] }) {
+        let mut command = punctual(&[&["trace"], *arguments].concat());
+        let (out, err, found) = run({
+            command.current_dir(&scratch.0);
+            command
+        });
+        assert_eq!(found, Some(*code), "{arguments:?}: {out}{err}");
+        assert!(err.contains(message) && !err.contains("panicked"), "{arguments:?}: {err}");
+    }
+    fs::remove_dir(scratch.file("left.dat.raw")).unwrap();
+    assert_clean(&scratch, 0);
+}
+
+/// As nobody, from a place where nobody may look.
+#[test]
+fn an_ordinary_user_is_told_what_to_do() {
+    let scratch = Scratch::new("nobody");
+    let program = scratch.file("punctual");
+    fs::copy(env!("CARGO_BIN_EXE_punctual"), &program).unwrap();
+    for arguments in [&["record"][..], &["watch"], &["record", "--", "true"]] {
+        let mut command = Command::new(&program);
+        command.arg("trace").args(arguments).current_dir(&scratch.0);
+        if rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        let (out, err, code) = run(command);
+        assert_eq!((out.as_str(), code), ("", Some(1)), "{err}");
+        assert!(err.contains("record as root") || err.contains("mount it as root"), "{err}");
+    }
+    assert_clean(&scratch, 0);
+}

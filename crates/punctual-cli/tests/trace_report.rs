@@ -1,0 +1,191 @@
+//! `punctual trace report` as a user calls it, on traces whose truth is known and on what is no trace.
+
+mod support;
+/// Traces written by hand.
+#[path = "../../punctual-trace/tests/support/mod.rs"]
+mod traces;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use punctual_trace::event::{Kind, Left};
+use punctual_trace::write::{dat, synthetic::Synthetic};
+use support::{Scratch, punctual, text};
+use traces::{IDLE, Script, task, worked};
+
+/// The trace.dat of a script.
+fn file(scratch: &Scratch, name: &str, script: &Script) -> PathBuf {
+    let (directory, file) = (scratch.file(&format!("{name}.raw")), scratch.file(name));
+    let mut synthetic = Synthetic::create(&directory).unwrap();
+    synthetic.name(838, "pi");
+    synthetic.name(839, "pi");
+    synthetic.name(7, "worker");
+    script.events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+    dat::write(&directory, &file).unwrap();
+    file
+}
+
+/// What it prints, and what it complains of, with status.
+fn report(directory: &Path, arguments: &[&str]) -> (String, String, i32) {
+    let output =
+        punctual(&[&["trace", "report"], arguments].concat()).current_dir(directory).output().unwrap();
+    (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
+}
+
+fn expect(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, found).unwrap();
+    }
+    assert_eq!(found, fs::read_to_string(&path).unwrap(), "{name}; BLESS=1 writes it anew");
+}
+
+/// The published numbers, to the nanosecond in the files and to three digits in the tables.
+#[test]
+fn the_worked_jobs_of_the_paper() {
+    let scratch = Scratch::new("worked");
+    file(&scratch, "alone.dat", &worked::activation_without_concurrence());
+    file(&scratch, "concurrent.dat", &worked::concurrent_activation());
+    for (trace, expected) in [("alone.dat", "alone.txt"), ("concurrent.dat", "concurrent.txt")] {
+        let (out, err, code) = report(&scratch.0, &[trace]);
+        assert_eq!((err.as_str(), code), ("", 0));
+        expect(expected, &out);
+        assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+    }
+    let files = ["--csv", "jobs.csv", "--json", "jobs.json", "--perfetto", "jobs.perfetto"];
+    let (out, err, code) = report(&scratch.0, &[&["concurrent.dat", "--task", "839"], &files[..]].concat());
+    assert_eq!((err.as_str(), code), ("", 0));
+    assert!(out.ends_with("\nwritten: jobs.csv\nwritten: jobs.json\nwritten: jobs.perfetto\n"), "{out}");
+    assert!(out.contains("pi/839") && !out.contains("pi/838, "), "{out}");
+    let json = fs::read_to_string(scratch.file("jobs.json")).unwrap();
+    let jobs: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [job] = &jobs[..] else { panic!("{json}") };
+    let terms =
+        ["R", "J", "SS", "W", "B", "I", "C"].map(|term| job["terms"][term]["max_ns"].as_u64().unwrap());
+    assert_eq!(terms, [448_573, 64_574, 21_517, 383_999, 178_545, 0, 183_937]);
+    assert_eq!(fs::read_to_string(scratch.file("jobs.csv")).unwrap().lines().count(), 2);
+    assert!(fs::metadata(scratch.file("jobs.perfetto")).unwrap().len() > 500);
+}
+
+#[test]
+fn deadlines_are_counted_and_tasks_chosen() {
+    let scratch = Scratch::new("deadlines");
+    file(&scratch, "t.dat", &worked::concurrent_activation());
+    let (out, _, code) =
+        report(&scratch.0, &["t.dat", "--deadline", "pi/839=448", "--deadline", "838=366", "--worst", "0"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("pi/839, priority 49, 1 job, 1 deadline missed\n"), "{out}");
+    assert!(out.contains("pi/838, priority 39, 1 job\n"), "{out}");
+    assert!(!out.contains("longest job"), "{out}");
+    // As the tables have it, by name, by its beginning.
+    for (name, tasks) in [("pi/838", 1), ("838", 1), ("pi", 2), ("p*", 2)] {
+        let (out, err, code) = report(&scratch.0, &["t.dat", "--task", name, "--csv", "-"]);
+        assert_eq!((err.as_str(), code, out.lines().count()), ("", 0, 1 + tasks), "{name}: {out}");
+    }
+}
+
+/// Jobs that an app marks go by the names of their tasks, whatever thread runs them.
+#[test]
+fn tasks_of_an_app_go_by_their_names() {
+    let scratch = Scratch::new("marks");
+    let worker = task(7, 120);
+    let mut script = Script::new();
+    script.waking(100_000, 0, worker, 0).switch(110_000, 0, Left::Runnable, worker);
+    script.at(120_000, 0, Kind::JobStart { task: 3, released: 90_000 });
+    script.at(200_000, 0, Kind::JobEnd { task: 3 }).switch(210_000, 0, Left::Sleeping, IDLE);
+    file(&scratch, "t.dat", &script);
+    let (out, err, code) = report(&scratch.0, &["t.dat"]);
+    assert_eq!((err.as_str(), code), ("", 0));
+    assert!(out.contains("\ntask 3, ordinary priority, 1 job\n"), "{out}");
+    let (out, ..) = report(&scratch.0, &["t.dat", "--task", "worker", "--csv", "-"]);
+    assert_eq!(out.lines().count(), 2, "{out}");
+}
+
+#[test]
+fn losses_are_told() {
+    let scratch = Scratch::new("losses");
+    let mut script = worked::activation_without_concurrence();
+    script.at(1_200_000, 0, Kind::Lost { count: 3 });
+    script.waking(1_300_000, 0, task(838, 60), 0);
+    file(&scratch, "t.dat", &script);
+    let (_, err, _) = report(&scratch.0, &["t.dat"]);
+    assert!(err.contains("LOST: events are missing in 1 places") && err.contains("--buffer"), "{err}");
+}
+
+#[test]
+fn bad_input_names_the_fix() {
+    let scratch = Scratch::new("bad-report");
+    let good = file(&scratch, "good.dat", &worked::concurrent_activation());
+    let bytes = fs::read(&good).unwrap();
+    fs::write(scratch.file("short.dat"), &bytes[..bytes.len() / 3]).unwrap();
+    // A length in a section of the file that nothing can have.
+    let mut damaged = bytes.clone();
+    damaged[40..60].fill(0xff);
+    fs::write(scratch.file("damaged.dat"), damaged).unwrap();
+    fs::write(scratch.file("text"), "no trace").unwrap();
+    file(&scratch, "idle.dat", Script::new().at(1_000, 0, Kind::IrqEntry { irq: 1 }));
+    Synthetic::create(&scratch.file("empty")).unwrap().finish().unwrap();
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&[], 2, "<FILE|DIR>"),
+        (&["missing.dat"], 1, "missing.dat: No such file or directory (os error 2); give a trace.dat"),
+        (&["text"], 1, "text: byte 0: this is no trace.dat; give a file of `punctual trace record`"),
+        (&["short.dat"], 1, "short.dat"),
+        (&["damaged.dat"], 1, "damaged.dat"),
+        (&["empty"], 1, "empty: there are no scheduler events in it; record again"),
+        (&["idle.dat"], 1, "has no job of a real-time thread or Punctual task"),
+        (&["idle.dat", "--all"], 1, "record for longer"),
+        (&["good.dat", "--task", "nobody"], 1, "no job of a task or thread `nobody`; --all shows"),
+        (&["good.dat", "--deadline", "nobody=5"], 1, "no job of a task or thread `nobody`"),
+        (&["good.dat", "--deadline", "pi"], 2, "control=500"),
+        (&["good.dat", "--futex", "maybe"], 2, "mutexes-block"),
+        (&["good.dat", "--worst", "many"], 2, "--worst"),
+        (&["good.dat", "--json", "good.dat"], 2, "--json good.dat: this is the trace"),
+        (&["good.dat", "--csv", "a", "--json", "./a"], 2, "--json ./a: this is the trace, or another output"),
+        (&["good.dat", "--csv", "-", "--json", "-"], 2, "standard output is taken"),
+        (&["good.dat", "--csv", "/no/such/place"], 2, "--csv /no/such/place: No such file"),
+    ];
+    for (arguments, code, message) in cases {
+        let (out, err, found) = report(&scratch.0, arguments);
+        assert_eq!(found, *code, "{arguments:?}: {out}{err}");
+        assert!(err.contains(message), "{arguments:?}: {err}");
+        assert!(!err.contains("panicked"), "{err}");
+    }
+    assert_eq!(fs::read(&good).unwrap(), bytes, "what is read is never written");
+    let null = ["good.dat", "--csv", "/dev/null", "--json", "/dev/null", "--perfetto", "/dev/null"];
+    assert_eq!(report(&scratch.0, &null).2, 0, "a device is not a file that two outputs would spoil");
+    if Path::new("/dev/full").exists() {
+        let (_, err, code) = report(&scratch.0, &["good.dat", "--json", "/dev/full"]);
+        assert_eq!(code, 1);
+        assert!(err.contains("/dev/full: No space left on device") && err.contains("not complete"), "{err}");
+    }
+}
+
+/// As `| head` does.
+#[test]
+fn who_reads_no_further_is_no_error() {
+    let scratch = Scratch::new("pipe");
+    let mut script = Script::new();
+    for job in 0..2_000 {
+        let t = 1_000_000 + job * 10_000;
+        script.waking(t, 0, task(838, 60), 0).switch(t + 10, 0, Left::Runnable, task(838, 60));
+        script.switch(t + 1_000, 0, Left::Sleeping, IDLE);
+    }
+    let file = file(&scratch, "t.dat", &script);
+    for format in ["--json", "--csv"] {
+        let program = env!("CARGO_BIN_EXE_punctual");
+        let script = format!(
+            "{program} trace report {} {format} - | head -n 1 | wc -l; exit ${{PIPESTATUS[0]}}",
+            file.display()
+        );
+        let output = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+        assert_eq!((text(&output.stderr).as_str(), text(&output.stdout).trim()), ("", "1"), "{format}");
+        assert!(output.status.success(), "{format}: {:?}", output.status);
+    }
+    // Nor is that nobody reads what it complains of.
+    let mut nobody = punctual(&["trace", "report", "missing.dat"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(nobody.stderr(writer).output().unwrap().status.code(), Some(1));
+}

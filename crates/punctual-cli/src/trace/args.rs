@@ -54,8 +54,8 @@ pub(crate) struct Source {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
 
-    /// Groups of events: sched, irq, irq_vectors, softirq, timer, lock, futex, preemptirq, function_graph, schedule, osnoise; `usual`
-    /// are the first seven, `all` all of them
+    /// Groups of events: sched, irq, irq_vectors, softirq, timer, lock, futex, preemptirq, function_graph, schedule, osnoise;
+    /// `usual` are the first seven, `all` all of them
     #[arg(long, value_name = "GROUP,…", default_value = "usual")]
     pub(crate) events: Events,
 

@@ -157,7 +157,7 @@ fn markers_name_tasks_and_jobs() {
     let mut translator = Translator::new(Order::NATIVE, std::slice::from_ref(&format), &[]);
     let mut events = Vec::new();
     let markers = [
-        marker::name(3, "sample"),
+        marker::name(3, "sample").to_vec(),
         marker::start(3, 77).to_vec(),
         marker::end(3).to_vec(),
         b"foreign bytes".to_vec(),

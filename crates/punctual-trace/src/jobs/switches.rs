@@ -97,6 +97,11 @@ impl Decomposer {
         }
         if let Some(mut open) = thread.open.take() {
             let unmarked = thread.marks && open.job.task.is_none();
+            if open.stage == Stage::Released && !known {
+                // It has run, and nobody saw since when.
+                open.flaw(Flaw::Contradiction);
+                open.start(time, event.cpu, Edge::Out);
+            }
             open.switched_out(time);
             (open.state, open.ready) = (state, time);
             open.job.last_cpu = event.cpu;

@@ -8,7 +8,7 @@ use super::job::{Flaw, Job, Sort, blank};
 use super::open::{Edge, Open, Stage};
 use super::thread::Threads;
 use super::timers::Timers;
-use crate::event::{Event, Kind, Tid};
+use crate::event::{Event, Kind, Noise, Tid};
 
 /// CPUs with higher numbers are ignored: Linux knows no more.
 const MAX_CPUS: usize = 8192;
@@ -159,6 +159,11 @@ impl Decomposer {
             Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
             Kind::JobStart { task, released } => self.job_start(event, task, released, sink),
             Kind::JobEnd { task } => self.job_end(event, task, sink),
+            Kind::Off { section, caller } => self.section(event, section, caller, true),
+            Kind::On { section, caller } => self.section(event, section, caller, false),
+            // Of all noise, that of NMIs alone is told by no other event.
+            Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
+            Kind::Noise { .. } => {}
             Kind::Lost { .. } => self.lost(event),
         }
     }

@@ -19,6 +19,7 @@ impl Decomposer {
         let current = cpu.current.take();
         cpu.frames.clear();
         cpu.firing = None;
+        cpu.sections.forget();
         cpu.occupants.push(since, Actor::Unseen);
         if cpu.gap.replace(since).is_none() {
             self.gaps += 1;

@@ -42,6 +42,7 @@ mod job;
 mod locks;
 mod lost;
 mod marks;
+mod off;
 mod open;
 mod segments;
 mod switches;
@@ -56,6 +57,7 @@ pub use cause::{Actor, Cause, MAX_CAUSES};
 pub use config::{Config, FutexWaits, Release, Select, Suspension};
 pub use decomposer::{Counters, Decomposer};
 pub use job::{Flaw, Job, Phase, ReleasedBy, Segment, Sort, Waker};
+pub use off::Off;
 pub(crate) use thread::Spread;
 pub use value::Value;
 

@@ -150,7 +150,14 @@ impl Decomposer {
             open.job.migrations += u32::from(moved && !open.idle());
             match open.stage {
                 Stage::Idle => {}
-                Stage::Released => open.start(time, event.cpu, Edge::Entering),
+                Stage::Released => {
+                    open.start(time, event.cpu, Edge::Entering);
+                    if let (Some((from, _)), Some(Some(cpu))) =
+                        (open.job.released, self.cpus.get(usize::from(event.cpu)))
+                    {
+                        open.job.off = cpu.sections.longest(from, time);
+                    }
+                }
                 Stage::Active => {
                     open.job.last_cpu = event.cpu;
                     match open.wait.as_ref().map(|wait| wait.on) {

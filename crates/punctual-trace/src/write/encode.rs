@@ -17,7 +17,7 @@ use punctual_core::mark::{self, Mark};
 
 use super::WriteError;
 use super::page::bytes;
-use crate::event::{Event, Kind, Left, Tid};
+use crate::event::{Event, Kind, Left, Noise, Section, Tid};
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 use crate::read::translate::{Code, recipe};
@@ -190,6 +190,16 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
         Kind::ScheduleExit => (Code::GraphExit, "ScheduleExit", &[SCHEDULE]),
         Kind::JobStart { .. } => (Code::Marker, "JobStart", &[mark::START.into()]),
         Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[mark::END.into()]),
+        Kind::Off { section: Section::Interrupts, caller } => (Code::IrqOff, "Off", &[signed(caller)]),
+        Kind::Off { section: Section::Preemption, caller } => (Code::PreemptOff, "Off", &[signed(caller)]),
+        Kind::On { section: Section::Interrupts, caller } => (Code::IrqOn, "On", &[signed(caller)]),
+        Kind::On { section: Section::Preemption, caller } => (Code::PreemptOn, "On", &[signed(caller)]),
+        Kind::Noise { source, ns } => match source {
+            Noise::Nmi => (Code::NoiseNmi, "Noise", &[ns]),
+            Noise::Irq(vector) => (Code::NoiseIrq, "Noise", &[ns, signed(vector)]),
+            Noise::Softirq(vector) => (Code::NoiseSoftirq, "Noise", &[ns, signed(vector)]),
+            Noise::Thread(tid) => (Code::NoiseThread, "Noise", &[ns, tid.into()]),
+        },
         Kind::Lost { .. } => (Code::Unknown, "Lost", &[]),
     };
     let mut values = [0; 5];

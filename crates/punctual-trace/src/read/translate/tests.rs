@@ -172,3 +172,45 @@ fn markers_name_tasks_and_jobs() {
     assert_eq!(kinds, [Kind::JobStart { task: 3, released: 77 }, Kind::JobEnd { task: 3 }]);
     assert_eq!(translator.tasks().get(3), Some("sample"));
 }
+
+/// Of kernel 6.12, written after `trace/events/preemptirq.h` and `trace/events/osnoise.h`: the kernels at hand lack them.
+#[test]
+fn sections_and_noise() {
+    use crate::write::encode::Encoder;
+
+    let at = -5i64 as u64;
+    let (interrupts, preemption) = (Section::Interrupts, Section::Preemption);
+    let cases = [
+        ("preemptirq/irq_disable", &[("caller_offs", at)][..], Kind::Off { section: interrupts, caller: -5 }),
+        ("preemptirq/irq_enable", &[("caller_offs", 9)], Kind::On { section: interrupts, caller: 9 }),
+        ("preemptirq/preempt_disable", &[("caller_offs", 9)], Kind::Off { section: preemption, caller: 9 }),
+        ("preemptirq/preempt_enable", &[("caller_offs", 9)], Kind::On { section: preemption, caller: 9 }),
+        ("osnoise/nmi_noise", &[("duration", 700)], Kind::Noise { source: Noise::Nmi, ns: 700 }),
+        (
+            "osnoise/irq_noise",
+            &[("duration", 700), ("vector", 24)],
+            Kind::Noise { source: Noise::Irq(24), ns: 700 },
+        ),
+        (
+            "osnoise/softirq_noise",
+            &[("duration", 700), ("vector", 3)],
+            Kind::Noise { source: Noise::Softirq(3), ns: 700 },
+        ),
+        (
+            "osnoise/thread_noise",
+            &[("duration", 700), ("pid", 411)],
+            Kind::Noise { source: Noise::Thread(411), ns: 700 },
+        ),
+    ];
+    for (path, values, expected) in cases {
+        assert_eq!(kind(path, values), expected);
+        // And back.
+        let formats = [format(path)];
+        let (mut bytes, mut events) = (Vec::new(), Vec::new());
+        let event = Event { time: 5, cpu: 1, by: 99, kind: expected };
+        Encoder::new(Order::NATIVE, &formats).encode(&event, |_| None, &mut bytes).unwrap();
+        let mut translator = Translator::new(Order::NATIVE, &formats, &[]);
+        translator.translate(1, &Record::new(5, &bytes), &mut events).unwrap();
+        assert_eq!(events, [event]);
+    }
+}

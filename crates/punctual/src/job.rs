@@ -35,6 +35,44 @@ pub(crate) unsafe fn execute<B: Body>(
     unsafe { measured::<B>(monitor, me, args, release, now) }
 }
 
+/// [`execute`] for a job that was queued: not if the app aborts. Asks once for all that is not usual.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute_queued<B: Body>(
+    monitor: &Monitor,
+    me: &'static Worker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    if B::runtime().is_unusual() {
+        // SAFETY: by this function's contract.
+        return unsafe { execute_unusual::<B>(monitor, me, args, release, now) };
+    }
+    // SAFETY: by this function's contract.
+    unsafe { measured::<B>(monitor, me, args, release, now) }
+}
+
+/// # Safety
+/// As for [`Body::call`].
+#[cold]
+#[inline(never)]
+unsafe fn execute_unusual<B: Body>(
+    monitor: &Monitor,
+    me: &'static Worker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    if B::runtime().drops_jobs() {
+        return None;
+    }
+    // SAFETY: by this function's contract.
+    unsafe { execute::<B>(monitor, me, args, release, now) }
+}
+
 /// [`execute`] between two marks. What they cost belongs to no term of this job's measurements: the clock is read after
 /// the first and before the second, and again for what comes after this job.
 ///

@@ -2,7 +2,7 @@
 
 use punctual_core::{Duration, Level, Periodic, Stamp, Worker};
 
-use crate::job::execute;
+use crate::job::execute_queued;
 use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
 use crate::report::{Outcome, TaskReport};
@@ -38,11 +38,8 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// level, and is one of this task's.
     #[inline]
     pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
-        if B::runtime().drops_jobs() {
-            return None;
-        }
         // SAFETY: by this function's contract.
-        unsafe { execute::<B>(&self.monitor, me, (), self.level.released(node), now) }
+        unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) }
     }
 }
 

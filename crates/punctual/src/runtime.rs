@@ -1,7 +1,7 @@
 //! The static state of an app, and how a run of it begins and ends.
 
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use punctual_core::{Instant, Level, Port, Worker};
@@ -14,6 +14,11 @@ use crate::outside::{Outside, Visit};
 use crate::part::Part;
 use crate::report::{Outcome, TaskReport};
 use crate::virtual_time::{Claims, Turns};
+
+/// Set by a panic: queued jobs are not run any more.
+const ABORTS: u8 = 1;
+/// Jobs are marked in the kernel's trace.
+const MARKS: u8 = 2;
 
 /// What the `#[app]` attribute says about where to run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,8 +104,8 @@ pub struct Runtime {
     pub(crate) ceilings: Option<&'static Ceilings>,
     taken: AtomicBool,
     outside: Outside,
-    /// Set by a panic: queued jobs are not run any more.
-    aborting: AtomicBool,
+    /// What makes a queued job no usual one, [`ABORTS`] or [`MARKS`]: one word, so that one look is enough.
+    unusual: AtomicU8,
     /// Jobs released and never run.
     dropped: AtomicU64,
     started: AtomicU64,
@@ -143,7 +148,7 @@ impl Runtime {
             ceilings,
             taken: AtomicBool::new(false),
             outside: Outside::closed(),
-            aborting: AtomicBool::new(false),
+            unusual: AtomicU8::new(0),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
             outcome: Mutex::new(None),
@@ -165,7 +170,7 @@ impl Runtime {
             self.parts.iter().for_each(|part| part.reset(virtual_time));
             self.tasks.iter().for_each(|task| task.begin());
         }
-        self.aborting.store(false, Ordering::Relaxed);
+        self.unusual.store(0, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
         self.stop_requested.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
@@ -209,7 +214,7 @@ impl Runtime {
     /// Begins to stop. The first cause is the one reported, except that a panic comes before any other.
     pub(crate) fn stop(&self, cause: Outcome) {
         if matches!(cause, Outcome::Panicked { .. }) {
-            self.aborting.store(true, Ordering::Relaxed);
+            self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
         }
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let panicked = |outcome: &Outcome| matches!(outcome, Outcome::Panicked { .. });
@@ -227,7 +232,7 @@ impl Runtime {
 
     /// Ends a run before it has begun. What other threads have spawned by now is dropped: there are no resources for it.
     pub(crate) fn give_up(&self) {
-        self.aborting.store(true, Ordering::Relaxed);
+        self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
         self.parts.iter().for_each(|part| part.partition.stop());
     }
 
@@ -254,10 +259,24 @@ impl Runtime {
         outcome.clone().unwrap_or(Outcome::Shutdown)
     }
 
+    /// Whether a queued job may be one to drop or to mark.
+    #[inline]
+    pub(crate) fn is_unusual(&self) -> bool {
+        self.unusual.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes whether there are tasks that mark their jobs, while none can run.
+    pub(crate) fn set_marks(&self, marks: bool) {
+        match marks {
+            true => self.unusual.fetch_or(MARKS, Ordering::Relaxed),
+            false => self.unusual.fetch_and(!MARKS, Ordering::Relaxed),
+        };
+    }
+
     /// Whether a task has panicked, so that the queued job at hand is dropped instead of run.
     #[inline]
     pub(crate) fn drops_jobs(&self) -> bool {
-        let drops = self.aborting.load(Ordering::Relaxed);
+        let drops = self.unusual.load(Ordering::Relaxed) & ABORTS != 0;
         if drops {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

@@ -3,7 +3,7 @@
 use punctual_core::{Armed, Duration, Instant, Level, Port, Slots, Stamp, Worker};
 
 use crate::current;
-use crate::job::{AT_ITS_START, execute, stamp};
+use crate::job::{AT_ITS_START, execute, execute_queued, stamp};
 use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
 use crate::part::Part;
@@ -75,11 +75,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: by this function's contract.
         let (args, release) = unsafe { self.slots.take(node) };
-        if B::runtime().drops_jobs() {
-            return None;
-        }
         // SAFETY: by this function's contract.
-        unsafe { execute::<B>(&self.monitor, me, args, release, now) }
+        unsafe { execute_queued::<B>(&self.monitor, me, args, release, now) }
     }
 
     /// Spawns a job. If the level is above the partition's, the job has run when this returns.

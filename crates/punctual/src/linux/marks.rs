@@ -113,6 +113,7 @@ impl Marks {
         }
         let marks = Self { runtime, marker: Some(marker), notes };
         marks.tasks(|number, task, marker| task.mark.set(number, marker.as_raw_fd()));
+        runtime.set_marks(true);
         marks.name();
         marks
     }
@@ -149,6 +150,7 @@ impl Marks {
 impl Drop for Marks {
     fn drop(&mut self) {
         self.tasks(|_, task, _| task.mark.clear());
+        self.runtime.set_marks(false);
     }
 }
 

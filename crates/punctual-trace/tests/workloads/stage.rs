@@ -2,7 +2,6 @@
 
 use std::cell::UnsafeCell;
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread::{Builder, JoinHandle};
 
@@ -181,7 +180,7 @@ pub(crate) fn perform<T>(
     if !real_time() {
         return eprintln!("SKIPPED: {name}: this process gets no real-time priorities");
     }
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let directory = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
     for attempt in 1..=ATTEMPTS {
         let recording = match Recording::start(record::Config::default(), &directory) {
             Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {

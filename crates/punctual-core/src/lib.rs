@@ -35,6 +35,7 @@ mod fifo;
 mod level;
 mod life;
 mod lock;
+pub mod mark;
 mod partition;
 mod periodic;
 mod poll;

@@ -40,6 +40,8 @@ pub(crate) struct AppArgs {
     pub(crate) partitions: Vec<Partition>,
     pub(crate) priority_base: Option<u8>,
     pub(crate) strict: bool,
+    /// Whether jobs are marked in the kernel's trace.
+    pub(crate) trace: bool,
     /// `monitor = <bool>`; absent means true.
     pub(crate) monitor: Option<LitBool>,
     /// `main = <bool>`; absent means "unless `init` takes arguments". See [`App::generates_main`].

@@ -10,8 +10,9 @@
 //!
 //! Each runs several times in turn, and the slowest run comes first. The rate in CPU time leaves out what the machine did
 //! meanwhile for others. In the same run `trace-cmd report`, if it is
-//! installed, prints a twentieth of the events, beside this reader reading the same file. A file given at the end is read
-//! as well.
+//! installed, prints a twentieth of the events, beside this reader reading the same file. `perf sched timehist` cannot read
+//! that; if it works here, it prints what it has recorded itself of two seconds of this machine, and the rate counts those
+//! events. A file given at the end is read as well.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,6 +79,7 @@ fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> 
     let few = count.min(1_000_000).max(count / 20);
     let small = generate(place, "few", few, cpus)?;
     compare(&small, few)?;
+    perf(place)?;
     if let Some(real) = real {
         let runs = (0..ROUNDS).map(|_| read(real)).collect::<Outcome<Vec<_>>>()?;
         show(&format!("read: {}", real.display()), &runs);
@@ -160,6 +162,41 @@ fn compare(file: &Path, count: u64) -> Outcome<()> {
     }
     show(&format!("read: a file of {count}"), &ours);
     show("trace-cmd report of the same file", &theirs);
+    Ok(())
+}
+
+/// How fast perf pairs wake-ups and switches.
+fn perf(place: &Path) -> Outcome<()> {
+    let file = place.join("perf.data");
+    let mut record = Command::new("perf");
+    record.args(["sched", "record", "-o"]).arg(&file);
+    let mut load = Command::new("sh");
+    // Two processes that wake each other, so that there is something to record.
+    load.args(["-c", "timeout 2 yes | timeout 2 cat > /dev/null"]);
+    let load = load.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let recorded = record.args(["--", "sleep", "2"]).output();
+    load?.wait()?;
+    let text =
+        recorded.map(|output| String::from_utf8_lossy(&output.stderr).into_owned()).unwrap_or_default();
+    // `[ perf record: Captured and wrote 1.718 MB perf.data (14380 samples) ]`
+    let samples =
+        text.split_once(" samples)").and_then(|(before, _)| before.rsplit_once('(')?.1.parse().ok());
+    let Some(samples) = samples else {
+        println!("perf sched record does not work here, so there is nothing to compare with");
+        return Ok(());
+    };
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let mut timehist = Command::new("perf");
+        timehist.args(["sched", "timehist", "-i"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
+        runs.push(timed(|| match timehist.status()?.success() {
+            true => Ok(samples),
+            false => Outcome::Err("perf sched timehist failed".into()),
+        })?);
+    }
+    // It is another process, whose CPU time is not ours.
+    runs.iter_mut().for_each(|run| run.2 = f64::NAN);
+    show(&format!("perf sched timehist of {samples} of its own"), &runs);
     Ok(())
 }
 

@@ -50,6 +50,28 @@ pub enum Left {
     Gone,
 }
 
+/// What the kernel's own code can turn off on its CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Section {
+    /// Interrupts.
+    Interrupts,
+    /// Preemption of threads.
+    Preemption,
+}
+
+/// What the osnoise tracer found to have run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noise {
+    /// Non-maskable interrupts, of which no other event tells.
+    Nmi,
+    /// An interrupt's handler, by its number.
+    Irq(i32),
+    /// A softirq.
+    Softirq(i32),
+    /// A thread.
+    Thread(Tid),
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -196,6 +218,28 @@ pub enum Kind {
     JobEnd {
         /// Which task.
         task: u16,
+    },
+    /// `irq_disable` or `preempt_disable`.
+    Off {
+        /// What is off from now on.
+        section: Section,
+        /// By whom, in bytes from the kernel's symbol `_stext`.
+        caller: i32,
+    },
+    /// `irq_enable` or `preempt_enable`.
+    On {
+        /// What is on again.
+        section: Section,
+        /// By whom, as in [`Kind::Off`].
+        caller: i32,
+    },
+    /// `irq_noise` and its like: something has ended that ran instead of the thread. Only while somebody runs the osnoise or
+    /// timerlat tracer.
+    Noise {
+        /// What.
+        source: Noise,
+        /// For how long it ran, less what interrupted it, in ns.
+        ns: u64,
     },
     /// Events of this CPU were lost before this time. Where it can, a reader says so right behind the last event before the gap.
     Lost {

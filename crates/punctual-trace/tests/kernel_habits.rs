@@ -3,10 +3,12 @@
 
 mod support;
 
-use punctual_trace::event::{Kind, Left, Task};
+use punctual_trace::event::{Kind, Left, Noise, Section, Task};
+use punctual_trace::export::json;
 use punctual_trace::jobs::{
-    Actor, Cause, Config, Decomposer, Flaw, FutexWaits, ReleasedBy, Select, Sort, Value,
+    Actor, Cause, Config, Decomposer, Flaw, FutexWaits, Off, ReleasedBy, Select, Sort, Value,
 };
+use punctual_trace::names::Names;
 use punctual_trace::stats::{Key, Watch};
 use support::{IDLE, Script, of, task};
 
@@ -157,4 +159,64 @@ fn waits_for_a_condition_end_jobs_if_only_mutexes_block() {
     assert_eq!(terms, [(160, 40), (180, 40)].map(|(r, b)| (Value::Exact(r), Value::Exact(b))));
     let jobs = s.jobs(Config::default());
     assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Value::Exact(120)]);
+}
+
+/// Kernels leave out a switch now and then, and count nothing as lost. The jobs show that they are not to be trusted.
+#[test]
+fn a_switch_that_is_missing_spoils_its_job_and_loses_none() {
+    let flaws = |lost: usize| {
+        let mut s = Script::new();
+        for release in [1_000, 2_000, 3_000] {
+            s.waking(release, 0, HIGH, 0).switch(release + 10, 0, Left::Runnable, HIGH);
+            s.switch(release + 400, 0, Left::Sleeping, IDLE);
+            // The timer's interrupt finds the CPU idle.
+            s.at(release + 600, 0, Kind::VectorEntry { vector: 236 });
+            s.at(release + 610, 0, Kind::VectorExit { vector: 236 });
+        }
+        s.events.remove(lost);
+        let jobs = s.jobs(Config::default());
+        jobs.iter().map(|job| (job.released.unwrap().0, job.flaw)).collect::<Vec<_>>()
+    };
+    let bad = Some(Flaw::Contradiction);
+    // The switch to the thread, and that from it: the job is there, the next one is in doubt, and then all is well.
+    assert_eq!(flaws(1), [(1_000, bad), (2_000, bad), (3_000, None)]);
+    let from: Vec<_> = flaws(2).into_iter().map(|job| job.1).collect();
+    assert!(from.starts_with(&[bad]) && from.ends_with(&[None]), "{from:?}");
+}
+
+/// What `preemptirq` events explain of J, and what osnoise tells of NMIs.
+#[test]
+fn what_was_off_while_a_job_waited_for_its_start() {
+    let off = |section| Kind::Off { section, caller: 0x1a2b };
+    let on = |section| Kind::On { section, caller: 0x1a40 };
+    let mut s = Script::new();
+    s.at(10_000, 0, off(Section::Preemption)).at(12_000, 0, on(Section::Preemption));
+    s.at(15_000, 0, off(Section::Interrupts)).waking(20_000, 1, HIGH, 0).at(
+        60_000,
+        0,
+        on(Section::Interrupts),
+    );
+    s.at(60_100, 0, off(Section::Interrupts)).switch(61_000, 0, Left::Runnable, HIGH);
+    s.at(61_200, 0, on(Section::Interrupts));
+    s.at(70_000, 0, Kind::Noise { source: Noise::Nmi, ns: 1_500 });
+    s.at(71_000, 0, Kind::Noise { source: Noise::Irq(24), ns: 900 });
+    s.switch(80_000, 0, Left::Sleeping, IDLE);
+    // Nothing was off for long meanwhile.
+    s.waking(90_000, 0, HIGH, 0).switch(91_000, 0, Left::Runnable, HIGH).switch(
+        95_000,
+        0,
+        Left::Sleeping,
+        IDLE,
+    );
+    let jobs = s.jobs(Config::default());
+    assert_eq!(jobs[0].off, Some(Off { section: Section::Interrupts, caller: 0x1a2b, ns: 40_000 }));
+    assert_eq!((jobs[0].nmi, jobs[1].off, jobs[1].nmi), (1_500, None, 0));
+    assert_eq!(jobs[0].interference, Value::Exact(0));
+    let sentences = punctual_trace::explain::job(&jobs[0], &Names::new());
+    let text = "; interrupts were off for 40 µs of it, by the kernel's code at _stext+0x1a2b.";
+    assert!(sentences[1].ends_with(text), "{sentences:?}");
+    assert!(sentences[6].contains("1.5 µs of it and of I in non-maskable interrupts"), "{sentences:?}");
+    let json: serde_json::Value = serde_json::from_str(&json(&jobs[0], &Names::new())).unwrap();
+    assert_eq!(json["off"], serde_json::json!({"what": "interrupts", "caller": 0x1a2b, "ns": 40_000}));
+    assert_eq!(json["nmi_ns"], 1_500);
 }

@@ -206,7 +206,8 @@ fn events_as_they_happen() {
         live.take(&mut events).unwrap();
     }
     // An app's marks come by the buffer that every system has, if the kernel copies them.
-    let markers = [marker::name(3, "sample"), marker::start(3, 77).to_vec(), marker::end(3).to_vec()];
+    let markers =
+        [marker::name(3, "sample").to_vec(), marker::start(3, 77).to_vec(), marker::end(3).to_vec()];
     for marker in markers {
         fs::File::options()
             .write(true)

@@ -1,7 +1,7 @@
 //! Hostile events: in any order, with any content. Nothing panics, memory stays bounded, and every job handed out either
 //! adds up or has a flaw.
 
-use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::event::{Event, Kind, Left, Noise, Section, Task};
 use punctual_trace::explain;
 use punctual_trace::export::{Csv, Perfetto, json};
 use punctual_trace::jobs::{Config, FutexWaits, Job, Select, Suspension};
@@ -52,7 +52,7 @@ impl Soup {
     fn kind(&mut self) -> Kind {
         let (task, cpu) = (self.task(), self.cpu());
         let small = self.number(4);
-        match self.random.next() % 26 {
+        match self.random.next() % 28 {
             0 => Kind::Waking { task, cpu },
             1 => Kind::Wakeup { task, cpu, new: self.random.once_in(5) },
             2..=6 => {
@@ -76,6 +76,14 @@ impl Soup {
             22 => Kind::FutexExit { result: 0 },
             23 => [Kind::ScheduleEnter, Kind::ScheduleExit][(small % 2) as usize],
             24 => Kind::JobStart { task: small as u16, released: self.number(5_000) },
+            25 => {
+                let section = [Section::Interrupts, Section::Preemption][(small % 2) as usize];
+                match self.random.once_in(2) {
+                    true => Kind::Off { section, caller: 1 },
+                    false => Kind::On { section, caller: 2 },
+                }
+            }
+            26 => Kind::Noise { source: Noise::Nmi, ns: self.number(5_000) },
             _ => match small % 3 {
                 0 => Kind::JobEnd { task: self.number(4) as u16 },
                 1 => Kind::SyscallEnter { number: 1 },

@@ -29,6 +29,10 @@ fn spawns(c: &mut Criterion) {
     group.bench_function("higher level, monitored", |b| {
         b.iter_custom(|n| apps::monitored::measure(Operation::HigherLevel, n))
     });
+    // Without a trace to write to, which the app says, this is the row without marks once more.
+    group.bench_function("higher level, marked in the kernel's trace", |b| {
+        b.iter_custom(|n| apps::marked::measure(Operation::HigherLevel, n))
+    });
     group.bench_function("one clock reading", |b| b.iter(|| std::hint::black_box(punctual::now())));
     group.bench_function("wake of an async task of a higher level", |b| {
         b.iter_custom(|n| apps::plain::measure(Operation::Wake, n))

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use punctual_core::{Level, Port, Stamp, Worker};
 
 use crate::linux::events::NONE;
+use crate::linux::marks::Marked;
 use crate::part::Part;
 use crate::report::TaskReport;
 use crate::runtime::{self, Registered, Source};
@@ -143,6 +144,10 @@ impl<B: Bound> Registered for BoundTask<B> {
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
         unsafe { self.task.end() }
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        self.task.marked()
     }
 
     fn source(&'static self) -> Option<&'static dyn Source> {

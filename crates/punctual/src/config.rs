@@ -10,6 +10,8 @@
 //! let simulated = Config::new().virtual_time().until(Duration::from_hours(1));
 //! ```
 
+use std::path::PathBuf;
+
 use crate::Duration;
 
 /// What an app runs on.
@@ -52,6 +54,23 @@ impl Cpus {
     }
 }
 
+/// Whether jobs are marked in the kernel's trace, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Marks {
+    #[default]
+    Off,
+    /// In the buffer that every system has.
+    On,
+    /// By this file `trace_marker_raw`.
+    In(PathBuf),
+}
+
+impl Marks {
+    pub(crate) fn new(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
+}
+
 /// Where and how to run an app. What is not set here is taken from the `#[app]` attribute.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -59,6 +78,7 @@ pub struct Config {
     pub(crate) cpus: Cpus,
     pub(crate) priority_base: Option<u8>,
     pub(crate) strict: Option<bool>,
+    pub(crate) trace: Option<Marks>,
     pub(crate) until: Option<Duration>,
     pub(crate) bad_environment: Option<String>,
 }
@@ -75,6 +95,7 @@ impl Config {
     /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`; it overrides the program's choice in
     ///   any case.
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
+    /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
     ///
     /// A value that makes no sense is reported when the app is run.
     pub fn from_env() -> Self {
@@ -89,6 +110,7 @@ impl Config {
             }
         };
         let (mut platform, mut cpus, mut strict) = (Platform::Linux, Cpus::default(), None);
+        let mut trace = None;
         read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
             platform = match value {
                 "linux" => Platform::Linux,
@@ -111,7 +133,16 @@ impl Config {
             };
             true
         });
-        Self { platform, cpus, strict, ..config }
+        read("PUNCTUAL_TRACE", "1 or 0, or to the path of a trace_marker_raw", &mut |value| {
+            trace = match value {
+                "1" => Some(Marks::On),
+                "0" => Some(Marks::Off),
+                path if path.starts_with('/') => Some(Marks::In(path.into())),
+                _ => return false,
+            };
+            true
+        });
+        Self { platform, cpus, strict, trace, ..config }
     }
 
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
@@ -148,6 +179,22 @@ impl Config {
     /// Whether to refuse to start if any real-time setting does not apply.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = Some(strict);
+        self
+    }
+
+    /// Whether every job marks its start and end in the kernel's trace, so that `punctual-trace` shows it with its task's name
+    /// and its exact release. Default: not.
+    ///
+    /// The release is the nominal one of periodic and timed jobs, the time of the spawn of others. A mark is one `write(2)`
+    /// to `/sys/kernel/tracing/trace_marker_raw`, which neither sleeps nor allocates, and costs the job about
+    /// a microsecond; jobs that do not mark pay for one predictable branch. If that file cannot be written to, the app runs
+    /// without marks, and says so loudly and in its [report](crate::report::Settings::notes).
+    ///
+    /// Recordings in a buffer of their own see these marks on kernels that can copy them (since 6.16). On others, set
+    /// `PUNCTUAL_TRACE` to the path of that buffer's `trace_marker_raw`, as recorders that start the app do. It overrides
+    /// the program's choice in any case. Partitions that poll do not mark, and nothing does in virtual time.
+    pub fn trace(mut self, trace: bool) -> Self {
+        self.trace = Some(Marks::new(trace));
         self
     }
 

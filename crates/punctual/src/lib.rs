@@ -69,6 +69,11 @@
 //! *Timing* needs the real-time settings: the run's [`Report`] says per thread what really applied, and
 //! [`Config::strict`] refuses to run with less.
 //!
+//! # In the kernel's trace
+//!
+//! With `PUNCTUAL_TRACE=1` or [`Config::trace`] every job marks its start and end in the trace of the kernel, where
+//! `punctual-trace` tells what each of its microseconds went to.
+//!
 //! # Modules
 //!
 //! * [`mod@config`]: where and how to run; [`mod@report`]: what happened.
@@ -83,6 +88,7 @@ mod across;
 mod asynch;
 mod bound_task;
 mod current;
+mod job;
 mod linux;
 mod monitor;
 mod outside;

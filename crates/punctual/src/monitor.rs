@@ -16,6 +16,7 @@ use std::cell::UnsafeCell;
 use hdrhistogram::Histogram;
 use punctual_core::{Duration, Instant};
 
+use crate::linux::marks::Mark;
 use crate::report::{Summary, TaskReport};
 
 /// Histogram range: to 100 s, in buckets at most 1 % wide.
@@ -84,17 +85,20 @@ pub(crate) struct Job {
     pub(crate) deadline: Option<Duration>,
 }
 
-/// The measurements of one task.
+/// The measurements of one task, and whether its jobs are marked in the kernel's trace.
 #[derive(Debug)]
-pub(crate) struct Monitor(UnsafeCell<Option<Box<Measured>>>);
+pub(crate) struct Monitor {
+    measured: UnsafeCell<Option<Box<Measured>>>,
+    pub(crate) mark: Mark,
+}
 
-// SAFETY: `record` is called by the thread that occupies the task's level, one at a time and handed over
+// SAFETY: the mark is an atomic. Of the rest, `record` is called by the thread that occupies the task's level, one at a time and handed over
 // with the level; `start` and `report` while no job of the task can run.
 unsafe impl Sync for Monitor {}
 
 impl Monitor {
     pub(crate) const fn new() -> Self {
-        Self(UnsafeCell::new(None))
+        Self { measured: UnsafeCell::new(None), mark: Mark::off() }
     }
 
     /// Makes room for a run's measurements.
@@ -111,7 +115,7 @@ impl Monitor {
             execution: Quantity::new(),
         };
         // SAFETY: by this function's contract nothing else refers to the cell's content.
-        unsafe { *self.0.get() = Some(Box::new(measured)) };
+        unsafe { *self.measured.get() = Some(Box::new(measured)) };
     }
 
     /// Adds a job.
@@ -121,7 +125,7 @@ impl Monitor {
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job) {
         // SAFETY: by this function's contract nothing else refers to the cell's content.
-        let Some(measured) = (unsafe { &mut *self.0.get() }) else { return };
+        let Some(measured) = (unsafe { &mut *self.measured.get() }) else { return };
         let response = since(job.end, job.release);
         let gross = since(job.end, job.start);
         measured.jobs += 1;
@@ -138,7 +142,7 @@ impl Monitor {
     /// No job of the task can run.
     pub(crate) unsafe fn report(&self, name: &str, level: u8, partition: Option<&str>) -> TaskReport {
         // SAFETY: by this function's contract nothing else refers to the cell's content.
-        let measured = unsafe { &*self.0.get() };
+        let measured = unsafe { &*self.measured.get() };
         let partition = partition.map(str::to_owned);
         let mut report = TaskReport { name: name.into(), level, partition, ..TaskReport::default() };
         if let Some(measured) = measured {

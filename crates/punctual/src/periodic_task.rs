@@ -2,10 +2,12 @@
 
 use punctual_core::{Duration, Level, Periodic, Stamp, Worker};
 
+use crate::job::execute_queued;
+use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
 use crate::report::{Outcome, TaskReport};
 use crate::runtime::Registered;
-use crate::task::{Body, execute};
+use crate::task::Body;
 
 /// A task with a period.
 pub struct PeriodicTask<B: Body<Args = ()>> {
@@ -36,11 +38,8 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// level, and is one of this task's.
     #[inline]
     pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
-        if B::runtime().drops_jobs() {
-            return None;
-        }
         // SAFETY: by this function's contract.
-        unsafe { execute::<B>(&self.monitor, me, (), self.level.released(node), now) }
+        unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) }
     }
 }
 
@@ -57,6 +56,10 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();
         (Some(report), 0)
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        Some(Marked { name: B::NAME, part: B::part(), mark: &self.monitor.mark })
     }
 }
 

@@ -1,18 +1,24 @@
 //! The static state of an app, and how a run of it begins and ends.
 
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use punctual_core::{Instant, Level, Port, Worker};
 use rustix::thread::futex::{self, Flags};
 
 use crate::across::Ceilings;
 use crate::asynch::Reactor;
+use crate::linux::marks::Marked;
 use crate::outside::{Outside, Visit};
 use crate::part::Part;
 use crate::report::{Outcome, TaskReport};
 use crate::virtual_time::{Claims, Turns};
+
+/// Set by a panic: queued jobs are not run any more.
+const ABORTS: u8 = 1;
+/// Jobs are marked in the kernel's trace.
+const MARKS: u8 = 2;
 
 /// What the `#[app]` attribute says about where to run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,6 +27,8 @@ pub struct Options {
     pub priority_base: Option<u8>,
     /// Whether to refuse less than full real-time settings.
     pub strict: bool,
+    /// Whether jobs are marked in the kernel's trace.
+    pub trace: bool,
 }
 
 /// A task, as far as starting and reporting go.
@@ -44,6 +52,9 @@ pub trait Registered: Sync {
     unsafe fn retire(&self, level: &'static Level) {
         let _ = level;
     }
+
+    /// The task, as far as marks in the kernel's trace go, if it has jobs.
+    fn marked(&'static self) -> Option<Marked>;
 
     /// The task's event source, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {
@@ -93,8 +104,8 @@ pub struct Runtime {
     pub(crate) ceilings: Option<&'static Ceilings>,
     taken: AtomicBool,
     outside: Outside,
-    /// Set by a panic: queued jobs are not run any more.
-    aborting: AtomicBool,
+    /// What makes a queued job no usual one, [`ABORTS`] or [`MARKS`]: one word, so that one look is enough.
+    unusual: AtomicU8,
     /// Jobs released and never run.
     dropped: AtomicU64,
     started: AtomicU64,
@@ -103,6 +114,7 @@ pub struct Runtime {
     stop_requested: AtomicU32,
     /// A descriptor to write to when the app begins to stop, -1 if there is none.
     bell: AtomicI32,
+    first_mark: OnceLock<u16>,
     /// Who runs in virtual time.
     pub(crate) turns: Turns,
     /// Who holds what across partitions in virtual time.
@@ -136,12 +148,13 @@ impl Runtime {
             ceilings,
             taken: AtomicBool::new(false),
             outside: Outside::closed(),
-            aborting: AtomicBool::new(false),
+            unusual: AtomicU8::new(0),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
             outcome: Mutex::new(None),
             stop_requested: AtomicU32::new(0),
             bell: AtomicI32::new(-1),
+            first_mark: OnceLock::new(),
             turns: Turns::new(),
             claims: Claims::new(),
         }
@@ -157,7 +170,7 @@ impl Runtime {
             self.parts.iter().for_each(|part| part.reset(virtual_time));
             self.tasks.iter().for_each(|task| task.begin());
         }
-        self.aborting.store(false, Ordering::Relaxed);
+        self.unusual.store(0, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
         self.stop_requested.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
@@ -165,6 +178,11 @@ impl Runtime {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         self.outside.open();
         Some(Taken { runtime: self })
+    }
+
+    /// The number of its first task in the trace, the same in every run; `numbers` gives so many theirs.
+    pub(crate) fn first_mark(&self, numbers: impl FnOnce(u16) -> u16) -> u16 {
+        *self.first_mark.get_or_init(|| numbers(self.tasks.len().min(usize::from(u16::MAX)) as u16))
     }
 
     /// Every part but the partition of `idle`.
@@ -196,7 +214,7 @@ impl Runtime {
     /// Begins to stop. The first cause is the one reported, except that a panic comes before any other.
     pub(crate) fn stop(&self, cause: Outcome) {
         if matches!(cause, Outcome::Panicked { .. }) {
-            self.aborting.store(true, Ordering::Relaxed);
+            self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
         }
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let panicked = |outcome: &Outcome| matches!(outcome, Outcome::Panicked { .. });
@@ -214,7 +232,7 @@ impl Runtime {
 
     /// Ends a run before it has begun. What other threads have spawned by now is dropped: there are no resources for it.
     pub(crate) fn give_up(&self) {
-        self.aborting.store(true, Ordering::Relaxed);
+        self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
         self.parts.iter().for_each(|part| part.partition.stop());
     }
 
@@ -241,10 +259,24 @@ impl Runtime {
         outcome.clone().unwrap_or(Outcome::Shutdown)
     }
 
+    /// Whether a queued job may be one to drop or to mark.
+    #[inline]
+    pub(crate) fn is_unusual(&self) -> bool {
+        self.unusual.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes whether there are tasks that mark their jobs, while none can run.
+    pub(crate) fn set_marks(&self, marks: bool) {
+        match marks {
+            true => self.unusual.fetch_or(MARKS, Ordering::Relaxed),
+            false => self.unusual.fetch_and(!MARKS, Ordering::Relaxed),
+        };
+    }
+
     /// Whether a task has panicked, so that the queued job at hand is dropped instead of run.
     #[inline]
     pub(crate) fn drops_jobs(&self) -> bool {
-        let drops = self.aborting.load(Ordering::Relaxed);
+        let drops = self.unusual.load(Ordering::Relaxed) & ABORTS != 0;
         if drops {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,17 +1,14 @@
-//! Message tasks: spawn now, spawn at a time, cancel, reschedule; and what running one job involves.
-
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+//! Message tasks: spawn now, spawn at a time, cancel, reschedule.
 
 use punctual_core::{Armed, Duration, Instant, Level, Port, Slots, Stamp, Worker};
 
 use crate::current;
-use crate::linux::suspension;
-use crate::monitor::{self, Monitor};
+use crate::job::{AT_ITS_START, execute, execute_queued, stamp};
+use crate::linux::marks::Marked;
+use crate::monitor::Monitor;
 use crate::part::Part;
-use crate::report::{Outcome, TaskReport};
+use crate::report::TaskReport;
 use crate::runtime::{Registered, Runtime};
-use crate::virtual_time;
 
 /// What the generated code says of a task.
 pub trait Body: 'static {
@@ -50,81 +47,6 @@ pub trait Body: 'static {
     }
 }
 
-/// The release of a job that runs as a call, which is its start. Not 0: that is when virtual time begins.
-pub(crate) const AT_ITS_START: u64 = u64::MAX;
-
-/// Runs one job: measured, and with a panic turned into the end of the app.
-///
-/// # Safety
-/// As for [`Body::call`].
-#[inline]
-pub(crate) unsafe fn execute<B: Body>(
-    monitor: &Monitor,
-    me: &'static Worker,
-    args: B::Args,
-    release: u64,
-    now: Stamp,
-) -> Stamp {
-    let (runtime, part) = (B::runtime(), B::part());
-    let port = part.partition.port();
-    let body = |release| {
-        // SAFETY: by this function's contract.
-        catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
-    };
-    if !B::MONITOR {
-        // As below, and not in one closure with it: that makes a spawn a tenth slower.
-        if let Err(panic) = body(Instant::from_ticks(release)) {
-            panicked(runtime, B::NAME, &*panic);
-        }
-        if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-            virtual_time::spend(part, me, B::EXECUTION);
-        }
-        // SAFETY: by this function's contract.
-        unsafe { B::after(None) };
-        return None;
-    }
-    let start = now.unwrap_or_else(|| port.now());
-    let release = match release {
-        AT_ITS_START => start,
-        // What `init` spawned is released when the app starts.
-        release => Instant::from_ticks(release.max(runtime.started())),
-    };
-    let executed = part.executed();
-    if let Err(panic) = body(release) {
-        panicked(runtime, B::NAME, &*panic);
-    }
-    if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-        virtual_time::spend(part, me, B::EXECUTION);
-    }
-    let end = port.now();
-    let gross = monitor::since(end, start);
-    let preempted = part.executed().saturating_sub(executed);
-    part.set_executed(executed + gross);
-    let suspended = gross > suspension::SHORTEST.as_ticks() && port.may_sleep() && suspension::since() > 0;
-    let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
-    // SAFETY: by this function's contract this thread occupies the task's level.
-    unsafe { monitor.record(job) };
-    // SAFETY: by this function's contract.
-    unsafe { B::after(Some(end)) };
-    Some(end)
-}
-
-/// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody measures it.
-#[inline]
-pub(crate) fn stamp<B: Body>() -> u64 {
-    if B::MONITOR { B::part().partition.port().now().as_ticks() } else { 0 }
-}
-
-/// Ends the app because `task` panicked.
-#[cold]
-pub(crate) fn panicked(runtime: &Runtime, task: &str, panic: &(dyn Any + Send)) {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let message = text.unwrap_or("(the panic carries no text)").to_owned();
-    eprintln!("punctual: task `{task}` panicked: {message}; the app stops");
-    runtime.stop(Outcome::Panicked { task: task.to_owned(), message });
-}
-
 /// A task with `N` job slots; `W` is `N.div_ceil(64)`.
 pub struct Task<B: Body, const N: usize, const W: usize> {
     slots: Slots<B::Args, N, W>,
@@ -153,11 +75,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: by this function's contract.
         let (args, release) = unsafe { self.slots.take(node) };
-        if B::runtime().drops_jobs() {
-            return None;
-        }
         // SAFETY: by this function's contract.
-        unsafe { execute::<B>(&self.monitor, me, args, release, now) }
+        unsafe { execute_queued::<B>(&self.monitor, me, args, release, now) }
     }
 
     /// Spawns a job. If the level is above the partition's, the job has run when this returns.
@@ -178,7 +97,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             preemption.finish(end);
             return Ok(());
         }
-        let node = self.slots.put(args, stamp::<B>())?;
+        let node = self.slots.put(args, stamp::<B>(&self.monitor))?;
         partition.spawn(me, self.slots.level(), node);
         Ok(())
     }
@@ -187,7 +106,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline(never)]
     fn spawn_from_outside(&'static self, args: B::Args) -> Result<(), B::Args> {
         let Some(_entry) = current::enter(B::runtime()) else { return Err(args) };
-        let node = self.slots.put(args, stamp::<B>())?;
+        let node = self.slots.put(args, stamp::<B>(&self.monitor))?;
         B::part().partition.spawn_from_outside(self.slots.level(), node);
         Ok(())
     }
@@ -308,6 +227,10 @@ impl<A> std::fmt::Debug for SpawnHandle<A> {
 }
 
 impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
+    fn marked(&'static self) -> Option<Marked> {
+        Some(Marked { name: B::NAME, part: B::part(), mark: &self.monitor.mark })
+    }
+
     unsafe fn begin(&self) {
         // SAFETY: by this function's contract.
         unsafe { self.monitor.start() };

@@ -201,15 +201,23 @@ fn spawn_from_outside() {
 #[test]
 fn nothing_allocates_between_start_and_end() {
     privileges::no_runaways_here();
-    let report = thread::scope(|scope| {
-        let outside = scope.spawn(spawn_from_outside);
-        let report = app::run(Config::new()).expect("nothing keeps the app from starting");
-        outside.join().expect("it does not panic");
-        report
-    });
-    assert_eq!(report.outcome, Outcome::Shutdown);
-    assert_eq!(CALLS.swap(0, Ordering::SeqCst), 0, "on threads");
-    assert!(report.tasks.iter().all(|task| task.jobs > 0), "everything was tried: {report}");
+    for marks in [false, true] {
+        OUTSIDE.store(false, Ordering::SeqCst);
+        SPAWNED.store(0, Ordering::SeqCst);
+        let report = thread::scope(|scope| {
+            let outside = scope.spawn(spawn_from_outside);
+            let config = Config::new().trace(marks);
+            let report = app::run(config).expect("nothing keeps the app from starting");
+            outside.join().expect("it does not panic");
+            report
+        });
+        assert_eq!(report.outcome, Outcome::Shutdown);
+        assert_eq!(CALLS.swap(0, Ordering::SeqCst), 0, "on threads, with marks: {marks}");
+        assert!(report.tasks.iter().all(|task| task.jobs > 0), "everything was tried: {report}");
+        if marks && !report.settings.notes.iter().any(|note| note.contains("each job is marked")) {
+            eprintln!("SKIPPED: no job is marked in this test: {:?}", report.settings.notes);
+        }
+    }
 
     let report = app::run(Config::new().virtual_time()).expect("nothing can be missing");
     assert_eq!(report.outcome, Outcome::Shutdown);

@@ -12,7 +12,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime) = (quiet(), names::sole("runtime"));
     let name = names::plain(&app.module.ident);
     let base = option(app.args.priority_base.map(|base| quote!(#base)));
-    let strict = app.args.strict;
+    let (strict, trace) = (app.args.strict, app.args.trace);
     let tasks = app.tasks.iter().map(|task| {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
         quote!(#(#cfgs)* &#task)
@@ -38,7 +38,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         #(#statics)*
         #quiet static #runtime: ::punctual::export::Runtime = ::punctual::export::Runtime::new(
             #name,
-            ::punctual::export::Options { priority_base: #base, strict: #strict },
+            ::punctual::export::Options { priority_base: #base, strict: #strict, trace: #trace },
             &[#(&#parts),*],
             &#home,
             #all,

@@ -17,6 +17,7 @@ const KEYS: &[Key] = &[
     Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, poll)]"),
     Key::new("priority_base", "<integer from 1 to 98>"),
     Key::flag("strict"),
+    Key::flag("trace"),
     Key::new("monitor", "<bool>"),
     Key::new("main", "<bool>"),
 ];
@@ -29,6 +30,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
         partitions: partitions::parse(&keys, errors),
         priority_base: keys.int("priority_base", 1..=98, errors).and_then(|base| base.try_into().ok()),
         strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),
+        trace: keys.boolean("trace", errors).is_some_and(|trace| trace.value),
         monitor: keys.boolean("monitor", errors),
         main: keys.boolean("main", errors),
     }
@@ -87,14 +89,15 @@ mod tests {
     fn defaults() {
         let args = args(quote!()).expect("no arguments are needed");
         assert!(args.cpu.is_none() && args.priority_base.is_none() && args.main.is_none());
-        assert!(!args.strict && args.monitor());
+        assert!(!args.strict && !args.trace && args.monitor());
     }
 
     #[test]
     fn everything_given() {
-        let args = args(quote!(cpu = CPUS - 1, priority_base = 40, strict, monitor = false, main = false));
+        let args =
+            args(quote!(cpu = CPUS - 1, priority_base = 40, strict, trace, monitor = false, main = false));
         let args = args.expect("the arguments are right");
-        assert!(args.cpu.is_some() && args.strict && !args.monitor());
+        assert!(args.cpu.is_some() && args.strict && args.trace && !args.monitor());
         assert_eq!(args.priority_base, Some(40));
         assert_eq!(args.main.map(|main| main.value), Some(false));
     }
@@ -103,7 +106,7 @@ mod tests {
     fn wrong_arguments() {
         rejects(
             quote!(device = x),
-            "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `strict`, `monitor`, `main`",
+            "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `strict`, `trace`, `monitor`, `main`",
         );
         rejects(quote!(cpu = "0"), "`cpu` is the number of a processor");
         rejects(quote!(cpu = -1), "`cpu` is the number of a processor");

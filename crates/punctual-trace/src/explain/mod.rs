@@ -29,7 +29,8 @@
 
 mod wait;
 
-use crate::jobs::{Actor, Cause, Flaw, Job, ReleasedBy, Sort, Value};
+use crate::event::Section;
+use crate::jobs::{Actor, Cause, Flaw, Job, Off, ReleasedBy, Sort, Value};
 use crate::names::Names;
 
 pub use wait::blocking;
@@ -118,7 +119,11 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
         0 => String::new(),
         ns => format!(", {} of it asleep of its own accord", time(ns)),
     };
-    sentences.push(format!("C: {} {of_response}: executing{suspended}.", value(job.execution)));
+    let nmi = match job.nmi {
+        0 => String::new(),
+        ns => format!(", {} of it and of I in non-maskable interrupts", time(ns)),
+    };
+    sentences.push(format!("C: {} {of_response}: executing{suspended}{nmi}.", value(job.execution)));
     sentences
 }
 
@@ -178,7 +183,15 @@ fn jitter(job: &Job, names: &Names) -> String {
         let causes = causes(&job.jitter_causes, names).replace(" for ", " took ");
         parts.push(format!("released and not yet running, while {causes} of the CPU"));
     }
-    parts.join(", then ")
+    let mut text = parts.join(", then ");
+    if let Some(Off { section, caller, ns }) = job.off {
+        let what = match section {
+            Section::Interrupts => "interrupts were",
+            Section::Preemption => "preemption was",
+        };
+        text += &format!("; {what} off for {} of it, by the kernel's code at _stext{caller:+#x}", time(ns));
+    }
+    text
 }
 
 fn flawed(flaw: Flaw) -> &'static str {

@@ -3,15 +3,16 @@
 //! Members: `version`, `number`, `sort`, `id`, `name`, `task` and `task_name` (of jobs that an app marked), `priority`,
 //! `highest_priority`, `released_by`, `released_ns` (least and greatest), `woken_ns`, `waker`, `start_ns`, `end_ns`,
 //! `first_cpu`, `last_cpu`, `migrations`, `preemptions`, `flaw`; `terms` with `R`, `J`, `SS`, `W`, `B`, `I`, `C`,
-//! `SS_entry`, `SS_exit`, each `{"min_ns", "max_ns", "precision"}`; `suspended_ns`; `jitter_causes`,
-//! `interference_causes` with `by`, `ns`, `times`; `blockings` with `start_ns`, `end_ns`, `on`, `slept`, `owners`,
+//! `SS_entry`, `SS_exit`, each `{"min_ns", "max_ns", "precision"}`; `suspended_ns`, `nmi_ns`; `off` with `what`, `caller`, `ns`;
+//! `jitter_causes`, `interference_causes` with `by`, `ns`, `times`; `blockings` with `start_ns`, `end_ns`, `on`, `slept`, `owners`,
 //! `waker`, `shares`; `segments` with `start_ns`, `end_ns`, `cpu`, `phase`. What is not known is `null`.
 
 use std::fmt::Write;
 
 use super::csv::id;
 use super::{VERSION, flaw_name, release_name, sort_name};
-use crate::jobs::{Actor, Blocking, Cause, Doing, Job, On, Phase, Segment, Share, Value};
+use crate::event::Section;
+use crate::jobs::{Actor, Blocking, Cause, Doing, Job, Off, On, Phase, Segment, Share, Value};
 use crate::names::Names;
 use crate::stats::{Term, Whole};
 
@@ -81,6 +82,14 @@ fn members(out: &mut String, job: &Job, names: &Names) {
     };
     out.push_str(",\"jitter_causes\":");
     list(out, &job.jitter_causes, cause);
+    let off = job.off.map(|Off { section, caller, ns }| {
+        let what = match section {
+            Section::Interrupts => "interrupts",
+            Section::Preemption => "preemption",
+        };
+        format!("{{\"what\":\"{what}\",\"caller\":{caller},\"ns\":{ns}}}")
+    });
+    let _ = write!(out, ",\"off\":{},\"nmi_ns\":{}", or_null(off), job.nmi);
     out.push_str(",\"interference_causes\":");
     list(out, &job.interference_causes, cause);
     out.push_str(",\"blockings\":");

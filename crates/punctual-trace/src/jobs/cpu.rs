@@ -2,6 +2,7 @@
 
 use super::cause::Actor;
 use super::history::Occupants;
+use super::off::Sections;
 use crate::event::Tid;
 
 /// Interrupts nest no deeper: device or vector, softirq, NMI, with room for what a loss left behind.
@@ -46,6 +47,8 @@ pub(crate) struct Cpu {
     pub(crate) occupants: Occupants,
     /// When its last event was.
     pub(crate) last: u64,
+    /// Where something was off.
+    pub(crate) sections: Sections,
     /// Events are being lost, since then.
     pub(crate) gap: Option<u64>,
 }
@@ -60,6 +63,7 @@ impl Cpu {
             clock: (0, 0),
             occupants: Occupants::new(history, Actor::Unseen),
             last: 0,
+            sections: Sections::default(),
             gap: None,
         }
     }

@@ -5,10 +5,10 @@ use super::config::Config;
 use super::cpu::Cpu;
 use super::history::State;
 use super::job::{Flaw, Job, Sort, blank};
-use super::open::{Open, Stage};
+use super::open::{Edge, Open, Stage};
 use super::thread::{Thread, Threads};
 use super::timers::Timers;
-use crate::event::{Event, Kind, Tid};
+use crate::event::{Event, Kind, Noise, Tid};
 
 /// CPUs with higher numbers are ignored: Linux knows no more.
 const MAX_CPUS: usize = 8192;
@@ -126,6 +126,7 @@ impl Decomposer {
                 let cpu = open.job.last_cpu;
                 self.hand_out(&mut open, time, cpu, sink);
             }
+            self.cut_outer(slot, time, Flaw::Cut, sink);
         }
     }
 
@@ -156,8 +157,13 @@ impl Decomposer {
             }
             Kind::ScheduleEnter => self.with_running(event, |open| open.scheduler_entered(time)),
             Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
-            Kind::JobStart { task, released } => self.job_start(event, task, released),
+            Kind::JobStart { task, released } => self.job_start(event, task, released, sink),
             Kind::JobEnd { task } => self.job_end(event, task, sink),
+            Kind::Off { section, caller } => self.section(event, section, caller, true),
+            Kind::On { section, caller } => self.section(event, section, caller, false),
+            // Of all noise, that of NMIs alone is told by no other event.
+            Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
+            Kind::Noise { .. } => {}
             Kind::Lost { .. } => self.lost(event),
         }
     }
@@ -184,16 +190,29 @@ impl Decomposer {
     /// The slot of the thread that caused an event, which shows that it runs there.
     #[inline]
     pub(super) fn running(&mut self, event: &Event) -> Option<u32> {
-        if event.by == 0 {
-            return None;
-        }
         let current = self.cpu(event.cpu).current;
+        let contends = matches!(event.kind, Kind::ContentionBegin { .. } | Kind::ContentionEnd { .. });
         match current {
+            None if event.by == 0 => None,
             Some(slot) if self.threads.at(slot).tid == event.by => current,
             // The event of a switch comes before the switch itself, which contends for locks on behalf of who leaves.
-            _ if self.cpu(event.cpu).left == event.by => None,
+            _ if self.cpu(event.cpu).left == event.by && (event.by != 0 || contends) => None,
+            Some(slot) if event.by == 0 => {
+                self.found_idle(event, slot);
+                None
+            }
             _ => Some(self.found_running(event, current)),
         }
+    }
+
+    /// A CPU is found idle, of which nobody saw how its thread left. Kernels leave out a switch now and then, without
+    /// counting it.
+    #[cold]
+    fn found_idle(&mut self, event: &Event, instead_of: u32) {
+        self.contradicted(instead_of);
+        let cpu = self.cpu(event.cpu);
+        cpu.current = None;
+        cpu.occupants.push(event.time, Actor::Thread(0));
     }
 
     /// A thread is found running that was not known to.
@@ -211,6 +230,11 @@ impl Decomposer {
         if let Some(open) = thread.open.as_mut() {
             open.settle(event.time);
             open.state = State::Running;
+            if open.stage == Stage::Released {
+                // It has started at some time, and will end.
+                open.flaw(Flaw::Contradiction);
+                open.start(event.time, event.cpu, Edge::Out);
+            }
         }
         let cpu = self.cpu(event.cpu);
         cpu.current = Some(slot);

@@ -9,6 +9,8 @@ use crate::event::Event;
 
 impl Decomposer {
     pub(super) fn enter(&mut self, event: &Event, actor: Actor) {
+        // Shows who runs there, if nothing else has.
+        let _ = self.running(event);
         let cpu = self.cpu(event.cpu);
         let current = cpu.current;
         let room = cpu.enter(event.time, actor);

@@ -2,6 +2,7 @@
 
 use super::blocking::Blocking;
 use super::cause::{Actor, Cause};
+use super::off::Off;
 use super::value::Value;
 
 /// What sort of job it is.
@@ -152,6 +153,10 @@ pub struct Job {
     pub flaw: Option<Flaw>,
     /// Who ran on the job's CPU between its wake-up and its start.
     pub jitter_causes: Vec<Cause>,
+    /// What kept the CPU from turning to it, if the trace has `preemptirq` events.
+    pub off: Option<Off>,
+    /// How much of C or I were NMIs, in ns, as far as the osnoise tracer ran meanwhile.
+    pub nmi: u64,
     /// Who displaced it.
     pub interference_causes: Vec<Cause>,
     /// Each wait for a lock, in order; the first [`MAX_BLOCKINGS`](super::MAX_BLOCKINGS) of them.
@@ -234,6 +239,8 @@ pub(crate) fn blank(actor: Actor, sort: Sort) -> Job {
         preemptions: 0,
         flaw: None,
         jitter_causes: Vec::new(),
+        off: None,
+        nmi: 0,
         interference_causes: Vec::new(),
         blockings: Vec::new(),
         blockings_left_out: 0,

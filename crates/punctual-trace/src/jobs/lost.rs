@@ -20,6 +20,7 @@ impl Decomposer {
         cpu.left = 0;
         cpu.frames.clear();
         cpu.firing = None;
+        cpu.sections.forget();
         cpu.occupants.push(since, Actor::Unseen);
         if cpu.gap.replace(since).is_none() {
             self.gaps += 1;

@@ -42,6 +42,7 @@ mod job;
 mod locks;
 mod lost;
 mod marks;
+mod off;
 mod open;
 mod segments;
 mod switches;
@@ -58,6 +59,7 @@ pub use decomposer::{Counters, Decomposer};
 #[cfg(test)]
 pub(crate) use job::blank;
 pub use job::{Flaw, Job, Phase, ReleasedBy, Segment, Sort, Waker};
+pub use off::Off;
 pub(crate) use thread::Spread;
 pub use value::Value;
 

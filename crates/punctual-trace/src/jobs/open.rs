@@ -143,6 +143,7 @@ impl Open {
         (job.task, job.priority, job.highest) = (None, priority, priority);
         (job.released, job.released_by, job.woken, job.waker) = (None, ReleasedBy::Unseen, None, None);
         (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.doubt.take());
+        (job.off, job.nmi) = (None, 0);
         job.jitter_causes.clear();
         job.interference_causes.clear();
         job.blockings.clear();
@@ -308,6 +309,13 @@ impl Open {
             if let Some(call) = self.futex.as_mut() {
                 blame(&mut call.causes, actor, ns);
             }
+        }
+    }
+
+    /// An NMI has ended that took this much of its time.
+    pub(crate) fn nmi(&mut self, ns: u64) {
+        if self.stage == Stage::Active {
+            self.job.nmi = self.job.nmi.saturating_add(ns);
         }
     }
 

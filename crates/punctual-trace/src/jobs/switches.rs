@@ -97,6 +97,11 @@ impl Decomposer {
         }
         if let Some(mut open) = thread.open.take() {
             let unmarked = thread.marks && open.job.task.is_none();
+            if open.stage == Stage::Released && !known {
+                // It has run, and nobody saw since when.
+                open.flaw(Flaw::Contradiction);
+                open.start(time, event.cpu, Edge::Out);
+            }
             open.switched_out(time);
             (open.state, open.ready) = (state, time);
             open.job.last_cpu = event.cpu;
@@ -108,6 +113,7 @@ impl Decomposer {
             self.threads.at(slot).open = Some(open);
         }
         if left == Left::Gone {
+            self.cut_outer(slot, time, Flaw::Contradiction, sink);
             self.threads.remove(task.id);
             self.wanted.retain(|&wanted| wanted != slot);
         }
@@ -144,7 +150,14 @@ impl Decomposer {
             open.job.migrations += u32::from(moved && !open.idle());
             match open.stage {
                 Stage::Idle => {}
-                Stage::Released => open.start(time, event.cpu, Edge::Entering),
+                Stage::Released => {
+                    open.start(time, event.cpu, Edge::Entering);
+                    if let (Some((from, _)), Some(Some(cpu))) =
+                        (open.job.released, self.cpus.get(usize::from(event.cpu)))
+                    {
+                        open.job.off = cpu.sections.longest(from, time);
+                    }
+                }
                 Stage::Active => {
                     open.job.last_cpu = event.cpu;
                     match open.wait.as_ref().map(|wait| wait.on) {

@@ -1,7 +1,6 @@
 //! What Punctual apps write into the trace: the start and end of jobs and the names of tasks.
 //!
-//! An app writes these bytes to `trace_marker_raw`. The first four say which, the others follow in the order of bytes of the
-//! machine.
+//! The format is [`punctual_core::mark`]'s, whose functions are here too for programs that mark jobs of their own.
 //!
 //! ```
 //! use punctual_trace::event::Kind;
@@ -18,39 +17,11 @@
 
 use std::collections::BTreeMap;
 
+use punctual_core::mark::Mark;
+pub use punctual_core::mark::{end, name, start};
+
 use super::Order;
 use crate::event::Kind;
-
-/// `PJ`, and what.
-pub(crate) const START: u32 = 0x504a_0001;
-pub(crate) const END: u32 = 0x504a_0002;
-pub(crate) const NAME: u32 = 0x504a_0003;
-
-/// Marks the start of a job of task number `task`, released at that time of `CLOCK_MONOTONIC`.
-pub fn start(task: u16, released: u64) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..4].copy_from_slice(&START.to_ne_bytes());
-    bytes[4..6].copy_from_slice(&task.to_ne_bytes());
-    bytes[8..].copy_from_slice(&released.to_ne_bytes());
-    bytes
-}
-
-/// Marks the end of a job of task number `task`.
-pub fn end(task: u16) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&END.to_ne_bytes());
-    bytes[4..6].copy_from_slice(&task.to_ne_bytes());
-    bytes
-}
-
-/// Names task number `task`.
-pub fn name(task: u16, name: &str) -> Vec<u8> {
-    let mut bytes = NAME.to_ne_bytes().to_vec();
-    bytes.extend(task.to_ne_bytes());
-    bytes.extend((name.len() as u16).to_ne_bytes());
-    bytes.extend(name.as_bytes());
-    bytes
-}
 
 /// The names of tasks that a trace has.
 #[derive(Debug, Default, Clone)]
@@ -78,18 +49,31 @@ impl Tasks {
 
     /// Reads what was written after `id`: an event, or a name, which is kept. What others have written is neither.
     pub fn decode(&mut self, order: Order, id: u32, content: &[u8]) -> Option<Kind> {
-        let task = order.u16(content, 0)?;
-        match id {
-            START => Some(Kind::JobStart { task, released: order.u64(content, 4)? }),
-            END => Some(Kind::JobEnd { task }),
-            NAME => {
-                let length = usize::from(order.u16(content, 2)?);
-                let name = content.get(4..)?.get(..length)?;
-                self.names.insert(task, String::from_utf8_lossy(name).into_owned());
-                self.changes += 1;
+        match Mark::read(id, content, order == Order::Big)? {
+            Mark::Start { task, released } => Some(Kind::JobStart { task, released }),
+            Mark::End { task } => Some(Kind::JobEnd { task }),
+            Mark::Name { task, name } => {
+                self.learn(task, &String::from_utf8_lossy(name));
                 None
             }
-            _ => None,
+        }
+    }
+
+    /// Two apps may have taken the same number; then nobody can tell which of the two it is.
+    fn learn(&mut self, task: u16, name: &str) {
+        let known = self.names.entry(task).or_default();
+        if known.is_empty() {
+            known.push_str(name);
+            self.changes += 1;
+        } else if !known.split(OR).any(|known| known == name) && known.len() < LONGEST {
+            known.push_str(OR);
+            known.push_str(name);
+            self.changes += 1;
         }
     }
 }
+
+/// Between the names of a number that several tasks have.
+const OR: &str = " or ";
+/// A number with so many names needs no more, in bytes.
+const LONGEST: usize = 400;

@@ -143,6 +143,19 @@ impl Recording {
         &self.absent
     }
 
+    /// What the variable `PUNCTUAL_TRACE` is to say to Punctual apps, so that they mark their jobs in this recording.
+    ///
+    /// It is `1` where the kernel copies what they write to the buffer that every system has (since 6.16). Elsewhere it is
+    /// the path of this recording's own file, and then the app has to end first: while it has that open, the
+    /// kernel keeps the recording's buffers.
+    pub fn for_apps(&self) -> String {
+        let main = &self.instances[0];
+        match main.read("options/copy_trace_marker") {
+            Ok(value) if value.trim() == "1" => "1".to_owned(),
+            _ => main.path().join("trace_marker_raw").to_string_lossy().into_owned(),
+        }
+    }
+
     /// The instances of recorders that had been killed, which are gone now.
     pub fn removed(&self) -> &[String] {
         &self.removed

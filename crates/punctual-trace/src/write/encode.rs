@@ -13,12 +13,13 @@
 //! # Ok::<(), punctual_trace::write::WriteError>(())
 //! ```
 
+use punctual_core::mark::{self, Mark};
+
 use super::WriteError;
 use super::page::bytes;
-use crate::event::{Event, Kind, Left, Tid};
+use crate::event::{Event, Kind, Left, Noise, Section, Tid};
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
-use crate::read::marker;
 use crate::read::translate::{Code, recipe};
 
 /// The address that [`Kind::ScheduleEnter`] is written with; `kallsyms` of a synthetic trace has it.
@@ -128,15 +129,14 @@ fn put(order: Order, record: &mut [u8], field: &Field, value: u64) {
     }
 }
 
+/// What of a mark follows the field that says that it is one.
 fn marker_content(order: Order, kind: &Kind, record: &mut Vec<u8>) {
-    let (task, released) = match *kind {
-        Kind::JobStart { task, released } => (task, Some(released)),
-        Kind::JobEnd { task } => (task, None),
+    let mark = match *kind {
+        Kind::JobStart { task, released } => Mark::Start { task, released },
+        Kind::JobEnd { task } => Mark::End { task },
         _ => return,
     };
-    record.extend(&bytes(order, task.into(), 2)[..2]);
-    record.extend([0; 2]);
-    record.extend(released.into_iter().flat_map(|released| bytes(order, released, 8)));
+    record.extend(&mark.write(order == Order::Big)[4..]);
 }
 
 /// What the event is written as, its name, and the values of the fields in the order of the recipe.
@@ -188,8 +188,18 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
         Kind::SyscallExit { number } => (Code::SyscallExit, "SyscallExit", &[number.into()]),
         Kind::ScheduleEnter => (Code::GraphEntry, "ScheduleEnter", &[SCHEDULE]),
         Kind::ScheduleExit => (Code::GraphExit, "ScheduleExit", &[SCHEDULE]),
-        Kind::JobStart { .. } => (Code::Marker, "JobStart", &[marker::START as u64]),
-        Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[marker::END as u64]),
+        Kind::JobStart { .. } => (Code::Marker, "JobStart", &[mark::START.into()]),
+        Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[mark::END.into()]),
+        Kind::Off { section: Section::Interrupts, caller } => (Code::IrqOff, "Off", &[signed(caller)]),
+        Kind::Off { section: Section::Preemption, caller } => (Code::PreemptOff, "Off", &[signed(caller)]),
+        Kind::On { section: Section::Interrupts, caller } => (Code::IrqOn, "On", &[signed(caller)]),
+        Kind::On { section: Section::Preemption, caller } => (Code::PreemptOn, "On", &[signed(caller)]),
+        Kind::Noise { source, ns } => match source {
+            Noise::Nmi => (Code::NoiseNmi, "Noise", &[ns]),
+            Noise::Irq(vector) => (Code::NoiseIrq, "Noise", &[ns, signed(vector)]),
+            Noise::Softirq(vector) => (Code::NoiseSoftirq, "Noise", &[ns, signed(vector)]),
+            Noise::Thread(tid) => (Code::NoiseThread, "Noise", &[ns, tid.into()]),
+        },
         Kind::Lost { .. } => (Code::Unknown, "Lost", &[]),
     };
     let mut values = [0; 5];

@@ -1,4 +1,4 @@
-//! Apps whose one driver job measures an operation, with and without monitoring.
+//! Apps whose one driver job measures an operation, with and without monitoring, and with marks in the kernel's trace.
 //!
 //! Each measurement is a run of the app: real-time threads are started and pinned, the driver does
 //! `iterations` operations in a row and takes the time around all of them, and the app is shut down.
@@ -23,7 +23,7 @@ pub(crate) enum Operation {
 }
 
 macro_rules! app {
-    ($name:ident, $monitor:literal) => {
+    ($name:ident, $monitor:literal, $trace:literal) => {
         /// The app.
         pub(crate) mod $name {
             use super::*;
@@ -31,7 +31,7 @@ macro_rules! app {
             /// Does it so many times and returns how long that took.
             pub(crate) fn measure(operation: Operation, iterations: u64) -> Duration {
                 let (answer, took) = std::sync::mpsc::channel();
-                let report = app::run(punctual::Config::new(), operation, iterations, answer);
+                let report = app::run(punctual::Config::new().trace($trace), operation, iterations, answer);
                 report.expect("the app starts");
                 took.recv().expect("the driver answers")
             }
@@ -151,5 +151,6 @@ macro_rules! app {
     };
 }
 
-app!(plain, false);
-app!(monitored, true);
+app!(plain, false, false);
+app!(monitored, true, false);
+app!(marked, false, true);

@@ -9,10 +9,12 @@ use punctual_core::{Activation, Level, Stamp, Worker};
 
 use super::timers::{self, AnyTimers};
 use crate::current;
+use crate::job::{AT_ITS_START, execute, panicked, stamp};
+use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
 use crate::report::TaskReport;
 use crate::runtime::Registered;
-use crate::task::{AT_ITS_START, Body, execute, panicked, stamp};
+use crate::task::Body;
 
 /// What of an async task is kept on the one thread that runs its level, and so need not be `Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +227,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
             return preemption.finish(end);
         }
-        self.activation.stamp(time.unwrap_or_else(stamp::<B>));
+        self.activation.stamp(time.unwrap_or_else(|| stamp::<B>(&self.monitor)));
         match me {
             Some(me) => partition.spawn(me, level, self.activation.node()),
             None => partition.spawn_from_outside(level, self.activation.node()),
@@ -281,6 +283,10 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     unsafe fn begin(&self) {
         // SAFETY: by this function's contract.
         unsafe { self.monitor.start() };
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        Some(Marked { name: B::NAME, part: B::part(), mark: &self.monitor.mark })
     }
 
     unsafe fn retire(&self, level: &'static Level) {

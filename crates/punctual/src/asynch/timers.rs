@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use punctual_core::{Armed, Instant, Level, Slots};
 
+use crate::linux::marks::Marked;
 use crate::part::Part;
 use crate::report::TaskReport;
 use crate::runtime::Registered;
@@ -130,5 +131,9 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
         // SAFETY: by this function's contract.
         let _wakers = unsafe { self.slots.clear() };
         (None, 0)
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        None
     }
 }

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 
+use crate::job;
 use crate::linux::{futex, settings};
 use crate::runtime::Runtime;
-use crate::task;
 
 /// How many calls of a partition may wait.
 const WAITING: usize = 64;
@@ -211,7 +211,7 @@ fn make(
             while let Some(call) = calls.pop() {
                 any = true;
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| call.run())) {
-                    task::panicked(runtime, "a call submitted to the helper thread", &*panic);
+                    job::panicked(runtime, "a call submitted to the helper thread", &*panic);
                 }
             }
         }

@@ -16,6 +16,7 @@ use crate::current::Member;
 use crate::helper::Caller;
 use crate::linux::cpu::{self, Allowed};
 use crate::linux::events::Controls;
+use crate::linux::marks::Marks;
 use crate::linux::reactor::Opened;
 use crate::linux::{self, memory, neighbours, settings};
 use crate::part::Part;
@@ -35,7 +36,8 @@ pub(super) fn run<A: App>(
     let _controls = Controls::new(runtime).map_err(system("making an eventfd"))?;
     let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
-    let supervisor = Supervisor::start(runtime, until, move || last_resort::<A>(runtime))?;
+    let marks = Arc::new(Marks::new(runtime, &plan.marks));
+    let supervisor = Supervisor::start(runtime, until, &marks, move || last_resort::<A>(runtime))?;
     let placement = Placement::new(&plan);
     let progress = Arc::clone(supervisor.progress());
     let alone = move || runtime.is_stopping() && progress.workers.load(Ordering::Acquire) == 1;
@@ -54,7 +56,7 @@ pub(super) fn run<A: App>(
     let _member = Member::join(home, home.idle);
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
-    let granted = report_settings(runtime, &plan, &threads.settings, &memory);
+    let granted = report_settings(runtime, &plan, &threads.settings, &memory, &marks);
     let missing = granted.all_missing();
     if plan.strict && !missing.is_empty() {
         threads.abandon();
@@ -110,9 +112,10 @@ fn report_settings(
     plan: &Plan,
     threads: &[ThreadSettings],
     memory: &memory::Locked,
+    marks: &Marks,
 ) -> Settings {
     let mut idle = settings::ordinary("idle");
-    let mut notes = Vec::new();
+    let mut notes = marks.notes().to_vec();
     for part in runtime.parts {
         let Some(cpu) = plan.cpu(part) else { continue };
         notes.extend(neighbours::throttling(cpu));

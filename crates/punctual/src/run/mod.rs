@@ -19,7 +19,7 @@ use crate::config::Platform;
 use crate::current::LeaveIdle;
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
-use crate::{Config, task};
+use crate::{Config, job};
 
 /// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
 pub trait App: Sized {
@@ -99,7 +99,7 @@ unsafe fn init<A: App>(runtime: &'static Runtime, app: A) -> Option<A::Kept> {
     match catch_unwind(AssertUnwindSafe(|| unsafe { app.init(runtime.home.idle) })) {
         Ok(kept) => Some(kept),
         Err(panic) => {
-            task::panicked(runtime, "init", &*panic);
+            job::panicked(runtime, "init", &*panic);
             None
         }
     }
@@ -117,7 +117,7 @@ unsafe fn idle<A: App>(runtime: &'static Runtime, kept: &mut A::Kept) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(runtime.home.idle, kept) }))
         && !panic.is::<LeaveIdle>()
     {
-        task::panicked(runtime, "idle", &*panic);
+        job::panicked(runtime, "idle", &*panic);
     }
 }
 
@@ -140,7 +140,7 @@ unsafe fn finish<A: App>(
         for (step, name) in [(A::shutdown as unsafe fn(), "shutdown"), (A::drop_resources, "a destructor")] {
             // SAFETY: by this function's contract, in this order.
             if let Err(panic) = catch_unwind(|| unsafe { step() }) {
-                task::panicked(runtime, name, &*panic);
+                job::panicked(runtime, name, &*panic);
             }
         }
     }

@@ -4,7 +4,7 @@ use punctual_core::Worker;
 
 use super::StartError;
 use crate::Config;
-use crate::config::Cpus;
+use crate::config::{Cpus, Marks};
 use crate::linux::cpu::{self, Allowed};
 use crate::part::{Part, Style};
 use crate::runtime::Runtime;
@@ -19,6 +19,7 @@ pub(super) struct Plan {
     cpus: Vec<Option<usize>>,
     pub(super) priority_base: u8,
     pub(super) strict: bool,
+    pub(super) marks: Marks,
     /// What this process may use.
     pub(super) allowed: Allowed,
     parts: &'static [&'static Part],
@@ -44,7 +45,9 @@ impl Plan {
             return Err(StartError::Priority { base, highest });
         }
         let strict = from_environment.strict.or(config.strict).unwrap_or(runtime.options.strict);
-        Ok(Self { cpus, priority_base: base, strict, allowed, parts: runtime.parts })
+        let marks = from_environment.trace.or(config.trace.clone());
+        let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
+        Ok(Self { cpus, priority_base: base, strict, marks, allowed, parts: runtime.parts })
     }
 
     /// The CPU of `part`; `None` for any.

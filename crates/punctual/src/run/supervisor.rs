@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::StartError;
 use crate::linux::chance::Chances;
+use crate::linux::marks::Marks;
 use crate::linux::tsc::{self, Tsc};
 use crate::part::Style;
 use crate::report::Outcome;
@@ -25,6 +26,8 @@ const PATIENCE_AFTER_PANIC: Duration = Duration::from_millis(800);
 /// How long an `idle` that never returns gets to call `wait_for_event`, in ticks in which it could. It is an ordinary
 /// thread, and the machine may be busy.
 const PATIENCE_WITH_IDLE: u32 = 20;
+/// How often tasks are named in the trace: a recording may begin at any time.
+const NAMES: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(20);
 
 /// What the supervisor and the run tell each other.
@@ -103,6 +106,7 @@ impl Supervisor {
     pub(super) fn start(
         runtime: &'static Runtime,
         until: Option<Duration>,
+        marks: &Arc<Marks>,
         last_resort: impl Fn() + Send + 'static,
     ) -> Result<Self, StartError> {
         let system = |attempt| move |error| StartError::System { attempt, error };
@@ -125,7 +129,8 @@ impl Supervisor {
         if polls {
             tsc::start();
         }
-        let watch = Watch { runtime, polls, ringing, caught, progress: Arc::clone(&progress) };
+        let (progress_of, marks) = (Arc::clone(&progress), Arc::clone(marks));
+        let watch = Watch { runtime, polls, marks, ringing, caught, progress: progress_of };
         let thread = Builder::new()
             .name("punctual-watch".into())
             .spawn(move || watch.run(until, last_resort))
@@ -157,6 +162,7 @@ struct Watch {
     runtime: &'static Runtime,
     /// Whether there are threads that tell the time by the time-stamp counter.
     polls: bool,
+    marks: Arc<Marks>,
     ringing: UnixStream,
     caught: Arc<AtomicUsize>,
     progress: Arc<Progress>,
@@ -165,6 +171,7 @@ struct Watch {
 impl Watch {
     fn run(self, until: Option<Duration>, last_resort: impl Fn() + Send) {
         let mut stopping_since = None;
+        let mut named = Instant::now();
         let mut idle_alone: Option<(Chances, u32)> = None;
         while !self.progress.over.load(Ordering::Acquire) {
             if let Some(signal) = self.take_signal() {
@@ -178,6 +185,13 @@ impl Watch {
             if self.polls {
                 tsc::steer();
                 pause = pause.min(tsc::INTERVAL);
+            }
+            if self.marks.are_on() {
+                if named.elapsed() >= NAMES {
+                    self.marks.name();
+                    named = Instant::now();
+                }
+                pause = pause.min(NAMES);
             }
             if self.runtime.is_stopping() {
                 pause = pause.min(TICK);

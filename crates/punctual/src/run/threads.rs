@@ -143,7 +143,7 @@ impl<'a> Threads<'a> {
             prepare(&name, worker, wanted, polls, report);
             // Jobs' panics are caught where they run; one that arrives here is the executor's own.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
-                crate::task::panicked(part.runtime, "the executor", &*panic);
+                crate::job::panicked(part.runtime, "the executor", &*panic);
             }
         })?;
         self.handles.push(handle);

@@ -11,7 +11,7 @@ use crate::linux::reactor::Opened;
 use crate::part::{Part, Style};
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
-use crate::{Config, task, virtual_time};
+use crate::{Config, job, virtual_time};
 
 pub(super) fn run<A: App>(
     runtime: &'static Runtime,
@@ -94,7 +94,7 @@ impl Others {
                 };
                 // Jobs' panics are caught where they run; one that arrives here is the executor's own.
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
-                    task::panicked(runtime, "the executor", &*panic);
+                    job::panicked(runtime, "the executor", &*panic);
                 }
                 runtime.turns.leave(part);
             });

@@ -1,4 +1,4 @@
-#[punctual::app(cpu = CPUS - 1, priority_base = 40, strict = false, monitor = false, main = false)]
+#[punctual::app(cpu = CPUS - 1, priority_base = 40, strict = false, trace = false, monitor = false, main = false)]
 mod app {
     const CPUS: usize = 1;
 

@@ -41,7 +41,7 @@ use self::state::States;
 use super::format::{EventFormat, Shape};
 use super::page::Record;
 use super::{Order, marker};
-use crate::event::{Event, Kind, Task};
+use crate::event::{Event, Kind, Noise, Section, Task};
 
 /// Most fields an event here is made of.
 const SLOTS: usize = 5;
@@ -220,6 +220,14 @@ impl Translator {
             Code::ScheduleExit => Kind::ScheduleExit,
             Code::JobStart => Kind::JobStart { task: get(0) as u16, released: get(1) },
             Code::JobEnd => Kind::JobEnd { task: get(0) as u16 },
+            Code::IrqOff => Kind::Off { section: Section::Interrupts, caller: get(0) as i32 },
+            Code::IrqOn => Kind::On { section: Section::Interrupts, caller: get(0) as i32 },
+            Code::PreemptOff => Kind::Off { section: Section::Preemption, caller: get(0) as i32 },
+            Code::PreemptOn => Kind::On { section: Section::Preemption, caller: get(0) as i32 },
+            Code::NoiseNmi => Kind::Noise { source: Noise::Nmi, ns: get(0) },
+            Code::NoiseIrq => Kind::Noise { source: Noise::Irq(get(1) as i32), ns: get(0) },
+            Code::NoiseSoftirq => Kind::Noise { source: Noise::Softirq(get(1) as i32), ns: get(0) },
+            Code::NoiseThread => Kind::Noise { source: Noise::Thread(get(1) as u32), ns: get(0) },
             Code::Marker => {
                 let content = &record.data()[usize::from(entry.needs)..];
                 match self.tasks.decode(order, get(0) as u32, content) {

@@ -34,11 +34,20 @@ pub(crate) enum Code {
     JobStart,
     JobEnd,
     Marker,
+    IrqOff,
+    IrqOn,
+    PreemptOff,
+    PreemptOn,
+    NoiseNmi,
+    NoiseIrq,
+    NoiseSoftirq,
+    NoiseThread,
 }
 
 /// What becomes of the event `system:name`, and the fields that it takes; `a|b` is whichever there is.
 pub(crate) fn recipe(system: &str, name: &str) -> Option<(Code, &'static [&'static str])> {
     const WOKEN: &[&str] = &["pid", "prio", "target_cpu"];
+    const CALLER: &[&str] = &["caller_offs"];
     const NUMBER: &[&str] = &["__syscall_nr|nr"];
     Some(match (system, name) {
         ("sched", "sched_switch") => {
@@ -78,6 +87,14 @@ pub(crate) fn recipe(system: &str, name: &str) -> Option<(Code, &'static [&'stat
         ("ftrace", "raw_data") => (Code::Marker, &["id"]),
         ("punctual", "schedule_enter") => (Code::ScheduleEnter, &[]),
         ("punctual", "schedule_exit") => (Code::ScheduleExit, &[]),
+        ("preemptirq", "irq_disable") => (Code::IrqOff, CALLER),
+        ("preemptirq", "irq_enable") => (Code::IrqOn, CALLER),
+        ("preemptirq", "preempt_disable") => (Code::PreemptOff, CALLER),
+        ("preemptirq", "preempt_enable") => (Code::PreemptOn, CALLER),
+        ("osnoise", "nmi_noise") => (Code::NoiseNmi, &["duration"]),
+        ("osnoise", "irq_noise") => (Code::NoiseIrq, &["duration", "vector"]),
+        ("osnoise", "softirq_noise") => (Code::NoiseSoftirq, &["duration", "vector"]),
+        ("osnoise", "thread_noise") => (Code::NoiseThread, &["duration", "pid"]),
         (_, "punctual_job_start") => (Code::JobStart, &["task", "released"]),
         (_, "punctual_job_end") => (Code::JobEnd, &["task"]),
         _ => return None,

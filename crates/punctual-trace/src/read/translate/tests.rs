@@ -157,7 +157,7 @@ fn markers_name_tasks_and_jobs() {
     let mut translator = Translator::new(Order::NATIVE, std::slice::from_ref(&format), &[]);
     let mut events = Vec::new();
     let markers = [
-        marker::name(3, "sample"),
+        marker::name(3, "sample").to_vec(),
         marker::start(3, 77).to_vec(),
         marker::end(3).to_vec(),
         b"foreign bytes".to_vec(),
@@ -199,5 +199,47 @@ fn interrupts_are_named_by_their_events() {
         let interrupts = translator.interrupts();
         assert_eq!(interrupts.irqs().collect::<Vec<_>>(), [(24, "eth0")]);
         assert_eq!(interrupts.vectors().collect::<Vec<_>>(), [(236, "local_timer")]);
+    }
+}
+
+/// Of kernel 6.12, written after `trace/events/preemptirq.h` and `trace/events/osnoise.h`: the kernels at hand lack them.
+#[test]
+fn sections_and_noise() {
+    use crate::write::encode::Encoder;
+
+    let at = -5i64 as u64;
+    let (interrupts, preemption) = (Section::Interrupts, Section::Preemption);
+    let cases = [
+        ("preemptirq/irq_disable", &[("caller_offs", at)][..], Kind::Off { section: interrupts, caller: -5 }),
+        ("preemptirq/irq_enable", &[("caller_offs", 9)], Kind::On { section: interrupts, caller: 9 }),
+        ("preemptirq/preempt_disable", &[("caller_offs", 9)], Kind::Off { section: preemption, caller: 9 }),
+        ("preemptirq/preempt_enable", &[("caller_offs", 9)], Kind::On { section: preemption, caller: 9 }),
+        ("osnoise/nmi_noise", &[("duration", 700)], Kind::Noise { source: Noise::Nmi, ns: 700 }),
+        (
+            "osnoise/irq_noise",
+            &[("duration", 700), ("vector", 24)],
+            Kind::Noise { source: Noise::Irq(24), ns: 700 },
+        ),
+        (
+            "osnoise/softirq_noise",
+            &[("duration", 700), ("vector", 3)],
+            Kind::Noise { source: Noise::Softirq(3), ns: 700 },
+        ),
+        (
+            "osnoise/thread_noise",
+            &[("duration", 700), ("pid", 411)],
+            Kind::Noise { source: Noise::Thread(411), ns: 700 },
+        ),
+    ];
+    for (path, values, expected) in cases {
+        assert_eq!(kind(path, values), expected);
+        // And back.
+        let formats = [format(path)];
+        let (mut bytes, mut events) = (Vec::new(), Vec::new());
+        let event = Event { time: 5, cpu: 1, by: 99, kind: expected };
+        Encoder::new(Order::NATIVE, &formats).encode(&event, |_| None, &mut bytes).unwrap();
+        let mut translator = Translator::new(Order::NATIVE, &formats, &[]);
+        translator.translate(1, &Record::new(5, &bytes), &mut events).unwrap();
+        assert_eq!(events, [event]);
     }
 }

@@ -1,0 +1,103 @@
+//! Where a CPU ran with interrupts or preemption off: what kept a job from starting, besides those who ran.
+//!
+//! The kernel's `preemptirq` events are frequent, so little is remembered: the last few sections that were not short.
+
+use super::decomposer::Decomposer;
+use crate::event::{Event, Section};
+
+/// So many are remembered of each CPU, each at least so long, in ns.
+const KEPT: usize = 16;
+const SHORTEST: u64 = 500;
+
+/// The longest section with something off between a job's release and its start, on the CPU that it started on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Off {
+    /// What was off.
+    pub section: Section,
+    /// Where it was turned off, in bytes from the kernel's symbol `_stext`.
+    pub caller: i32,
+    /// How much of J it was, in ns.
+    pub ns: u64,
+}
+
+/// The sections of one CPU.
+#[derive(Debug, Default)]
+pub(crate) struct Sections {
+    /// Since when interrupts and preemption are off, and by whom.
+    open: [Option<(u64, i32)>; 2],
+    /// Those that have ended: from, to, and what.
+    past: [Option<(u64, u64, Section, i32)>; KEPT],
+    next: usize,
+}
+
+impl Sections {
+    fn begin(&mut self, time: u64, section: Section, caller: i32) {
+        // A second one inside the first changes nothing.
+        self.open[section as usize].get_or_insert((time, caller));
+    }
+
+    fn end(&mut self, time: u64, section: Section) {
+        if let Some((from, caller)) = self.open[section as usize].take()
+            && time.saturating_sub(from) >= SHORTEST
+        {
+            self.past[self.next % KEPT] = Some((from, time, section, caller));
+            self.next = self.next.wrapping_add(1);
+        }
+    }
+
+    /// Nothing is known of it any more: events were lost.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The one that had the most of that interval.
+    pub(super) fn longest(&self, from: u64, to: u64) -> Option<Off> {
+        let open = [Section::Interrupts, Section::Preemption].into_iter().filter_map(|section| {
+            self.open[section as usize].map(|(since, caller)| (since, to, section, caller))
+        });
+        let all = open.chain(self.past.iter().copied().flatten());
+        let within = all.map(|(since, until, section, caller)| {
+            let ns = until.min(to).saturating_sub(since.max(from));
+            Off { section, caller, ns }
+        });
+        within.filter(|off| off.ns >= SHORTEST).max_by_key(|off| off.ns)
+    }
+}
+
+impl Decomposer {
+    /// Something is turned off or on.
+    pub(super) fn section(&mut self, event: &Event, section: Section, caller: i32, off: bool) {
+        let sections = &mut self.cpu(event.cpu).sections;
+        match off {
+            true => sections.begin(event.time, section, caller),
+            false => sections.end(event.time, section),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_off_longest_within_an_interval() {
+        let mut sections = Sections::default();
+        assert_eq!(sections.longest(0, 10_000), None);
+        sections.begin(1_000, Section::Interrupts, 7);
+        sections.begin(1_100, Section::Interrupts, 8);
+        sections.end(5_000, Section::Interrupts);
+        sections.begin(6_000, Section::Preemption, 9);
+        let off = |section, caller, ns| Some(Off { section, caller, ns });
+        assert_eq!(sections.longest(0, 7_000), off(Section::Interrupts, 7, 4_000));
+        assert_eq!(sections.longest(4_000, 9_000), off(Section::Preemption, 9, 3_000));
+        // Too short to tell.
+        assert_eq!(sections.longest(4_900, 6_100), None);
+        // An end without a beginning, and one that is short.
+        sections.end(9_000, Section::Interrupts);
+        sections.begin(9_000, Section::Interrupts, 1);
+        sections.end(9_001, Section::Interrupts);
+        assert_eq!(sections.longest(8_000, 9_500), off(Section::Preemption, 9, 1_500));
+        sections.forget();
+        assert_eq!(sections.longest(0, 10_000), None);
+    }
+}

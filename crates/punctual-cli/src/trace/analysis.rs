@@ -19,13 +19,13 @@ pub(crate) struct Analyst {
 }
 
 impl Analyst {
-    /// One that chooses by the command line, or else `otherwise`.
+    /// One that chooses by the command line, or else `otherwise`, which says among which threads in either case.
     pub(crate) fn new(arguments: &Analysis, otherwise: Select, monotonic: bool, segments: bool) -> Self {
         let choice = Choice { tasks: arguments.tasks.clone() };
         let select = match (arguments.all, choice.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
-            (false, false) => choice.select(),
+            (false, false) => Select { among: otherwise.among, ..choice.select() },
         };
         let config = jobs::Config {
             select,

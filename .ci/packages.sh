@@ -4,20 +4,22 @@
 # This is the one list of system packages; the Rust toolchain comes from rustup.
 set -euo pipefail
 
-# A C toolchain: rustc links through cc and against the C library's start files.
-packages=(gcc libc6-dev)
+# A C toolchain: rustc links through cc and against the C library's start files. libFuzzer, which the readers of traces
+# are fuzzed with, is C++.
+packages=(gcc g++ libc6-dev)
 
 # Asks for what the packages are for instead of for their names, so any distribution and any compiler will do.
-links_a_c_program() {
+links_programs() {
     local directory status=0
     directory=$(mktemp -d)
     echo 'int main(void) { return 0; }' >"$directory/probe.c"
     cc -o "$directory/probe" "$directory/probe.c" -lpthread -lm 2>/dev/null || status=1
+    c++ -o "$directory/probe" -x c++ "$directory/probe.c" 2>/dev/null || status=1
     rm -rf "$directory"
     return "$status"
 }
 
-if links_a_c_program; then
+if links_programs; then
     exit 0
 fi
 
@@ -26,15 +28,15 @@ if [ "$(id -u)" = 0 ]; then
 elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
     as_root=(sudo -n)
 else
-    echo "packages.sh: no working C compiler; as root, install: ${packages[*]}" >&2
+    echo "packages.sh: no working C and C++ compiler; as root, install: ${packages[*]}" >&2
     exit 1
 fi
 
 if ! command -v apt-get >/dev/null; then
-    echo "packages.sh: no working C compiler and no apt-get; install what your system calls: ${packages[*]}" >&2
+    echo "packages.sh: no working C and C++ compiler, and no apt-get; install what your system calls: ${packages[*]}" >&2
     exit 1
 fi
 
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
-links_a_c_program || { echo "packages.sh: cc cannot link a program even with ${packages[*]} installed" >&2; exit 1; }
+links_programs || { echo "packages.sh: cc or c++ cannot link a program even with ${packages[*]} installed" >&2; exit 1; }

@@ -4,10 +4,12 @@
 //! [`process`] runs what was built, [`golden`], [`header`] and [`diff`] hold an example to its expected output, and
 //! [`variants`] makes more programs of the same examples.
 
+mod bpf;
 mod cargo;
 mod ci;
 mod diff;
 mod examples;
+mod fuzz;
 mod golden;
 mod header;
 mod lab;
@@ -46,6 +48,12 @@ const CHORES: &[Chore] = &[
         run: loom::run,
     },
     Chore {
+        name: "fuzz",
+        usage: "fuzz [--seconds N] [TARGET..]",
+        about: "fuzz the readers of traces, 60 s unless told otherwise",
+        run: fuzz::run,
+    },
+    Chore {
         name: "stress",
         usage: "stress [--seconds N]",
         about: "stress each kind of executor on real threads in a release build, 20 s unless told otherwise",
@@ -62,6 +70,12 @@ const CHORES: &[Chore] = &[
         usage: "unprivileged",
         about: "as root: run tests and examples again as a user without privileges",
         run: unprivileged::run,
+    },
+    Chore {
+        name: "bpf",
+        usage: "bpf [--check]",
+        about: "with clang: build the BPF object of punctual-trace, or check that the committed one is what its source gives",
+        run: bpf::run,
     },
     Chore { name: "ci", usage: "ci", about: "everything that is checked before a merge", run: ci::run },
     Chore { name: "help", usage: "help", about: "print this list", run: help },

@@ -17,9 +17,6 @@ use crate::{Result, examples, no_arguments, variants};
 /// The packages whose tests depend on privileges.
 const PACKAGES: [&str; 3] = ["punctual", "punctual-bench", "punctual-core"];
 
-/// The compile-fail tests need cargo and the sources, and privileges make no difference to them.
-const NEEDS_THE_WORKSPACE: &str = "ui";
-
 /// A test executable that takes longer hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
@@ -92,9 +89,7 @@ fn stage(built: Vec<Artifact>, scratch: &Scratch) -> Result<Vec<Artifact>> {
     let mut staged = Vec::new();
     for artifact in built {
         let wanted = match artifact.purpose {
-            Purpose::Test => {
-                PACKAGES.contains(&artifact.package.as_str()) && artifact.target != NEEDS_THE_WORKSPACE
-            }
+            Purpose::Test => PACKAGES.contains(&artifact.package.as_str()),
             Purpose::Example => artifact.package == examples::PACKAGE,
             Purpose::Other => variants::are_in(&artifact),
         };

@@ -284,7 +284,9 @@ fn bad_input_names_the_fix() {
 fn an_ordinary_user_is_told_what_to_do() {
     let scratch = Scratch::new("nobody");
     let program = scratch.file("punctual");
-    fs::copy(env!("CARGO_BIN_EXE_punctual"), &program).unwrap();
+    // By another process: what another test starts meanwhile would have the file open for writing, and it could not be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_punctual")).arg(&program).status();
+    assert!(copied.unwrap().success());
     for arguments in [&["record"][..], &["watch"], &["record", "--", "true"]] {
         let mut command = Command::new(&program);
         command.arg("trace").args(arguments).current_dir(&scratch.0);

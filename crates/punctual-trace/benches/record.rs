@@ -5,17 +5,18 @@
 //! about often enough for 200 000 events a second, once as fast as they can. The recorder's threads say themselves what CPU
 //! time they took; the kernel's part of making the events is not in it.
 
+mod load;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::thread::{sleep, spawn};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use load::{BURSTS, drain_time, pair};
 use punctual_trace::record::{Config, Group, Recording};
-use rustix::thread::CpuSet;
 
 fn main() -> ExitCode {
     let seconds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(5);
@@ -40,7 +41,7 @@ fn run(place: &std::path::Path, time: Duration, rate: Option<u64>) -> Result<(),
     let stop = Arc::new(AtomicBool::new(false));
     let cpus = std::thread::available_parallelism()?.get();
     let burst = rate.map_or(usize::MAX, |rate| (rate / TURN_EVENTS / BURSTS) as usize / cpus);
-    let pairs: Vec<_> = (0..cpus).flat_map(|cpu| pair(cpu, burst, stop.clone())).collect();
+    let pairs: Vec<_> = (0..cpus).flat_map(|cpu| pair(cpu, burst, stop.clone(), Arc::default())).collect();
     let start = Instant::now();
     sleep(time);
     let spent = drain_time();
@@ -67,47 +68,3 @@ fn run(place: &std::path::Path, time: Duration, rate: Option<u64>) -> Result<(),
 
 /// What a turn there and back makes: for each of two wake-ups three events of the scheduler, and some for locks.
 const TURN_EVENTS: u64 = 7;
-/// How many times a second a limited load has its turns.
-const BURSTS: u64 = 200;
-
-/// Two threads on one CPU that wake each other, so many times in a burst.
-fn pair(cpu: usize, burst: usize, stop: Arc<AtomicBool>) -> [std::thread::JoinHandle<()>; 2] {
-    let (there, here) = channel();
-    let (back, answers) = channel();
-    let pin = move || {
-        let mut set = CpuSet::new();
-        set.set(cpu);
-        // Unpinned, they measure the same with other numbers.
-        let _ = rustix::thread::sched_setaffinity(None, &set);
-    };
-    let first = spawn(move || {
-        pin();
-        // Relaxed: nothing else depends on when it is seen.
-        let (start, mut bursts) = (Instant::now(), 0);
-        let mut turns = 0;
-        while !stop.load(Ordering::Relaxed) && there.send(()).is_ok() && answers.recv().is_ok() {
-            turns += 1;
-            if turns == burst {
-                (turns, bursts) = (0, bursts + 1);
-                let next = start + Duration::from_secs(1) * bursts / BURSTS as u32;
-                sleep(next.saturating_duration_since(Instant::now()));
-            }
-        }
-    });
-    let second = spawn(move || {
-        pin();
-        while here.recv().is_ok() && back.send(()).is_ok() {}
-    });
-    [first, second]
-}
-
-/// The CPU time of the recorder's threads, in s.
-fn drain_time() -> f64 {
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let of_one = |thread: fs::DirEntry| {
-        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
-        let times = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        (name.trim() == "punctual-drain").then(|| times.split(' ').next()?.parse::<f64>().ok())?
-    };
-    threads.filter_map(of_one).sum::<f64>() / 1e9
-}

@@ -181,7 +181,7 @@ pub enum Kind {
         /// Its number.
         number: u32,
     },
-    /// The scheduler is entered to choose a thread (`function_graph` of `schedule`, or BPF).
+    /// The scheduler is entered to choose a thread (`function_graph` of `schedule`, or [BPF programs](crate::record::Group::Schedule)).
     ScheduleEnter,
     /// It returns, on behalf of whoever runs now.
     ScheduleExit,

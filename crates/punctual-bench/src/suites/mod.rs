@@ -111,6 +111,13 @@ impl Row {
     }
 }
 
+/// What came of an app that measured: what its threads did not get, or why it did not start.
+pub(crate) fn outcome(
+    run: Result<punctual::Report, punctual::StartError>,
+) -> Result<crate::rt::Lack, String> {
+    run.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+}
+
 /// What the threads of an app did not get, without repetition.
 pub(crate) fn lack_of(report: &punctual::Report) -> crate::rt::Lack {
     let mut lack = crate::rt::Lack::new();

@@ -21,8 +21,14 @@ pub(crate) struct Analyst {
 }
 
 impl Analyst {
-    /// One that chooses by the command line, or else `otherwise`, which says among which threads in either case.
-    pub(crate) fn new(arguments: &Analysis, otherwise: Select, monotonic: bool, segments: bool) -> Self {
+    /// One that chooses by the command line, or else `otherwise`, which says among which threads in either case. Keeps at least
+    /// so many of the longest jobs.
+    pub(crate) fn new(
+        arguments: &Analysis,
+        otherwise: Select,
+        monotonic: bool,
+        (segments, keep): (bool, usize),
+    ) -> Self {
         let choice = Choice { tasks: arguments.tasks.clone() };
         let select = match (arguments.all, choice.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
@@ -47,7 +53,7 @@ impl Analyst {
             ..jobs::Config::default()
         };
         // Of each task one is kept at least: it says which priority the task has.
-        let watch = Watch::new(config, usize::from(arguments.worst).max(1));
+        let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
         let (deadlines, names) = (arguments.deadlines.clone(), Names::new());
         Self { watch, names, deadlines, max_response: None, choice }
     }

@@ -54,8 +54,8 @@ pub(crate) struct Source {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
 
-    /// Groups of events: sched, irq, irq_vectors, softirq, timer, lock, futex, preemptirq, function_graph, osnoise; `usual`
-    /// are the first seven, `all` all of them
+    /// Groups of events: sched, irq, irq_vectors, softirq, timer, lock, futex, preemptirq, function_graph, schedule, osnoise;
+    /// `usual` are the first seven, `all` all of them
     #[arg(long, value_name = "GROUP,…", default_value = "usual")]
     pub(crate) events: Events,
 
@@ -170,6 +170,7 @@ pub(crate) struct Record {
 Examples:
   punctual trace report trace.dat
   punctual trace report trace.dat --task control --worst 3
+  punctual trace report trace.dat --html report.html
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
     /// A trace.dat, or the directory of a recording that did not come to its end
@@ -190,6 +191,10 @@ pub(crate) struct Report {
     /// Writes a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
+
+    /// Writes a page for a browser: tables, timelines of the longest jobs, histograms, and every job over time
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Says it live, in constant memory, for as long as it takes

@@ -1,4 +1,4 @@
-//! Files of `report`, with a line or more for each job, written while the trace is read.
+//! Files of `report`: with a line or more for each job, written while the trace is read, and the page, at its end.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,11 +6,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use punctual_trace::event::Event;
+use punctual_trace::export::html::{self, About, Collector};
 use punctual_trace::export::{self, Csv, Perfetto};
 use punctual_trace::jobs::Job;
 use punctual_trace::names::Names;
 
 use super::Failure;
+use super::analysis::Analyst;
 use super::args::Report;
 
 type Out = BufWriter<Box<dyn Write>>;
@@ -20,6 +22,7 @@ pub(crate) struct Outputs {
     csv: Option<(PathBuf, Csv<Out>)>,
     json: Option<(PathBuf, Out)>,
     perfetto: Option<(PathBuf, Perfetto<Out>)>,
+    html: Option<(PathBuf, Out, Collector)>,
     failed: Option<(PathBuf, io::Error)>,
     /// Something goes to standard output.
     is_printed: bool,
@@ -50,19 +53,25 @@ impl Outputs {
             Ok(Some((path.clone(), BufWriter::with_capacity(1 << 16, to))))
         };
         let (csv, json) = (open("--csv", &arguments.csv)?, open("--json", &arguments.json)?);
-        let perfetto = open("--perfetto", &arguments.perfetto)?;
+        let (perfetto, html) = (open("--perfetto", &arguments.perfetto)?, open("--html", &arguments.html)?);
         let csv = csv.map(|(path, to)| Csv::new(to).map(|csv| (path, csv))).transpose()?;
         let perfetto = perfetto.map(|(path, to)| Perfetto::new(to).map(|to| (path, to))).transpose()?;
-        Ok(Self { csv, json, perfetto, failed: None, is_printed })
+        let html = html.map(|(path, to)| (path, to, Collector::new()));
+        Ok(Self { csv, json, perfetto, html, failed: None, is_printed })
     }
 
     /// Whether stretches of jobs are wanted.
     pub(crate) fn want_segments(&self) -> bool {
-        self.json.is_some() || self.perfetto.is_some()
+        self.json.is_some() || self.perfetto.is_some() || self.html.is_some()
     }
 
     pub(crate) fn want_events(&self) -> bool {
-        self.perfetto.is_some()
+        self.perfetto.is_some() || self.html.is_some()
+    }
+
+    /// How many of the longest jobs of each task are wanted.
+    pub(crate) fn want_worst(&self) -> usize {
+        if self.html.is_some() { html::KEEP } else { 0 }
     }
 
     /// Whether standard output is taken.
@@ -79,10 +88,13 @@ impl Outputs {
         if let Some((path, perfetto)) = &mut self.perfetto {
             note(&mut self.failed, path, perfetto.event(event, names));
         }
+        if let Some((_, _, collector)) = &mut self.html {
+            collector.event(event);
+        }
     }
 
     pub(crate) fn job(&mut self, job: &Job, names: &Names) {
-        let Self { csv, json, perfetto, failed, .. } = self;
+        let Self { csv, json, perfetto, html, failed, .. } = self;
         if let Some((path, csv)) = csv {
             note(failed, path, csv.job(job, names));
         }
@@ -92,11 +104,23 @@ impl Outputs {
         if let Some((path, perfetto)) = perfetto {
             note(failed, path, perfetto.job(job, names));
         }
+        if let Some((_, _, collector)) = html {
+            collector.job(job);
+        }
+    }
+
+    /// Writes the page, if it is wanted, when all jobs have been handed over.
+    pub(crate) fn page(&mut self, analyst: &Analyst, about: impl FnOnce() -> About) {
+        let Some((path, to, collector)) = &mut self.html else { return };
+        let about = about();
+        let mut report = html::Report::new(&about, analyst.watch(), collector, analyst.names());
+        report.tasks = analyst.tasks();
+        note(&mut self.failed, path, html::write(&report, to).map(drop));
     }
 
     /// Ends the files; says which have been written.
     pub(crate) fn finish(self) -> Result<Vec<PathBuf>, Failure> {
-        let Self { csv, json, perfetto, mut failed, .. } = self;
+        let Self { csv, json, perfetto, html, mut failed, .. } = self;
         let mut written = Vec::new();
         let mut end = |path: PathBuf, result: io::Result<()>| {
             note(&mut failed, &path, result);
@@ -110,6 +134,9 @@ impl Outputs {
         }
         if let Some((path, perfetto)) = perfetto {
             end(path, perfetto.finish().map(drop));
+        }
+        if let Some((path, mut to, _)) = html {
+            end(path, to.flush());
         }
         written.retain(|path| path != Path::new("-"));
         match failed {

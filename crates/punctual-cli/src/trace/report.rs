@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use punctual_trace::explain::grouped;
+use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
 
@@ -21,16 +22,24 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let mut outputs = Outputs::open(arguments)?;
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
-    let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, outputs.want_segments());
+    let wanted = (outputs.want_segments(), outputs.want_worst());
+    let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, wanted);
     let events = trace.events()?;
     let read = thread::scope(|scope| {
         let reading = Reading::start(scope, events)?;
-        let (span, is_whole) = analyse(&reading, &mut analyst, &mut outputs);
+        let (span, problems) = analyse(&reading, &mut analyst, &mut outputs);
         let events = reading.end().ok_or("the thread that reads the trace panicked")?;
-        Ok::<_, Failure>((span, is_whole, events))
+        Ok::<_, Failure>((span, problems, events))
     });
-    let (span, is_whole, events) = read?;
+    let (span, problems, events) = read?;
+    let is_whole = problems.is_empty();
     analyst.finish(&mut |job, names| outputs.job(job, names));
+    outputs.page(&analyst, || {
+        let mut about = About::of(&trace, &arguments.trace.display().to_string());
+        about.absent.extend_from_slice(events.incomplete());
+        about.notes = problems;
+        about
+    });
     let is_printed = outputs.is_printed();
     let written = outputs.finish()?;
     events.incomplete().iter().for_each(|what| say!("warning: {what}"));
@@ -54,9 +63,10 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
 /// When the first and the last event of a trace were.
 type Span = Option<(u64, u64)>;
 
-/// Analyses a trace up to its end, or as long as outputs can be written. Also says whether all of it could be read.
-fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) -> (Span, bool) {
-    let (mut span, mut is_whole) = (None, true);
+/// Analyses a trace up to its end, or as long as outputs can be written. Also says what of it could not be read.
+fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) -> (Span, Vec<String>) {
+    // At most one for each CPU.
+    let (mut span, mut problems) = (None, Vec::new());
     let want_events = outputs.want_events();
     while let Some(Batch { news, events, problem }) = reading.next() {
         if let Some(news) = &news {
@@ -76,11 +86,11 @@ fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) 
         }
         if let Some(problem) = problem {
             say!("warning: {problem}");
-            is_whole = false;
+            problems.push(problem.to_string());
         }
         reading.give_back(events);
     }
-    (span, is_whole)
+    (span, problems)
 }
 
 /// Says what the command line asks for and the trace does not have; returns whether there was something.

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         _ => error.into(),
     })?;
     live.absent().iter().for_each(|absent| say!("missing: {absent}"));
-    let mut analyst = Analyst::new(analysis, source.select(pid), true, false);
+    let mut analyst = Analyst::new(analysis, source.select(pid), true, (false, 0));
     analyst.max_response(arguments.max_response);
     let child = held.map(Held::go).transpose()?;
     let session = Session {

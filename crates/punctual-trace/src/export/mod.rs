@@ -1,4 +1,4 @@
-//! Writes jobs for other programs: CSV and JSON per job, and a Perfetto trace.
+//! Writes jobs for other programs, CSV and JSON per job and a Perfetto trace, and for people, [a page](html).
 //!
 //! ```
 //! # use punctual_trace::event::{Event, Kind, Left, Task};
@@ -28,6 +28,7 @@
 //! ```
 
 mod csv;
+pub mod html;
 mod json;
 mod perfetto;
 mod proto;

@@ -22,6 +22,17 @@ pub enum On {
     Kernel,
 }
 
+impl On {
+    /// Whether it may be a lock that is waited for without sleeping. The scheduler takes no others.
+    pub(crate) fn may_spin(self) -> bool {
+        /// `LCB_F_SPIN`, and those of sleeping locks: `LCB_F_RT`, `LCB_F_PERCPU`, `LCB_F_MUTEX`.
+        const SPIN: u32 = 1;
+        const SLEEPING: u32 = 8 | 16 | 32;
+        // Without any flag it is a spin lock or a semaphore; with those of readers and writers alone, one that sleeps.
+        matches!(self, Self::Lock { flags, .. } if flags & SLEEPING == 0 && (flags == 0 || flags & SPIN != 0))
+    }
+}
+
 /// What a holder did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {

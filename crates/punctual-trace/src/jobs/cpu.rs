@@ -2,6 +2,7 @@
 
 use super::cause::Actor;
 use super::history::Occupants;
+use crate::event::Tid;
 
 /// Interrupts nest no deeper: device or vector, softirq, NMI, with room for what a loss left behind.
 const MAX_FRAMES: usize = 8;
@@ -35,6 +36,8 @@ pub(crate) struct Firing {
 pub(crate) struct Cpu {
     /// The slot of the thread that runs, if it is known and not the idle one.
     pub(crate) current: Option<u32>,
+    /// Which thread left at the last switch; 0 if that is not known.
+    pub(crate) left: Tid,
     /// The handlers that run, the innermost last.
     pub(crate) frames: Vec<Frame>,
     pub(crate) firing: Option<Firing>,
@@ -51,6 +54,7 @@ impl Cpu {
     pub(crate) fn new(history: usize) -> Self {
         Self {
             current: None,
+            left: 0,
             frames: Vec::with_capacity(MAX_FRAMES),
             firing: None,
             clock: (0, 0),

@@ -190,6 +190,8 @@ impl Decomposer {
         let current = self.cpu(event.cpu).current;
         match current {
             Some(slot) if self.threads.at(slot).tid == event.by => current,
+            // The event of a switch comes before the switch itself, which contends for locks on behalf of who leaves.
+            _ if self.cpu(event.cpu).left == event.by => None,
             _ => Some(self.found_running(event, current)),
         }
     }

@@ -17,6 +17,7 @@ impl Decomposer {
         let cpu = self.cpu(event.cpu);
         let since = cpu.last;
         let current = cpu.current.take();
+        cpu.left = 0;
         cpu.frames.clear();
         cpu.firing = None;
         cpu.occupants.push(since, Actor::Unseen);

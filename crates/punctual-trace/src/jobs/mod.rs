@@ -55,6 +55,8 @@ pub use blocking::{Blocking, Doing, On, Share};
 pub use cause::{Actor, Cause, MAX_CAUSES};
 pub use config::{Config, FutexWaits, Release, Select, Suspension};
 pub use decomposer::{Counters, Decomposer};
+#[cfg(test)]
+pub(crate) use job::blank;
 pub use job::{Flaw, Job, Phase, ReleasedBy, Segment, Sort, Waker};
 pub(crate) use thread::Spread;
 pub use value::Value;

@@ -71,6 +71,8 @@ pub(crate) struct Open {
     pub(crate) state: State,
     /// Whether a handler runs on its CPU.
     pub(crate) in_handler: bool,
+    /// Whether there was a handler since the last proof of where the thread is.
+    interrupted: bool,
     pub(crate) sums: Sums,
     /// Time since the last proof of where the thread is.
     pub(super) window: u64,
@@ -100,6 +102,7 @@ impl Open {
             edge: Edge::Out,
             state: State::Unknown,
             in_handler: false,
+            interrupted: false,
             sums: Sums::default(),
             window: 0,
             mark: 0,
@@ -217,7 +220,16 @@ impl Open {
             // On its way into sleep the scheduler wakes kernel threads that flush or take over work.
             Edge::Leaving => return,
         }
-        (self.window, self.edge) = (0, Edge::Out);
+        (self.window, self.edge, self.interrupted) = (0, Edge::Out, false);
+    }
+
+    /// It wakes another thread. After a handler that may be the rest of the interrupt, which can be anywhere: it wakes
+    /// threads that go on with softirqs.
+    #[inline]
+    pub(crate) fn wakes(&mut self, time: u64) {
+        if !self.interrupted {
+            self.proof(time);
+        }
     }
 
     pub(crate) fn scheduler_entered(&mut self, time: u64) {
@@ -242,18 +254,15 @@ impl Open {
             // It was seen outside before: a return without entry is no proof of anything.
             Edge::Out => return,
         };
+        self.interrupted = false;
     }
 
-    /// A handler begins or ends on its CPU. Handlers do not run inside the scheduler, so what the thread did up to the
-    /// first one was execution; but one may come between a switch and the scheduler's return.
+    /// A handler begins or ends on its CPU. That proves nothing about the thread: the scheduler takes interrupts before it
+    /// holds the run queue, whenever it lets go of it to move threads between CPUs, and between a switch and its return.
     #[inline]
     pub(crate) fn handler(&mut self, time: u64, runs: bool) {
         self.settle(time);
-        if self.edge == Edge::Out && self.stage == Stage::Active {
-            self.sums.execution += self.window;
-            self.window = 0;
-        }
-        self.in_handler = runs;
+        (self.in_handler, self.interrupted) = (runs, true);
     }
 
     /// It was switched away from.

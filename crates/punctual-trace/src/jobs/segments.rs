@@ -66,20 +66,27 @@ impl Track {
         }
     }
 
-    /// The last `ns` of execution may have been overhead of an exit.
-    pub(crate) fn exit_may_be_overhead(&self, segments: &mut Vec<Segment>, ns: u64) {
-        let Some(last) = segments.last_mut() else { return };
-        if last.phase != Phase::Execution || ns == 0 {
-            return;
-        }
-        let Segment { start, end, cpu, .. } = *last;
-        let split = end.saturating_sub(ns).max(start);
-        let doubtful = Segment { start: split, end, cpu, phase: Phase::ExecutionOrOverhead };
-        last.end = split;
-        if split == start {
-            *last = doubtful;
-        } else if segments.len() < MAX_SEGMENTS {
-            segments.push(doubtful);
+    /// The last `ns` of execution may have been overhead of an exit. Handlers and waits for locks may lie between them.
+    pub(crate) fn exit_may_be_overhead(&self, segments: &mut Vec<Segment>, mut ns: u64) {
+        for index in (0..segments.len()).rev() {
+            let Segment { start, end, cpu, phase } = segments[index];
+            match phase {
+                _ if ns == 0 => return,
+                Phase::Execution => {}
+                Phase::Blocking | Phase::Interference => continue,
+                _ => return,
+            }
+            let split = end.saturating_sub(ns).max(start);
+            ns -= end - split;
+            let doubtful = Segment { start: split, end, cpu, phase: Phase::ExecutionOrOverhead };
+            if split == start {
+                segments[index] = doubtful;
+            } else {
+                segments[index].end = split;
+                if segments.len() < MAX_SEGMENTS {
+                    segments.insert(index + 1, doubtful);
+                }
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ impl Decomposer {
             self.comes(event, slot, to);
         }
         let cpu = self.cpu(event.cpu);
-        cpu.current = coming;
+        (cpu.current, cpu.left) = (coming, from.id);
         cpu.occupants.push(event.time, cpu.frames.last().map_or(Actor::Thread(to.id), |frame| frame.actor));
         if cpu.occupants.half_full() {
             self.absorb_all(event);

@@ -33,7 +33,8 @@ impl Open {
     /// Begins a wait for a lock; `time` may lie back, at the entry of a futex call.
     pub(crate) fn begin_wait(&mut self, time: u64, on: On) -> &mut Blocking {
         self.settle(time);
-        if self.edge == Edge::Out && self.stage == Stage::Active {
+        // To spin proves nothing: the scheduler contends for run queues.
+        if self.edge == Edge::Out && self.stage == Stage::Active && !on.may_spin() {
             self.sums.execution += std::mem::take(&mut self.window);
         }
         self.wait.insert(Blocking {

@@ -13,8 +13,9 @@ impl Decomposer {
     /// Somebody begins to wake a thread. The earliest event of a wake-up is the release: what follows on the way to the
     /// run queue delays the job.
     pub(super) fn waking(&mut self, event: &Event, task: Task, target: u16, sink: Sink<'_>) {
-        if self.cpu(event.cpu).frames.is_empty() {
-            self.with_running(event, |open| open.proof(event.time));
+        // On its way out the scheduler itself wakes the threads that move others between CPUs, which have the highest priority.
+        if self.cpu(event.cpu).frames.is_empty() && task.priority != 0 {
+            self.with_running(event, |open| open.wakes(event.time));
         }
         if task.id == 0 {
             return;

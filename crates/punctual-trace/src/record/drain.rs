@@ -81,19 +81,53 @@ impl Drain {
         let mut drain = Self { shared: Arc::default(), threads: Vec::new() };
         while !pipes.is_empty() {
             let mine: Vec<_> = pipes.drain(..pipes.len().min(CPUS_PER_THREAD)).collect();
-            let failed = |attempt| move |error: io::Error| RecordError::System { attempt, error };
-            let mover = Mover::new().map_err(failed("making a pipe"))?;
-            let (shared, directory, cpus) = (drain.shared.clone(), directory.to_owned(), cpus.to_vec());
-            let work = move || {
-                be_ordinary(&cpus);
-                if let Err(error) = run(mover, mine, &shared, &directory, every) {
-                    shared.fail(error);
-                }
-            };
-            let thread = thread::Builder::new().name("punctual-drain".to_owned()).spawn(work);
-            drain.threads.push(thread.map_err(failed("starting a thread"))?);
+            let mover =
+                Mover::new().map_err(|error| RecordError::System { attempt: "making a pipe", error })?;
+            let (shared, directory) = (drain.shared.clone(), directory.to_owned());
+            drain.spawn(cpus, move || run(mover, mine, &shared, &directory, every))?;
         }
         Ok(drain)
+    }
+
+    /// Starts doing `step` every now and then, which says how much it has moved, in bytes. It is told when it is the last.
+    pub(super) fn repeat(
+        cpus: &[u32],
+        every: Duration,
+        mut step: impl FnMut(bool) -> Result<u64, RecordError> + Send + 'static,
+    ) -> Result<Self, RecordError> {
+        let mut drain = Self { shared: Arc::default(), threads: Vec::new() };
+        let shared = drain.shared.clone();
+        drain.spawn(cpus, move || {
+            loop {
+                let last = shared.stop.load(Ordering::Acquire);
+                // Relaxed: it is a count for people.
+                shared.bytes.fetch_add(step(last)?, Ordering::Relaxed);
+                if last {
+                    return Ok(());
+                }
+                thread::park_timeout(every);
+            }
+        })?;
+        Ok(drain)
+    }
+
+    /// Starts a thread of ordinary priority.
+    fn spawn(
+        &mut self,
+        cpus: &[u32],
+        work: impl FnOnce() -> Result<(), RecordError> + Send + 'static,
+    ) -> Result<(), RecordError> {
+        let (shared, cpus) = (self.shared.clone(), cpus.to_vec());
+        let work = move || {
+            be_ordinary(&cpus);
+            if let Err(error) = work() {
+                shared.fail(error);
+            }
+        };
+        let thread = thread::Builder::new().name("punctual-drain".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| RecordError::System { attempt: "starting a thread", error })?;
+        self.threads.push(thread);
+        Ok(())
     }
 
     /// How much has been moved, in bytes.

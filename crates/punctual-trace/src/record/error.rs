@@ -65,6 +65,15 @@ pub enum RecordError {
         /// What it answered.
         error: io::Error,
     },
+    /// The kernel refused the BPF programs.
+    Bpf {
+        /// What was attempted.
+        attempt: &'static str,
+        /// Whether it was for want of privileges.
+        denied: bool,
+        /// What it answered.
+        what: String,
+    },
     /// The system refused a thread or a pipe.
     System {
         /// What was attempted.
@@ -134,6 +143,16 @@ impl fmt::Display for RecordError {
                 write!(f, "{}: {error}; choose a directory that can be written to", path.display())
             }
             Self::Kernel { path, attempt, error } => write!(f, "{}: {attempt}: {error}", path.display()),
+            Self::Bpf { attempt, denied: true, what } => write!(
+                f,
+                "{attempt}: {what}; record as root, or with CAP_BPF and CAP_PERFMON and a kernel that is not locked down, \
+                 or leave out the group `schedule`"
+            ),
+            Self::Bpf { attempt, denied: false, what } => write!(
+                f,
+                "{attempt}: {what}; leave out the group `schedule`, or if memory is short, choose smaller buffers or fewer \
+                 CPUs"
+            ),
             Self::System { attempt, error } => write!(f, "{attempt}: {error}"),
         }
     }

@@ -28,6 +28,8 @@ pub enum Group {
     Preemptirq,
     /// The entry to and return from the scheduler, by the function_graph tracer.
     FunctionGraph,
+    /// The same, of the traced threads, by BPF programs; with the cargo feature `bpf`, by the clock `mono` only.
+    Schedule,
     /// What the kernel's osnoise tracer finds.
     Osnoise,
 }
@@ -38,7 +40,7 @@ impl Group {
         [Self::Sched, Self::Irq, Self::Vectors, Self::Softirq, Self::Timer, Self::Lock, Self::Futex];
 
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Sched,
         Self::Irq,
         Self::Vectors,
@@ -48,6 +50,7 @@ impl Group {
         Self::Futex,
         Self::Preemptirq,
         Self::FunctionGraph,
+        Self::Schedule,
         Self::Osnoise,
     ];
 
@@ -63,6 +66,7 @@ impl Group {
             Self::Futex => "futex",
             Self::Preemptirq => "preemptirq",
             Self::FunctionGraph => "function_graph",
+            Self::Schedule => "schedule",
             Self::Osnoise => "osnoise",
         }
     }
@@ -89,6 +93,9 @@ impl Group {
             Self::Preemptirq => "it needs CONFIG_PREEMPTIRQ_TRACEPOINTS; no term depends on it",
             Self::FunctionGraph => {
                 "it needs CONFIG_FUNCTION_GRAPH_TRACER and Linux 6.11; SS and C are known within bounds"
+            }
+            Self::Schedule => {
+                "it needs Linux 6.15 with CONFIG_DEBUG_INFO_BTF; SS and C are known within bounds"
             }
             Self::Osnoise => "it needs CONFIG_OSNOISE_TRACER; no term depends on it",
         }
@@ -128,26 +135,30 @@ impl Group {
                 ("preemptirq", &["irq_disable", "irq_enable", "preempt_disable", "preempt_enable"])
             }
             Self::FunctionGraph => ("ftrace", &["funcgraph_entry", "funcgraph_exit"]),
+            Self::Schedule => ("punctual", &["schedule_enter", "schedule_exit"]),
             Self::Osnoise => ("osnoise", &["irq_noise", "softirq_noise", "thread_noise", "nmi_noise"]),
         }
     }
 }
 
-/// Something that was asked for and that the kernel does not have.
+/// Something that was asked for and that cannot be had from this kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absent {
     /// The group it is in.
     pub group: Group,
     /// Which event, or nothing if it is the whole group.
     pub event: Option<String>,
+    /// Why, if there is more to say than that the kernel does not have it, and how to get it.
+    pub why: Option<String>,
 }
 
 impl fmt::Display for Absent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, needs) = (self.group.name(), self.group.needs());
-        match &self.event {
-            None => write!(f, "the kernel has no events of the group {name}; {needs}"),
-            Some(event) => write!(f, "the kernel has no {event} in the group {name}; {needs}"),
+        match (&self.why, &self.event) {
+            (Some(why), _) => write!(f, "{name}: {why}"),
+            (None, None) => write!(f, "the kernel has no events of the group {name}; {needs}"),
+            (None, Some(event)) => write!(f, "the kernel has no {event} in the group {name}; {needs}"),
         }
     }
 }
@@ -171,10 +182,13 @@ pub(super) fn present(instance: &Instance, group: Group, absent: &mut Vec<Absent
     let (here, gone): (Vec<_>, Vec<_>) =
         names.iter().partition(|name| instance.has(&format!("{}/enable", path(name))));
     match here.is_empty() {
-        true => absent.push(Absent { group, event: None }),
+        true => absent.push(Absent { group, event: None, why: None }),
         // A kernel need not have every kind of a futex call.
         false if group == Group::Futex => {}
-        false => absent.extend(gone.into_iter().map(|event| Absent { group, event: Some(event.clone()) })),
+        false => {
+            let one = |event: &String| Absent { group, event: Some(event.clone()), why: None };
+            absent.extend(gone.into_iter().map(one));
+        }
     }
     here.into_iter().map(path).collect()
 }

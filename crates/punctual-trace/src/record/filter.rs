@@ -86,7 +86,7 @@ impl Filter {
 }
 
 /// What the kernel keeps of a name.
-fn kernel_name(name: &str) -> &str {
+pub(super) fn kernel_name(name: &str) -> &str {
     let mut end = name.len().min(15);
     while !name.is_char_boundary(end) {
         end -= 1;

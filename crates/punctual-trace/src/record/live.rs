@@ -29,6 +29,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::error::RecordError;
+use super::schedule::Programs;
 use super::setup::{self, Ready};
 use super::tracefs::{Instance, open_pages};
 use super::{Absent, Config, save};
@@ -111,8 +112,47 @@ struct Source {
     last: u64,
 }
 
+/// The scheduler's entries and returns.
+struct Scheduled {
+    programs: Programs,
+    /// What has been read and is not old enough, of each of the programs' CPUs.
+    waiting: Vec<(u16, VecDeque<Event>)>,
+}
+
+impl Scheduled {
+    fn start(mut programs: Programs) -> Result<Self, RecordError> {
+        programs.attach()?;
+        let one =
+            |&cpu: &u32| Ok((u16::try_from(cpu).map_err(|_| RecordError::Cpu { cpu })?, VecDeque::new()));
+        let waiting = programs.cpus().iter().map(one).collect::<Result<_, RecordError>>()?;
+        Ok(Self { programs, waiting })
+    }
+
+    /// Ends the recording, and reads what is left.
+    fn stop(&mut self) {
+        self.programs.detach();
+        self.read(u64::MAX);
+        for (index, (cpu, waiting)) in self.waiting.iter_mut().enumerate() {
+            if let Some((count, time)) = self.programs.missing(index) {
+                waiting.push_back(Event { time, cpu: *cpu, by: 0, kind: Kind::Lost { count } });
+            }
+        }
+    }
+
+    /// Reads what there is, and no more than has been written up to that time.
+    fn read(&mut self, until: u64) {
+        for (index, (cpu, waiting)) in self.waiting.iter_mut().enumerate() {
+            self.programs.read(index, |record| {
+                waiting.extend(record.events(*cpu));
+                record.time <= until
+            });
+        }
+    }
+}
+
 /// Events as they happen.
 pub struct Live {
+    scheduled: Option<Scheduled>,
     // In this order: the kernel removes an instance only when nobody reads it any more.
     sources: Vec<Source>,
     instances: Vec<Instance>,
@@ -134,17 +174,17 @@ impl Live {
             let (clock, available) = (config.clock.clone(), "mono, if events are to be watched".to_owned());
             return Err(RecordError::Clock { clock, available }.into());
         }
-        let Ready { tracefs, instances, systems, functions, cpus, page: layout, absent, .. } =
+        let Ready { tracefs, instances, systems, functions, cpus, page: layout, schedule, absent, .. } =
             setup::ready(config)?;
         let formats: Vec<_> = save::format_files(&tracefs, &systems)
             .into_iter()
             .filter_map(|(system, file)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok())
             .collect();
-        let schedule = match functions {
+        let traced = match functions {
             true => crate::read::dat::scheduler_functions(&fs::read("/proc/kallsyms").unwrap_or_default()),
             false => Vec::new(),
         };
-        let mut translator = Translator::new(Order::NATIVE, &formats, &schedule);
+        let mut translator = Translator::new(Order::NATIVE, &formats, &traced);
         translator.threads_mut().insert_lines(save::names(&tracefs).as_bytes());
         let mut sources = Vec::new();
         for &cpu in &cpus {
@@ -157,8 +197,9 @@ impl Live {
         for instance in &instances {
             instance.write("tracing_on", "1")?;
         }
+        let scheduled = schedule.map(Scheduled::start).transpose()?;
         let (page, batch) = (vec![0; layout.size], Vec::new());
-        Ok(Self { sources, instances, translator, layout, page, batch, given: 0, late: 0, absent })
+        Ok(Self { scheduled, sources, instances, translator, layout, page, batch, given: 0, late: 0, absent })
     }
 
     /// Appends the events that are old enough, in the order of time and then of CPUs. Waits for none.
@@ -172,6 +213,9 @@ impl Live {
 
     /// Stops recording and appends all events that are left.
     pub fn stop(mut self, into: &mut Vec<Event>) -> Result<(), LiveError> {
+        if let Some(scheduled) = &mut self.scheduled {
+            scheduled.stop();
+        }
         for instance in &self.instances {
             instance.write("tracing_on", "0")?;
         }
@@ -182,6 +226,9 @@ impl Live {
 
     /// Reads what there is, and no more than has been recorded up to that time: others go on recording meanwhile.
     fn read(&mut self, until: u64) -> Result<(), LiveError> {
+        if let Some(scheduled) = &mut self.scheduled {
+            scheduled.read(until);
+        }
         for source in &mut self.sources {
             let cpu = source.cpu;
             while source.last <= until {
@@ -214,9 +261,11 @@ impl Live {
     /// Gives out what is not younger than that time.
     fn give(&mut self, until: u64, into: &mut Vec<Event>) {
         let start = into.len();
-        for source in &mut self.sources {
-            let count = source.waiting.partition_point(|event| event.time <= until);
-            into.extend(source.waiting.drain(..count));
+        let scheduled = self.scheduled.iter_mut().flat_map(|scheduled| &mut scheduled.waiting);
+        let waiting = self.sources.iter_mut().map(|source| &mut source.waiting);
+        for waiting in scheduled.map(|(_, waiting)| waiting).chain(waiting) {
+            let count = waiting.partition_point(|event| event.time <= until);
+            into.extend(waiting.drain(..count));
         }
         for event in &mut into[start..] {
             if event.time < self.given {

@@ -28,10 +28,12 @@ mod events;
 mod filter;
 mod live;
 mod save;
+mod schedule;
 mod setup;
 mod tracefs;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use drain::be_ordinary;
@@ -42,6 +44,7 @@ pub use live::{Live, LiveError};
 
 use self::drain::Drain;
 use self::save::Saver;
+use self::schedule::store::{self, Counts};
 use self::tracefs::Instance;
 
 /// What is recorded, and how.
@@ -116,6 +119,8 @@ pub struct Summary {
 
 /// A recording that runs. Dropping it ends it; [`Recording::stop`] also says what came of it.
 pub struct Recording {
+    /// What moves the records of the BPF programs, and their counts by CPU.
+    schedule: Option<(Drain, Arc<[Counts]>)>,
     // In this order: the kernel removes an instance only when nobody reads it any more.
     drain: Drain,
     instances: Vec<Instance>,
@@ -145,17 +150,21 @@ impl Recording {
 
     /// How much has been recorded, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.drain.bytes()
+        self.drains().map(Drain::bytes).sum()
     }
 
     /// Whether it has ended early; [`Recording::stop`] says why.
     pub fn failed(&self) -> bool {
-        self.drain.failed()
+        self.drains().any(Drain::failed)
+    }
+
+    fn drains(&self) -> impl Iterator<Item = &Drain> {
+        self.schedule.iter().map(|(drain, _)| drain).chain([&self.drain])
     }
 
     /// What has been lost, by CPU.
     pub fn losses(&self) -> Vec<Loss> {
-        let one = |cpu: &u32| {
+        let one = |(index, cpu): (usize, &u32)| {
             let mut loss = Loss { cpu: *cpu, lost: 0, read: 0 };
             for instance in &self.instances {
                 let text = instance.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
@@ -165,19 +174,24 @@ impl Recording {
                     .sum::<u64>();
                 loss.read += count(&text, "read events");
             }
+            if let Some((_, counts)) = &self.schedule {
+                let (lost, stored) = counts[index].get();
+                (loss.lost, loss.read) = (loss.lost + lost, loss.read + stored);
+            }
             loss
         };
-        self.cpus.iter().map(one).collect()
+        self.cpus.iter().enumerate().map(one).collect()
     }
 
     /// Ends the recording.
     ///
     /// With an error, what had been recorded before is in the directory and can be read.
     pub fn stop(mut self) -> Result<Summary, RecordError> {
+        let scheduled = self.schedule.as_mut().map_or(Ok(()), |(drain, _)| drain.finish());
         for instance in &self.instances {
             instance.write("tracing_on", "0")?;
         }
-        let drained = self.drain.finish();
+        let drained = self.drain.finish().and(scheduled);
         let saver = Saver { tracefs: &self.tracefs, directory: &self.directory };
         for (instance, prefix) in self.instances.iter().zip(PREFIXES) {
             for cpu in &self.cpus {
@@ -191,9 +205,14 @@ impl Recording {
             }
         }
         drained?;
+        if let Some((_, counts)) = &self.schedule {
+            for (cpu, counts) in self.cpus.iter().zip(counts.iter()) {
+                saver.write(&store::statistics_file(*cpu), counts.statistics().as_bytes())?;
+            }
+        }
         saver.names(&mut self.names)?;
         Ok(Summary {
-            bytes: self.drain.bytes(),
+            bytes: self.bytes(),
             losses: self.losses(),
             absent: std::mem::take(&mut self.absent),
             directory: self.directory.clone(),
@@ -203,6 +222,8 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
+        // It ends what the programs write before the switches end.
+        self.schedule = None;
         // The last pages are moved until there are no more, which has an end only when nothing is recorded any more.
         for instance in &self.instances {
             let _ = instance.write("tracing_on", "0");

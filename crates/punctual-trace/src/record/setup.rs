@@ -9,6 +9,7 @@ use super::error::RecordError;
 use super::events::{self, Absent, Group};
 use super::filter::Filter;
 use super::save::Saver;
+use super::schedule::{self, Programs, store::Store};
 use super::tracefs::{self, Instance};
 use super::{Config, PREFIXES, Recording};
 use crate::event::Tid;
@@ -29,6 +30,8 @@ pub(super) struct Ready {
     pub(super) functions: bool,
     pub(super) cpus: Vec<u32>,
     pub(super) page: PageLayout,
+    /// What tells of the scheduler's entries and returns, if that is wanted and possible.
+    pub(super) schedule: Option<Programs>,
     pub(super) absent: Vec<Absent>,
     pub(super) removed: Vec<String>,
 }
@@ -36,6 +39,7 @@ pub(super) struct Ready {
 /// Makes the instances and turns the events on in them.
 pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     config.filter.check()?;
+    schedule::check_clock(config)?;
     let threads = config.filter.threads()?;
     let tracefs = tracefs::find()?;
     let removed = tracefs::remove_leftovers(&tracefs);
@@ -54,10 +58,12 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
             Group::FunctionGraph => {
                 functions = events::function_graph(&main);
                 if !functions {
-                    absent.push(Absent { group, event: None });
+                    absent.push(Absent { group, event: None, why: None });
                 }
                 continue;
             }
+            // It is loaded when it is known for which CPUs.
+            Group::Schedule => continue,
             Group::Futex if own_buffer(&config.filter) => {
                 let instance = Instance::create(&tracefs)?;
                 prepare(&instance, config)?;
@@ -72,12 +78,20 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     systems.sort_unstable();
     systems.dedup();
     let page = page_layout(&tracefs)?;
+    let mut schedule = None;
+    if config.groups.contains(&Group::Schedule) {
+        match Programs::load(config, &threads, &cpus)? {
+            Ok(programs) => schedule = Some(programs),
+            Err(why) => absent.push(Absent { group: Group::Schedule, event: None, why: Some(why) }),
+        }
+    }
     let instances = [main].into_iter().chain(calls).collect();
-    Ok(Ready { tracefs, instances, systems, functions, cpus, page, absent, removed })
+    Ok(Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, removed })
 }
 
 pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, RecordError> {
-    let Ready { tracefs, instances, systems, functions, cpus, page, absent, removed } = ready(config)?;
+    let Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, removed } =
+        ready(config)?;
     let saver = Saver { tracefs: &tracefs, directory };
     saver.formats(&systems)?;
     saver.rest(&instances[0].read("trace_clock")?, functions)?;
@@ -91,11 +105,21 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
             pipes.push(Pipe::open(instance.path(), cpu, directory.join(name), page.size, directory)?);
         }
     }
-    let drain = Drain::start(pipes, directory, &housekeeping(config), config.every)?;
+    let store = schedule.map(|programs| Store::create(programs, &saver, &systems, page)).transpose()?;
+    let here = housekeeping(config);
+    let drain = Drain::start(pipes, directory, &here, config.every)?;
     let directory = directory.to_owned();
-    let recording = Recording { drain, instances, tracefs, directory, cpus, names, absent, removed };
+    let mut recording =
+        Recording { schedule: None, drain, instances, tracefs, directory, cpus, names, absent, removed };
     for instance in &recording.instances {
         instance.write("tracing_on", "1")?;
+    }
+    // After the switches begin and before they end: an entry or return without them would contradict what is known.
+    if let Some(mut store) = store {
+        store.attach()?;
+        let counts = store.counts();
+        let drain = Drain::repeat(&here, config.every, move |last| store.step(last))?;
+        recording.schedule = Some((drain, counts));
     }
     Ok(recording)
 }

@@ -38,12 +38,13 @@ pub struct PageWriter<W> {
     page: Vec<u8>,
     time: u64,
     missed: Option<u64>,
+    pages: u64,
 }
 
 impl<W: Write> PageWriter<W> {
     /// Writes pages of that layout, one after the other.
     pub fn new(layout: PageLayout, out: W) -> Self {
-        Self { layout, out, page: Vec::with_capacity(layout.size), time: 0, missed: None }
+        Self { layout, out, page: Vec::with_capacity(layout.size), time: 0, missed: None, pages: 0 }
     }
 
     /// The time of the last record.
@@ -66,10 +67,7 @@ impl<W: Write> PageWriter<W> {
             self.flush_page()?;
         }
         if self.page.is_empty() {
-            self.page.resize(self.layout.data, 0);
-            self.time = time;
-            let at = self.layout.timestamp;
-            self.page[at..at + 8].copy_from_slice(&bytes(self.layout.order, time, 8)[..8]);
+            self.start_page(time);
         }
         let mut delta = time.wrapping_sub(self.time);
         if delta >= DELTA_LIMIT {
@@ -96,6 +94,13 @@ impl<W: Write> PageWriter<W> {
         let before = self.missed.unwrap_or(0);
         self.missed = Some(before + count);
         Ok(())
+    }
+
+    fn start_page(&mut self, time: u64) {
+        self.page.resize(self.layout.data, 0);
+        self.time = time;
+        let at = self.layout.timestamp;
+        self.page[at..at + 8].copy_from_slice(&bytes(self.layout.order, time, 8)[..8]);
     }
 
     fn word(&mut self, value: u32) {
@@ -132,14 +137,29 @@ impl<W: Write> PageWriter<W> {
         self.page[commit..commit + long].copy_from_slice(&bytes(order, used, long)[..long]);
         self.page.resize(size, 0);
         self.out.write_all(&self.page)?;
+        self.pages += 1;
         self.page.clear();
         Ok(())
     }
 
+    /// How many pages have been written.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Writes what there is, as a page that need not be full; as one without records if all that there is to say is that
+    /// events are missing after the last.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.page.is_empty() && self.missed.is_some() {
+            self.start_page(self.time);
+        }
+        self.flush_page()?;
+        self.out.flush()
+    }
+
     /// Writes the last page and gives the output back.
     pub fn finish(mut self) -> io::Result<W> {
-        self.flush_page()?;
-        self.out.flush()?;
+        self.flush()?;
         Ok(self.out)
     }
 }

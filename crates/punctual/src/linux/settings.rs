@@ -96,12 +96,7 @@ fn set_fifo(priority: u8) -> Result<(), Error> {
 /// Runs `f` with a real-time priority if the kernel grants one, and puts the calling thread back afterwards. `f` starts no
 /// threads, which would inherit it.
 pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
-    let mut before = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 names the calling thread, and `before` is a valid place for its parameters.
-    let policy = unsafe {
-        libc::sched_getparam(0, &mut before);
-        libc::sched_getscheduler(0)
-    };
+    let (policy, before) = scheduling();
     let param = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
     let boosted = policy >= 0 && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) } == 0;
@@ -124,13 +119,19 @@ fn explain(error: Error) -> String {
     }
 }
 
-fn policy() -> (&'static str, i32) {
+/// The policy of the calling thread, negative if the kernel does not tell, and its parameters.
+fn scheduling() -> (libc::c_int, libc::sched_param) {
     let mut param = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 names the calling thread, and `param` is a valid place for its parameters.
     let policy = unsafe {
         libc::sched_getparam(0, &mut param);
         libc::sched_getscheduler(0)
     };
+    (policy, param)
+}
+
+fn policy() -> (&'static str, i32) {
+    let (policy, param) = scheduling();
     let name = match policy & !libc::SCHED_RESET_ON_FORK {
         libc::SCHED_OTHER => "SCHED_OTHER",
         libc::SCHED_FIFO => "SCHED_FIFO",

@@ -6,7 +6,7 @@ use punctual::Config;
 
 use crate::recorder::Recorder;
 use crate::rt::Lack;
-use crate::suites::lack_of;
+use crate::suites::outcome;
 use crate::{Stop, clock};
 
 /// What the task that asks writes to.
@@ -31,7 +31,7 @@ macro_rules! app {
             }
             let out = Out { recorder: recorder.clone(), until, stop: stop.clone() };
             let config = Config::new().partition_cpu("home", cpus[0]).partition_cpu($name, cpus[1]);
-            $app::run(config, out).map(|report| lack_of(&report)).map_err(|error| error.to_string())
+            outcome($app::run(config, out))
         }
 
         #[punctual::app(partitions = [home, $away $(($poll))?], main = false, monitor = false)]

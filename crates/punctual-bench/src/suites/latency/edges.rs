@@ -13,7 +13,7 @@ use crate::model::Row;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Measured, Session, Step, Unit};
-use crate::suites::{Subject, lack_of};
+use crate::suites::{Subject, outcome};
 
 /// An edge that takes longer does not come.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -55,10 +55,10 @@ fn edges(session: &mut Session<'_>, condition: Condition) {
             let config = punctual::Config::new().cpu(cpu);
             std::thread::scope(|scope| {
                 let source = scope.spawn(|| edge.make(&output, until, stop));
-                let report = app::run(config, edge.clone(), input.clone()).map_err(|error| error.to_string());
+                let report = app::run(config, edge.clone(), input.clone());
                 edge.ended.store(true, Ordering::Release);
                 rt::join(source)?;
-                report.map(|report| lack_of(&report))
+                outcome(report)
             })
         }),
         Contender::new(posix, Unit::Nanos, |recorder, until| {

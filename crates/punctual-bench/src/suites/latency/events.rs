@@ -12,7 +12,7 @@ use super::{Condition, Contender, affordable, alternate, cyclictest, row};
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step, Unit};
-use crate::suites::{Subject, lack_of};
+use crate::suites::{Subject, outcome};
 use crate::{Stop, clock};
 
 /// Between two expirations of a timer.
@@ -36,8 +36,7 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
                         mark: AtomicU64::new(0),
                         stop: stop.clone(),
                     };
-                    let report = app::run(punctual::Config::new().cpu(cpu), out, Arc::new(event));
-                    report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+                    outcome(app::run(punctual::Config::new().cpu(cpu), out, Arc::new(event)))
                 }),
                 Contender::new(row(Subject::Posix), Unit::Ticks, move |recorder, until| {
                     threads(recorder, until, cpu, stop)

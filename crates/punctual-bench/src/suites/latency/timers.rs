@@ -13,7 +13,7 @@ use rustix::time::{
 use crate::clock::monotonic_ns;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
-use crate::suites::lack_of;
+use crate::suites::outcome;
 use crate::{Stop, clock};
 
 /// Between the start of a timer and its first expiration: time for the threads to fall asleep.
@@ -127,7 +127,7 @@ pub(super) fn tasks(
     move |recorder, until| {
         let handler = Handler::new(periodic, recorder, until, stop)?;
         let report = bound::run(punctual::Config::new().cpu(cpu), handler);
-        report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+        outcome(report)
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn spawn_at(
         let config = punctual::Config::new().cpu(cpu);
         let interval = Duration::from_nanos(interval_ns);
         let report = instants::run(config, recorder.clone(), until, interval, stop.clone());
-        report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+        outcome(report)
     }
 }
 
@@ -270,7 +270,7 @@ pub(super) fn spawn_after(
         let config = punctual::Config::new().cpu(cpu);
         let delay = Duration::from_nanos(delay_ns);
         let report = delays::run(config, recorder.clone(), until, delay, stop.clone());
-        report.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+        outcome(report)
     }
 }
 

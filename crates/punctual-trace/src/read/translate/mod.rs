@@ -216,6 +216,8 @@ impl Translator {
             Code::SyscallExit => Kind::SyscallExit { number: get(0) as u32 },
             Code::GraphEntry if self.schedule.contains(&get(0)) => Kind::ScheduleEnter,
             Code::GraphExit if self.schedule.contains(&get(0)) => Kind::ScheduleExit,
+            Code::ScheduleEnter => Kind::ScheduleEnter,
+            Code::ScheduleExit => Kind::ScheduleExit,
             Code::JobStart => Kind::JobStart { task: get(0) as u16, released: get(1) },
             Code::JobEnd => Kind::JobEnd { task: get(0) as u16 },
             Code::Marker => {

@@ -1,0 +1,83 @@
+//! `punctual trace report --html` as a user calls it, on a capture of events that never happened.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::write::synthetic::Synthetic;
+
+/// A directory that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("punctual-cli-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).expect("there is room for a directory");
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Twenty jobs of a thread, which take 100 µs to 119 µs.
+fn capture(directory: &Path) {
+    let (control, idle) = (Task { id: 701, priority: 9 }, Task { id: 0, priority: 120 });
+    let mut trace = Synthetic::create(directory).unwrap();
+    trace.name(701, "<control>");
+    for job in 0..20 {
+        let start = 1_000_000_000 + job * 1_000_000;
+        let mut push = |after: u64, by: Task, kind| {
+            trace.push(&Event { time: start + after, cpu: 0, by: by.id, kind }).unwrap();
+        };
+        push(0, idle, Kind::Waking { task: control, cpu: 0 });
+        push(4_000, idle, Kind::Switch { from: idle, left: Left::Runnable, to: control });
+        push(100_000 + job * 1_000, control, Kind::Switch { from: control, left: Left::Sleeping, to: idle });
+    }
+    trace.finish().unwrap();
+}
+
+fn report(arguments: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(["trace", "report"]).args(arguments).output().unwrap()
+}
+
+#[test]
+fn the_page_has_the_jobs_of_the_trace() {
+    let scratch = Scratch::new("page");
+    let (trace, page) = (scratch.0.join("capture"), scratch.0.join("page.html"));
+    capture(&trace);
+    let output = report(&[&trace, "--html".as_ref(), &page]);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{err}");
+    assert!(out.contains(&format!("written: {}", page.display())), "{out}");
+    // Of the tables there is one longest job all the same.
+    assert_eq!(out.matches("longest job").count(), 1, "{out}");
+
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("<title>capture</title>") && page.ends_with("</html>\n"));
+    assert!(page.contains("<h2>&lt;control&gt;/701</h2>") && !page.contains("<control>"));
+    assert!(page.contains("<td class=\"key\" title=\"119000 ns\">119.0</td>"));
+    // The twelve longest are drawn.
+    let drawn = |from: u64| page.matches(&format!("data-ns=\"{}\"", from * 1_000 - 4_000)).count();
+    assert_eq!((107..120).map(drawn).collect::<Vec<_>>(), [&[0][..], &[1; 12]].concat());
+}
+
+#[test]
+fn the_trace_is_not_overwritten() {
+    let scratch = Scratch::new("page-over");
+    let trace = scratch.0.join("capture");
+    capture(&trace);
+    let page = scratch.0.join("no/such/directory");
+    for (path, message) in [(trace.as_path(), "error: --html "), (&page, "error: --html ")] {
+        let output = report(&[&trace, "--html".as_ref(), path]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with(message), "{output:?}");
+    }
+    assert!(report(&[&trace]).status.success());
+}

@@ -1,0 +1,172 @@
+//! Gathers what the page needs beside the statistics, in constant memory.
+
+use std::collections::HashMap;
+
+use super::series::Series;
+use crate::event::{Event, Kind};
+use crate::jobs::{Flaw, Job};
+use crate::stats::{Key, MAX_TASKS};
+
+/// What is known of a CPU's part of the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct CpuCounts {
+    pub(super) events: u64,
+    pub(super) gaps: u64,
+    pub(super) lost: u64,
+}
+
+/// Events that belong together, because one without the other says little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Wakeups,
+    Switches,
+    Interrupts,
+    Softirqs,
+    Timers,
+    Contention,
+    Futexes,
+    Scheduler,
+}
+
+pub(super) const SOURCES: usize = 8;
+
+/// What of a task statistics do not have.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) series: Series,
+    /// The priority of its last job, as the kernel counts.
+    pub(super) priority: i32,
+    /// Jobs with a flaw: lost, contradiction, cut.
+    pub(super) flawed: [u64; 3],
+}
+
+/// Takes every event and every job of a recording: see the [module](super).
+///
+/// It keeps at most 75 kB for each of [`MAX_TASKS`] tasks, however long the recording.
+#[derive(Debug, Default)]
+pub struct Collector {
+    tasks: HashMap<Key, Gathered>,
+    cpus: Vec<CpuCounts>,
+    seen: [bool; SOURCES],
+    span: Option<(u64, u64)>,
+}
+
+impl Collector {
+    /// One that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event.
+    pub fn event(&mut self, event: &Event) {
+        let cpu = usize::from(event.cpu);
+        if self.cpus.len() <= cpu {
+            self.cpus.resize(cpu + 1, CpuCounts::default());
+        }
+        let counts = &mut self.cpus[cpu];
+        if let Kind::Lost { count } = event.kind {
+            counts.gaps += 1;
+            counts.lost = counts.lost.saturating_add(count);
+            return;
+        }
+        counts.events += 1;
+        let (first, last) = self.span.get_or_insert((event.time, event.time));
+        *first = event.time.min(*first);
+        *last = event.time.max(*last);
+        if let Some(source) = source(event.kind) {
+            self.seen[source as usize] = true;
+        }
+    }
+
+    /// Takes the next job, flawed ones too.
+    pub fn job(&mut self, job: &Job) {
+        let key = Key::of(job);
+        // The statistics count the jobs of those beyond.
+        if self.tasks.len() >= MAX_TASKS && !self.tasks.contains_key(&key) {
+            return;
+        }
+        let task = self.tasks.entry(key).or_default();
+        task.priority = job.priority;
+        match job.flaw {
+            None => task.series.record(job),
+            Some(Flaw::Lost) => task.flawed[0] += 1,
+            Some(Flaw::Contradiction) => task.flawed[1] += 1,
+            Some(Flaw::Cut) => task.flawed[2] += 1,
+        }
+    }
+
+    pub(super) fn task(&self, key: Key) -> Option<&Gathered> {
+        self.tasks.get(&key)
+    }
+
+    /// Flawed jobs of all tasks: lost, contradiction, cut.
+    pub(super) fn flawed(&self) -> [u64; 3] {
+        let mut sum = [0; 3];
+        for task in self.tasks.values() {
+            sum.iter_mut().zip(task.flawed).for_each(|(sum, flawed)| *sum += flawed);
+        }
+        sum
+    }
+
+    /// The CPUs of which there are events or gaps.
+    pub(super) fn cpus(&self) -> impl Iterator<Item = (usize, CpuCounts)> {
+        self.cpus.iter().copied().enumerate().filter(|(_, counts)| *counts != CpuCounts::default())
+    }
+
+    pub(super) fn seen(&self, source: Source) -> bool {
+        self.seen[source as usize]
+    }
+
+    /// When the first and the last event were.
+    pub(super) fn span(&self) -> Option<(u64, u64)> {
+        self.span
+    }
+}
+
+fn source(kind: Kind) -> Option<Source> {
+    Some(match kind {
+        Kind::Waking { .. } | Kind::Wakeup { .. } => Source::Wakeups,
+        Kind::Switch { .. } => Source::Switches,
+        Kind::IrqEntry { .. } | Kind::VectorEntry { .. } => Source::Interrupts,
+        Kind::SoftirqEntry { .. } => Source::Softirqs,
+        Kind::TimerExpire { .. } => Source::Timers,
+        Kind::ContentionBegin { .. } => Source::Contention,
+        Kind::FutexEnter { .. } => Source::Futexes,
+        Kind::ScheduleEnter | Kind::ScheduleExit => Source::Scheduler,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::{Actor, Sort, blank};
+
+    #[test]
+    fn losses_are_counted_per_cpu_and_flawed_jobs_by_reason() {
+        let mut collector = Collector::new();
+        let event = |cpu, kind| Event { time: 7, cpu, by: 1, kind };
+        collector.event(&event(0, Kind::ScheduleExit));
+        collector.event(&event(2, Kind::Lost { count: 40 }));
+        collector.event(&event(2, Kind::Lost { count: 0 }));
+        let cpus: Vec<_> = collector.cpus().collect();
+        let quiet = CpuCounts { events: 1, ..CpuCounts::default() };
+        assert_eq!(cpus, [(0, quiet), (2, CpuCounts { events: 0, gaps: 2, lost: 40 })]);
+        assert!(collector.seen(Source::Scheduler) && !collector.seen(Source::Switches));
+
+        let mut job = blank(Actor::Thread(7), Sort::Thread);
+        for flaw in [Flaw::Lost, Flaw::Cut, Flaw::Cut] {
+            job.flaw = Some(flaw);
+            collector.job(&job);
+        }
+        assert_eq!(collector.flawed(), [1, 0, 2]);
+    }
+
+    #[test]
+    fn tasks_beyond_the_limit_take_no_memory() {
+        let mut collector = Collector::new();
+        (0..10_000).for_each(|tid| collector.job(&blank(Actor::Thread(tid), Sort::Thread)));
+        assert_eq!(collector.tasks.len(), MAX_TASKS);
+    }
+}

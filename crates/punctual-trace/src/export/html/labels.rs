@@ -1,0 +1,116 @@
+//! Finds room for labels below a row, so that none covers another or a line.
+
+use super::text::width;
+
+/// Lines of labels below a row.
+const LINES: usize = 3;
+
+/// How far a label may be moved aside from what it is about.
+const ASIDE: f64 = 90.0;
+
+/// Room between two labels.
+const GAP: f64 = 8.0;
+
+/// Where a label has its middle, and on which line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spot {
+    pub(super) x: f64,
+    pub(super) line: usize,
+}
+
+/// What of the lines is taken.
+#[derive(Debug)]
+pub(super) struct Labels {
+    edges: (f64, f64),
+    taken: [Vec<(f64, f64)>; LINES],
+}
+
+impl Labels {
+    /// Nothing is, between those edges.
+    pub(super) fn between(left: f64, right: f64) -> Self {
+        Self { edges: (left, right), taken: Default::default() }
+    }
+
+    /// A line crosses all of it there.
+    pub(super) fn avoid(&mut self, x: f64) {
+        self.taken.iter_mut().for_each(|taken| taken.push((x - 4.0, x + 4.0)));
+    }
+
+    /// Room for a label about what is at `x`, as near as there is, and rather not below any of `others`, which want labels
+    /// too.
+    pub(super) fn place(&mut self, x: f64, text: &str, others: &[f64]) -> Option<Spot> {
+        let half = width(text) / 2.0;
+        let (left, right) = (self.edges.0 + half, self.edges.1 - half);
+        if left > right {
+            return None;
+        }
+        let spot =
+            self.find(x, half, (left, right), others).or_else(|| self.find(x, half, (left, right), &[]))?;
+        self.taken[spot.line].push(label(spot.x, half));
+        self.taken[..spot.line].iter_mut().for_each(|taken| taken.push(leader(x, spot.x)));
+        Some(spot)
+    }
+
+    fn find(&self, x: f64, half: f64, (left, right): (f64, f64), others: &[f64]) -> Option<Spot> {
+        let free = |line: usize, (from, to)| self.taken[line].iter().all(|&(a, b)| to <= a || b <= from);
+        let covered = |at: f64| {
+            let covers = |other: &&f64| (**other - at).abs() < half + GAP / 2.0 && **other != x;
+            others.iter().filter(covers).count() as f64
+        };
+        let steps = (ASIDE / 5.0) as i32;
+        let places =
+            (0..LINES).flat_map(|line| (-steps..=steps).map(move |step| (line, f64::from(step) * 5.0)));
+        let places = places.map(|(line, aside)| Spot { x: (x + aside).clamp(left, right), line });
+        let possible = places.filter(|&Spot { x: at, line }| {
+            free(line, label(at, half)) && (0..line).all(|above| free(above, leader(x, at)))
+        });
+        // Rather a line further down than far aside, or in the way of others.
+        possible.min_by(|one, other| {
+            let cost = |spot: &Spot| (spot.x - x).abs() + spot.line as f64 * 25.0 + covered(spot.x) * 20.0;
+            cost(one).total_cmp(&cost(other))
+        })
+    }
+
+    /// How many lines are in use.
+    pub(super) fn lines(&self, spots: &[Spot]) -> usize {
+        spots.iter().map(|spot| spot.line + 1).max().unwrap_or(0)
+    }
+}
+
+/// What a label takes of its line.
+fn label(at: f64, half: f64) -> (f64, f64) {
+    (at - half - GAP / 2.0, at + half + GAP / 2.0)
+}
+
+/// What the line from `x` down to its label takes of the lines above the label.
+fn leader(x: f64, at: f64) -> (f64, f64) {
+    (x.min(at) - 2.0, x.max(at) + 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_labels_share_room() {
+        let mut labels = Labels::between(100.0, 600.0);
+        labels.avoid(300.0);
+        let texts: Vec<(f64, &str)> = (0..40).map(|n| (100.0 + f64::from(n) * 12.0, "SS 4.1 µs")).collect();
+        let others: Vec<f64> = texts.iter().map(|text| text.0).collect();
+        let placed: Vec<(Spot, &str)> =
+            texts.iter().filter_map(|&(x, text)| Some((labels.place(x, text, &others)?, text))).collect();
+        assert!(placed.len() >= 7, "{}", placed.len());
+        for (index, (one, text)) in placed.iter().enumerate() {
+            let half = width(text) / 2.0;
+            assert!(one.x - half >= 100.0 && one.x + half <= 600.0);
+            assert!((one.x - 300.0).abs() > half, "a label is on the line");
+            for (other, _) in &placed[..index] {
+                assert!(
+                    one.line != other.line || (one.x - other.x).abs() >= 2.0 * half,
+                    "{one:?} covers {other:?}"
+                );
+            }
+        }
+        assert!(Labels::between(0.0, 5.0).place(1.0, "too long for it", &[]).is_none());
+    }
+}

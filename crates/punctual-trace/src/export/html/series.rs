@@ -1,0 +1,206 @@
+//! Values of all jobs over the time of a recording, in constant memory, without losing an extreme.
+//!
+//! Time is cut into slots of equal width, each of which keeps the least and the greatest value of the jobs that ended in
+//! it. When a recording outgrows the slots, neighbours are merged and their width doubles. Widths are powers of two and
+//! the slots lie on multiples of them, so those of all tasks share their edges.
+
+use crate::jobs::{Job, Value};
+
+/// What is kept of a job, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Track {
+    Response,
+    Jitter,
+    Entry,
+    Exit,
+    Window,
+    Blocking,
+    Interference,
+    Execution,
+}
+
+pub(super) const TRACKS: usize = 8;
+
+/// Slots of a task. As their width doubles when there are more, a long recording has at least half as many.
+pub(super) const SLOTS: usize = 512;
+
+/// The first width, 2^10 ns: about a microsecond, so that jobs share a slot only where they have to.
+const FIRST_SHIFT: u32 = 10;
+
+/// The least and the greatest of some values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extremes {
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+impl Extremes {
+    /// Of no values.
+    const NONE: Self = Self { min: u64::MAX, max: 0 };
+
+    fn add(&mut self, other: Self) {
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    fn some(self) -> Option<Self> {
+        (self.min <= self.max).then_some(self)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot([Extremes; TRACKS]);
+
+impl Slot {
+    const EMPTY: Self = Self([Extremes::NONE; TRACKS]);
+
+    fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(one, other)| one.add(other));
+    }
+}
+
+/// The jobs of a task over time.
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    shift: u32,
+    /// The number of the first slot, counted from time 0.
+    first: u64,
+    slots: Vec<Slot>,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self { shift: FIRST_SHIFT, first: 0, slots: Vec::new() }
+    }
+}
+
+impl Series {
+    /// Adds a job. Of a bounded value the upper bound counts, as in statistics.
+    pub(super) fn record(&mut self, job: &Job) {
+        let values = [
+            job.response,
+            job.jitter,
+            job.overhead_entry,
+            job.overhead_exit,
+            job.window,
+            job.blocking,
+            job.interference,
+            job.execution,
+        ];
+        self.add(job.end, values.map(Value::hi));
+    }
+
+    fn add(&mut self, time: u64, values: [Option<u64>; TRACKS]) {
+        if self.slots.is_empty() {
+            self.first = time >> self.shift;
+        }
+        // Jobs come in the order of their ends. One that did not would count with the first.
+        let place = |this: &Self| (time >> this.shift).saturating_sub(this.first) as usize;
+        while place(self) >= SLOTS {
+            self.halve();
+        }
+        let place = place(self);
+        if place >= self.slots.len() {
+            self.slots.resize(place + 1, Slot::EMPTY);
+        }
+        for (extremes, value) in self.slots[place].0.iter_mut().zip(values) {
+            if let Some(value) = value {
+                extremes.add(Extremes { min: value, max: value });
+            }
+        }
+    }
+
+    /// Merges neighbours.
+    fn halve(&mut self) {
+        let first = self.first >> 1;
+        let mut merged: Vec<Slot> = Vec::with_capacity(SLOTS);
+        for (index, slot) in self.slots.iter().enumerate() {
+            let place = (((self.first + index as u64) >> 1) - first) as usize;
+            match merged.get_mut(place) {
+                Some(into) => into.merge(slot),
+                None => merged.push(*slot),
+            }
+        }
+        (self.shift, self.first, self.slots) = (self.shift + 1, first, merged);
+    }
+
+    /// The same in at most so many slots.
+    pub(super) fn within(&self, slots: usize) -> Self {
+        let mut coarser = self.clone();
+        while coarser.slots.len() > slots.max(1) {
+            coarser.halve();
+        }
+        coarser
+    }
+
+    /// The slots in which jobs ended that have a value: when it begins, and the values.
+    pub(super) fn of(&self, track: Track) -> impl Iterator<Item = (u64, Extremes)> {
+        let slots = self.slots.iter().zip(self.first..);
+        slots.filter_map(move |(slot, number)| Some((number << self.shift, slot.0[track as usize].some()?)))
+    }
+
+    /// The width of a slot, in ns.
+    pub(super) fn width(&self) -> u64 {
+        1 << self.shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(ns: u64) -> [Option<u64>; TRACKS] {
+        let mut values = [None; TRACKS];
+        values[Track::Response as usize] = Some(ns);
+        values
+    }
+
+    const JOBS: u64 = 100_000;
+
+    /// Jobs a millisecond apart, with lone spikes: every slot keeps what was longest and shortest in it.
+    #[test]
+    fn no_extreme_is_lost_and_memory_is_bounded() {
+        let mut series = Series::default();
+        let length = |n: u64| match n {
+            7_777 => 9_000_000,
+            50_001 => 1,
+            n => 1_000 + n * 7_919 % 500,
+        };
+        for n in 0..JOBS {
+            series.add(5_000_000_000 + n * 1_000_000, values(length(n)));
+            assert!(series.slots.len() <= SLOTS && series.slots.capacity() <= 2 * SLOTS);
+        }
+        for series in [series.clone(), series.within(100), series.within(1)] {
+            let slots: Vec<_> = series.of(Track::Response).collect();
+            let mut seen = 0;
+            for (start, extremes) in slots {
+                let end = start + series.width();
+                let inside = |n: &u64| (start..end).contains(&(5_000_000_000 + n * 1_000_000));
+                let numbers = (0..JOBS).skip_while(|n| !inside(n)).take_while(inside);
+                let lengths: Vec<_> = numbers.map(length).collect();
+                seen += lengths.len();
+                assert_eq!(Some(&extremes.max), lengths.iter().max());
+                assert_eq!(Some(&extremes.min), lengths.iter().min());
+            }
+            assert_eq!(seen as u64, JOBS);
+        }
+        assert!((SLOTS / 2..=SLOTS).contains(&series.of(Track::Response).count()));
+    }
+
+    #[test]
+    fn any_times_and_values_have_a_place() {
+        let mut series = Series::default();
+        for (time, value) in [(u64::MAX / 2, 5), (u64::MAX, u64::MAX), (0, 0), (u64::MAX, 7)] {
+            series.add(time, values(value));
+        }
+        let slots: Vec<_> = series.of(Track::Response).map(|(_, extremes)| extremes).collect();
+        assert_eq!(slots.iter().map(|slot| slot.max).max(), Some(u64::MAX));
+        assert_eq!(slots.iter().map(|slot| slot.min).min(), Some(0));
+        assert_eq!(series.of(Track::Jitter).count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        assert_eq!(Series::default().within(64).of(Track::Response).count(), 0);
+    }
+}

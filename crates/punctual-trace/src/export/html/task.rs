@@ -1,0 +1,266 @@
+//! The section of a task: its table, its worst jobs and its charts.
+
+use std::fmt::Write as _;
+
+use super::text::{Escaped, Grouped, Micros, Quoted, priority};
+use super::{Report, charts, page, timeline};
+use crate::explain;
+use crate::jobs::{Actor, Job, Phase, Sort, Value};
+use crate::stats::{Summary, TaskStats, Term, Whole};
+
+/// A section that is being made: everything but the timelines, and the timelines.
+pub(super) struct Section<'a> {
+    index: usize,
+    task: &'a TaskStats,
+    head: String,
+    charts: String,
+    jobs: String,
+    timelines: usize,
+    full: bool,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(index: usize, task: &'a TaskStats, report: &Report<'_>, slots: usize) -> Self {
+        let mut head = String::new();
+        heading(index, task, report, &mut head);
+        terms(task, &mut head);
+        let charts = charts::draw(task, report, slots);
+        Self { index, task, head, charts, jobs: String::new(), timelines: 0, full: false }
+    }
+
+    /// How large it is, with the notes that it may get.
+    pub(super) fn len(&self) -> usize {
+        self.head.len() + self.charts.len() + 1_500
+    }
+
+    /// Adds the timeline of one of the worst jobs, if there is room for it; returns how much it took.
+    pub(super) fn add(&mut self, rank: usize, report: &Report<'_>, room: usize) -> usize {
+        let Some(whole) = self.task.worst().get(rank) else { return 0 };
+        if self.full {
+            return 0;
+        }
+        let job = job(self.index, rank, self.task.worst().len(), whole, report);
+        if job.len() > room {
+            self.full = true;
+            return 0;
+        }
+        self.timelines += 1;
+        self.jobs += &job;
+        job.len()
+    }
+
+    pub(super) fn timelines(&self) -> usize {
+        self.timelines
+    }
+
+    pub(super) fn finish(self) -> String {
+        let mut out = self.head;
+        let worst = self.task.worst().len();
+        if worst > 0 {
+            out += "<h3>The worst jobs</h3><figure class=\"worst\">";
+            legend(&mut out);
+            if self.timelines > 1 {
+                let _ = write!(
+                    out,
+                    "<div class=\"scrub\" hidden><button type=\"button\" aria-label=\"worse\">←</button>\
+                     <input type=\"range\" min=\"1\" max=\"{}\" value=\"1\" aria-label=\"which of the worst jobs\">\
+                     <button type=\"button\" aria-label=\"less bad\">→</button><output></output></div>",
+                    self.timelines
+                );
+            }
+            out += &self.jobs;
+            if self.timelines < worst {
+                let _ = write!(
+                    out,
+                    "<p class=\"note\">{} of the {worst} worst jobs kept have no timeline here: the page would be too large.</p>",
+                    worst - self.timelines
+                );
+            }
+            out += "</figure>";
+        }
+        out += &self.charts;
+        out += "</section>\n";
+        out
+    }
+}
+
+pub(super) fn sort_word(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Thread => "thread",
+        Sort::IrqThread => "IRQ thread",
+        Sort::Irq => "interrupt",
+        Sort::Vector => "vector",
+        Sort::Softirq => "softirq",
+    }
+}
+
+/// What a term is called.
+pub(super) fn meaning(term: Term) -> &'static str {
+    match term {
+        Term::Response => "response time",
+        Term::Jitter => "release jitter",
+        Term::Overhead => "scheduling overhead",
+        Term::Window => "busy window",
+        Term::Blocking => "blocking",
+        Term::Interference => "interference",
+        Term::Execution => "execution",
+    }
+}
+
+fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String) {
+    let key = task.key();
+    let name = page::name(key.actor, report.names);
+    let _ = write!(out, "<section class=\"task\" id=\"t{index}\"><h2>{}</h2>", Escaped(&name));
+    let mut facts = vec![match key.actor {
+        Actor::Task(_) => "task of a Punctual app".to_owned(),
+        _ => sort_word(key.sort).to_owned(),
+    }];
+    let gathered = report.collector.task(key);
+    if let (Actor::Thread(_) | Actor::Task(_), Some(gathered)) = (key.actor, gathered) {
+        facts.push(priority(gathered.priority));
+    }
+    for (count, what) in
+        [(task.jobs(), "job"), (task.migrations(), "migration"), (task.preemptions(), "preemption")]
+    {
+        match count {
+            0 => {}
+            1 => facts.push(format!("1 {what}")),
+            count => facts.push(format!("{} {what}s", Grouped(count))),
+        }
+    }
+    let _ = write!(out, "<p class=\"facts\">{}", Escaped(&facts.join(" · ")));
+    if task.misses() > 0 {
+        let _ = write!(out, " · <b class=\"fault\">{} deadline misses</b>", Grouped(task.misses()));
+    }
+    if task.flawed() > 0 {
+        let [lost, contradiction, cut] = gathered.map_or([0; 3], |gathered| gathered.flawed);
+        let why = [
+            (lost, "with lost events"),
+            (contradiction, "with missing or contradictory events"),
+            (cut, "cut at the end"),
+        ];
+        let why = why
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("{} {why}", Grouped(*count)));
+        let why: Vec<String> = why.collect();
+        let _ = write!(
+            out,
+            " · <b class=\"fault\">{} more left out</b> ({})",
+            Grouped(task.flawed()),
+            why.join(", ")
+        );
+    }
+    *out += "</p>";
+}
+
+/// What stands before a figure that upper bounds are summed up in.
+pub(super) fn at_most(summary: &Summary) -> &'static str {
+    if summary.bounded > 0 { "≤\u{202F}" } else { "" }
+}
+
+/// The table of R, J, SS, W, B, I, C.
+fn terms(task: &TaskStats, out: &mut String) {
+    *out += "<div class=\"scroll\"><table class=\"terms\"><thead><tr><th>term</th><th>max µs</th><th>p99.9</th>\
+             <th>p50</th><th>mean</th><th>jobs</th><th>known</th></tr></thead><tbody>";
+    for term in Term::ALL {
+        let (letter, summary) = (term.letter(), task.summary(term));
+        let _ = write!(
+            out,
+            "<tr data-term=\"{letter}\"><th><b class=\"chip {letter}\">{letter}</b> {}</th>",
+            meaning(term)
+        );
+        if summary.count == 0 {
+            *out += "<td class=\"zero\" colspan=\"4\">unknown</td>";
+        } else {
+            let most = at_most(&summary);
+            let [max, p999, p50, mean] =
+                [summary.max, summary.p999, summary.p50, summary.mean as u64].map(Micros);
+            let _ = write!(
+                out,
+                "<td class=\"key\" title=\"{} ns\">{most}{max}</td><td>{most}{p999}</td><td>{most}{p50}</td>\
+                 <td>{most}{mean}</td>",
+                summary.max
+            );
+        }
+        let mut known = Vec::new();
+        if summary.bounded > 0 {
+            known.push(match summary.bounded == summary.count {
+                true => "bounded".to_owned(),
+                false => format!("{} bounded", Grouped(summary.bounded)),
+            });
+        } else if summary.count > 0 {
+            known.push("exact".to_owned());
+        }
+        if summary.unknown > 0 {
+            known.push(format!("{} unknown", Grouped(summary.unknown)));
+        }
+        let _ = write!(out, "<td>{}</td><td>{}</td></tr>", Grouped(summary.count), known.join(", "));
+    }
+    *out += "</tbody></table></div>";
+}
+
+fn legend(out: &mut String) {
+    *out += "<ul class=\"legend\">";
+    for (phase, text) in [
+        (Phase::Jitter, "J not running yet"),
+        (Phase::Execution, "C executes"),
+        (Phase::ExecutionOrOverhead, "C or SS"),
+        (Phase::Overhead, "SS in the scheduler"),
+        (Phase::Blocking, "B waits for a lock"),
+        (Phase::Interference, "I displaced"),
+    ] {
+        let _ = write!(out, "<li><i class=\"{}\"></i>{text}</li>", timeline::look(phase).0);
+    }
+    *out += "<li><i class=\"ran\"></i>others</li><li><i class=\"waits\"></i>ready</li>\
+             <li><i class=\"held\"></i>holds the lock</li></ul>";
+}
+
+/// A job: what it is, its timeline, and what happened in words.
+fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>) -> String {
+    let job = &whole.job;
+    let hidden = if rank > 0 { " hidden" } else { "" };
+    let took = match job.response {
+        Value::Unknown => format!("W {}", explain::value(job.window)),
+        response => format!("R {}", explain::value(response)),
+    };
+    let mut out = format!(
+        "<div class=\"job\" id=\"t{index}-j{rank}\"{hidden}><p class=\"which\"><b>{}</b> · {} of {of} · {}</p>",
+        Escaped(&took),
+        rank + 1,
+        Escaped(&facts(job, report))
+    );
+    out += &timeline::draw(whole, report.names);
+    if whole.truncated {
+        out += "<p class=\"note\">Events of this job are missing: it was longer than what is remembered, so the rows of the \
+                others are incomplete.</p>";
+    }
+    if job.segments.is_empty() {
+        out += "<p class=\"note\">The phases of jobs were not kept.</p>";
+    }
+    out += "<dl class=\"words\">";
+    for sentence in explain::job(job, report.names) {
+        let (term, text) = sentence.split_once(": ").unwrap_or(("", &sentence));
+        // Only the terms that it begins with; what else there is comes from the trace.
+        let letter = Term::ALL.into_iter().map(Term::letter).find(|letter| *letter == term);
+        let _ = match letter {
+            Some(letter) => {
+                write!(out, "<dt><b class=\"chip {letter}\">{letter}</b></dt><dd>{}</dd>", Quoted(text))
+            }
+            None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&sentence)),
+        };
+    }
+    out += "</dl></div>";
+    out
+}
+
+/// "ended 1.234567 s into the recording · CPU 0 · job 1234"
+fn facts(job: &Job, report: &Report<'_>) -> String {
+    let into = job.end.saturating_sub(report.collector.span().map_or(0, |span| span.0));
+    let cpus = match job.first_cpu == job.last_cpu {
+        true => format!("CPU {}", job.first_cpu),
+        false => format!("CPU {} → {}", job.first_cpu, job.last_cpu),
+    };
+    let seconds = format!("{}.{:06}", into / 1_000_000_000, into % 1_000_000_000 / 1_000);
+    format!("ended {seconds} s into the recording · {cpus} · job {}", job.number)
+}

@@ -1,0 +1,341 @@
+//! A job as a drawing, in the style of figures 8 to 10 of the *Timeflow* paper: its phases in one row, below it those
+//! who delayed it, arrows from who woke it, and times.
+
+use super::labels::{Labels, Spot};
+use super::scale::{Linear, unit};
+use super::scene::{Row, Scene, scene};
+use super::svg::{Anchor, Svg};
+use super::text::{shortened, width};
+use crate::explain;
+use crate::jobs::{Job, On, Phase, Value};
+use crate::names::Names;
+use crate::stats::Whole;
+
+/// The margin on the right.
+const RIGHT: f64 = 14.0;
+/// The row of the job begins here, and is so high.
+const TOP: f64 = 66.0;
+const TALL: f64 = 32.0;
+/// A line of labels.
+const LINE: f64 = 15.0;
+/// The row of somebody else, with what separates it from the next.
+const ROW: f64 = 26.0;
+const PIECE: f64 = 16.0;
+const AXIS: f64 = 26.0;
+
+/// Nothing is drawn narrower than this, so that everything is seen.
+const NARROWEST: f64 = 1.2;
+
+/// At most so many labels outside of what they are about.
+const MAX_LABELS: usize = 14;
+
+/// How wide a drawing is, and what is left of its scale.
+struct Size {
+    class: &'static str,
+    width: f64,
+    left: f64,
+    /// Whether everything says what it is when it is pointed at, which needs room on the page and a mouse.
+    titled: bool,
+}
+
+/// Each job is drawn twice, of which the style sheet shows one: one drawing would be unreadable on narrow screens.
+const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0, titled: true };
+const NARROW: Size = Size { class: "timeline narrow", width: 640.0, left: 124.0, titled: false };
+
+/// Draws a job.
+pub(super) fn draw(whole: &Whole, names: &Names) -> String {
+    let scene = scene(whole);
+    sized(&WIDE, &whole.job, &scene, names) + &sized(&NARROW, &whole.job, &scene, names)
+}
+
+fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
+    let from = job.released.map_or(job.woken.unwrap_or(job.start), |released| released.0).min(job.start);
+    let to = job.end.max(from + 1);
+    let (left, right) = (size.left, size.width - RIGHT);
+    let scale = Linear::new(0.0, (to - from) as f64, left, right);
+    let mut drawing =
+        Drawing { svg: Svg::new(size.width), scale, from, to, left, right, titled: size.titled };
+    drawing.brackets(job);
+    drawing.svg.text("name", (left - 12.0, TOP + TALL / 2.0 + 4.0), Anchor::End, "this job");
+    let labels = drawing.phases(job, scene);
+    let first = TOP + TALL + 10.0 + labels as f64 * LINE;
+    for (index, row) in scene.rows.iter().enumerate() {
+        drawing.row(row, first + index as f64 * ROW, job, names);
+    }
+    let mut bottom = first + scene.rows.len() as f64 * ROW;
+    if scene.left_out > 0 {
+        let text = format!("and {} more", scene.left_out);
+        drawing.svg.text("name", (left - 12.0, bottom + 12.0), Anchor::End, &text);
+        bottom += ROW;
+    }
+    drawing.arrows(job, scene, first, bottom, names);
+    drawing.axis(bottom + 4.0);
+    let label = format!("Timeline of a job that took {}", explain::value(job.response));
+    let attributes = format!(" data-job=\"{}\"", job.number);
+    drawing.svg.finish(size.class, bottom + 4.0 + AXIS, &attributes, &label)
+}
+
+struct Drawing {
+    svg: Svg,
+    scale: Linear,
+    from: u64,
+    to: u64,
+    left: f64,
+    right: f64,
+    titled: bool,
+}
+
+impl Drawing {
+    fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), attributes: &str, title: &str) {
+        let (attributes, title) = if self.titled { (attributes, title) } else { ("", "") };
+        self.svg.rect(class, at, size, attributes, title);
+    }
+
+    fn x(&self, time: u64) -> f64 {
+        self.scale.at(time.clamp(self.from, self.to).saturating_sub(self.from) as f64)
+    }
+
+    /// R above J and W.
+    fn brackets(&mut self, job: &Job) {
+        let (start, end) = (self.x(job.start), self.x(job.end));
+        if job.response != Value::Unknown {
+            self.bracket(self.left, end, 18.0, &format!("R {}", explain::value(job.response)));
+        }
+        if start > self.left {
+            self.bracket(self.left, start, 42.0, &format!("J {}", explain::value(job.jitter)));
+        }
+        self.bracket(start, end, 42.0, &format!("W {}", explain::value(job.window)));
+    }
+
+    fn bracket(&mut self, from: f64, to: f64, y: f64, text: &str) {
+        let foot = y + 5.0;
+        self.svg.line("bracket", (from, y), (to, y));
+        self.svg.line("bracket", (from, y - 4.0), (from, foot));
+        self.svg.line("bracket", (to, y - 4.0), (to, foot));
+        if width(text) < to - from - 8.0 {
+            self.svg.text("sum", ((from + to) / 2.0, y - 4.0), Anchor::Middle, text);
+        } else {
+            let text = shortened(text, self.left - 16.0);
+            self.svg.text("sum", (self.left - 12.0, y + 4.0), Anchor::End, &text);
+        }
+    }
+
+    /// The job's own row. Returns how many lines of labels are below it.
+    fn phases(&mut self, job: &Job, scene: &Scene) -> usize {
+        let mut labels = Labels::between(self.left, self.right);
+        scene.wakes.iter().for_each(|wake| labels.avoid(self.x(wake.time)));
+        let mut outside: Vec<(u64, f64, String)> = Vec::new();
+        let mut drawn: Option<(Phase, f64)> = None;
+        for segment in &job.segments {
+            let (start, end) = (self.x(segment.start), self.x(segment.end));
+            let end = end.max(start + NARROWEST);
+            // Of many too narrow to be told apart, one is drawn.
+            if drawn.is_some_and(|(phase, to)| phase == segment.phase && end < to + 0.3) {
+                continue;
+            }
+            drawn = Some((segment.phase, end));
+            let ns = segment.end - segment.start;
+            let (class, letter) = look(segment.phase);
+            let title = format!("{letter}: {} on CPU {}", explain::time(ns), segment.cpu);
+            let at = (start, TOP);
+            self.rect(
+                &format!("phase {class}"),
+                at,
+                (end - start, TALL),
+                &format!(" data-ns=\"{ns}\""),
+                &title,
+            );
+            let text = format!("{letter} {}", explain::time(ns));
+            let middle = (start + end) / 2.0;
+            if width(&text) + 6.0 < end - start {
+                self.svg.text(
+                    &format!("on-{class}"),
+                    (middle, TOP + TALL / 2.0 + 4.0),
+                    Anchor::Middle,
+                    &text,
+                );
+            } else {
+                outside.push((ns, middle, text));
+            }
+        }
+        let listed = job.segments.last().map_or(job.start, |segment| segment.end);
+        if listed < job.end {
+            let (start, end) = (self.x(listed), self.x(job.end));
+            self.rect(
+                "unlisted",
+                (start, TOP),
+                (end - start, TALL),
+                "",
+                "stretches beyond these are not listed",
+            );
+        }
+        // The longest get their room first.
+        outside.sort_by_key(|&(ns, ..)| std::cmp::Reverse(ns));
+        outside.truncate(MAX_LABELS);
+        let others: Vec<f64> = outside.iter().map(|&(_, x, _)| x).collect();
+        let mut spots: Vec<Spot> = Vec::new();
+        for (_, x, text) in &outside {
+            let Some(spot) = labels.place(*x, text, &others) else { continue };
+            let baseline = TOP + TALL + 16.0 + spot.line as f64 * LINE;
+            self.svg.line("leader", (*x, TOP + TALL), (spot.x, baseline - 11.0));
+            self.svg.text("time", (spot.x, baseline), Anchor::Middle, text);
+            spots.push(spot);
+        }
+        labels.lines(&spots)
+    }
+
+    /// The row of somebody else, from `y`.
+    fn row(&mut self, row: &Row, y: f64, job: &Job, names: &Names) {
+        let name = names.of(row.actor);
+        let base = y + PIECE;
+        self.svg.line("rule", (self.left, base), (self.right, base));
+        self.svg.text(
+            "name",
+            (self.left - 12.0, base - 4.0),
+            Anchor::End,
+            &shortened(&name, self.left - 16.0),
+        );
+        let mut drawn: Option<(bool, Option<Phase>, f64)> = None;
+        for piece in &row.pieces {
+            let (start, end) = (self.x(piece.start), self.x(piece.end));
+            let end = end.max(start + NARROWEST);
+            let kind = (piece.cpu.is_some(), piece.cost);
+            if drawn.is_some_and(|(ran, cost, to)| (ran, cost) == kind && end < to + 0.3) {
+                continue;
+            }
+            drawn = Some((kind.0, kind.1, end));
+            let time = explain::time(piece.end - piece.start);
+            let Some(cpu) = piece.cpu else {
+                let title = format!("{name}: ready to run for {time}");
+                self.rect("ready", (start, base - 5.0), (end - start, 5.0), "", &title);
+                continue;
+            };
+            let (class, title) = match piece.cost {
+                Some(phase) => {
+                    let (class, letter) = look(phase);
+                    (class, format!("{name} on CPU {cpu} for {time}: part of {letter}"))
+                }
+                None => ("ran", format!("{name} on CPU {cpu} for {time}")),
+            };
+            self.rect(&format!("piece {class}"), (start, y), (end - start, PIECE), "", &title);
+            let long = format!("{time} on CPU {cpu}");
+            let at = ((start + end) / 2.0, base - 4.0);
+            if let Some(text) = [&long, &time].into_iter().find(|text| width(text) + 6.0 < end - start) {
+                self.svg.text(&format!("on-{class}"), at, Anchor::Middle, text);
+            }
+        }
+        for &(start, end, wait) in &row.holds {
+            let (start, end) = (self.x(start), self.x(end));
+            let on = job.blockings.get(wait).map_or(String::new(), |wait| lock(wait.on));
+            let title = format!("{name} holds {on} while this job waits for it");
+            self.rect("holds", (start, base + 1.5), ((end - start).max(NARROWEST), 3.0), "", &title);
+        }
+    }
+
+    /// Where the job was released, and who woke it.
+    fn arrows(&mut self, job: &Job, scene: &Scene, first: f64, bottom: f64, names: &Names) {
+        if job.released.is_some() {
+            let at = self.x(self.from);
+            self.svg.line("release", (at, TOP + TALL), (at, TOP - 12.0));
+            let head = format!("M{} {}l-4 9h8z", at, TOP - 18.0);
+            self.svg.path("release-head", &head);
+        }
+        for wake in &scene.wakes {
+            let at = self.x(wake.time);
+            let (y, class) = match wake.row {
+                Some(row) => (first + row as f64 * ROW, "wake"),
+                // Somebody without a row: from below.
+                None => (bottom, "wake from-none"),
+            };
+            self.svg.line(class, (at, y), (at, TOP + TALL + 7.0));
+            self.svg.path("wake-head", &format!("M{at:.1} {}l-4 8h8z", TOP + TALL + 1.0));
+            let title = format!("woken by {}", names.of(wake.actor));
+            self.svg.dot("wake-from", (at, y), 2.5, &title);
+        }
+    }
+
+    fn axis(&mut self, y: f64) {
+        let unit = unit((self.to - self.from) as f64);
+        self.svg.line("axis", (self.left, y), (self.right, y));
+        for (ns, text) in self.scale.ticks((self.right - self.left) / 90.0, unit) {
+            let at = self.scale.at(ns);
+            self.svg.line("axis", (at, y), (at, y + 4.0));
+            let anchor = if at > self.right - 16.0 { Anchor::End } else { Anchor::Middle };
+            self.svg.text("tick", (at, y + 17.0), anchor, &text);
+        }
+        self.svg.text(
+            "tick",
+            (self.left - 24.0, y + 17.0),
+            Anchor::End,
+            &format!("{} since release", unit.0),
+        );
+    }
+}
+
+/// The class of a phase, and what it is called.
+pub(super) fn look(phase: Phase) -> (&'static str, &'static str) {
+    match phase {
+        Phase::Jitter => ("J", "J"),
+        Phase::Execution => ("C", "C"),
+        Phase::ExecutionOrOverhead => ("CS", "C|SS"),
+        Phase::Overhead => ("SS", "SS"),
+        Phase::Blocking => ("B", "B"),
+        Phase::Interference => ("I", "I"),
+        Phase::Suspended => ("Z", "C asleep"),
+    }
+}
+
+fn lock(on: On) -> String {
+    match on {
+        On::Futex { word } => format!("futex {word:#x}"),
+        On::Lock { address, .. } => format!("kernel lock {address:#x}"),
+        On::Kernel => "what it sleeps for in the kernel".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scene::tests::{inversion, worst};
+    use super::*;
+
+    fn drawn() -> String {
+        let mut names = Names::new();
+        names.thread(9, "<logger>");
+        let mut events = inversion();
+        events.iter_mut().for_each(|event| event.time *= 1_000);
+        let drawn = draw(&worst(&events), &names);
+        let (wide, narrow) = drawn.split_once("</svg>").unwrap();
+        assert!(narrow.contains("timeline narrow"));
+        wide.to_owned()
+    }
+
+    #[test]
+    fn the_phases_fill_the_response_time() {
+        let drawing = drawn();
+        let lengths = drawing.split("data-ns=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        assert_eq!(lengths.map(|ns| ns.parse::<u64>().unwrap()).sum::<u64>(), 1_034_000);
+        for text in [
+            "R 1 034 µs",
+            "W 1 024 µs",
+            "J 10 µs",
+            "B 812 µs",
+            "&lt;logger&gt;/9",
+            "310 µs on CPU 0",
+            "irq 30",
+        ] {
+            assert!(drawing.contains(text), "{text} is missing from {drawing}");
+        }
+        assert!(!drawing.contains("<logger>") && !drawing.contains("NaN"));
+        assert_eq!(drawing.matches("wake-head").count(), 2);
+    }
+
+    #[test]
+    fn a_job_without_events_and_segments_is_drawn_as_far_as_it_goes() {
+        let mut whole = worst(&inversion());
+        whole.events.clear();
+        whole.job.segments.clear();
+        whole.job.released = None;
+        let drawing = draw(&whole, &Names::new());
+        assert!(drawing.contains("class=\"unlisted\"") && !drawing.contains("class=\"release\""));
+    }
+}

@@ -1,0 +1,230 @@
+//! The records of the BPF programs as one more buffer of a capture directory, in pages like the kernel's.
+//!
+//! So they are merged by time like any other buffer, become a buffer of trace.dat, and show in `trace-cmd report` and
+//! KernelShark as the events `punctual:schedule_enter` and `punctual:schedule_exit`.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Programs, Record};
+use crate::read::format::{EventFormat, PageLayout};
+use crate::record::error::RecordError;
+use crate::record::save::{Saver, format_files};
+use crate::write::page::PageWriter;
+
+/// The buffer's place in the capture directory.
+const BUFFER: &str = "instances/schedule";
+
+/// Where in the capture directory a CPU's counts are.
+pub(in crate::record) fn statistics_file(cpu: u32) -> String {
+    format!("{BUFFER}/per_cpu/cpu{cpu}/stats")
+}
+
+/// The format of an event, with its name, number and the field and text that it has.
+fn format(name: &str, id: u16, field: &str) -> String {
+    format!(
+        "name: {name}\nID: {id}\nformat:\n\
+         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+         \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+         \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+         \tfield:unsigned int {field};\toffset:8;\tsize:4;\tsigned:0;\n\n\
+         print fmt: \"{field}=%u\", REC->{field}\n"
+    )
+}
+
+/// How many records of a CPU were lost and stored.
+#[derive(Debug, Default)]
+pub(in crate::record) struct Counts {
+    lost: AtomicU64,
+    stored: AtomicU64,
+}
+
+impl Counts {
+    /// Lost and stored ones.
+    pub(in crate::record) fn get(&self) -> (u64, u64) {
+        // Relaxed: they are counts for people.
+        (self.lost.load(Ordering::Relaxed), self.stored.load(Ordering::Relaxed))
+    }
+
+    /// The same as the kernel has it for its buffers.
+    pub(in crate::record) fn statistics(&self) -> String {
+        let (lost, stored) = self.get();
+        format!("entries: 0\noverrun: 0\ndropped events: {lost}\nread events: {stored}\n")
+    }
+
+    fn add(&self, lost: u64, stored: u64) {
+        self.lost.fetch_add(lost, Ordering::Relaxed);
+        self.stored.fetch_add(stored, Ordering::Relaxed);
+    }
+}
+
+/// The pages of a CPU.
+struct Pages {
+    file: Arc<File>,
+    path: PathBuf,
+    pages: PageWriter<Arc<File>>,
+}
+
+/// Moves records from the rings to files.
+pub(in crate::record) struct Store {
+    programs: Programs,
+    /// In the order of the programs' CPUs.
+    cpus: Vec<Pages>,
+    counts: Arc<[Counts]>,
+    directory: PathBuf,
+    page: usize,
+    /// The number of the event of entering; that of leaving is the next.
+    id: u16,
+}
+
+impl Store {
+    /// Makes the files; `systems` are the groups of events that are recorded beside.
+    pub(in crate::record) fn create(
+        programs: Programs,
+        saver: &Saver<'_>,
+        systems: &[&str],
+        layout: PageLayout,
+    ) -> Result<Self, RecordError> {
+        let directory = saver.directory;
+        let id = free_id(saver.tracefs, systems);
+        for (name, id, field) in [("schedule_enter", id, "preempt"), ("schedule_exit", id + 1, "is_switch")] {
+            saver.write(&format!("events/punctual/{name}/format"), format(name, id, field).as_bytes())?;
+        }
+        let one = |cpu: &u32| {
+            let name = format!("{BUFFER}/per_cpu/cpu{cpu}/trace_pipe_raw");
+            saver.write(&name, b"")?;
+            let path = directory.join(name);
+            let file = File::create(&path).map_err(|error| RecordError::output(directory, &path, error))?;
+            let file = Arc::new(file);
+            Ok(Pages { pages: PageWriter::new(layout, file.clone()), file, path })
+        };
+        let cpus = programs.cpus().iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        let counts = cpus.iter().map(|_| Counts::default()).collect();
+        Ok(Self { programs, cpus, counts, directory: directory.to_owned(), page: layout.size, id })
+    }
+
+    /// Begins to record.
+    pub(in crate::record) fn attach(&mut self) -> Result<(), RecordError> {
+        self.programs.attach()
+    }
+
+    /// What is counted, in the order of CPUs.
+    pub(in crate::record) fn counts(&self) -> Arc<[Counts]> {
+        self.counts.clone()
+    }
+
+    /// Stores what there is, and says how large it is, in bytes; the last time it ends the recording first.
+    pub(in crate::record) fn step(&mut self, last: bool) -> Result<u64, RecordError> {
+        if last {
+            self.programs.detach();
+        }
+        let mut bytes = 0;
+        for index in 0..self.cpus.len() {
+            match self.step_cpu(index, last) {
+                Ok(count) => bytes += count,
+                Err(error) => {
+                    let Pages { file, path, .. } = &self.cpus[index];
+                    // What was written of a page that did not fit is no page.
+                    let whole = file.metadata().map_or(0, |metadata| metadata.len());
+                    let _ = file.set_len(whole - whole % self.page as u64);
+                    return Err(RecordError::output(&self.directory, path, error));
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn step_cpu(&mut self, index: usize, last: bool) -> io::Result<u64> {
+        let Self { programs, cpus, counts, id, .. } = self;
+        let (pages, counts) = (&mut cpus[index].pages, &counts[index]);
+        // A ring that fills as fast as it is read must not keep the others waiting.
+        let mut room = 1 << 16;
+        let (mut lost, mut stored, mut result) = (0, 0, Ok(()));
+        let before = pages.pages();
+        programs.read(index, |record| {
+            lost += record.lost;
+            stored += 1;
+            room -= 1;
+            result = store(pages, *id, &record);
+            result.is_ok() && (last || room > 0)
+        });
+        result?;
+        if last && let Some((missing, _)) = programs.missing(index) {
+            pages.missed(missing)?;
+            lost += missing;
+        }
+        pages.flush()?;
+        counts.add(lost, stored);
+        Ok((pages.pages() - before) * self.page as u64)
+    }
+}
+
+fn store(pages: &mut PageWriter<Arc<File>>, id: u16, record: &Record) -> io::Result<()> {
+    let &Record { time, thread, leaves, argument, lost, .. } = record;
+    if lost > 0 {
+        // Both ends of the gap are marked, the first with the time of the last record.
+        pages.missed(lost)?;
+        pages.flush()?;
+        pages.missed(0)?;
+    }
+    let mut bytes = [0; 12];
+    bytes[..2].copy_from_slice(&(id + u16::from(leaves)).to_ne_bytes());
+    bytes[4..8].copy_from_slice(&thread.to_ne_bytes());
+    bytes[8..].copy_from_slice(&u32::from(argument).to_ne_bytes());
+    pages.push(time, &bytes)
+}
+
+/// The first of two numbers that no event of these groups has.
+fn free_id(tracefs: &Path, systems: &[&str]) -> u16 {
+    let id = |(system, file): (&str, String)| {
+        Some(EventFormat::parse(system, &std::fs::read(tracefs.join(file)).ok()?).ok()?.id)
+    };
+    let highest = format_files(tracefs, systems).into_iter().filter_map(id).max();
+    highest.unwrap_or(0).min(u16::MAX - 2) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Kind;
+    use crate::read::Order;
+    use crate::read::page::{Missed, Page};
+    use crate::read::translate::Translator;
+
+    #[test]
+    fn what_is_stored_reads_as_the_events_that_it_stands_for() {
+        let place = std::env::temp_dir().join(format!("punctual-store-{}", std::process::id()));
+        let file = Arc::new(File::create(&place).unwrap());
+        let layout = PageLayout::usual(4096);
+        let mut pages = PageWriter::new(layout, file);
+        let record =
+            |time, leaves, lost| Record { time, thread: 411, leaves, argument: true, lost, after: 2_500 };
+        let records = [record(1_000, false, 0), record(2_500, true, 0), record(9_000, false, 3)];
+        records.iter().for_each(|record| store(&mut pages, 2_000, record).unwrap());
+        pages.flush().unwrap();
+        let bytes = std::fs::read(&place).unwrap();
+        std::fs::remove_file(&place).unwrap();
+        assert_eq!(bytes.len() as u64, 4096 * pages.pages());
+
+        let texts = [format("schedule_enter", 2_000, "preempt"), format("schedule_exit", 2_001, "is_switch")];
+        let formats = texts.map(|text| EventFormat::parse("punctual", text.as_bytes()).unwrap());
+        let mut translator = Translator::new(Order::NATIVE, &formats, &[]);
+        let mut events = Vec::new();
+        let mut gaps = Vec::new();
+        for bytes in bytes.chunks(4096) {
+            let mut page = Page::open(&layout, bytes).unwrap();
+            gaps.push((page.header().time, page.header().missed));
+            while let Some(record) = page.next_record().unwrap() {
+                translator.translate(1, &record, &mut events).unwrap();
+            }
+        }
+        assert_eq!(gaps, [(1_000, None), (2_500, Some(Missed::Count(3))), (9_000, Some(Missed::Some))]);
+        let kinds: Vec<_> = events.iter().map(|event| (event.time, event.by, event.kind)).collect();
+        let (enter, exit) = (Kind::ScheduleEnter, Kind::ScheduleExit);
+        assert_eq!(kinds, [(1_000, 411, enter), (2_500, 411, exit), (9_000, 411, enter)]);
+    }
+}

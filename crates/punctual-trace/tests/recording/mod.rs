@@ -1,0 +1,67 @@
+//! Recording, for tests.
+#![allow(dead_code, unreachable_pub)]
+
+pub mod schedule;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use punctual_trace::record::{Config, RecordError, Recording};
+
+/// A directory that goes with the test.
+pub struct Place(pub PathBuf);
+
+impl Place {
+    pub fn new(name: &str) -> Self {
+        let path = Self::path(name, std::process::id());
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Where that of another process is.
+    pub fn path(name: &str, process: u32) -> PathBuf {
+        std::env::temp_dir().join(format!("punctual-{name}-{process}"))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Starts to record, or says loudly that this machine does not let us.
+pub fn start(config: Config, directory: &Path) -> Option<Recording> {
+    match Recording::start(config, directory) {
+        Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
+            eprintln!("SKIPPED: nothing is recorded in this test: {error}");
+            None
+        }
+        result => Some(result.unwrap()),
+    }
+}
+
+/// The instances of tracefs that a process has.
+pub fn instances_of(process: u32) -> Vec<String> {
+    let entries = fs::read_dir("/sys/kernel/tracing/instances").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("punctual-{process}-"))).collect()
+}
+
+/// Two threads that wake each other, so that there is something to record. Says the number of the one that ends here.
+pub fn play() -> u32 {
+    let (there, here) = std::sync::mpsc::channel();
+    let (back, answers) = std::sync::mpsc::channel();
+    let partner = std::thread::Builder::new().name("partner".to_owned());
+    let partner = partner.spawn(move || {
+        here.iter().for_each(|n: u32| back.send(n).unwrap());
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    });
+    for n in 0..500 {
+        there.send(n).unwrap();
+        assert_eq!(answers.recv(), Ok(n));
+    }
+    drop(there);
+    partner.unwrap().join().unwrap()
+}

@@ -1,0 +1,32 @@
+//! Recording with the BPF programs, for tests.
+
+use std::sync::Mutex;
+
+use punctual_trace::record::{Absent, Config, Filter, Group, Recording};
+
+use super::{Place, start};
+
+/// The tests compare what the kernel has before and after, so they run one after the other.
+pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The usual groups and the programs, of this process.
+pub fn config() -> Config {
+    let mut groups = Group::USUAL.to_vec();
+    groups.push(Group::Schedule);
+    let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
+    Config { filter, groups, ..Config::default() }
+}
+
+/// Whether the group is there, or says loudly that it is not.
+pub fn has_programs(absent: &[Absent]) -> bool {
+    let missing = absent.iter().find(|absent| absent.group == Group::Schedule);
+    missing
+        .iter()
+        .for_each(|absent| eprintln!("SKIPPED: the scheduler is not recorded in this test: {absent}"));
+    missing.is_none()
+}
+
+/// Starts to record with the programs, or says loudly that this machine does not let us.
+pub fn start_with_programs(config: Config, place: &Place) -> Option<Recording> {
+    start(config, &place.0.join("raw")).filter(|recording| has_programs(recording.absent()))
+}

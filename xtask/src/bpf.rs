@@ -1,0 +1,79 @@
+//! `cargo xtask bpf [--check]`: builds the BPF object that is committed beside its source, or checks that it is that one.
+//!
+//! Whoever builds the workspace needs no compiler for BPF, so what one made of the source is in the repository. It is the
+//! same to the byte wherever the same version of clang makes it, which the check is for. Another version makes other bytes
+//! of the same program; then there is nothing to compare.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::process::succeed;
+use crate::scratch::Scratch;
+use crate::{Result, cargo};
+
+const SOURCE: &str = "crates/punctual-trace/src/record/schedule/schedule.bpf.c";
+const OBJECT: &str = "crates/punctual-trace/src/record/schedule/schedule.bpf.o";
+
+/// Debian 12's, with which the object that is committed was built.
+const CLANG: &str = "14.0.6";
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let check = match arguments {
+        [] => false,
+        [only] if only == "--check" => true,
+        _ => return Err("usage: cargo xtask bpf [--check]".into()),
+    };
+    let version = match clang_version()? {
+        Some(version) => version,
+        None if check => {
+            println!("SKIPPED: clang is not installed, so {OBJECT} is not checked");
+            return Ok(());
+        }
+        None => return Err("clang is not installed; on Debian, `apt-get install clang llvm`".into()),
+    };
+    if version != CLANG {
+        let differs = format!("this is clang {version}, and {OBJECT} is built with {CLANG}");
+        if check {
+            println!("SKIPPED: {differs}, so it is not checked");
+            return Ok(());
+        }
+        println!("Note: {differs}; change CLANG in xtask/src/bpf.rs too");
+    }
+    let object = cargo::root().join(OBJECT);
+    if !check {
+        return build(&object);
+    }
+    let place = Scratch::new("bpf")?;
+    let fresh = place.path().join("schedule.bpf.o");
+    build(&fresh)?;
+    if fs::read(&fresh)? != fs::read(&object)? {
+        return Err(format!("{OBJECT} is not what {SOURCE} gives; build it with `cargo xtask bpf`").into());
+    }
+    println!("{OBJECT} is what {SOURCE} gives");
+    Ok(())
+}
+
+/// The version of clang, if there is one.
+fn clang_version() -> Result<Option<String>> {
+    let output = Command::new("clang").arg("-dumpversion").stdin(Stdio::null()).output();
+    match output {
+        Ok(output) => Ok(Some(String::from_utf8(output.stdout)?.trim().to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("clang: {error}").into()),
+    }
+}
+
+fn build(object: &Path) -> Result {
+    let source = cargo::root().join(SOURCE);
+    let directory = source.parent().expect("the source is in a directory");
+    let mut clang = Command::new("clang");
+    // Every kernel with the tracepoints has the instructions of version 3. No path of this machine goes into the object.
+    clang.args(["--target=bpfel", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror"]);
+    clang.arg(format!("-ffile-prefix-map={}=.", directory.display()));
+    clang.current_dir(directory).arg("-c").arg("schedule.bpf.c").arg("-o").arg(object);
+    succeed(&mut clang)?;
+    // The BTF stays, what only debuggers read goes.
+    succeed(Command::new("llvm-strip").arg("--strip-debug").arg(object))
+}

@@ -1,0 +1,169 @@
+//! `cargo xtask fuzz`: the readers of files that strangers wrote, fed by libFuzzer, on the stable compiler.
+//!
+//! What cargo-fuzz adds on a nightly compiler is AddressSanitizer; the readers are safe Rust and get on without. The
+//! instrumentation itself is LLVM's, and the flags for it are stable.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::Result;
+use crate::cargo::{self, Artifact};
+use crate::process::{self, End};
+
+/// The package of the targets, which is no member of the workspace: nothing else needs libFuzzer.
+const PACKAGE: &str = "crates/punctual-trace/fuzz";
+
+/// Coverage of edges and comparisons, as libFuzzer wants it, and every check that the compiler can put in.
+const FLAGS: [&str; 10] = [
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Ccodegen-units=1",
+    "-Cdebug-assertions",
+    "-Coverflow-checks",
+];
+
+/// No input may take more memory than this, nor more time.
+const MEMORY_MIB: u32 = 512;
+const SECONDS_PER_INPUT: u32 = 10;
+
+/// How long after its time a fuzzer may still tidy up.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// How many lines of a failed fuzzer's output are shown.
+const SHOWN: usize = 40;
+
+/// Which targets, and for how long each.
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    seconds: u32,
+    /// All if none is named.
+    targets: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let options = options(arguments)?;
+    let built = build()?;
+    let wanted = |target: &str| options.targets.is_empty() || options.targets.iter().any(|t| t == target);
+    if let Some(unknown) =
+        options.targets.iter().find(|&t| !built.iter().any(|artifact| artifact.target == *t))
+    {
+        let known = built.iter().map(|artifact| artifact.target.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(format!("there is no fuzz target `{unknown}`; there are {known}").into());
+    }
+    let chosen: Vec<&Artifact> = built.iter().filter(|artifact| wanted(&artifact.target)).collect();
+    println!("{} targets at once, {} s each", chosen.len(), options.seconds);
+
+    let verdicts: Vec<Result<(), String>> = thread::scope(|scope| {
+        let fuzz =
+            |artifact| scope.spawn(move || target(artifact, options.seconds).map_err(|e| e.to_string()));
+        let running: Vec<_> = chosen.iter().copied().map(fuzz).collect();
+        running.into_iter().map(|thread| thread.join().expect("a fuzzer's thread does not panic")).collect()
+    });
+    let failed: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
+}
+
+/// Builds the targets in a directory of their own, for the instrumentation is in every crate.
+fn build() -> Result<Vec<Artifact>> {
+    let flags = env::var("RUSTFLAGS").unwrap_or_default();
+    let mut command = cargo::command();
+    command
+        .args(["build", "--locked", "--release", "--bins", "--manifest-path"])
+        .arg(cargo::root().join(PACKAGE).join("Cargo.toml"))
+        // Named, so that what runs during the build is not instrumented.
+        .args(["--target", &host()?])
+        .env("RUSTFLAGS", format!("{flags} {}", FLAGS.join(" ")).trim_start())
+        .env("CARGO_TARGET_DIR", cargo::target_dir().join("fuzz"));
+    cargo::build(&mut command)
+}
+
+/// The triple of this machine.
+fn host() -> Result<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").stderr(Stdio::inherit()).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.ok_or("`rustc -vV` does not say for which machine it compiles")?.to_owned())
+}
+
+/// Fuzzes one target. What it finds interesting is kept for the next time; what fails lies beside it.
+fn target(artifact: &Artifact, seconds: u32) -> Result {
+    let name = &artifact.target;
+    let kept = cargo::target_dir().join("fuzz/found").join(name);
+    let failures = cargo::target_dir().join("fuzz/failures").join(name);
+    for directory in [&kept, &failures] {
+        fs::create_dir_all(directory)?;
+    }
+    let mut command = Command::new(&artifact.path);
+    command
+        .arg(&kept)
+        .arg(corpus(name))
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
+        .arg(format!("-timeout={SECONDS_PER_INPUT}"))
+        .arg(format!("-artifact_prefix={}/", failures.display()));
+    let outcome = process::capture(&mut command, Duration::from_secs(seconds.into()) + GRACE)?;
+    if outcome.end != End::Exited(0) {
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        let said = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+        return Err(format!("{name}: {}; the input is in {}\n{said}", outcome.end, failures.display()).into());
+    }
+    println!("{name}: {}", outcome.stderr.lines().last().unwrap_or_default());
+    Ok(())
+}
+
+/// The inputs that the repository has for a target.
+fn corpus(target: &str) -> PathBuf {
+    cargo::root().join(Path::new(PACKAGE)).join("corpus").join(target)
+}
+
+fn options(arguments: &[String]) -> Result<Options> {
+    let mut options = Options { seconds: 60, targets: Vec::new() };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if word == "--seconds" {
+            let value = words.next().ok_or("--seconds needs a number")?;
+            options.seconds = value.parse().map_err(|error| format!("--seconds {value}: {error}"))?;
+            if options.seconds == 0 {
+                return Err("--seconds 0 would go on for ever".into());
+            }
+        } else if word.starts_with('-') {
+            return Err("usage: cargo xtask fuzz [--seconds N] [TARGET..]".into());
+        } else {
+            options.targets.push(word.clone());
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options> {
+        options(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn takes_a_duration_and_targets() {
+        assert_eq!(parse("").unwrap(), Options { seconds: 60, targets: Vec::new() });
+        let both = Options { seconds: 5, targets: vec!["dat".to_owned(), "page".to_owned()] };
+        assert_eq!(parse("dat --seconds 5 page").unwrap(), both);
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_understand() {
+        for line in ["--seconds", "--seconds soon", "--seconds 0", "--minutes 1"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

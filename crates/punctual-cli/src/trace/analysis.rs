@@ -1,13 +1,15 @@
 //! From events to statistics, for `report` and `watch` alike: whose jobs, by which names, and by when they are to end.
 
 use punctual_trace::event::{Event, Tid};
+use punctual_trace::explain::grouped;
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, Select, Sort};
 use punctual_trace::names::Names;
-use punctual_trace::stats::{Key, TaskStats, Watch, Whole};
+use punctual_trace::stats::{Key, MAX_TASKS, TaskStats, Watch, Whole};
 
 use super::args::{Analysis, Futex, Suspension};
 use super::news::News;
 use super::parse::Deadline;
+use crate::output::say;
 
 /// Analyses events.
 pub(crate) struct Analyst {
@@ -19,7 +21,8 @@ pub(crate) struct Analyst {
 }
 
 impl Analyst {
-    /// One that chooses by the command line, or else `otherwise`, and keeps at least so many of the longest jobs.
+    /// One that chooses by the command line, or else `otherwise`, which says among which threads in either case. Keeps at least
+    /// so many of the longest jobs.
     pub(crate) fn new(
         arguments: &Analysis,
         otherwise: Select,
@@ -30,7 +33,7 @@ impl Analyst {
         let select = match (arguments.all, choice.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
-            (false, false) => choice.select(),
+            (false, false) => Select { among: otherwise.among, ..choice.select() },
         };
         let config = jobs::Config {
             select,
@@ -142,6 +145,16 @@ impl Analyst {
         };
         let deadlines = self.deadlines.iter().map(|deadline| deadline.task.as_str());
         self.choice.tasks.iter().map(String::as_str).chain(deadlines).filter(|name| !has_jobs(name)).collect()
+    }
+
+    /// Says that there were more tasks than there is room for, if there were.
+    pub(crate) fn say_left_out(&self) {
+        if self.watch.left_out() > 0 {
+            say!(
+                "warning: {} jobs are of further tasks than the {MAX_TASKS} that there is room for; choose with --task",
+                grouped(self.watch.left_out())
+            );
+        }
     }
 
     /// How long a job may take, in ns, if that is said.

@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGKILL, SIGTERM};
 use super::args::{Record, Source};
 use super::child::{self, Held, Running};
 use super::signals::{Notice, Signals};
-use super::{FAILED, Failure};
+use super::{FAILED, Failure, text};
 use crate::output::{self, say};
 
 /// How often it is looked whether the recording still works.
@@ -190,11 +190,11 @@ fn report(summary: &Summary, output: &Path, took: Duration) {
     let events = summary.losses.iter().map(|cpu| cpu.read).sum();
     let bytes = fs::metadata(output).map_or(summary.bytes, |file| file.len());
     say!(
-        "{}: {} events of {} CPUs in {:.1} s, {:.1} MB",
+        "{}: {} events of {} CPUs in {}, {:.1} MB",
         output.display(),
         grouped(events),
         summary.losses.len(),
-        took.as_secs_f64(),
+        text::span(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
         bytes as f64 / 1e6
     );
     for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {

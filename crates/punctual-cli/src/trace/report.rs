@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::thread;
 
-use punctual_trace::explain::{self, grouped};
+use punctual_trace::explain::grouped;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
@@ -108,22 +108,13 @@ fn complain(analyst: &Analyst, arguments: &Report) -> bool {
         };
         say!("error: {trace} has no job{whose} that began and ended in it; {fix}");
     }
-    if analyst.watch().left_out() > 0 {
-        say!(
-            "warning: {} jobs of further tasks are not shown, as there are too many; choose with --task",
-            grouped(analyst.watch().left_out())
-        );
-    }
+    analyst.say_left_out();
     nothing || !unknown.is_empty()
 }
 
 /// What the trace is.
 fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
-    let span = span.map_or(0, |(start, end)| end - start);
-    let span = match span {
-        1_000_000_000.. => format!("{:.1} s", span as f64 / 1e9),
-        _ => explain::time(span),
-    };
+    let span = text::span(span.map_or(0, |(start, end)| end - start));
     let mut out =
         format!("{}: {} events of {} CPUs in {span}", path.display(), grouped(counters.events), trace.cpus());
     if !trace.clock().is_empty() {

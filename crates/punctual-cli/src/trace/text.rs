@@ -25,11 +25,12 @@ pub(crate) fn tasks(analyst: &Analyst, worst: usize) -> String {
     let width = width();
     let tasks = analyst.tasks();
     let mut out = String::new();
-    if tasks.len() > 1 {
+    if tasks.len() > 1 || tasks.iter().any(|stats| stats.jobs() == 0) {
         let _ = write!(out, "\n{}", overview_head());
         tasks.iter().for_each(|stats| out += &overview(stats, analyst.names()));
     }
-    for stats in tasks {
+    // Of those without a job that counts there is no more to say.
+    for stats in tasks.into_iter().filter(|stats| stats.jobs() > 0) {
         out.push('\n');
         out += &task(stats, analyst.names(), worst, width);
     }
@@ -108,6 +109,14 @@ pub(crate) fn explained(job: &Job, names: &Names, width: usize) -> String {
         out += &table::wrapped(&format!("    {term:<4}"), text, 8, width);
     }
     out
+}
+
+/// How long something took, as people say it.
+pub(crate) fn span(ns: u64) -> String {
+    match ns {
+        1_000_000_000.. => format!("{:.1} s", ns as f64 / 1e9),
+        _ => explain::time(ns),
+    }
 }
 
 /// A time as other tools print it: seconds and microseconds.

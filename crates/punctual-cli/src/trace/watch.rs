@@ -194,6 +194,7 @@ impl Session {
                 "warning: no job of a real-time thread or Punctual task was seen; choose others with --task NAME, or --all"
             );
         }
+        self.analyst.say_left_out();
         let unknown = self.analyst.unknown();
         unknown.iter().for_each(|name| say!("warning: there was no job of a task or thread `{name}`"));
         Ok(())

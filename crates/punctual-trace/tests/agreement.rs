@@ -1,5 +1,7 @@
 //! What others say of the same: `perf sched timehist` of J, and `trace-cmd report` of how many events there are.
 
+mod recording;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,8 +11,9 @@ use std::time::{Duration, Instant};
 use punctual_trace::event::{Kind, Tid};
 use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Release, Select, Value};
 use punctual_trace::read::Trace;
-use punctual_trace::record::{self, RecordError, Recording};
+use punctual_trace::record;
 use punctual_trace::write::dat;
+use recording::Place;
 use rustix::process::{Pid, Signal, kill_process};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -21,23 +24,6 @@ const PERIOD: Duration = Duration::from_millis(3);
 /// perf notes the same events a little earlier or later, and prints µs.
 const APART: u64 = 10_000;
 
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn installed(program: &str) -> bool {
     // trace-cmd ends with an error after it has said its version.
     let there = Command::new(program).arg("--version").output().is_ok();
@@ -45,16 +31,6 @@ fn installed(program: &str) -> bool {
         eprintln!("SKIPPED: {program} is not installed, so nothing is compared with it");
     }
     there
-}
-
-fn start(directory: &Path) -> Option<Recording> {
-    match Recording::start(record::Config::default(), directory) {
-        Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
-            eprintln!("SKIPPED: nothing is recorded in this test: {error}");
-            None
-        }
-        result => Some(result.unwrap()),
-    }
 }
 
 /// A thread that is released again and again, beside others that want the CPU as well.
@@ -144,7 +120,7 @@ fn perf_measures_the_same_jitter() {
     if !installed("perf") {
         return;
     }
-    let Some(recording) = start(&place.0.join("raw")) else { return };
+    let Some(recording) = recording::start(record::Config::default(), &place.0.join("raw")) else { return };
     let Some(perf) = Perf::start(&file) else {
         return eprintln!("SKIPPED: perf sched record does not work on this kernel");
     };
@@ -159,6 +135,9 @@ fn perf_measures_the_same_jitter() {
     let (mut decomposer, mut jobs) = (Decomposer::new(config), Vec::<Job>::new());
     for event in trace.events().unwrap() {
         decomposer.feed(&event.unwrap(), &mut |job| jobs.push(job.clone()));
+    }
+    if !recording::whole(decomposer.counters()) {
+        return;
     }
     jobs.retain(|job| job.complete() && job.actor == Actor::Thread(thread) && job.preemptions == 0);
     assert!(jobs.len() as u32 >= JOBS * 3 / 4, "{} jobs", jobs.len());
@@ -192,7 +171,7 @@ fn trace_cmd_finds_as_many_events_in_a_recording() {
         return;
     }
     let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
-    let Some(recording) = start(&directory) else { return };
+    let Some(recording) = recording::start(record::Config::default(), &directory) else { return };
     play();
     let summary = recording.stop().unwrap();
     assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);

@@ -1,7 +1,7 @@
 //! Hostile input: seeded mutations of real files through the entries of the fuzzer, and single lies with the errors they get.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,9 @@ use punctual_trace::write::{dat, synthetic::Synthetic};
 
 #[path = "../fuzz/entry.rs"]
 mod entry;
+mod recording;
+
+use recording::Place;
 
 /// How long each reader is tried.
 const BUDGET: Duration = Duration::from_secs(4);
@@ -115,23 +118,6 @@ fn small(directory: &Path) -> Vec<Event> {
     events.iter().for_each(|event| synthetic.push(event).unwrap());
     synthetic.finish().unwrap();
     events
-}
-
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 fn small_file(name: &str) -> (Vec<u8>, Vec<Event>) {

@@ -1,12 +1,14 @@
 //! What is written is what is read, for random events, as a directory and as files of either version and order of bytes.
 
+mod recording;
+
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use punctual_trace::event::{Event, Kind, Left, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
+use recording::Place;
 
 struct Random(u64);
 
@@ -79,28 +81,6 @@ impl Random {
         }
         events.sort_by_key(|event| (event.time, event.cpu));
         events
-    }
-}
-
-/// A directory that goes when it is dropped.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -129,6 +129,9 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
 
 /// Says loudly what is missing.
 fn losses(trace: &Trace, counters: &Counters) {
+    if let Some(warning) = text::left_out(counters) {
+        say!("{warning}");
+    }
     if counters.gaps == 0 {
         return;
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io;
 
 use punctual_trace::explain::{self, grouped};
-use punctual_trace::jobs::Job;
+use punctual_trace::jobs::{Counters, Job};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{TaskStats, Term};
 
@@ -35,6 +35,18 @@ pub(crate) fn tasks(analyst: &Analyst, worst: usize) -> String {
         out += &task(stats, analyst.names(), worst, width);
     }
     out
+}
+
+/// What to say of switches that the kernel has left out, if it has.
+pub(crate) fn left_out(counters: &Counters) -> Option<String> {
+    (counters.unseen_switches > 0).then(|| {
+        format!(
+            "warning: in {} places, beside {} switches between threads, the kernel has left one out without counting it as \
+             lost; jobs around these are counted as flawed and left out. Larger buffers do not help",
+            grouped(counters.unseen_switches),
+            grouped(counters.switches)
+        )
+    })
 }
 
 /// The columns of [`overview`].

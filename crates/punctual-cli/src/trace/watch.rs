@@ -14,7 +14,7 @@ use super::lines::Lines;
 use super::news::Seen;
 use super::record::{Why, finish, refused};
 use super::signals::{Notice, Signals};
-use super::{FAILED, Failure};
+use super::{FAILED, Failure, text};
 use crate::output::say;
 
 /// How often events are taken. The kernel's buffers hold many times what comes meanwhile.
@@ -179,7 +179,11 @@ impl Session {
 
     fn end(&mut self, late: u64) -> Result<(), Failure> {
         self.lines.end(&self.analyst, self.start.elapsed())?;
-        let gaps = self.analyst.watch().counters().gaps;
+        let counters = self.analyst.watch().counters();
+        if let Some(warning) = text::left_out(&counters) {
+            say!("{warning}");
+        }
+        let gaps = counters.gaps;
         if gaps > 0 {
             say!(
                 "LOST: events are missing in {gaps} places; the jobs that they touch are counted as flawed and left out. \

@@ -39,6 +39,8 @@ pub(crate) struct Cpu {
     pub(crate) current: Option<u32>,
     /// Which thread left at the last switch; 0 if that is not known.
     pub(crate) left: Tid,
+    /// Which thread came at the last switch, the idle one included, if that is known.
+    pub(crate) came: Option<Tid>,
     /// The handlers that run, the innermost last.
     pub(crate) frames: Vec<Frame>,
     pub(crate) firing: Option<Firing>,
@@ -58,6 +60,7 @@ impl Cpu {
         Self {
             current: None,
             left: 0,
+            came: None,
             frames: Vec::with_capacity(MAX_FRAMES),
             firing: None,
             clock: (0, 0),

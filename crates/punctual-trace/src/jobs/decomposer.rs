@@ -27,6 +27,10 @@ pub struct Counters {
     pub flawed: u64,
     /// Gaps in the trace.
     pub gaps: u64,
+    /// Switches between threads.
+    pub switches: u64,
+    /// How often one must have been left out: who left a CPU is not who came last, and there is no gap.
+    pub unseen_switches: u64,
     /// Events that contradict earlier ones.
     pub contradictions: u64,
     /// Events older than the one before; they are taken as if they were of the same time.

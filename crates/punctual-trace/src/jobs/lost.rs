@@ -17,7 +17,7 @@ impl Decomposer {
         let cpu = self.cpu(event.cpu);
         let since = cpu.last;
         let current = cpu.current.take();
-        cpu.left = 0;
+        (cpu.left, cpu.came) = (0, None);
         cpu.frames.clear();
         cpu.firing = None;
         cpu.sections.forget();

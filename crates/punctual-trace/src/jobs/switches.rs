@@ -36,11 +36,14 @@ impl Decomposer {
             self.comes(event, slot, to);
         }
         let cpu = self.cpu(event.cpu);
-        (cpu.current, cpu.left) = (coming, from.id);
+        let unseen = cpu.came.is_some_and(|came| came != from.id);
+        (cpu.current, cpu.left, cpu.came) = (coming, from.id, Some(to.id));
         cpu.occupants.push(event.time, cpu.frames.last().map_or(Actor::Thread(to.id), |frame| frame.actor));
         if cpu.occupants.half_full() {
             self.absorb_all(event);
         }
+        self.counters.switches += 1;
+        self.counters.unseen_switches += u64::from(unseen);
     }
 
     /// Before the ring of occupants overwrites what those who await their turn have not looked at.

@@ -6,6 +6,7 @@ pub mod schedule;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use punctual_trace::jobs::Counters;
 use punctual_trace::record::{Config, RecordError, Recording};
 
 /// A directory that goes with the test.
@@ -17,6 +18,11 @@ impl Place {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Self(path)
+    }
+
+    /// Where a file in it is.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 
     /// Where that of another process is.
@@ -40,6 +46,19 @@ pub fn start(config: Config, directory: &Path) -> Option<Recording> {
         }
         result => Some(result.unwrap()),
     }
+}
+
+/// Whether the kernel has recorded nearly every switch; says loudly if not. Some leave out all of a CPU's switches from
+/// the idle thread for minutes, in every tool's recordings, and count none as lost. Of jobs there is little to test then.
+pub fn whole(counters: Counters) -> bool {
+    let Counters { switches, unseen_switches, .. } = counters;
+    let whole = unseen_switches * 50 <= switches;
+    if !whole {
+        eprintln!(
+            "SKIPPED: of about {switches} switches this kernel has left {unseen_switches} out of the recording"
+        );
+    }
+    whole
 }
 
 /// The instances of tracefs that a process has.

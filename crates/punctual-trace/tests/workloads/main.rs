@@ -14,5 +14,7 @@
 mod inversion;
 mod load;
 mod priority_inheritance;
+#[path = "../recording/mod.rs"]
+mod recording;
 mod stage;
 mod times;

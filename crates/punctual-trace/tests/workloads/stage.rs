@@ -1,16 +1,17 @@
 //! What workloads are made of: threads with priorities, clocks, mutexes, and a recording around them.
 
 use std::cell::UnsafeCell;
-use std::fs;
 use std::sync::Mutex;
 use std::thread::{Builder, JoinHandle};
 
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Select, Value};
 use punctual_trace::read::Trace;
-use punctual_trace::record::{self, RecordError, Recording};
+use punctual_trace::record;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
+
+use crate::recording::{self, Place};
 
 /// How often each workload repeats.
 pub(crate) const ROUNDS: usize = 20;
@@ -180,14 +181,10 @@ pub(crate) fn perform<T>(
     if !real_time() {
         return eprintln!("SKIPPED: {name}: this process gets no real-time priorities");
     }
-    let directory = std::env::temp_dir().join(format!("punctual-{name}-{}", std::process::id()));
     for attempt in 1..=ATTEMPTS {
-        let recording = match Recording::start(record::Config::default(), &directory) {
-            Err(error @ (RecordError::NoTracefs | RecordError::Permission { .. })) => {
-                return eprintln!("SKIPPED: {name}: {error}");
-            }
-            result => result.unwrap(),
-        };
+        let place = Place::new(name);
+        let directory = place.0.join("raw");
+        let Some(recording) = recording::start(record::Config::default(), &directory) else { return };
         let (tids, truth) = play();
         let summary = recording.stop().unwrap();
         assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
@@ -195,9 +192,11 @@ pub(crate) fn perform<T>(
         let select = Select { tids, ..Select::default() };
         let config = Config { select, monotonic: trace.clock() == "mono", ..Config::default() };
         let events: Vec<Event> = trace.events().unwrap().collect::<Result<_, _>>().unwrap();
-        fs::remove_dir_all(&directory).unwrap();
         let (mut decomposer, mut jobs) = (Decomposer::new(config), Vec::new());
         events.iter().for_each(|event| decomposer.feed(event, &mut |job: &Job| jobs.push(job.clone())));
+        if !recording::whole(decomposer.counters()) {
+            return;
+        }
         let measured = check(&Played { events, jobs }, &truth);
         let good = measured.iter().filter(|measured| measured.agrees()).count();
         let first = measured.first().map(|measured| measured.what);

@@ -1,4 +1,4 @@
-//! Getting a kernel package through apt, without installing it and without changing the system's state.
+//! Getting a kernel's package through apt, without installing it and without changing the system's state.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) fn download(
 ) -> Result<(String, PathBuf)> {
     tools::require(["apt-get", "apt-cache"])?;
     match newest(&Lists::System, flavour)? {
-        Some(package) => match get(&Lists::System, &package, directory, interrupt) {
+        Some(package) => match get(&Lists::System, flavour, &package, directory, interrupt) {
             Ok(path) => return Ok((package, path)),
             Err(error) => {
                 interrupt.check()?;
@@ -38,7 +38,7 @@ pub(crate) fn download(
             eprintln!("lab: apt's package lists have no `{}` kernel, trying with new ones", flavour.name())
         }
     }
-    let lists = update(&directory.join("apt"), interrupt)?;
+    let lists = update(&directory.join("apt"), flavour, interrupt)?;
     let package = newest(&lists, flavour)?.ok_or_else(|| {
         format!(
             "apt knows no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
@@ -46,8 +46,21 @@ pub(crate) fn download(
             flavour.pattern()
         )
     })?;
-    let path = get(&lists, &package, directory, interrupt)?;
+    let path = get(&lists, flavour, &package, directory, interrupt)?;
     Ok((package, path))
+}
+
+/// The version of the package of `flavour` that the system's lists know, if they know one.
+pub(crate) fn version(flavour: Flavour) -> Result<Option<String>> {
+    let Some(package) = newest(&Lists::System, flavour)? else { return Ok(None) };
+    let about = ask(Lists::System.command("apt-cache").args(["show", "--no-all-versions", &package]))?;
+    Ok(field(&about, "Version").map(str::to_owned))
+}
+
+/// The version of the package in the file `deb`.
+pub(crate) fn version_in(deb: &Path) -> Result<String> {
+    let [dpkg] = tools::require(["dpkg-deb"])?;
+    Ok(ask(Command::new(dpkg).arg("--field").arg(deb).arg("Version"))?.trim().to_owned())
 }
 
 impl Lists {
@@ -75,7 +88,7 @@ fn newest(lists: &Lists, flavour: Flavour) -> Result<Option<String>> {
 }
 
 /// Reads new package lists into `directory`.
-fn update(directory: &Path, interrupt: &Interrupt) -> Result<Lists> {
+fn update(directory: &Path, flavour: Flavour, interrupt: &Interrupt) -> Result<Lists> {
     for part in ["lists/partial", "cache/archives/partial"] {
         let path = directory.join(part);
         fs::create_dir_all(&path).map_err(at(&path))?;
@@ -87,18 +100,26 @@ fn update(directory: &Path, interrupt: &Interrupt) -> Result<Lists> {
     let got = fs::read_dir(directory.join("lists"))?
         .flatten()
         .any(|entry| is_list(&entry.file_name().to_string_lossy()));
-    if got { Ok(lists) } else { Err(format!("apt got no package lists. {}", first_use()).into()) }
+    if got { Ok(lists) } else { Err(format!("apt got no package lists. {}", first_use(flavour)).into()) }
 }
 
 /// What the download needs, for messages that say it has failed.
-fn first_use() -> String {
+fn first_use(flavour: Flavour) -> String {
     format!(
-        "The first use of a kernel needs a network and 300 MB of space in {}; later uses work offline",
+        "The first use of the kernel `{}` needs a network and {} MB of space in {}; later uses work offline",
+        flavour.name(),
+        flavour.space(),
         workdir::cache().display()
     )
 }
 
-fn get(lists: &Lists, package: &str, directory: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
+fn get(
+    lists: &Lists,
+    flavour: Flavour,
+    package: &str,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<PathBuf> {
     let about = ask(lists.command("apt-cache").args(["show", "--no-all-versions", package]))?;
     eprintln!(
         "lab: downloading {package}{}",
@@ -114,7 +135,7 @@ fn get(lists: &Lists, package: &str, directory: &Path, interrupt: &Interrupt) ->
         .find(|path| path.extension().is_some_and(|extension| extension == "deb"));
     match deb {
         Some(deb) if status.success() => Ok(deb),
-        _ => Err(format!("apt-get cannot download {package} ({status}). {}", first_use()).into()),
+        _ => Err(format!("apt-get cannot download {package} ({status}). {}", first_use(flavour)).into()),
     }
 }
 
@@ -129,8 +150,13 @@ fn ask(command: &mut Command) -> Result<String> {
 
 /// The size of a package in what `apt-cache show` says of it.
 fn size(about: &str) -> Option<String> {
-    let bytes: u64 = about.lines().find_map(|line| line.strip_prefix("Size:"))?.trim().parse().ok()?;
+    let bytes: u64 = field(about, "Size")?.parse().ok()?;
     Some(format!("{} MB", bytes.div_ceil(1_000_000)))
+}
+
+/// What `apt-cache show` says of a package under `name`.
+fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
+    about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
 #[cfg(test)]
@@ -139,7 +165,8 @@ mod tests {
 
     #[test]
     fn reads_the_size_of_a_package() {
-        let about = "Package: x\nInstalled-Size: 107617\nSize: 107152768\n";
+        let about = "Package: x\nVersion: 6.12.1-1\nInstalled-Size: 107617\nSize: 107152768\n";
+        assert_eq!(field(about, "Version"), Some("6.12.1-1"));
         assert_eq!(size(about).as_deref(), Some("108 MB"));
         assert_eq!(size("Package: x\n"), None);
     }

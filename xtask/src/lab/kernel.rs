@@ -1,4 +1,7 @@
-//! A kernel ready to boot: taken out of Debian's package on first use, and kept.
+//! A kernel ready to boot: taken out of Debian's package on first use, or built of its source, and kept.
+//!
+//! One that was built lies in a directory named after the hash of its configuration and of the source's version, so that a
+//! change of the configuration makes another. A directory appears under its name complete, or not at all.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,7 +13,7 @@ use std::time::Instant;
 use super::package::Flavour;
 use super::trouble::Interrupt;
 use super::workdir::{self, Workdir, at};
-use super::{apt, payload, tools};
+use super::{apt, build, key, payload, tools};
 use crate::Result;
 
 /// The modules without which the guest cannot see the directory of the host, in this order; some may be built in.
@@ -31,43 +34,105 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// The kernel of `flavour` in the cache, if it is there.
     pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
-        let directory = directory(flavour);
+        if flavour.fragments().is_empty() {
+            return Self::open(kernels().join(flavour.name()));
+        }
+        // The hash says whether it is of the configuration that the lab has now.
+        let current = |kernel: &Self| {
+            let version = kernel.package.rsplit(' ').next().unwrap_or_default();
+            kernel.directory.ends_with(directory(flavour, version))
+        };
+        copies(flavour).into_iter().filter_map(Self::open).find(current)
+    }
+
+    fn open(directory: PathBuf) -> Option<Self> {
         let package = fs::read_to_string(directory.join("package")).ok()?;
         let modules = fs::read_to_string(directory.join("modules.list")).ok()?;
         let modules = modules.lines().map(str::to_owned).collect();
         Some(Self { directory, package: package.trim().to_owned(), modules })
     }
 
-    /// The kernel of `flavour`, downloaded if the cache does not have it.
+    /// The kernel of `flavour`, downloaded or built if the cache does not have it.
     pub(crate) fn get(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
-        if let Some(kernel) = Self::cached(flavour) {
+        match Self::cached(flavour) {
+            Some(kernel) => Ok(kernel),
+            None => Self::make(flavour, interrupt),
+        }
+    }
+
+    /// The same, and built anew if the package lists of the system know a newer source than it is of.
+    pub(crate) fn newest(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
+        let Some(kernel) = Self::cached(flavour) else { return Self::make(flavour, interrupt) };
+        if flavour.fragments().is_empty() {
             return Ok(kernel);
         }
-        tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
+        match apt::version(flavour) {
+            Ok(Some(version)) if !kernel.package.ends_with(&format!(" {version}")) => {
+                eprintln!("lab: {} is not of the source that apt knows, {version}", kernel.package);
+                Self::make(flavour, interrupt)
+            }
+            // Without a network, or without lists, the kernel that is there is the newest.
+            _ => Ok(kernel),
+        }
+    }
+
+    fn make(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
         let begun = Instant::now();
         let work = Workdir::new()?;
-        let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
-        eprintln!("lab: unpacking {package}");
         let ready = work.path().join("ready");
-        prepare(&package, &deb, work.path(), &ready, interrupt)
-            .map_err(|error| format!("cannot unpack {package}: {error}"))?;
+        let directory = if flavour.fragments().is_empty() {
+            tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
+            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+            eprintln!("lab: unpacking {package}");
+            prepare(&package, &deb, work.path(), &ready, interrupt)
+                .map_err(|error| format!("cannot unpack {package}: {error}"))?;
+            kernels().join(flavour.name())
+        } else {
+            tools::require_build()?;
+            let name = flavour.name();
+            eprintln!(
+                "lab: the kernel `{name}` is not built yet. That takes {} MB of space and some 10 minutes of a machine \
+                 with two CPUs; Ctrl-C stops it",
+                flavour.space()
+            );
+            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+            let version = apt::version_in(&deb)?;
+            let title = format!("{name} of {package} {version}");
+            build::build(flavour, &deb, work.path(), &ready, interrupt)
+                .map_err(|error| format!("cannot build {title}: {error}"))?;
+            // Last: without it the directory does not count as complete.
+            fs::write(ready.join("package"), title)?;
+            kernels().join(directory(flavour, &version))
+        };
 
-        let directory = directory(flavour);
-        fs::create_dir_all(workdir::cache().join("kernels"))?;
+        let older = copies(flavour);
+        fs::create_dir_all(kernels())?;
         if let Err(error) = fs::rename(&ready, &directory)
             && Self::cached(flavour).is_none()
         {
             return Err(format!("{}: {error}; delete it and try again", directory.display()).into());
         }
+        for other in older.into_iter().filter(|other| *other != directory) {
+            eprintln!("lab: removing {}, of another source or configuration", other.display());
+            fs::remove_dir_all(&other).map_err(at(&other))?;
+        }
         let kernel = Self::cached(flavour).ok_or("the kernel that was just put into the cache is gone")?;
         let size: u64 = fs::metadata(kernel.vmlinux()).map_or(0, |file| file.len());
+        let seconds = begun.elapsed().as_secs();
         eprintln!(
-            "lab: {package} is in {} after {} s, {} MB",
+            "lab: {} is in {} after {} min {} s; the kernel has {} MB",
+            kernel.package,
             directory.display(),
-            begun.elapsed().as_secs(),
+            seconds / 60,
+            seconds % 60,
             size.div_ceil(1_000_000)
         );
         Ok(kernel)
+    }
+
+    /// Where it is in the cache.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The bare kernel, as QEMU boots it.
@@ -81,8 +146,24 @@ impl Kernel {
     }
 }
 
-fn directory(flavour: Flavour) -> PathBuf {
-    workdir::cache().join("kernels").join(flavour.name())
+fn kernels() -> PathBuf {
+    workdir::cache().join("kernels")
+}
+
+/// The name of the directory of a kernel that was built of the source of this version.
+fn directory(flavour: Flavour, version: &str) -> String {
+    let parts = flavour.fragments().iter().copied().chain([version]);
+    format!("{}-{}", flavour.name(), key::of(parts.map(str::as_bytes)))
+}
+
+/// All that the cache has of a kernel that the lab builds, current or not.
+fn copies(flavour: Flavour) -> Vec<PathBuf> {
+    let ours = |name: &str| {
+        let rest = name.strip_prefix(flavour.name()).and_then(|rest| rest.strip_prefix('-'));
+        rest.is_some_and(|rest| rest.len() == key::LENGTH && rest.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    let entries = fs::read_dir(kernels()).into_iter().flatten().flatten();
+    entries.filter(|entry| ours(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
 }
 
 /// Makes the directory `ready` of what is to be kept of a package.
@@ -177,7 +258,7 @@ fn unpack(tool: &str, packed: &[u8], to: &Path, interrupt: &Interrupt) -> Result
 }
 
 /// Runs `command` with `input` and requires that it succeeds.
-fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
+pub(super) fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
     let status = interrupt.run_with(command, input.into())?;
     if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
 }

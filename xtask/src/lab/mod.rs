@@ -8,11 +8,13 @@
 //! by its [`console`] what went wrong. [`suite`] runs the [`cases`] of the lab's own test. [`workdir`] and [`trouble`] see to it that nothing is left behind.
 
 mod apt;
+mod build;
 mod cases;
 mod console;
 mod cpio;
 mod guest;
 mod kernel;
+mod key;
 mod machine;
 mod options;
 mod package;
@@ -33,6 +35,7 @@ use guest::{Ended, Guest, Stream};
 use kernel::Kernel;
 use machine::Mode;
 use options::{Options, USAGE};
+use package::Flavour;
 use stage::Job;
 use trouble::{Interrupt, Trouble};
 
@@ -75,6 +78,12 @@ fn dispatch(arguments: &[String]) -> Result<i32> {
                 );
             }
             boot(&options, Mode::Shell)
+        }
+        "kernel" => {
+            let [name] = rest else { return Err(format!("`kernel` takes one name\n{USAGE}").into()) };
+            let kernel = Kernel::newest(Flavour::named(name)?, &Interrupt::install()?)?;
+            println!("{}", kernel.directory().display());
+            Ok(0)
         }
         "test" => suite::run(rest),
         "--help" | "help" => {

@@ -10,12 +10,14 @@ use crate::Result;
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask lab run [OPTIONS] [--] CMD…    boot a kernel in QEMU, run CMD in it, exit with its status
        cargo xtask lab shell [OPTIONS]            the same with a prompt; `exit` or Ctrl-D ends it
+       cargo xtask lab kernel NAME                get a kernel ready: download it, or build it from the newest source
        cargo xtask lab test [--quick]             what Punctual promises, tried under PREEMPT_RT on several machines;
                                                   quick: only what repeats to the byte
 
 CMD is a program of the host, given by a path with a slash in it, or one of the guest, whose tools are busybox's.
 Options:
-    --kernel rt|stock   Debian's PREEMPT_RT image (the default), or its ordinary one
+    --kernel NAME       rt: Debian's PREEMPT_RT image (the default); stock: its ordinary one; rt-probe: one of our own with
+                        tracers and simulated devices; rt-lockstat: that one with statistics of locks
     --cpus N            1 unless told otherwise, at most 8
     --memory MB         512 unless told otherwise
     --timeout S         end it after so many seconds, counted from the start of the boot; 120 unless told otherwise
@@ -49,7 +51,7 @@ impl Options {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"));
             match word.as_str() {
-                "--kernel" => options.flavour = flavour(value()?)?,
+                "--kernel" => options.flavour = Flavour::named(value()?)?,
                 "--cpus" => options.machine.cpus = number(word, value()?, 1, 8)?,
                 "--memory" => options.machine.memory = number(word, value()?, 64, 65_536)?,
                 "--timeout" => {
@@ -75,11 +77,6 @@ impl Options {
         }
         Ok(options)
     }
-}
-
-fn flavour(name: &str) -> Result<Flavour> {
-    let found = Flavour::ALL.into_iter().find(|flavour| flavour.name() == name);
-    found.ok_or_else(|| format!("--kernel {name}: it is `rt` or `stock`").into())
 }
 
 fn number(option: &str, text: &str, least: u32, most: u32) -> Result<u32> {
@@ -114,7 +111,7 @@ mod tests {
         assert!(message("--cpus").contains("--cpus needs a value"));
         assert!(message("--cpus 0 ls").contains("from 1 to 8"));
         assert!(message("--memory much ls").contains("--memory much"));
-        assert!(message("--kernel windows ls").contains("`rt` or `stock`"));
+        assert!(message("--kernel windows ls").contains("no kernel `windows`"));
         assert!(message("--speed 3 ls").contains("unknown option `--speed`"));
         assert!(message("--with /no/such ls").contains("no such file"));
     }

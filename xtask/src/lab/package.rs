@@ -2,8 +2,13 @@
 
 use std::cmp::Reverse;
 
+use crate::Result;
+
 /// Before this version PREEMPT_RT was a patch, and Debian's images with it differ more from mainline.
 const OLDEST: [u64; 2] = [6, 12];
+
+const PROBE: &str = include_str!("../../../lab/kernels/rt-probe.config");
+const LOCKSTAT: &str = include_str!("../../../lab/kernels/rt-lockstat.config");
 
 /// A kernel of the lab, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,34 +17,73 @@ pub(crate) enum Flavour {
     Rt,
     /// The image that Debian installs by default, for comparison.
     Stock,
+    /// A slim PREEMPT_RT kernel of our own with tracers, probes and simulated devices, built from Debian's source.
+    RtProbe,
+    /// The same with statistics of every lock, which make locks several times as long.
+    RtLockstat,
 }
 
 impl Flavour {
-    pub(crate) const ALL: [Self; 2] = [Self::Rt, Self::Stock];
+    pub(crate) const ALL: [Self; 4] = [Self::Rt, Self::Stock, Self::RtProbe, Self::RtLockstat];
+
+    /// The package of the source that the lab builds its own kernels from, but for the number. Their configuration is for
+    /// this one: later ones rename options.
+    const SOURCE: &str = "linux-source-6.12";
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rt => "rt",
             Self::Stock => "stock",
+            Self::RtProbe => "rt-probe",
+            Self::RtLockstat => "rt-lockstat",
         }
     }
 
-    /// How the names of its packages end. Unsigned: who boots it checks no signature, and it is there first.
-    fn suffix(self) -> &'static str {
+    /// The kernel that `name` means.
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        let names = Self::ALL.map(|flavour| format!("`{}`", flavour.name()));
+        Self::ALL
+            .into_iter()
+            .find(|flavour| flavour.name() == name)
+            .ok_or_else(|| format!("there is no kernel `{name}`; it is one of {}", names.join(", ")).into())
+    }
+
+    /// What the lab builds it with: parts of a configuration, of which later ones add to earlier ones. None of an image.
+    pub(crate) fn fragments(self) -> &'static [&'static str] {
         match self {
-            Self::Rt => "-rt-amd64-unsigned",
-            Self::Stock => "-amd64-unsigned",
+            Self::Rt | Self::Stock => &[],
+            Self::RtProbe => &[PROBE],
+            Self::RtLockstat => &[PROBE, LOCKSTAT],
+        }
+    }
+
+    /// The space that making it takes, in MB.
+    pub(crate) fn space(self) -> u32 {
+        if self.fragments().is_empty() { 300 } else { 4000 }
+    }
+
+    /// How the names of its packages end, if it is an image. Unsigned: who boots it checks no signature, and it is there
+    /// first.
+    fn suffix(self) -> Option<&'static str> {
+        match self {
+            Self::Rt => Some("-rt-amd64-unsigned"),
+            Self::Stock => Some("-amd64-unsigned"),
+            Self::RtProbe | Self::RtLockstat => None,
         }
     }
 
     /// The pattern by which to ask apt for them.
     pub(crate) fn pattern(self) -> String {
-        format!("^linux-image-[0-9].*{}$", self.suffix())
+        match self.suffix() {
+            Some(suffix) => format!("^linux-image-[0-9].*{suffix}$"),
+            None => format!("^{}$", Self::SOURCE.replace('.', "\\.")),
+        }
     }
 
     /// The kernel's version, if a package of this name holds such a kernel.
     fn version(self, package: &str) -> Option<Vec<u64>> {
-        let version = package.strip_prefix("linux-image-")?.strip_suffix(self.suffix())?;
+        let Some(suffix) = self.suffix() else { return (package == Self::SOURCE).then(Vec::new) };
+        let version = package.strip_prefix("linux-image-")?.strip_suffix(suffix)?;
         // Also `-rt` and `-cloud` end in `-amd64`.
         let others = ["-rt", "-cloud"];
         if others.iter().any(|other| version.ends_with(other)) {
@@ -72,6 +116,9 @@ linux-image-6.12.117+deb12-rt-amd64-dbg - Debug symbols
 linux-image-6.12.117+deb12-amd64-unsigned - Linux 6.12 for 64-bit PCs
 linux-image-6.12.120+deb12-cloud-amd64-unsigned - Linux 6.12 for x86-64 cloud
 linux-image-amd64-unsigned - a name without a version
+linux-source-6.1 - Linux kernel source for version 6.1 with Debian patches
+linux-source-6.12 - Linux kernel source for version 6.12 with Debian patches
+linux-source-6.120 - no such thing yet
 ";
 
     #[test]
@@ -85,6 +132,19 @@ linux-image-amd64-unsigned - a name without a version
     #[test]
     fn does_not_take_one_flavour_for_another() {
         assert_eq!(Flavour::Stock.packages(FOUND), ["linux-image-6.12.117+deb12-amd64-unsigned"]);
+    }
+
+    #[test]
+    fn takes_the_source_that_the_configuration_is_for() {
+        assert_eq!(Flavour::RtProbe.packages(FOUND), ["linux-source-6.12"]);
+        assert_eq!(Flavour::RtProbe.pattern(), "^linux-source-6\\.12$");
+    }
+
+    #[test]
+    fn names_the_kernels_there_are() {
+        assert_eq!(Flavour::named("rt-lockstat").unwrap(), Flavour::RtLockstat);
+        let error = Flavour::named("windows").unwrap_err().to_string();
+        assert!(error.contains("`windows`") && error.contains("`rt-probe`"), "{error}");
     }
 
     #[test]

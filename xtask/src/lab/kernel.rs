@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::package::Flavour;
-use super::trouble::Interrupt;
+use super::trouble::{Interrupt, about};
 use super::workdir::{self, Workdir, at};
 use super::{apt, build, key, payload, tools};
 use crate::Result;
@@ -85,7 +85,7 @@ impl Kernel {
             let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
             eprintln!("lab: unpacking {package}");
             prepare(&package, &deb, work.path(), &ready, interrupt)
-                .map_err(|error| format!("cannot unpack {package}: {error}"))?;
+                .map_err(|error| about(&format!("cannot unpack {package}"), error))?;
             kernels().join(flavour.name())
         } else {
             tools::require_build()?;
@@ -99,7 +99,7 @@ impl Kernel {
             let version = apt::version_in(&deb)?;
             let title = format!("{name} of {package} {version}");
             build::build(flavour, &deb, work.path(), &ready, interrupt)
-                .map_err(|error| format!("cannot build {title}: {error}"))?;
+                .map_err(|error| about(&format!("cannot build {title}"), error))?;
             // Last: without it the directory does not count as complete.
             fs::write(ready.join("package"), title)?;
             kernels().join(directory(flavour, &version))
@@ -133,6 +133,11 @@ impl Kernel {
     /// Where it is in the cache.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Whether modules of our own can be built for it.
+    pub(crate) fn has_build_tree(&self) -> bool {
+        self.directory.join(build::BUILD_TREE).is_dir()
     }
 
     /// The bare kernel, as QEMU boots it.

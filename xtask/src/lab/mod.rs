@@ -1,9 +1,10 @@
 //! `cargo xtask lab`: programs on a PREEMPT_RT kernel, which this machine need not have.
 //!
-//! The kernel is Debian's, and runs in QEMU without any help of the processor, so it takes neither privileges nor
+//! The kernel is Debian's, or built of Debian's source, and runs in QEMU without any help of the processor, so it takes neither privileges nor
 //! modules, and works inside a virtual machine. `docs/lab.md` says what its times mean.
 //!
-//! [`options`] reads the words of the user. [`kernel`] has a kernel ready, with [`apt`], [`package`] and [`payload`];
+//! [`options`] reads the words of the user. [`kernel`] has a kernel ready, taken from a [`package`] that [`apt`] gets, with
+//! [`payload`], or made by [`build`]; [`modules`] adds some of our own; what is made is kept under its [`key`].
 //! [`stage`] packs what runs, with [`cpio`]; [`machine`] knows QEMU's options; [`guest`] runs one machine and finds out
 //! by its [`console`] what went wrong. [`suite`] runs the [`cases`] of the lab's own test. [`workdir`] and [`trouble`] see to it that nothing is left behind.
 
@@ -16,6 +17,7 @@ mod guest;
 mod kernel;
 mod key;
 mod machine;
+mod modules;
 mod options;
 mod package;
 mod payload;
@@ -110,6 +112,10 @@ fn boot(options: &Options, mode: Mode) -> Result<i32> {
 
     let interrupt = Interrupt::install()?;
     let kernel = Kernel::get(options.flavour, &interrupt)?;
+    if !options.modules.is_empty() {
+        job.modules = modules::get(&kernel, &interrupt)?;
+        job.load.clone_from(&options.modules);
+    }
     let guest = Guest {
         machine: options.machine,
         kernel: &kernel,

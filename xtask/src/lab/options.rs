@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::machine::Machine;
+use super::modules::Module;
 use super::package::Flavour;
 use crate::Result;
 
@@ -23,6 +24,8 @@ Options:
     --timeout S         end it after so many seconds, counted from the start of the boot; 120 unless told otherwise
     --icount            count time in instructions: with one CPU two runs are the same to the byte; several take turns
     --with FILE         a further file for /lab/bin of the guest, which is in its PATH; may be repeated
+    --module 'NAME PARAMETER=VALUE…'
+                        load one of lab/modules before CMD runs; may be repeated; all of them are in /lab/modules then
     --results DIR       where the files go that CMD leaves in its working directory; target/lab/results otherwise";
 
 /// What the words ask for.
@@ -32,6 +35,7 @@ pub(crate) struct Options {
     pub(crate) machine: Machine,
     pub(crate) timeout: Duration,
     pub(crate) with: Vec<PathBuf>,
+    pub(crate) modules: Vec<Module>,
     pub(crate) results: Option<PathBuf>,
     pub(crate) command: Vec<String>,
 }
@@ -44,6 +48,7 @@ impl Options {
             machine: Machine { cpus: 1, memory: 512, counted: false },
             timeout: Duration::from_secs(120),
             with: Vec::new(),
+            modules: Vec::new(),
             results: None,
             command: Vec::new(),
         };
@@ -59,6 +64,7 @@ impl Options {
                 }
                 "--icount" => options.machine.counted = true,
                 "--with" => options.with.push(value()?.into()),
+                "--module" => options.modules.push(Module::parse(value()?)?),
                 "--results" => options.results = Some(value()?.into()),
                 "--" => {
                     options.command = words.by_ref().cloned().collect();

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
+use super::modules::{self, Module};
 use super::tools;
 use super::workdir::at;
 use crate::Result;
@@ -27,6 +28,10 @@ pub(crate) struct Job {
     pub(crate) programs: Vec<PathBuf>,
     /// Scripts that go to [`PROGRAMS`], by name.
     pub(crate) scripts: Vec<(String, String)>,
+    /// Modules of our own for the guest to have, and where each is here.
+    pub(crate) modules: Vec<(String, PathBuf)>,
+    /// Those that are loaded before the command runs.
+    pub(crate) load: Vec<Module>,
 }
 
 impl Job {
@@ -93,6 +98,9 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     for module in &kernel.modules {
         add(&format!("lab/modules/{module}"), &kernel.module(module))?;
     }
+    for (name, from) in &job.modules {
+        add(&modules::in_guest(name), from)?;
+    }
     let mut libraries = BTreeMap::new();
     for program in &job.programs {
         add(&in_guest(program), program)?;
@@ -107,6 +115,8 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
         "lab/modules.list",
         kernel.modules.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes(),
     );
+    let load = |module: &Module| format!("{}.ko {}\n", module.name, module.parameters);
+    archive.file("lab/load.list", job.load.iter().map(load).collect::<String>().as_bytes());
     archive.file("lab/command", job.script().as_bytes());
     for (name, text) in &job.scripts {
         archive.file(&format!("lab/bin/{name}"), text.as_bytes());

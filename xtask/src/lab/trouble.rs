@@ -46,6 +46,11 @@ impl Trouble {
 
 impl Error for Trouble {}
 
+/// Says what an error is about; a trouble stays what it is, with its status.
+pub(crate) fn about(subject: &str, error: Box<dyn Error>) -> Box<dyn Error> {
+    if error.is::<Trouble>() { error } else { format!("{subject}: {error}").into() }
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -139,6 +144,9 @@ mod tests {
         assert_eq!(Trouble::status(&Trouble::Timeout(String::new())), 124);
         assert_eq!(Trouble::status(&Trouble::Interrupted), 130);
         assert_eq!(Trouble::status(&fmt::Error), 125);
+        let status = |error: Box<dyn Error>| Trouble::status(about("x", error).as_ref());
+        assert_eq!(status(Trouble::Interrupted.into()), 130);
+        assert_eq!(status("y".into()), 125);
     }
 
     #[test]

@@ -82,8 +82,14 @@ fn dispatch(arguments: &[String]) -> Result<i32> {
             boot(&options, Mode::Shell)
         }
         "kernel" => {
-            let [name] = rest else { return Err(format!("`kernel` takes one name\n{USAGE}").into()) };
-            let kernel = Kernel::newest(Flavour::named(name)?, &Interrupt::install()?)?;
+            let kernel = match rest {
+                [name] => Kernel::newest(Flavour::named(name)?, &Interrupt::install()?)?,
+                [flag, name] if flag == "--cached" => {
+                    let absent = || format!("the kernel `{name}` is not in the cache");
+                    Kernel::cached(Flavour::named(name)?).ok_or_else(absent)?
+                }
+                _ => return Err(format!("`kernel` takes one name\n{USAGE}").into()),
+            };
             println!("{}", kernel.directory().display());
             Ok(0)
         }

@@ -11,8 +11,10 @@ use crate::Result;
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask lab run [OPTIONS] [--] CMD…    boot a kernel in QEMU, run CMD in it, exit with its status
        cargo xtask lab shell [OPTIONS]            the same with a prompt; `exit` or Ctrl-D ends it
-       cargo xtask lab kernel NAME                get a kernel ready: download it, or build it from the newest source
-       cargo xtask lab test [--quick]             what Punctual promises, tried under PREEMPT_RT on several machines;
+       cargo xtask lab kernel [--cached] NAME     get a kernel ready: download it, or build it from the newest source;
+                                                  cached: only say where it is, and fail if it is not there
+       cargo xtask lab test [--quick] [--kernel NAME]
+                                                  what Punctual promises, tried under PREEMPT_RT on several machines;
                                                   quick: only what repeats to the byte
 
 CMD is a program of the host, given by a path with a slash in it, or one of the guest, whose tools are busybox's.

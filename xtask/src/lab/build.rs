@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::kernel::pipe;
-use super::package::Flavour;
 use super::tools;
 use super::trouble::Interrupt;
 use super::workdir::at;
@@ -20,14 +19,9 @@ const REPORT: Duration = Duration::from_secs(20);
 /// How many lines of a build's output help to see what went wrong.
 const TAIL: usize = 25;
 
-/// Makes the directory `ready` of the source in the package `deb`: the kernel, and what modules for it are built with.
-pub(super) fn build(
-    flavour: Flavour,
-    deb: &Path,
-    work: &Path,
-    ready: &Path,
-    interrupt: &Interrupt,
-) -> Result {
+/// Makes the directory `ready` of the source in the package `deb`: the kernel with the options `wanted`, and what modules
+/// for it are built with.
+pub(super) fn build(wanted: &str, deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
     let begun = Instant::now();
     let say = |phase: &str| eprintln!("lab: {}, {phase}", elapsed(begun));
     fs::create_dir_all(ready).map_err(at(ready))?;
@@ -36,17 +30,15 @@ pub(super) fn build(
     let source = unpack(deb, work, interrupt)?;
 
     say("configuring");
-    let mut wanted = flavour.fragments().concat();
-    wanted += &format!("CONFIG_LOCALVERSION=\"-{}\"\n", flavour.name());
     let fragment = work.join("fragment");
-    fs::write(&fragment, &wanted).map_err(at(&fragment))?;
+    fs::write(&fragment, wanted).map_err(at(&fragment))?;
     let log = work.join("log");
     let mut configure = make(&source)?;
     configure.arg("allnoconfig").env("KCONFIG_ALLCONFIG", &fragment);
     run(&mut configure, &log, interrupt, &mut |_| {})?;
     let config = source.join(".config");
     let got = fs::read_to_string(&config).map_err(at(&config))?;
-    let refused = refused(&wanted, &got);
+    let refused = refused(wanted, &got);
     if !refused.is_empty() {
         return Err(format!(
             "these options took no effect; see what they depend on:\n    {}",

@@ -1,7 +1,7 @@
 //! A kernel ready to boot: taken out of Debian's package on first use, or built of its source, and kept.
 //!
-//! One that was built lies in a directory named after the hash of its configuration and of the source's version, so that a
-//! change of the configuration makes another. A directory appears under its name complete, or not at all.
+//! One that was built lies in a directory named after the hash of its configuration and of the source's version, so that
+//! a change of the configuration makes another. A directory appears under its name complete, or not at all.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -34,7 +34,7 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// The kernel of `flavour` in the cache, if it is there.
     pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
-        if flavour.fragments().is_empty() {
+        if !flavour.is_built() {
             return Self::open(kernels().join(flavour.name()));
         }
         // The hash says whether it is of the configuration that the lab has now.
@@ -63,7 +63,7 @@ impl Kernel {
     /// The same, and built anew if the package lists of the system know a newer source than it is of.
     pub(crate) fn newest(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
         let Some(kernel) = Self::cached(flavour) else { return Self::make(flavour, interrupt) };
-        if flavour.fragments().is_empty() {
+        if !flavour.is_built() {
             return Ok(kernel);
         }
         match apt::version(flavour) {
@@ -80,29 +80,29 @@ impl Kernel {
         let begun = Instant::now();
         let work = Workdir::new()?;
         let ready = work.path().join("ready");
-        let directory = if flavour.fragments().is_empty() {
+        let directory = if let Some(options) = flavour.options() {
+            tools::require_build()?;
+            let name = flavour.name();
+            eprintln!(
+                "lab: the kernel `{name}` is not built yet. That takes {} MB of space and 15 minutes of a CPU; several share \
+                 them, Ctrl-C stops it",
+                flavour.space()
+            );
+            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+            let version = apt::version_in(&deb)?;
+            let title = format!("{name} of {package} {version}");
+            build::build(&options, &deb, work.path(), &ready, interrupt)
+                .map_err(|error| about(&format!("cannot build {title}"), error))?;
+            // Last: without it the directory does not count as complete.
+            fs::write(ready.join("package"), title)?;
+            kernels().join(directory(flavour, &version))
+        } else {
             tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
             let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
             eprintln!("lab: unpacking {package}");
             prepare(&package, &deb, work.path(), &ready, interrupt)
                 .map_err(|error| about(&format!("cannot unpack {package}"), error))?;
             kernels().join(flavour.name())
-        } else {
-            tools::require_build()?;
-            let name = flavour.name();
-            eprintln!(
-                "lab: the kernel `{name}` is not built yet. That takes {} MB of space and some 10 minutes of a machine \
-                 with two CPUs; Ctrl-C stops it",
-                flavour.space()
-            );
-            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
-            let version = apt::version_in(&deb)?;
-            let title = format!("{name} of {package} {version}");
-            build::build(flavour, &deb, work.path(), &ready, interrupt)
-                .map_err(|error| about(&format!("cannot build {title}"), error))?;
-            // Last: without it the directory does not count as complete.
-            fs::write(ready.join("package"), title)?;
-            kernels().join(directory(flavour, &version))
         };
 
         let older = copies(flavour);
@@ -157,8 +157,8 @@ fn kernels() -> PathBuf {
 
 /// The name of the directory of a kernel that was built of the source of this version.
 fn directory(flavour: Flavour, version: &str) -> String {
-    let parts = flavour.fragments().iter().copied().chain([version]);
-    format!("{}-{}", flavour.name(), key::of(parts.map(str::as_bytes)))
+    let options = flavour.options().unwrap_or_default();
+    format!("{}-{}", flavour.name(), key::of([options.as_bytes(), version.as_bytes()]))
 }
 
 /// All that the cache has of a kernel that the lab builds, current or not.

@@ -1,12 +1,13 @@
 //! `cargo xtask lab`: programs on a PREEMPT_RT kernel, which this machine need not have.
 //!
-//! The kernel is Debian's, or built of Debian's source, and runs in QEMU without any help of the processor, so it takes neither privileges nor
-//! modules, and works inside a virtual machine. `docs/lab.md` says what its times mean.
+//! The kernel is Debian's, or built of Debian's source, and runs in QEMU without any help of the processor, so it takes
+//! neither privileges nor modules of the host, and works inside a virtual machine. `docs/lab.md` says what its times mean.
 //!
-//! [`options`] reads the words of the user. [`kernel`] has a kernel ready, taken from a [`package`] that [`apt`] gets, with
-//! [`payload`], or made by [`build`]; [`modules`] adds some of our own; what is made is kept under its [`key`].
+//! [`options`] reads the words of the user. [`kernel`] has a kernel ready, taken from a [`package`] that [`apt`] gets,
+//! with [`payload`], or made by [`build`]; [`modules`] adds some of our own; what is made is kept under its [`key`].
 //! [`stage`] packs what runs, with [`cpio`]; [`machine`] knows QEMU's options; [`guest`] runs one machine and finds out
-//! by its [`console`] what went wrong. [`suite`] runs the [`cases`] of the lab's own test. [`workdir`] and [`trouble`] see to it that nothing is left behind.
+//! by its [`console`] what went wrong. [`suite`] runs the [`cases`] of the lab's own test. [`workdir`] and [`trouble`]
+//! see to it that nothing is left behind.
 
 mod apt;
 mod build;

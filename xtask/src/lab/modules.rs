@@ -1,4 +1,5 @@
-//! Modules of our own for the guest's kernel, from `lab/modules`: built when first asked for, and kept beside the kernel.
+//! Modules of our own for the guest's kernel, from `lab/modules`: built when first asked for, and kept beside the
+//! kernel.
 //!
 //! They are kept under the hash of their sources, so that a change makes others.
 

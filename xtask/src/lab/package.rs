@@ -17,7 +17,7 @@ pub(crate) enum Flavour {
     Rt,
     /// The image that Debian installs by default, for comparison.
     Stock,
-    /// A slim PREEMPT_RT kernel of our own with tracers, probes and simulated devices, built from Debian's source.
+    /// A slim PREEMPT_RT kernel of our own with tracers, probes and simulated devices, built of Debian's source.
     RtProbe,
     /// The same with statistics of every lock, which make locks several times as long.
     RtLockstat,
@@ -26,8 +26,8 @@ pub(crate) enum Flavour {
 impl Flavour {
     pub(crate) const ALL: [Self; 4] = [Self::Rt, Self::Stock, Self::RtProbe, Self::RtLockstat];
 
-    /// The package of the source that the lab builds its own kernels from, but for the number. Their configuration is for
-    /// this one: later ones rename options.
+    /// The package of the source that the lab builds its own kernels of. Their configuration is for this one: later
+    /// ones rename options.
     const SOURCE: &str = "linux-source-6.12";
 
     pub(crate) fn name(self) -> &'static str {
@@ -48,22 +48,30 @@ impl Flavour {
             .ok_or_else(|| format!("there is no kernel `{name}`; it is one of {}", names.join(", ")).into())
     }
 
-    /// What the lab builds it with: parts of a configuration, of which later ones add to earlier ones. None of an image.
-    pub(crate) fn fragments(self) -> &'static [&'static str] {
-        match self {
-            Self::Rt | Self::Stock => &[],
-            Self::RtProbe => &[PROBE],
-            Self::RtLockstat => &[PROBE, LOCKSTAT],
-        }
+    /// The options that the lab builds it with, a line each; `None` of an image.
+    pub(crate) fn options(self) -> Option<String> {
+        let parts = match self {
+            Self::Rt | Self::Stock => return None,
+            Self::RtProbe => [PROBE, ""],
+            Self::RtLockstat => [PROBE, LOCKSTAT],
+        };
+        let lines = parts.iter().flat_map(|part| part.lines()).filter(|line| line.starts_with("CONFIG_"));
+        let name = format!("CONFIG_LOCALVERSION=\"-{}\"", self.name());
+        Some(lines.chain([name.as_str()]).map(|line| format!("{line}\n")).collect())
+    }
+
+    /// Whether the lab builds it, which takes minutes.
+    pub(crate) fn is_built(self) -> bool {
+        self.suffix().is_none()
     }
 
     /// The space that making it takes, in MB.
     pub(crate) fn space(self) -> u32 {
-        if self.fragments().is_empty() { 300 } else { 4000 }
+        if self.is_built() { 4000 } else { 300 }
     }
 
-    /// How the names of its packages end, if it is an image. Unsigned: who boots it checks no signature, and it is there
-    /// first.
+    /// How the names of its packages end, if it is an image. Unsigned: who boots it checks no signature, and it is
+    /// there first.
     fn suffix(self) -> Option<&'static str> {
         match self {
             Self::Rt => Some("-rt-amd64-unsigned"),
@@ -138,6 +146,19 @@ linux-source-6.120 - no such thing yet
     fn takes_the_source_that_the_configuration_is_for() {
         assert_eq!(Flavour::RtProbe.packages(FOUND), ["linux-source-6.12"]);
         assert_eq!(Flavour::RtProbe.pattern(), "^linux-source-6\\.12$");
+    }
+
+    #[test]
+    fn remarks_are_no_part_of_a_configuration() {
+        let (probe, lockstat) = (Flavour::RtProbe.options().unwrap(), Flavour::RtLockstat.options().unwrap());
+        assert!(
+            probe.lines().all(|line| line.starts_with("CONFIG_")) && probe.contains("CONFIG_PREEMPT_RT=y\n")
+        );
+        assert!(lockstat.contains("CONFIG_LOCK_STAT=y\n") && !probe.contains("LOCK_STAT"));
+        assert!(lockstat.ends_with("CONFIG_LOCALVERSION=\"-rt-lockstat\"\n"));
+        for flavour in Flavour::ALL {
+            assert_eq!(flavour.options().is_some(), flavour.is_built(), "{}", flavour.name());
+        }
     }
 
     #[test]

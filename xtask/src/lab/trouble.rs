@@ -105,8 +105,8 @@ impl Interrupt {
         }
     }
 
-    /// The same for a program that starts others: told to stop, it is ended together with them. `tick` is called now and
-    /// then, and once at the end.
+    /// The same for a program that starts others: told to stop, it is ended together with them. `tick` is called now
+    /// and then, and once at the end.
     pub(crate) fn run_all(&self, command: &mut Command, tick: &mut dyn FnMut()) -> Result<ExitStatus> {
         let spawned = command.stdin(Stdio::null()).process_group(0).spawn();
         let mut child =

@@ -10,6 +10,7 @@ use super::cases::{self, Case, On};
 use super::guest::{Ended, Guest, Stream};
 use super::kernel::Kernel;
 use super::machine::{Machine, Mode};
+use super::modules;
 use super::package::Flavour;
 use super::stage::Job;
 use super::tools;
@@ -29,12 +30,45 @@ const MEMORY: u32 = 1536;
 /// The machines of a quick run: what they do takes equally long on a busy host, and repeats.
 const QUICK: [On; 2] = [On::Counted, On::CountedTwo];
 
+/// What the words after `lab test` select.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Selection {
+    quick: bool,
+    flavour: Option<Flavour>,
+}
+
+impl Selection {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut selection = Self::default();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match (word.as_str(), words.len()) {
+                ("--quick", _) => selection.quick = true,
+                ("--kernel", 1..) => {
+                    selection.flavour = words.next().map(|name| Flavour::named(name)).transpose()?;
+                }
+                _ => return Err("usage: cargo xtask lab test [--quick] [--kernel NAME]".into()),
+            }
+        }
+        match selection.flavour {
+            Some(flavour) if On::ALL.iter().all(|on| on.flavour() != flavour) => {
+                Err(format!("the suite has no machine with the kernel `{}`", flavour.name()).into())
+            }
+            _ => Ok(selection),
+        }
+    }
+
+    fn machines(&self) -> impl Iterator<Item = On> {
+        On::ALL.into_iter().filter(|on| {
+            self.flavour.map_or(!self.quick || QUICK.contains(on), |flavour| {
+                on.flavour() == flavour && (!self.quick || on.counted())
+            })
+        })
+    }
+}
+
 pub(crate) fn run(arguments: &[String]) -> Result<i32> {
-    let quick = match arguments {
-        [] => false,
-        [flag] if flag == "--quick" => true,
-        _ => return Err("usage: cargo xtask lab test [--quick]".into()),
-    };
+    let selection = Selection::parse(arguments)?;
     let skip = |error| {
         println!("\n*** LAB SKIPPED: NOTHING WAS TESTED UNDER PREEMPT_RT. {error} ***\n");
         Ok(0)
@@ -44,26 +78,47 @@ pub(crate) fn run(arguments: &[String]) -> Result<i32> {
     }
     let begun = Instant::now();
     let interrupt = Interrupt::install()?;
-    let kernel = match Kernel::get(Flavour::Rt, &interrupt) {
-        // Not every system that checks a merge has the package; who asks for the whole suite wants to know why.
-        Err(error) if quick => {
-            interrupt.check()?;
-            return skip(error);
+    let mut kernels: Vec<(Flavour, Kernel)> = Vec::new();
+    let mut without = Vec::new();
+    for on in selection.machines() {
+        let flavour = on.flavour();
+        if without.contains(&flavour) || kernels.iter().any(|(had, _)| *had == flavour) {
+            continue;
         }
-        other => other?,
-    };
+        // A kernel that takes minutes to build is used if it is there, or asked for.
+        if flavour.is_built() && selection.flavour.is_none() && Kernel::cached(flavour).is_none() {
+            without.push(flavour);
+            continue;
+        }
+        match Kernel::get(flavour, &interrupt) {
+            // Not every system that checks a merge has the package; who asks for the whole suite wants to know why.
+            Err(error) if selection.quick => {
+                interrupt.check()?;
+                return skip(error);
+            }
+            other => kernels.push((flavour, other?)),
+        }
+    }
     // Everything at once: a selection of targets could be built with other features, and once more.
     let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
     let cases = cases::all(&built)?;
 
-    let suite = Suite { kernel: &kernel, interrupt: &interrupt };
     let mut failures = 0;
-    for on in On::ALL.into_iter().filter(|on| !quick || QUICK.contains(on)) {
+    for on in selection.machines() {
+        let Some((_, kernel)) = kernels.iter().find(|(flavour, _)| *flavour == on.flavour()) else {
+            continue;
+        };
+        let suite = Suite { kernel, interrupt: &interrupt };
         let cases: Vec<&Case> = cases.iter().filter(|case| case.on.contains(&on)).collect();
         failures += suite.on(on, &cases)?;
     }
 
-    println!("lab: {}, {} s", kernel.package, begun.elapsed().as_secs());
+    for flavour in without {
+        let name = flavour.name();
+        println!("\n*** SKIPPED: THE CASES FOR `{name}`. `cargo xtask lab kernel {name}` BUILDS IT ***\n");
+    }
+    let used: Vec<&str> = kernels.iter().map(|(_, kernel)| kernel.package.as_str()).collect();
+    println!("lab: {}, {} s", used.join(", "), begun.elapsed().as_secs());
     if failures > 0 {
         return Err(format!("failed cases: {failures}").into());
     }
@@ -104,7 +159,11 @@ impl Suite<'_> {
         let guest = Guest { machine, kernel: self.kernel, mode, timeout: TIMEOUT, interrupt: self.interrupt };
         let mut unexpected = String::new();
         let mut sink = |_: Stream, bytes: &[u8]| unexpected += &String::from_utf8_lossy(bytes);
-        let ended = guest.run(&job(cases), &mut sink, &|_| Ok(()))?;
+        let mut job = job(cases);
+        if self.kernel.has_build_tree() {
+            job.modules = modules::get(self.kernel, self.interrupt)?;
+        }
+        let ended = guest.run(&job, &mut sink, &|_| Ok(()))?;
         if let Some(line) = ended.console.out_of_memory() {
             return Err(format!("the guest ran out of its {MEMORY} MB of memory: {line}").into());
         }
@@ -147,10 +206,10 @@ fn job(cases: &[&Case]) -> Job {
              echo $? >/tmp/status\nfor part in stdout stderr status; do mv /tmp/$part /results/{number}.$part; done\n"
         );
         job.scripts.push((script, case.script.clone()));
-        if let Some(program) = &case.program
-            && !job.programs.contains(program)
-        {
-            job.programs.push(program.clone());
+        for program in &case.programs {
+            if !job.programs.contains(program) {
+                job.programs.push(program.clone());
+            }
         }
     }
     job.scripts.push(("suite".to_owned(), suite));
@@ -189,12 +248,27 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_selects_its_machines() {
+        let parse =
+            |line: &str| Selection::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let machines = |line| parse(line).unwrap().machines().collect::<Vec<_>>();
+        assert_eq!(machines(""), On::ALL);
+        assert_eq!(machines("--quick"), QUICK);
+        assert_eq!(machines("--kernel rt-probe"), [On::ProbeCounted, On::ProbeTwo]);
+        assert_eq!(machines("--quick --kernel rt-probe"), [On::ProbeCounted]);
+        assert!(parse("--kernel").is_err() && parse("--slow").is_err() && parse("--kernel windows").is_err());
+        assert!(
+            parse("--kernel stock").unwrap_err().to_string().contains("no machine with the kernel `stock`")
+        );
+    }
+
+    #[test]
     fn a_program_of_several_cases_is_packed_once() {
         let case = || Case {
             name: "x".to_owned(),
             on: &On::ALL,
             script: "exec x".to_owned(),
-            program: Some("/bin/x".into()),
+            programs: vec!["/bin/x".into()],
             judge: Box::new(|_| Ok(())),
         };
         let (one, two) = (case(), case());

@@ -1,5 +1,6 @@
 //! What the suite of the lab runs, and what each case is held to: a file for each subject.
 
+mod devices;
 mod examples;
 mod load;
 mod locks;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::cargo::{Artifact, Purpose};
+use crate::lab::package::Flavour;
 #[cfg(test)]
 use crate::process::End;
 use crate::process::Outcome;
@@ -27,20 +29,32 @@ pub(crate) enum On {
     One,
     /// Two CPUs in the host's time.
     Two,
+    /// One CPU, counted, with the kernel that has simulated devices and tracers.
+    ProbeCounted,
+    /// Two CPUs in the host's time with that kernel.
+    ProbeTwo,
 }
 
 impl On {
-    pub(crate) const ALL: [Self; 4] = [Self::Counted, Self::CountedTwo, Self::One, Self::Two];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Counted, Self::CountedTwo, Self::One, Self::Two, Self::ProbeCounted, Self::ProbeTwo];
+
+    pub(crate) fn flavour(self) -> Flavour {
+        match self {
+            Self::Counted | Self::CountedTwo | Self::One | Self::Two => Flavour::Rt,
+            Self::ProbeCounted | Self::ProbeTwo => Flavour::RtProbe,
+        }
+    }
 
     /// Whether its time is counted in instructions.
     pub(crate) fn counted(self) -> bool {
-        matches!(self, Self::Counted | Self::CountedTwo)
+        matches!(self, Self::Counted | Self::CountedTwo | Self::ProbeCounted)
     }
 
     pub(crate) fn cpus(self) -> u32 {
         match self {
-            Self::Counted | Self::One => 1,
-            Self::CountedTwo | Self::Two => 2,
+            Self::Counted | Self::One | Self::ProbeCounted => 1,
+            Self::CountedTwo | Self::Two | Self::ProbeTwo => 2,
         }
     }
 
@@ -50,6 +64,8 @@ impl On {
             Self::CountedTwo => "2 CPUs, counted",
             Self::One => "1 CPU",
             Self::Two => "2 CPUs",
+            Self::ProbeCounted => "probe, counted",
+            Self::ProbeTwo => "probe, 2 CPUs",
         }
     }
 }
@@ -63,13 +79,20 @@ pub(crate) struct Case {
     /// The machines that it runs on.
     pub(crate) on: &'static [On],
     pub(crate) script: String,
-    pub(crate) program: Option<PathBuf>,
+    /// The programs of the host that it takes.
+    pub(crate) programs: Vec<PathBuf>,
     pub(crate) judge: Judge,
 }
 
 impl Case {
     fn new(name: &str, on: &'static [On], script: String, program: Option<&Path>, judge: Judge) -> Self {
-        Self { name: name.to_owned(), on, script, program: program.map(Path::to_owned), judge }
+        Self {
+            name: name.to_owned(),
+            on,
+            script,
+            programs: program.map(Path::to_owned).into_iter().collect(),
+            judge,
+        }
     }
 }
 
@@ -79,8 +102,12 @@ pub(crate) fn all(built: &[Artifact]) -> Result<Vec<Case>> {
     cases.extend(examples::cases(built)?);
     cases.extend(locks::cases(built)?);
     cases.extend(load::cases(built)?);
+    cases.extend(devices::cases(built)?);
     Ok(cases)
 }
+
+/// The directory of the package of programs that are for the lab only.
+const PROGRAMS: &str = "programs";
 
 fn find<'a>(built: &'a [Artifact], purpose: Purpose, package: &str, target: &str) -> Result<&'a Path> {
     let wanted = |artifact: &&Artifact| {

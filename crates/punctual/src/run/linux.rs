@@ -115,6 +115,7 @@ fn report_settings(
     let mut notes = Vec::new();
     for part in runtime.parts {
         let Some(cpu) = plan.cpu(part) else { continue };
+        notes.extend(cpu::isolation(cpu));
         notes.extend(neighbours::throttling(cpu));
         notes.extend(neighbours::in_band(cpu, plan.band(part)));
     }

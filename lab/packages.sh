@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that the lab needs, where they are missing; with --build also those that it takes to build
-# a kernel and its modules.
+# a kernel and its modules, with --arm64 those for guests and boards with 64-bit ARM.
 #
 # This is the one list of them: `<what the lab calls> <package>`. `cargo xtask lab` reads it too.
 set -euo pipefail
@@ -19,6 +19,10 @@ needs=(
     "nice coreutils"
     "ldd libc-bin"
 )
+needs_for_arm64=(
+    "qemu-system-aarch64 qemu-system-arm"
+    "aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu"
+)
 needs_to_build=(
     "make make"
     "gcc gcc"
@@ -34,8 +38,9 @@ needs_to_build=(
 case "${1-}" in
 "") ;;
 --build) needs+=("${needs_to_build[@]}") ;;
+--arm64) needs+=("${needs_for_arm64[@]}") ;;
 *)
-    echo "usage: packages.sh [--build]" >&2
+    echo "usage: packages.sh [--build | --arm64]" >&2
     exit 2
     ;;
 esac

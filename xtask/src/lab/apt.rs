@@ -50,6 +50,39 @@ pub(crate) fn download(
     Ok((package, path))
 }
 
+/// Downloads `packages` by name into `directory`; returns where they are.
+pub(crate) fn fetch(packages: &[&str], directory: &Path, interrupt: &Interrupt) -> Result<Vec<PathBuf>> {
+    tools::require(["apt-get"])?;
+    if let Err(error) = fetch_by(&Lists::System, packages, directory, interrupt) {
+        interrupt.check()?;
+        eprintln!("lab: {error}; the package lists may be old, trying with new ones");
+        let lists = update(&directory.join("apt"), Flavour::Rt, interrupt)?;
+        fetch_by(&lists, packages, directory, interrupt)?;
+    }
+    Ok(debs(directory)?.collect())
+}
+
+fn fetch_by(lists: &Lists, packages: &[&str], directory: &Path, interrupt: &Interrupt) -> Result {
+    eprintln!("lab: downloading {}", packages.join(", "));
+    let mut command = lists.command("apt-get");
+    command.arg("download").args(packages).current_dir(directory).stdout(io::stderr());
+    let status = interrupt.run(&mut command)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "apt-get cannot download {} ({status}). Their first use needs a network; later uses work offline",
+        packages.join(", ")
+    )
+    .into())
+}
+
+/// The packages in `directory`.
+fn debs(directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
+    let entries = fs::read_dir(directory)?.flatten().map(|entry| entry.path());
+    Ok(entries.filter(|path| path.extension().is_some_and(|extension| extension == "deb")))
+}
+
 /// The version of the package of `flavour` that the system's lists know, if they know one.
 pub(crate) fn version(flavour: Flavour) -> Result<Option<String>> {
     let Some(package) = newest(&Lists::System, flavour)? else { return Ok(None) };
@@ -129,10 +162,7 @@ fn get(
     let mut command = lists.command("apt-get");
     command.args(["download", package]).current_dir(directory).stdout(io::stderr());
     let status = interrupt.run(&mut command)?;
-    let deb = fs::read_dir(directory)?
-        .flatten()
-        .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    let deb = debs(directory)?.next();
     match deb {
         Some(deb) if status.success() => Ok(deb),
         _ => Err(format!("apt-get cannot download {package} ({status}). {}", first_use(flavour)).into()),

@@ -10,13 +10,15 @@ use super::tools;
 use crate::Result;
 
 /// What a machine is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) cpus: u32,
     /// In MB.
     pub(crate) memory: u32,
     /// Time is counted in instructions and two runs are the same; otherwise it is the host's time.
     pub(crate) counted: bool,
+    /// Further parameters of the kernel.
+    pub(crate) append: String,
 }
 
 /// How the command gets to run; the first process of the guest goes by the names.
@@ -99,6 +101,10 @@ impl Machine {
         {
             arguments += &format!(" tsc_early_khz={khz}");
         }
+        // Last, so that they prevail.
+        if !self.append.is_empty() {
+            arguments += &format!(" {}", self.append);
+        }
         arguments
     }
 }
@@ -143,9 +149,11 @@ mod tests {
 
     #[test]
     fn a_counted_machine_is_not_told_the_host_clock() {
-        let machine = Machine { cpus: 1, memory: 256, counted: true };
+        let mut machine = Machine { cpus: 1, memory: 256, counted: true, append: String::new() };
         let arguments = machine.kernel_arguments(Mode::Late);
         assert!(arguments.ends_with("lab=late"), "{arguments}");
+        machine.append = "quiet nosmt".to_owned();
+        assert!(machine.kernel_arguments(Mode::Late).ends_with("lab=late quiet nosmt"));
     }
 
     #[test]

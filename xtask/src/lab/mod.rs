@@ -10,10 +10,13 @@
 //! see to it that nothing is left behind.
 
 mod apt;
+mod board;
 mod build;
 mod cases;
 mod console;
 mod cpio;
+mod cross;
+mod debs;
 mod guest;
 mod kernel;
 mod key;
@@ -22,10 +25,12 @@ mod modules;
 mod options;
 mod package;
 mod payload;
+mod selection;
 mod stage;
 mod suite;
 mod tools;
 mod trouble;
+mod verdicts;
 mod workdir;
 
 use std::env;
@@ -34,6 +39,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
+use board::Board;
 use guest::{Ended, Guest, Stream};
 use kernel::Kernel;
 use machine::Mode;
@@ -67,13 +73,16 @@ fn dispatch(arguments: &[String]) -> Result<i32> {
             if options.command.is_empty() {
                 return Err(format!("there is no command to run\n{USAGE}").into());
             }
+            if let Some(host) = &options.host {
+                return run_on_board(host, &options);
+            }
             let mode = if options.machine.counted { Mode::Late } else { Mode::Share };
             boot(&options, mode)
         }
         "shell" => {
             let options = Options::parse(rest)?;
-            if !options.command.is_empty() || options.machine.counted {
-                return Err("a shell takes neither a command nor --icount; `lab run` does".into());
+            if !options.command.is_empty() || options.machine.counted || options.host.is_some() {
+                return Err("a shell takes neither a command nor --icount nor --host; `lab run` does".into());
             }
             if !io::stdin().is_terminal() {
                 return Err(
@@ -106,17 +115,7 @@ fn dispatch(arguments: &[String]) -> Result<i32> {
 /// Boots once and runs the command that `options` has, or a prompt if `mode` is one.
 fn boot(options: &Options, mode: Mode) -> Result<i32> {
     tools::require([tools::QEMU, "setpriv", "busybox", "ldd"])?;
-    let mut job = Job::new(options.command.clone())?;
-    job.programs.extend(options.with.iter().cloned());
-    let passed_on = |name: &str| PASSED_ON.iter().any(|start| name.starts_with(start));
-    for (name, value) in env::vars_os() {
-        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
-            && passed_on(&name)
-        {
-            job.environment.insert(name, value);
-        }
-    }
-
+    let mut job = job(options)?;
     let interrupt = Interrupt::install()?;
     let kernel = Kernel::get(options.flavour, &interrupt)?;
     if !options.modules.is_empty() {
@@ -124,7 +123,7 @@ fn boot(options: &Options, mode: Mode) -> Result<i32> {
         job.load.clone_from(&options.modules);
     }
     let guest = Guest {
-        machine: options.machine,
+        machine: options.machine.clone(),
         kernel: &kernel,
         mode,
         timeout: options.timeout,
@@ -141,6 +140,37 @@ fn boot(options: &Options, mode: Mode) -> Result<i32> {
     conclude(&ended, &kernel, options);
     bring_back(&ended.results)?;
     Ok(ended.status)
+}
+
+/// The command of `options`, with the files and variables that go along.
+fn job(options: &Options) -> Result<Job> {
+    let mut job = Job::new(options.command.clone())?;
+    job.programs.extend(options.with.iter().cloned());
+    let passed_on = |name: &str| PASSED_ON.iter().any(|start| name.starts_with(start));
+    for (name, value) in env::vars_os() {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
+            && passed_on(&name)
+        {
+            job.environment.insert(name, value);
+        }
+    }
+    Ok(job)
+}
+
+/// Runs the command that `options` has on a real machine.
+fn run_on_board(host: &str, options: &Options) -> Result<i32> {
+    let job = job(options)?;
+    let interrupt = Interrupt::install()?;
+    let board = Board::connect(host, &interrupt)?;
+    board.stage(&job)?;
+    let results = results(options)?;
+    let ended = board.run(&job, options.timeout.as_secs());
+    // Also of a command that did not end.
+    let fetched = board.fetch(&results);
+    let status = ended?;
+    eprintln!("lab: {host}, {}, {} CPUs, status {status}", board.system, board.cpus);
+    announce(fetched?, &results);
+    Ok(status)
 }
 
 /// Where files that come back go; our own directory has those of the last run only.
@@ -160,12 +190,16 @@ fn results(options: &Options) -> Result<PathBuf> {
 }
 
 fn bring_back(from: &Path, to: &Path) -> Result {
-    match workdir::move_contents(from, to)? {
+    announce(workdir::move_contents(from, to)?, to);
+    Ok(())
+}
+
+fn announce(count: usize, to: &Path) {
+    match count {
         0 => {}
         1 => eprintln!("lab: 1 file in {}", to.display()),
         count => eprintln!("lab: {count} files in {}", to.display()),
     }
-    Ok(())
 }
 
 /// Prints what the command prints, as it comes.

@@ -15,7 +15,10 @@ usage: cargo xtask lab run [OPTIONS] [--] CMD…    boot a kernel in QEMU, run C
                                                   cached: only say where it is, and fail if it is not there
        cargo xtask lab test [--quick] [--kernel NAME]
                                                   what Punctual promises, tried under PREEMPT_RT on several machines;
-                                                  quick: only what repeats to the byte
+                                                  quick: the most confidence in two minutes
+           [--only TEXT] [--host USER@BOARD] [--bless]
+                                                  cases with this in their names; on a real machine, over ssh; write down
+                                                  the counted figures in lab/figures.txt
 
 CMD is a program of the host, given by a path with a slash in it, or one of the guest, whose tools are busybox's.
 Options:
@@ -25,9 +28,11 @@ Options:
     --memory MB         512 unless told otherwise
     --timeout S         end it after so many seconds, counted from the start of the boot; 120 unless told otherwise
     --icount            count time in instructions: with one CPU two runs are the same to the byte; several take turns
+    --append WORDS      further parameters of the kernel, in one word of the shell: --append 'isolcpus=1 nohz_full=1'
     --with FILE         a further file for /lab/bin of the guest, which is in its PATH; may be repeated
     --module 'NAME PARAMETER=VALUE…'
                         load one of lab/modules before CMD runs; may be repeated; all of them are in /lab/modules then
+    --host USER@BOARD   run CMD on that machine over ssh instead of in QEMU; of the options --timeout, --with and --results
     --results DIR       where the files go that CMD leaves in its working directory; target/lab/results otherwise";
 
 /// What the words ask for.
@@ -39,6 +44,8 @@ pub(crate) struct Options {
     pub(crate) with: Vec<PathBuf>,
     pub(crate) modules: Vec<Module>,
     pub(crate) results: Option<PathBuf>,
+    /// A real machine to run on.
+    pub(crate) host: Option<String>,
     pub(crate) command: Vec<String>,
 }
 
@@ -47,11 +54,12 @@ impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self {
             flavour: Flavour::Rt,
-            machine: Machine { cpus: 1, memory: 512, counted: false },
+            machine: Machine { cpus: 1, memory: 512, counted: false, append: String::new() },
             timeout: Duration::from_secs(120),
             with: Vec::new(),
             modules: Vec::new(),
             results: None,
+            host: None,
             command: Vec::new(),
         };
         let mut words = arguments.iter();
@@ -65,8 +73,10 @@ impl Options {
                     options.timeout = Duration::from_secs(number(word, value()?, 1, 86_400)?.into())
                 }
                 "--icount" => options.machine.counted = true,
+                "--append" => append(value()?, &mut options.machine.append)?,
                 "--with" => options.with.push(value()?.into()),
                 "--module" => options.modules.push(Module::parse(value()?)?),
+                "--host" => options.host = Some(value()?.clone()),
                 "--results" => options.results = Some(value()?.into()),
                 "--" => {
                     options.command = words.by_ref().cloned().collect();
@@ -87,6 +97,25 @@ impl Options {
     }
 }
 
+/// Adds kernel parameters to `all`.
+fn append(words: &str, all: &mut String) -> Result {
+    if words.chars().any(char::is_control) {
+        return Err("--append: the parameters of a kernel are one line".into());
+    }
+    // The kernel's command line holds 2048 bytes on x86, ours included.
+    if all.len() + words.len() > 1500 {
+        return Err("--append: the kernel takes no more than 2048 bytes in all".into());
+    }
+    if let Some(word) = words.split_whitespace().find(|word| word.starts_with("lab=")) {
+        return Err(format!("--append {word}: the lab itself sets this").into());
+    }
+    if !all.is_empty() {
+        all.push(' ');
+    }
+    all.push_str(words);
+    Ok(())
+}
+
 fn number(option: &str, text: &str, least: u32, most: u32) -> Result<u32> {
     match text.parse() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -98,6 +127,22 @@ fn number(option: &str, text: &str, least: u32, most: u32) -> Result<u32> {
 mod tests {
     use super::*;
 
+    fn machine(cpus: u32, memory: u32) -> Machine {
+        Machine { cpus, memory, counted: false, append: String::new() }
+    }
+
+    #[test]
+    fn kernel_parameters_add_up() {
+        let words = ["--append", "isolcpus=1 nohz_full=1", "--append", "threadirqs", "ls"];
+        let options = Options::parse(&words.map(str::to_owned)).unwrap();
+        assert_eq!(options.machine.append, "isolcpus=1 nohz_full=1 threadirqs");
+        let refused =
+            |word: &str| Options::parse(&["--append".to_owned(), word.to_owned()]).unwrap_err().to_string();
+        assert!(refused("quiet lab=shell").contains("lab=shell: the lab itself"));
+        assert!(refused("a\nb").contains("one line"));
+        assert!(refused(&"x".repeat(2000)).contains("2048 bytes"));
+    }
+
     fn parse(line: &str) -> Result<Options> {
         Options::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
@@ -106,7 +151,7 @@ mod tests {
     fn what_follows_the_options_is_the_command() {
         let options = parse("--kernel stock --cpus 2 --memory 256 --timeout 9 -- ls -l --cpus 3").unwrap();
         assert_eq!(options.flavour, Flavour::Stock);
-        assert_eq!(options.machine, Machine { cpus: 2, memory: 256, counted: false });
+        assert_eq!(options.machine, machine(2, 256));
         assert_eq!(options.timeout, Duration::from_secs(9));
         assert_eq!(options.command, ["ls", "-l", "--cpus", "3"]);
         assert_eq!(parse("uname -- -v").unwrap().command, ["uname", "--", "-v"]);

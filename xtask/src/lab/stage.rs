@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::cpio::Archive;
+use super::debs;
 use super::kernel::Kernel;
 use super::modules::{self, Module};
 use super::tools;
@@ -56,7 +57,7 @@ impl Job {
     }
 
     /// The shell script that runs it; without a command it only sets the variables.
-    fn script(&self) -> String {
+    pub(crate) fn script(&self) -> String {
         let mut script = String::new();
         for (name, value) in &self.environment {
             script += &format!("export {name}={}\n", quoted(value));
@@ -75,7 +76,7 @@ pub(crate) fn in_guest(program: &Path) -> String {
 }
 
 /// `word` as one word of a shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
@@ -128,6 +129,10 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
 fn shared_libraries(program: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let [ldd] = tools::require(["ldd"])?;
     let mut command = Command::new(ldd);
+    let own = debs::libraries(program);
+    if !own.is_empty() {
+        command.env("LD_LIBRARY_PATH", std::env::join_paths(own)?);
+    }
     // `ldd` takes a name without a slash for a file here, but warns of it.
     let output =
         command.arg(std::path::absolute(program)?).env("LC_ALL", "C").stdin(Stdio::null()).output()?;

@@ -13,6 +13,9 @@ pub(crate) const QEMU: &str = "qemu-system-x86_64";
 /// What else building a kernel takes.
 const BUILD: [&str; 10] = ["make", "gcc", "ld", "flex", "bison", "bc", "pahole", "xz", "tar", "setpriv"];
 
+/// What guests and boards for 64-bit ARM take.
+const ARM64: [&str; 2] = ["qemu-system-aarch64", "aarch64-linux-gnu-gcc"];
+
 /// The header by which the kernel's own tools read object files.
 const LIBELF: &str = "/usr/include/gelf.h";
 
@@ -50,6 +53,7 @@ pub(crate) fn require_build() -> Result {
 
 /// Names the packages, and the command that installs them.
 fn not_installed(missing: &[&str], flag: &str) -> String {
+    let flag = if missing.iter().any(|what| ARM64.contains(what)) { " --arm64" } else { flag };
     let packages: Vec<&str> = missing.iter().map(|what| package(what).unwrap_or(what)).collect();
     format!(
         "not installed: {}\n`bash lab/packages.sh{flag}` installs what the lab needs; or, as root: apt-get install {}",
@@ -83,6 +87,14 @@ mod tests {
             assert!(package(tool).is_some(), "{tool}");
         }
         assert!(not_installed(&["pahole"], " --build").contains("packages.sh --build` installs"));
+    }
+
+    #[test]
+    fn every_tool_for_arm_has_a_package() {
+        for tool in ARM64 {
+            assert!(package(tool).is_some(), "{tool}");
+        }
+        assert!(not_installed(&["qemu-system-aarch64"], "").contains("packages.sh --arm64` installs"));
     }
 
     #[test]

@@ -12,16 +12,19 @@ use crate::{Result, examples};
 pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     let stress = find(built, Purpose::Test, examples::PACKAGE, "stress")?;
     Ok(vec![
-        stressed(&[On::One], "sole:: global::", 4, stress),
-        stressed(&[On::Two], "", 8, stress),
-        killed(stress),
+        stressed(&[On::One], 4, "sole:: global::", 4, stress),
+        stressed(&[On::Two, On::Four], 4, "", 8, stress),
+        stressed(&[], 2, "::with_real_time", 4, stress).quick(&[On::Two]),
+        killed(stress).quick(&[On::Two]),
     ])
 }
 
-/// The stress test of those kinds of executor that the words select, which are so many tests.
-fn stressed(on: &'static [On], kinds: &str, count: u32, program: &Path) -> Case {
-    let script =
-        format!("PUNCTUAL_STRESS_SECONDS=4 exec {} --test-threads 1 --nocapture {kinds}", in_guest(program));
+/// The stress test of those kinds of executor that the words select, which are so many tests, each for some seconds.
+fn stressed(on: &'static [On], seconds: u32, kinds: &str, count: u32, program: &Path) -> Case {
+    let script = format!(
+        "PUNCTUAL_STRESS_SECONDS={seconds} exec {} --test-threads 1 --nocapture {kinds}",
+        in_guest(program)
+    );
     let judge = move |outcome: &Outcome| {
         demand(outcome, outcome.end == End::Exited(0), "the stress test failed")?;
         demand(outcome, !outcome.stdout.contains("SKIPPED"), "a kind was skipped")?;

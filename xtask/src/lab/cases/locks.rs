@@ -112,13 +112,9 @@ fn inversion(program: &Path) -> Case {
             "the test did not run",
         )
     };
-    Case::new(
-        "priority inversion is bounded",
-        &[On::Counted, On::Two],
-        script,
-        Some(program),
-        Box::new(judge),
-    )
+    let on = &[On::Counted, On::Two, On::Four];
+    Case::new("priority inversion is bounded", on, script, Some(program), Box::new(judge))
+        .quick(&[On::Counted])
 }
 
 #[cfg(test)]

@@ -5,18 +5,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::arch::Arch;
 use super::package::Flavour;
 use super::tools;
 use super::trouble::Interrupt;
 use super::workdir::{self, at};
 use crate::Result;
 
+/// Ends messages about packages that are small.
+const NEEDS_NETWORK: &str = "Their first use needs a network; later uses work offline";
+
 /// What apt knows of packages.
 enum Lists {
     /// From the last `apt-get update` of the system.
     System,
-    /// From an update of our own, in this directory: it needs no root, and the system's may be old or empty.
-    Own(PathBuf),
+    /// From an update of our own, in this directory: it needs no root, and the system's may be old or empty, and know
+    /// nothing of other processors.
+    Own(PathBuf, Arch),
 }
 
 /// Downloads the newest package of `flavour` into `directory`; returns its name and where it is.
@@ -26,7 +31,9 @@ pub(crate) fn download(
     interrupt: &Interrupt,
 ) -> Result<(String, PathBuf)> {
     tools::require(["apt-get", "apt-cache"])?;
-    match newest(&Lists::System, flavour)? {
+    let arch = flavour.arch();
+    let known = if arch == Arch::Amd64 { newest(&Lists::System, flavour)? } else { None };
+    match known {
         Some(package) => match get(&Lists::System, flavour, &package, directory, interrupt) {
             Ok(path) => return Ok((package, path)),
             Err(error) => {
@@ -35,10 +42,13 @@ pub(crate) fn download(
             }
         },
         None => {
-            eprintln!("lab: apt's package lists have no `{}` kernel, trying with new ones", flavour.name())
+            eprintln!(
+                "lab: the system's package lists have no `{}` kernel, trying with new ones",
+                flavour.name()
+            )
         }
     }
-    let lists = update(&directory.join("apt"), flavour, interrupt)?;
+    let lists = update(&directory.join("apt"), arch, &first_use(flavour), interrupt)?;
     let package = newest(&lists, flavour)?.ok_or_else(|| {
         format!(
             "apt knows no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
@@ -51,12 +61,21 @@ pub(crate) fn download(
 }
 
 /// Downloads `packages` by name into `directory`; returns where they are.
-pub(crate) fn fetch(packages: &[&str], directory: &Path, interrupt: &Interrupt) -> Result<Vec<PathBuf>> {
+pub(crate) fn fetch(
+    packages: &[&str],
+    arch: Arch,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<Vec<PathBuf>> {
     tools::require(["apt-get"])?;
-    if let Err(error) = fetch_by(&Lists::System, packages, directory, interrupt) {
+    let fetched = match arch {
+        Arch::Amd64 => fetch_by(&Lists::System, packages, directory, interrupt),
+        Arch::Arm64 => Err("the system's package lists are for another processor".into()),
+    };
+    if let Err(error) = fetched {
         interrupt.check()?;
-        eprintln!("lab: {error}; the package lists may be old, trying with new ones");
-        let lists = update(&directory.join("apt"), Flavour::Rt, interrupt)?;
+        eprintln!("lab: {error}; trying with new ones");
+        let lists = update(&directory.join("apt"), arch, NEEDS_NETWORK, interrupt)?;
         fetch_by(&lists, packages, directory, interrupt)?;
     }
     Ok(debs(directory)?.collect())
@@ -70,11 +89,7 @@ fn fetch_by(lists: &Lists, packages: &[&str], directory: &Path, interrupt: &Inte
     if status.success() {
         return Ok(());
     }
-    Err(format!(
-        "apt-get cannot download {} ({status}). Their first use needs a network; later uses work offline",
-        packages.join(", ")
-    )
-    .into())
+    Err(format!("apt-get cannot download {} ({status}). {NEEDS_NETWORK}", packages.join(", ")).into())
 }
 
 /// The packages in `directory`.
@@ -105,9 +120,15 @@ impl Lists {
         // Root would download as another user, who may have no access to our directory.
         option("APT::Sandbox::User", Path::new("root"));
         option("Acquire::Languages", Path::new("none"));
-        if let Self::Own(directory) = self {
+        if let Self::Own(directory, arch) = self {
             option("Dir::State::lists", &directory.join("lists"));
             option("Dir::Cache", &directory.join("cache"));
+            if *arch != Arch::Amd64 {
+                option("APT::Architecture", Path::new(arch.debian()));
+                option("APT::Architectures", Path::new(arch.debian()));
+                // What is installed is for another processor.
+                option("Dir::State::status", Path::new("/dev/null"));
+            }
         }
         command.env("LC_ALL", "C");
         command
@@ -121,19 +142,19 @@ fn newest(lists: &Lists, flavour: Flavour) -> Result<Option<String>> {
 }
 
 /// Reads new package lists into `directory`.
-fn update(directory: &Path, flavour: Flavour, interrupt: &Interrupt) -> Result<Lists> {
+fn update(directory: &Path, arch: Arch, needs: &str, interrupt: &Interrupt) -> Result<Lists> {
     for part in ["lists/partial", "cache/archives/partial"] {
         let path = directory.join(part);
         fs::create_dir_all(&path).map_err(at(&path))?;
     }
-    let lists = Lists::Own(directory.to_owned());
+    let lists = Lists::Own(directory.to_owned(), arch);
     interrupt.run(lists.command("apt-get").arg("update").stdout(io::stderr()))?;
     // Its status does not tell: it also succeeds without any list, and fails if one source of many is away.
     let is_list = |name: &str| name.contains("_Packages");
     let got = fs::read_dir(directory.join("lists"))?
         .flatten()
         .any(|entry| is_list(&entry.file_name().to_string_lossy()));
-    if got { Ok(lists) } else { Err(format!("apt got no package lists. {}", first_use(flavour)).into()) }
+    if got { Ok(lists) } else { Err(format!("apt got no package lists. {needs}").into()) }
 }
 
 /// What the download needs, for messages that say it has failed.
@@ -203,7 +224,7 @@ mod tests {
 
     #[test]
     fn lists_of_our_own_lie_in_our_directory() {
-        let command = Lists::Own("/cache/apt".into()).command("apt-cache");
+        let command = Lists::Own("/cache/apt".into(), Arch::Amd64).command("apt-cache");
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         assert!(words.iter().any(|word| word == "Dir::State::lists=/cache/apt/lists"), "{words:?}");
         assert!(!format!("{:?}", Lists::System.command("apt-cache")).contains("Dir::State"));

@@ -10,6 +10,7 @@ use std::io::{self, Seek, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::elf;
 use super::stage::{Job, PROGRAMS};
 use super::tools;
 use super::trouble::Interrupt;
@@ -84,7 +85,7 @@ impl<'a> Board<'a> {
             pack.arg("-C").arg(work.path()).arg(name);
         }
         for program in &job.programs {
-            check_architecture(program, self.architecture())?;
+            elf::check(program, self.architecture())?;
             let program = std::path::absolute(program)?;
             pack.arg("-C").arg(program.parent().unwrap_or(Path::new("/")));
             pack.arg(program.file_name().unwrap_or_default());
@@ -220,33 +221,6 @@ fn relocated(script: &str, directory: &str) -> String {
         .replace('\0', &format!("{directory}/"))
 }
 
-/// Requires that `program`, if it is one for some processor, is one for `architecture`.
-fn check_architecture(program: &Path, architecture: &str) -> Result {
-    let bytes = std::fs::read(program).map_err(super::workdir::at(program))?;
-    match (machine(&bytes), architecture) {
-        (None, _) | (Some("x86_64"), "x86_64") | (Some("aarch64"), "aarch64") => Ok(()),
-        (Some(built), _) => Err(format!(
-            "{} is built for {built}, and the board is {architecture}; `cargo build --target {architecture}-unknown-linux-gnu` \
-             makes one for it",
-            program.display()
-        )
-        .into()),
-    }
-}
-
-/// The processor that an ELF file is for; `None` of any other file.
-fn machine(bytes: &[u8]) -> Option<&'static str> {
-    if !bytes.starts_with(b"\x7fELF") {
-        return None;
-    }
-    // `e_machine`, in little-endian files, of the ELF specification's table of machines.
-    match bytes.get(18..20)? {
-        [62, 0] => Some("x86_64"),
-        [183, 0] => Some("aarch64"),
-        _ => Some("another processor"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,19 +234,6 @@ mod tests {
             "cd /tmp/punctual-lab-x/tmp/case; /tmp/punctual-lab-x/bin/app >/tmp/punctual-lab-x/tmp/out; \
              mv /tmp/punctual-lab-x/tmp/out /tmp/punctual-lab-x/results/0"
         );
-    }
-
-    #[test]
-    fn a_program_for_another_processor_is_refused() {
-        assert_eq!(machine(b"#!/bin/sh\n"), None);
-        let mut elf = [0; 64];
-        elf[..4].copy_from_slice(b"\x7fELF");
-        elf[18] = 183;
-        assert_eq!(machine(&elf), Some("aarch64"));
-        let own = env::current_exe().unwrap();
-        check_architecture(&own, env::consts::ARCH).unwrap();
-        let error = check_architecture(&own, "riscv64").unwrap_err().to_string();
-        assert!(error.contains("the board is riscv64"), "{error}");
     }
 
     #[test]

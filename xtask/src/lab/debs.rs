@@ -1,9 +1,11 @@
 //! Programs of Debian's packages that run in the guest: unpacked into the cache, not installed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::arch::Arch;
 use super::trouble::Interrupt;
 use super::workdir::{self, Workdir, at};
 use super::{apt, tools};
@@ -15,10 +17,23 @@ pub(crate) struct Debs {
     /// The tree's name in the cache.
     name: &'static str,
     packages: &'static [&'static str],
+    arch: Arch,
 }
 
 /// cyclictest, hackbench and pi_stress, and the library that the first one needs.
-pub(crate) const RT_TESTS: Debs = Debs { name: "rt-tests", packages: &["rt-tests", "libnuma1"] };
+pub(crate) const RT_TESTS: Debs =
+    Debs { name: "rt-tests", packages: &["rt-tests", "libnuma1"], arch: Arch::Amd64 };
+
+/// What a guest for 64-bit ARM has of Debian: its tools, and the libraries of Rust programs.
+pub(crate) const ARM64: Debs =
+    Debs { name: "arm64", packages: &["busybox-static", "libc6", "libgcc-s1"], arch: Arch::Arm64 };
+
+/// The libraries of Rust programs.
+const LIBRARIES: [&str; 6] =
+    ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"];
+
+/// Their loader, as they name it.
+const LOADER: &str = "/lib/ld-linux-aarch64.so.1";
 
 impl Debs {
     /// Where they are, or will be.
@@ -29,6 +44,19 @@ impl Debs {
     /// Where a program of theirs is, or will be.
     pub(crate) fn program(self, name: &str) -> PathBuf {
         self.tree().join("usr/bin").join(name)
+    }
+
+    /// Its busybox.
+    pub(crate) fn busybox(self) -> PathBuf {
+        self.tree().join("bin/busybox")
+    }
+
+    /// Where the libraries go in the guest, and where they are here.
+    pub(crate) fn libraries(self) -> BTreeMap<String, PathBuf> {
+        let directory = self.tree().join("lib/aarch64-linux-gnu");
+        let library = |name: &str| (format!("/lab/lib/{name}"), directory.join(name));
+        let loader = (LOADER.to_owned(), directory.join("ld-linux-aarch64.so.1"));
+        LIBRARIES.map(library).into_iter().chain([loader]).collect()
     }
 
     /// Whether `program` is one of theirs.
@@ -45,7 +73,7 @@ impl Debs {
         let work = Workdir::new()?;
         let ready = work.path().join("ready");
         fs::create_dir_all(&ready).map_err(at(&ready))?;
-        for deb in apt::fetch(self.packages, work.path(), interrupt)? {
+        for deb in apt::fetch(self.packages, self.arch, work.path(), interrupt)? {
             unpack(&deb, &ready, interrupt)?;
         }
         // Complete under its name, or not at all.

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
+use super::arch::Arch;
 use super::package::Flavour;
 use super::trouble::{Interrupt, about};
 use super::workdir::{self, Workdir, at};
@@ -25,6 +26,8 @@ const PARTS: [&str; 4] = ["*/vmlinuz-*", "*/kernel/fs/*", "*/kernel/net/*", "*/k
 /// A kernel in the cache.
 pub(crate) struct Kernel {
     directory: PathBuf,
+    /// The processor that it is for.
+    pub(crate) arch: Arch,
     /// The package that it comes from.
     pub(crate) package: String,
     /// The file names of its modules, each after those that it needs.
@@ -35,21 +38,21 @@ impl Kernel {
     /// The kernel of `flavour` in the cache, if it is there.
     pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
         if !flavour.is_built() {
-            return Self::open(kernels().join(flavour.name()));
+            return Self::open(kernels().join(flavour.name()), flavour.arch());
         }
         // The hash says whether it is of the configuration that the lab has now.
         let current = |kernel: &Self| {
             let version = kernel.package.rsplit(' ').next().unwrap_or_default();
             kernel.directory.ends_with(directory(flavour, version))
         };
-        copies(flavour).into_iter().filter_map(Self::open).find(current)
+        copies(flavour).into_iter().filter_map(|copy| Self::open(copy, flavour.arch())).find(current)
     }
 
-    fn open(directory: PathBuf) -> Option<Self> {
+    fn open(directory: PathBuf, arch: Arch) -> Option<Self> {
         let package = fs::read_to_string(directory.join("package")).ok()?;
         let modules = fs::read_to_string(directory.join("modules.list")).ok()?;
         let modules = modules.lines().map(str::to_owned).collect();
-        Some(Self { directory, package: package.trim().to_owned(), modules })
+        Some(Self { directory, arch, package: package.trim().to_owned(), modules })
     }
 
     /// The kernel of `flavour`, downloaded or built if the cache does not have it.
@@ -193,11 +196,17 @@ fn prepare(package: &str, deb: &Path, work: &Path, ready: &Path, interrupt: &Int
     let image =
         files.iter().find(|path| name(path).starts_with("vmlinuz-")).ok_or("it has no kernel image")?;
     let image = fs::read(image).map_err(at(image))?;
-    let (packing, packed) = payload::find(&image).map_err(|error| format!("the kernel image: {error}"))?;
     let vmlinux = ready.join("vmlinux");
-    unpack(packing.tool(), packed, &vmlinux, interrupt)?;
-    if !fs::read(&vmlinux).map_err(at(&vmlinux))?.starts_with(b"\x7fELF") {
-        return Err("what comes out of the kernel image is not an ELF file".into());
+    if payload::is_arm64(&image) {
+        // It is not packed, and QEMU enters it as it is.
+        fs::write(&vmlinux, image).map_err(at(&vmlinux))?;
+    } else {
+        let (packing, packed) =
+            payload::find(&image).map_err(|error| format!("the kernel image: {error}"))?;
+        unpack(packing.tool(), packed, &vmlinux, interrupt)?;
+        if !fs::read(&vmlinux).map_err(at(&vmlinux))?.starts_with(b"\x7fELF") {
+            return Err("what comes out of the kernel image is not an ELF file".into());
+        }
     }
 
     let mut modules = Vec::new();

@@ -5,11 +5,13 @@
 //!
 //! [`options`] reads the words of the user. [`kernel`] has a kernel ready, taken from a [`package`] that [`apt`] gets,
 //! with [`payload`], or made by [`build`]; [`modules`] adds some of our own; what is made is kept under its [`key`].
-//! [`stage`] packs what runs, with [`cpio`]; [`machine`] knows QEMU's options; [`guest`] runs one machine and finds out
-//! by its [`console`] what went wrong. [`suite`] runs the [`cases`] of the lab's own test. [`workdir`] and [`trouble`]
-//! see to it that nothing is left behind.
+//! [`debs`] has programs of Debian's. [`stage`] packs what runs, with [`cpio`]; [`machine`] knows QEMU's options and
+//! [`arch`] what depends on the processor; [`guest`] runs one machine and finds out by its [`console`] what went wrong.
+//! [`board`] runs on a real machine instead. [`suite`] runs those of the [`cases`] that the [`selection`] has, on both,
+//! and [`verdicts`] tells how they went. [`workdir`] and [`trouble`] see to it that nothing is left behind.
 
 mod apt;
+mod arch;
 mod board;
 mod build;
 mod cases;
@@ -17,6 +19,7 @@ mod console;
 mod cpio;
 mod cross;
 mod debs;
+mod elf;
 mod guest;
 mod kernel;
 mod key;
@@ -114,13 +117,16 @@ fn dispatch(arguments: &[String]) -> Result<i32> {
 
 /// Boots once and runs the command that `options` has, or a prompt if `mode` is one.
 fn boot(options: &Options, mode: Mode) -> Result<i32> {
-    tools::require([tools::QEMU, "setpriv", "busybox", "ldd"])?;
+    tools::require([options.flavour.arch().qemu(), "setpriv", "busybox", "ldd"])?;
     let mut job = job(options)?;
     let interrupt = Interrupt::install()?;
     let kernel = Kernel::get(options.flavour, &interrupt)?;
     if !options.modules.is_empty() {
         job.modules = modules::get(&kernel, &interrupt)?;
         job.load.clone_from(&options.modules);
+    }
+    if let Some(userland) = kernel.arch.userland() {
+        userland.get(&interrupt)?;
     }
     let guest = Guest {
         machine: options.machine.clone(),

@@ -23,7 +23,8 @@ usage: cargo xtask lab run [OPTIONS] [--] CMD…    boot a kernel in QEMU, run C
 CMD is a program of the host, given by a path with a slash in it, or one of the guest, whose tools are busybox's.
 Options:
     --kernel NAME       rt: Debian's PREEMPT_RT image (the default); stock: its ordinary one; rt-probe: one of our own with
-                        tracers and simulated devices; rt-lockstat: that one with statistics of locks
+                        tracers and simulated devices; rt-lockstat: that one with statistics of locks;
+                        rt-arm64: Debian's PREEMPT_RT image for 64-bit ARM, on a machine with that
     --cpus N            1 unless told otherwise, at most 8
     --memory MB         512 unless told otherwise
     --timeout S         end it after so many seconds, counted from the start of the boot; 120 unless told otherwise

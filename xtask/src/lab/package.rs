@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::arch::Arch;
 use crate::Result;
 
 /// Before this version PREEMPT_RT was a patch, and Debian's images with it differ more from mainline.
@@ -17,6 +18,8 @@ pub(crate) enum Flavour {
     Rt,
     /// The image that Debian installs by default, for comparison.
     Stock,
+    /// Debian's PREEMPT_RT image for 64-bit ARM.
+    RtArm64,
     /// A slim PREEMPT_RT kernel of our own with tracers, probes and simulated devices, built of Debian's source.
     RtProbe,
     /// The same with statistics of every lock, which make locks several times as long.
@@ -24,7 +27,7 @@ pub(crate) enum Flavour {
 }
 
 impl Flavour {
-    pub(crate) const ALL: [Self; 4] = [Self::Rt, Self::Stock, Self::RtProbe, Self::RtLockstat];
+    pub(crate) const ALL: [Self; 5] = [Self::Rt, Self::Stock, Self::RtArm64, Self::RtProbe, Self::RtLockstat];
 
     /// The package of the source that the lab builds its own kernels of. Their configuration is for this one: later
     /// ones rename options.
@@ -34,9 +37,15 @@ impl Flavour {
         match self {
             Self::Rt => "rt",
             Self::Stock => "stock",
+            Self::RtArm64 => "rt-arm64",
             Self::RtProbe => "rt-probe",
             Self::RtLockstat => "rt-lockstat",
         }
+    }
+
+    /// The processor that it is for.
+    pub(crate) fn arch(self) -> Arch {
+        if self == Self::RtArm64 { Arch::Arm64 } else { Arch::Amd64 }
     }
 
     /// The kernel that `name` means.
@@ -51,7 +60,7 @@ impl Flavour {
     /// The options that the lab builds it with, a line each; `None` of an image.
     pub(crate) fn options(self) -> Option<String> {
         let parts = match self {
-            Self::Rt | Self::Stock => return None,
+            Self::Rt | Self::Stock | Self::RtArm64 => return None,
             Self::RtProbe => [PROBE, ""],
             Self::RtLockstat => [PROBE, LOCKSTAT],
         };
@@ -76,6 +85,7 @@ impl Flavour {
         match self {
             Self::Rt => Some("-rt-amd64-unsigned"),
             Self::Stock => Some("-amd64-unsigned"),
+            Self::RtArm64 => Some("-rt-arm64-unsigned"),
             Self::RtProbe | Self::RtLockstat => None,
         }
     }
@@ -135,6 +145,13 @@ linux-source-6.120 - no such thing yet
             Flavour::Rt.packages(FOUND),
             ["linux-image-6.12.117+deb12-rt-amd64-unsigned", "linux-image-6.12.9+deb12-rt-amd64-unsigned"]
         );
+    }
+
+    #[test]
+    fn takes_the_image_for_the_processor() {
+        let found = "linux-image-6.12.117+deb12-rt-arm64-unsigned - x\n".to_owned() + FOUND;
+        assert_eq!(Flavour::RtArm64.packages(&found), ["linux-image-6.12.117+deb12-rt-arm64-unsigned"]);
+        assert_eq!(Flavour::Rt.packages(&found), Flavour::Rt.packages(FOUND));
     }
 
     #[test]

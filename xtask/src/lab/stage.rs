@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::cpio::Archive;
-use super::debs;
+use super::debs::{self, Debs};
+use super::elf;
 use super::kernel::Kernel;
 use super::modules::{self, Module};
 use super::tools;
@@ -82,7 +83,11 @@ pub(crate) fn quoted(word: &str) -> String {
 
 /// The archive to boot `kernel` with, so that it runs `job`.
 pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
-    let [busybox] = tools::require(["busybox"])?;
+    let userland = kernel.arch.userland();
+    let busybox = match userland {
+        Some(userland) => userland.busybox(),
+        None => tools::require(["busybox"])?[0].clone(),
+    };
     if !shared_libraries(&busybox)?.is_empty() {
         return Err(format!(
             "{} needs shared libraries, which the guest does not have before it runs; install busybox-static",
@@ -102,10 +107,14 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     for (name, from) in &job.modules {
         add(&modules::in_guest(name), from)?;
     }
-    let mut libraries = BTreeMap::new();
+    // Only programs of the host can be asked what they need.
+    let mut libraries = userland.map(Debs::libraries).unwrap_or_default();
     for program in &job.programs {
+        elf::check(program, kernel.arch.uname())?;
         add(&in_guest(program), program)?;
-        libraries.extend(shared_libraries(program)?);
+        if userland.is_none() {
+            libraries.extend(shared_libraries(program)?);
+        }
     }
     for (to, from) in libraries {
         add(&to, &from)?;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the system packages that the lab needs, where they are missing.
+# Installs the system packages that the lab needs, where they are missing; with --build also those that it takes to build
+# a kernel and its modules, with --arm64 those for guests and boards with 64-bit ARM.
 #
 # This is the one list of them: `<what the lab calls> <package>`. `cargo xtask lab` reads it too.
 set -euo pipefail
@@ -15,13 +16,39 @@ needs=(
     "xz xz-utils"
     "zstd zstd"
     "setpriv util-linux"
+    "nice coreutils"
     "ldd libc-bin"
+)
+needs_for_arm64=(
+    "qemu-system-aarch64 qemu-system-arm"
+    "aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu"
+)
+needs_to_build=(
+    "make make"
+    "gcc gcc"
+    "ld binutils"
+    "flex flex"
+    "bison bison"
+    "bc bc"
+    "pahole pahole"
+    "/usr/include/gelf.h libelf-dev"
 )
 # end
 
+case "${1-}" in
+"") ;;
+--build) needs+=("${needs_to_build[@]}") ;;
+--arm64) needs+=("${needs_for_arm64[@]}") ;;
+*)
+    echo "usage: packages.sh [--build | --arm64]" >&2
+    exit 2
+    ;;
+esac
+
 missing=()
 for need in "${needs[@]}"; do
-    command -v "${need% *}" >/dev/null || missing+=("${need#* }")
+    what=${need% *}
+    [ -e "$what" ] || command -v "$what" >/dev/null || missing+=("${need#* }")
 done
 # The one in the guest has no libraries to load.
 if command -v busybox >/dev/null && ldd "$(command -v busybox)" >/dev/null 2>&1; then

@@ -71,6 +71,8 @@ impl FromStr for SuiteName {
 pub struct Options {
     /// The suites to run; none means all.
     pub suites: Vec<SuiteName>,
+    /// Of their steps those with one of these in their names, as progress shows them; none means all.
+    pub only: Vec<String>,
     /// Less of everything, so that all suites together take less than a minute.
     pub quick: bool,
     /// Samples of each row; 4096, or 256 if quick.
@@ -100,6 +102,9 @@ pub enum BadOptions {
     /// A load whose program is not there.
     #[error("the program {} is not installed", .0.as_str())]
     NoSuchLoad(LoadKind),
+    /// No step with such a name.
+    #[error("no step of these suites has {} in its name", quoted(.0))]
+    NoSuchStep(Vec<String>),
     /// A CPU that is not there or not allowed.
     #[error("this process may not use CPU {cpu}, it may use {}", list(allowed))]
     UnknownCpu {
@@ -113,6 +118,11 @@ pub enum BadOptions {
 /// So many samples of one row take 80 MB.
 pub const MOST_SAMPLES: u32 = 10_000_000;
 
+fn quoted(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| format!("`{text}`")).collect();
+    texts.join(" or ")
+}
+
 fn list(cpus: &[usize]) -> String {
     let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
     cpus.join(",")
@@ -122,6 +132,7 @@ fn list(cpus: &[usize]) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) suites: Vec<SuiteName>,
+    pub(crate) only: Vec<String>,
     pub(crate) quick: bool,
     pub(crate) samples: u32,
     pub(crate) hourglass: Duration,
@@ -161,6 +172,7 @@ impl Plan {
         suites.dedup();
         Ok(Self {
             suites,
+            only: options.only.clone(),
             quick: options.quick,
             samples,
             hourglass,

@@ -153,6 +153,9 @@ impl Session<'_> {
 /// [`BadOptions`] if the options make no sense here; nothing has been measured then.
 pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Run, BadOptions> {
     let plan = Plan::new(options)?;
+    if plan.suites.iter().all(|&name| steps(name, &plan).is_empty()) {
+        return Err(BadOptions::NoSuchStep(plan.only));
+    }
     let begun = Instant::now();
     let clock = clock::use_best();
     rt::limit_runaways(longest_without_sleep(&plan));
@@ -193,7 +196,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
             notes: Vec::new(),
         };
         let mut session = Session { plan: &plan, clock, stop, no_fifo: no_fifo.clone(), suite };
-        let steps = suites::steps(name, &plan);
+        let steps = steps(name, &plan);
         progress.suite(name, steps.len());
         for step in steps {
             if stop.is_requested() {
@@ -215,6 +218,13 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     run.interrupted |= stop.is_requested();
     run.took_s = seconds(begun);
     Ok(run)
+}
+
+/// The steps of a suite that are asked for.
+fn steps(name: SuiteName, plan: &Plan) -> Vec<Step> {
+    let mut steps = suites::steps(name, plan);
+    steps.retain(|step| plan.only.is_empty() || plan.only.iter().any(|text| step.what.contains(text)));
+    steps
 }
 
 /// How long a thread of a measurement may be at work without sleeping: what the longest of them takes, and some more.

@@ -24,6 +24,23 @@ fn run(suite: SuiteName, stop: &Stop) -> Run {
     punctual_bench::run(&options, stop, &Silent).expect("the options make sense")
 }
 
+#[test]
+fn steps_are_selected_by_their_names() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let options = |only: &str| Options {
+        suites: vec![SuiteName::Latency],
+        only: vec![only.to_owned()],
+        quick: true,
+        samples: Some(8),
+        ..Options::default()
+    };
+    let run = punctual_bench::run(&options("eventfd to handler, idle"), &Stop::default(), &Silent).unwrap();
+    assert!(run.rows().count() > 0);
+    assert!(run.rows().all(|row| row.id.starts_with("latency/eventfd/")));
+    let none = punctual_bench::run(&options("teapot"), &Stop::default(), &Silent).unwrap_err();
+    assert_eq!(none.to_string(), "no step of these suites has `teapot` in its name");
+}
+
 /// Fails with every place at which the JSON is not as documented.
 fn assert_as_documented(run: &Run) {
     let schema = include_str!("../../../docs/bench-schema.json");

@@ -33,6 +33,7 @@ pub(crate) enum Command {
 Examples:
   punctual bench --quick                             all suites, in less than a minute
   punctual bench latency --html latency.html         one suite, with a page to look at
+  punctual bench latency --only eventfd              some steps of a suite
   punctual bench --json new.json --compare old.json  what has changed since an earlier run")]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -41,6 +42,10 @@ pub(crate) struct Bench {
     /// Less of everything: all suites in less than a minute
     #[arg(long, global = true)]
     quick: bool,
+
+    /// Only steps with this in their names, as progress shows them; may be repeated
+    #[arg(long, global = true, value_name = "TEXT")]
+    only: Vec<String>,
 
     /// Samples of each row [default: 4096, with --quick 256]
     #[arg(long, global = true, value_name = "N")]
@@ -101,6 +106,7 @@ impl Bench {
         });
         Options {
             suites: suite.into_iter().collect(),
+            only: self.only.clone(),
             quick: self.quick,
             samples: self.samples,
             hourglass: self.seconds,
@@ -141,6 +147,12 @@ mod tests {
             assert_eq!((options.suites, options.quick, options.cpu), (vec![SuiteName::Rtos], true, Some(1)));
         }
         assert!(options("punctual bench").unwrap().suites.is_empty());
+    }
+
+    #[test]
+    fn steps_are_selected_by_parts_of_their_names() {
+        let options = options("punctual bench latency --only eventfd --only timerfd").unwrap();
+        assert_eq!(options.only, ["eventfd", "timerfd"]);
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn flag_of(error: &BadOptions) -> &'static str {
         BadOptions::HourglassLength => "--seconds",
         BadOptions::NoSuchLoad(_) => "--load",
         BadOptions::UnknownCpu { .. } => "--cpu",
+        BadOptions::NoSuchStep(_) => "--only",
     }
 }
 

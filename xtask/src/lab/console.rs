@@ -6,6 +6,9 @@ const START: &str = "punctual-lab: start";
 /// What it prints when the command has ended and devices of the host come in again.
 const END: &str = "punctual-lab: end";
 
+/// What the suite prints before each case and after the last, followed by the name of the case.
+pub(crate) const CASE: &str = "punctual-lab: case ";
+
 /// How many lines of the console help to see what went wrong.
 const TAIL: usize = 20;
 
@@ -25,6 +28,11 @@ impl Console {
     /// Whether the command has started.
     pub(crate) fn started(&self) -> bool {
         self.0.windows(START.len()).any(|window| window == START.as_bytes())
+    }
+
+    /// How many cases of the suite have begun, and one more when the last has ended.
+    pub(crate) fn cases(&self) -> usize {
+        self.0.windows(CASE.len()).filter(|window| *window == CASE.as_bytes()).count()
     }
 
     /// The part that two runs that count instructions have in common.
@@ -83,6 +91,14 @@ mod tests {
         assert!(!console.started());
         console.append(b"art\r\n");
         assert!(console.started());
+    }
+
+    #[test]
+    fn counts_cases() {
+        let mut console = console("punctual-lab: start\r\npunctual-lab: case stress\r\npunctual-lab: ca");
+        assert_eq!(console.cases(), 1);
+        console.append(b"se \r\n");
+        assert_eq!(console.cases(), 2);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Ended {
     pub(crate) status: i32,
     /// From the start of QEMU to the start of the command.
     pub(crate) boot: Duration,
+    /// From the start of QEMU to each mark that the suite has left on the console.
+    pub(crate) cases: Vec<Duration>,
     pub(crate) console: Console,
     /// The directory that the guest saw as `/results`, until this is dropped.
     pub(crate) results: PathBuf,
@@ -82,7 +84,8 @@ impl Guest<'_> {
         match outcome {
             Ok(status) => {
                 let boot = watch.started.unwrap_or_default();
-                Ok(Ended { status, boot, console: watch.console, results, _work: work })
+                let Watch { console, cases, .. } = watch;
+                Ok(Ended { status, boot, cases, console, results, _work: work })
             }
             Err(error) => {
                 rescue(&results)?;
@@ -161,6 +164,8 @@ struct Watch {
     begun: Instant,
     /// How long it took until the command started.
     started: Option<Duration>,
+    /// How long it took until each case of the suite.
+    cases: Vec<Duration>,
     console: Console,
     console_file: Growing,
     stdout: Growing,
@@ -174,6 +179,7 @@ impl Watch {
         Self {
             begun,
             started: None,
+            cases: Vec::new(),
             console: Console::default(),
             console_file: Growing::new(console.to_owned()),
             stdout: growing("stdout"),
@@ -187,6 +193,9 @@ impl Watch {
         self.console.append(&fresh);
         if self.started.is_none() && !fresh.is_empty() && self.console.started() {
             self.started = Some(self.begun.elapsed());
+        }
+        if !fresh.is_empty() {
+            self.cases.resize(self.console.cases(), self.begun.elapsed());
         }
         for (file, stream) in [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)] {
             let fresh = file.fresh()?;

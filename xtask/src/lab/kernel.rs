@@ -1,4 +1,7 @@
-//! A kernel ready to boot: taken out of Debian's package on first use, and kept.
+//! A kernel ready to boot: taken out of Debian's package on first use, or built of its source, and kept.
+//!
+//! One that was built lies in a directory named after the hash of its configuration and of the source's version, so that
+//! a change of the configuration makes another. A directory appears under its name complete, or not at all.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,10 +10,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
+use super::arch::Arch;
 use super::package::Flavour;
-use super::trouble::Interrupt;
+use super::trouble::{Interrupt, about};
 use super::workdir::{self, Workdir, at};
-use super::{apt, payload, tools};
+use super::{apt, build, key, payload, tools};
 use crate::Result;
 
 /// The modules without which the guest cannot see the directory of the host, in this order; some may be built in.
@@ -22,6 +26,8 @@ const PARTS: [&str; 4] = ["*/vmlinuz-*", "*/kernel/fs/*", "*/kernel/net/*", "*/k
 /// A kernel in the cache.
 pub(crate) struct Kernel {
     directory: PathBuf,
+    /// The processor that it is for.
+    pub(crate) arch: Arch,
     /// The package that it comes from.
     pub(crate) package: String,
     /// The file names of its modules, each after those that it needs.
@@ -31,43 +37,110 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// The kernel of `flavour` in the cache, if it is there.
     pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
-        let directory = directory(flavour);
+        if !flavour.is_built() {
+            return Self::open(kernels().join(flavour.name()), flavour.arch());
+        }
+        // The hash says whether it is of the configuration that the lab has now.
+        let current = |kernel: &Self| {
+            let version = kernel.package.rsplit(' ').next().unwrap_or_default();
+            kernel.directory.ends_with(directory(flavour, version))
+        };
+        copies(flavour).into_iter().filter_map(|copy| Self::open(copy, flavour.arch())).find(current)
+    }
+
+    fn open(directory: PathBuf, arch: Arch) -> Option<Self> {
         let package = fs::read_to_string(directory.join("package")).ok()?;
         let modules = fs::read_to_string(directory.join("modules.list")).ok()?;
         let modules = modules.lines().map(str::to_owned).collect();
-        Some(Self { directory, package: package.trim().to_owned(), modules })
+        Some(Self { directory, arch, package: package.trim().to_owned(), modules })
     }
 
-    /// The kernel of `flavour`, downloaded if the cache does not have it.
+    /// The kernel of `flavour`, downloaded or built if the cache does not have it.
     pub(crate) fn get(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
-        if let Some(kernel) = Self::cached(flavour) {
+        match Self::cached(flavour) {
+            Some(kernel) => Ok(kernel),
+            None => Self::make(flavour, interrupt),
+        }
+    }
+
+    /// The same, and built anew if the package lists of the system know a newer source than it is of.
+    pub(crate) fn newest(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
+        let Some(kernel) = Self::cached(flavour) else { return Self::make(flavour, interrupt) };
+        if !flavour.is_built() {
             return Ok(kernel);
         }
-        tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
+        match apt::version(flavour) {
+            Ok(Some(version)) if !kernel.package.ends_with(&format!(" {version}")) => {
+                eprintln!("lab: {} is not of the source that apt knows, {version}", kernel.package);
+                Self::make(flavour, interrupt)
+            }
+            // Without a network, or without lists, the kernel that is there is the newest.
+            _ => Ok(kernel),
+        }
+    }
+
+    fn make(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
         let begun = Instant::now();
         let work = Workdir::new()?;
-        let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
-        eprintln!("lab: unpacking {package}");
         let ready = work.path().join("ready");
-        prepare(&package, &deb, work.path(), &ready, interrupt)
-            .map_err(|error| format!("cannot unpack {package}: {error}"))?;
+        let directory = if let Some(options) = flavour.options() {
+            tools::require_build()?;
+            let name = flavour.name();
+            eprintln!(
+                "lab: the kernel `{name}` is not built yet. That takes {} MB of space and 15 minutes of a CPU; several share \
+                 them, Ctrl-C stops it",
+                flavour.space()
+            );
+            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+            let version = apt::version_in(&deb)?;
+            let title = format!("{name} of {package} {version}");
+            build::build(&options, &deb, work.path(), &ready, interrupt)
+                .map_err(|error| about(&format!("cannot build {title}"), error))?;
+            // Last: without it the directory does not count as complete.
+            fs::write(ready.join("package"), title)?;
+            kernels().join(directory(flavour, &version))
+        } else {
+            tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
+            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+            eprintln!("lab: unpacking {package}");
+            prepare(&package, &deb, work.path(), &ready, interrupt)
+                .map_err(|error| about(&format!("cannot unpack {package}"), error))?;
+            kernels().join(flavour.name())
+        };
 
-        let directory = directory(flavour);
-        fs::create_dir_all(workdir::cache().join("kernels"))?;
+        let older = copies(flavour);
+        fs::create_dir_all(kernels())?;
         if let Err(error) = fs::rename(&ready, &directory)
             && Self::cached(flavour).is_none()
         {
             return Err(format!("{}: {error}; delete it and try again", directory.display()).into());
         }
+        for other in older.into_iter().filter(|other| *other != directory) {
+            eprintln!("lab: removing {}, of another source or configuration", other.display());
+            fs::remove_dir_all(&other).map_err(at(&other))?;
+        }
         let kernel = Self::cached(flavour).ok_or("the kernel that was just put into the cache is gone")?;
         let size: u64 = fs::metadata(kernel.vmlinux()).map_or(0, |file| file.len());
+        let seconds = begun.elapsed().as_secs();
         eprintln!(
-            "lab: {package} is in {} after {} s, {} MB",
+            "lab: {} is in {} after {} min {} s; the kernel has {} MB",
+            kernel.package,
             directory.display(),
-            begun.elapsed().as_secs(),
+            seconds / 60,
+            seconds % 60,
             size.div_ceil(1_000_000)
         );
         Ok(kernel)
+    }
+
+    /// Where it is in the cache.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether modules of our own can be built for it.
+    pub(crate) fn has_build_tree(&self) -> bool {
+        self.directory.join(build::BUILD_TREE).is_dir()
     }
 
     /// The bare kernel, as QEMU boots it.
@@ -81,8 +154,24 @@ impl Kernel {
     }
 }
 
-fn directory(flavour: Flavour) -> PathBuf {
-    workdir::cache().join("kernels").join(flavour.name())
+fn kernels() -> PathBuf {
+    workdir::cache().join("kernels")
+}
+
+/// The name of the directory of a kernel that was built of the source of this version.
+fn directory(flavour: Flavour, version: &str) -> String {
+    let options = flavour.options().unwrap_or_default();
+    format!("{}-{}", flavour.name(), key::of([options.as_bytes(), version.as_bytes()]))
+}
+
+/// All that the cache has of a kernel that the lab builds, current or not.
+fn copies(flavour: Flavour) -> Vec<PathBuf> {
+    let ours = |name: &str| {
+        let rest = name.strip_prefix(flavour.name()).and_then(|rest| rest.strip_prefix('-'));
+        rest.is_some_and(|rest| rest.len() == key::LENGTH && rest.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    let entries = fs::read_dir(kernels()).into_iter().flatten().flatten();
+    entries.filter(|entry| ours(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
 }
 
 /// Makes the directory `ready` of what is to be kept of a package.
@@ -107,11 +196,17 @@ fn prepare(package: &str, deb: &Path, work: &Path, ready: &Path, interrupt: &Int
     let image =
         files.iter().find(|path| name(path).starts_with("vmlinuz-")).ok_or("it has no kernel image")?;
     let image = fs::read(image).map_err(at(image))?;
-    let (packing, packed) = payload::find(&image).map_err(|error| format!("the kernel image: {error}"))?;
     let vmlinux = ready.join("vmlinux");
-    unpack(packing.tool(), packed, &vmlinux, interrupt)?;
-    if !fs::read(&vmlinux).map_err(at(&vmlinux))?.starts_with(b"\x7fELF") {
-        return Err("what comes out of the kernel image is not an ELF file".into());
+    if payload::is_arm64(&image) {
+        // It is not packed, and QEMU enters it as it is.
+        fs::write(&vmlinux, image).map_err(at(&vmlinux))?;
+    } else {
+        let (packing, packed) =
+            payload::find(&image).map_err(|error| format!("the kernel image: {error}"))?;
+        unpack(packing.tool(), packed, &vmlinux, interrupt)?;
+        if !fs::read(&vmlinux).map_err(at(&vmlinux))?.starts_with(b"\x7fELF") {
+            return Err("what comes out of the kernel image is not an ELF file".into());
+        }
     }
 
     let mut modules = Vec::new();
@@ -177,7 +272,7 @@ fn unpack(tool: &str, packed: &[u8], to: &Path, interrupt: &Interrupt) -> Result
 }
 
 /// Runs `command` with `input` and requires that it succeeds.
-fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
+pub(super) fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
     let status = interrupt.run_with(command, input.into())?;
     if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
 }

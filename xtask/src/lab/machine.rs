@@ -5,18 +5,21 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::arch::Arch;
 use super::kernel::Kernel;
 use super::tools;
 use crate::Result;
 
 /// What a machine is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) cpus: u32,
     /// In MB.
     pub(crate) memory: u32,
     /// Time is counted in instructions and two runs are the same; otherwise it is the host's time.
     pub(crate) counted: bool,
+    /// Further parameters of the kernel.
+    pub(crate) append: String,
 }
 
 /// How the command gets to run; the first process of the guest goes by the names.
@@ -52,11 +55,11 @@ pub(crate) struct Files<'a> {
 impl Machine {
     /// The command that starts it.
     pub(crate) fn command(&self, kernel: &Kernel, mode: Mode, files: &Files) -> Result<Command> {
-        let [qemu, setpriv] = tools::require([tools::QEMU, "setpriv"])?;
+        let [qemu, setpriv] = tools::require([kernel.arch.qemu(), "setpriv"])?;
         // The machine ends with us even if we are killed.
         let mut command = Command::new(setpriv);
         command.args(["--pdeathsig", "KILL"]).arg(qemu);
-        command.args(["-M", "q35", "-cpu", "max", "-nodefaults", "-display", "none", "-no-reboot"]);
+        command.args(kernel.arch.machine()).args(["-nodefaults", "-display", "none", "-no-reboot"]);
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
         // One instruction takes 2 ns of the guest's time. It starts at a fixed date, from a fixed seed, and an idle
         // guest does not wait for the host's clock.
@@ -67,7 +70,7 @@ impl Machine {
             command.args(["-accel", "tcg,thread=multi"]);
         }
         command.arg("-kernel").arg(kernel.vmlinux()).arg("-initrd").arg(files.archive);
-        command.args(["-append", &self.kernel_arguments(mode)]);
+        command.args(["-append", &self.kernel_arguments(kernel.arch, mode)]);
 
         let console = escaped(files.console);
         let chardev = match mode {
@@ -81,11 +84,8 @@ impl Machine {
         Ok(command)
     }
 
-    fn kernel_arguments(&self, mode: Mode) -> String {
-        let mut arguments = format!(
-            "console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check random.trust_cpu=on lab={}",
-            mode.name()
-        );
+    fn kernel_arguments(&self, arch: Arch, mode: Mode) -> String {
+        let mut arguments = format!("{} quiet panic=-1 lab={}", arch.parameters(), mode.name());
         // Counted CPUs take turns, and a turn lasts until a timer is due: with idle CPUs that have no tick up to 100 ms,
         // which the others see as a wait that is not there. A tick on each, not all at once, keeps turns at 4 ms
         // divided by the CPUs.
@@ -95,9 +95,14 @@ impl Machine {
         // The guest's time-stamp counter is the host's. Told its rate, the guest does not measure it against a timer
         // that a busy host delays: its clock would run wrong by a factor.
         if !self.counted
+            && arch == Arch::Amd64
             && let Some(khz) = time_stamp_khz()
         {
             arguments += &format!(" tsc_early_khz={khz}");
+        }
+        // Last, so that they prevail.
+        if !self.append.is_empty() {
+            arguments += &format!(" {}", self.append);
         }
         arguments
     }
@@ -143,9 +148,18 @@ mod tests {
 
     #[test]
     fn a_counted_machine_is_not_told_the_host_clock() {
-        let machine = Machine { cpus: 1, memory: 256, counted: true };
-        let arguments = machine.kernel_arguments(Mode::Late);
+        let mut machine = Machine { cpus: 1, memory: 256, counted: true, append: String::new() };
+        let arguments = machine.kernel_arguments(Arch::Amd64, Mode::Late);
         assert!(arguments.ends_with("lab=late"), "{arguments}");
+        machine.append = "quiet nosmt".to_owned();
+        assert!(machine.kernel_arguments(Arch::Amd64, Mode::Late).ends_with("lab=late quiet nosmt"));
+    }
+
+    #[test]
+    fn a_machine_for_arm_has_no_time_stamp_counter() {
+        let machine = Machine { cpus: 1, memory: 256, counted: false, append: String::new() };
+        let arguments = machine.kernel_arguments(Arch::Arm64, Mode::Share);
+        assert!(arguments.starts_with("console=ttyAMA0 ") && !arguments.contains("tsc"), "{arguments}");
     }
 
     #[test]

@@ -2,8 +2,14 @@
 
 use std::cmp::Reverse;
 
+use super::arch::Arch;
+use crate::Result;
+
 /// Before this version PREEMPT_RT was a patch, and Debian's images with it differ more from mainline.
 const OLDEST: [u64; 2] = [6, 12];
+
+const PROBE: &str = include_str!("../../../lab/kernels/rt-probe.config");
+const LOCKSTAT: &str = include_str!("../../../lab/kernels/rt-lockstat.config");
 
 /// A kernel of the lab, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,34 +18,90 @@ pub(crate) enum Flavour {
     Rt,
     /// The image that Debian installs by default, for comparison.
     Stock,
+    /// Debian's PREEMPT_RT image for 64-bit ARM.
+    RtArm64,
+    /// A slim PREEMPT_RT kernel of our own with tracers, probes and simulated devices, built of Debian's source.
+    RtProbe,
+    /// The same with statistics of every lock, which make locks several times as long.
+    RtLockstat,
 }
 
 impl Flavour {
-    pub(crate) const ALL: [Self; 2] = [Self::Rt, Self::Stock];
+    pub(crate) const ALL: [Self; 5] = [Self::Rt, Self::Stock, Self::RtArm64, Self::RtProbe, Self::RtLockstat];
+
+    /// The package of the source that the lab builds its own kernels of. Their configuration is for this one: later
+    /// ones rename options.
+    const SOURCE: &str = "linux-source-6.12";
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rt => "rt",
             Self::Stock => "stock",
+            Self::RtArm64 => "rt-arm64",
+            Self::RtProbe => "rt-probe",
+            Self::RtLockstat => "rt-lockstat",
         }
     }
 
-    /// How the names of its packages end. Unsigned: who boots it checks no signature, and it is there first.
-    fn suffix(self) -> &'static str {
+    /// The processor that it is for.
+    pub(crate) fn arch(self) -> Arch {
+        if self == Self::RtArm64 { Arch::Arm64 } else { Arch::Amd64 }
+    }
+
+    /// The kernel that `name` means.
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        let names = Self::ALL.map(|flavour| format!("`{}`", flavour.name()));
+        Self::ALL
+            .into_iter()
+            .find(|flavour| flavour.name() == name)
+            .ok_or_else(|| format!("there is no kernel `{name}`; it is one of {}", names.join(", ")).into())
+    }
+
+    /// The options that the lab builds it with, a line each; `None` of an image.
+    pub(crate) fn options(self) -> Option<String> {
+        let parts = match self {
+            Self::Rt | Self::Stock | Self::RtArm64 => return None,
+            Self::RtProbe => [PROBE, ""],
+            Self::RtLockstat => [PROBE, LOCKSTAT],
+        };
+        let lines = parts.iter().flat_map(|part| part.lines()).filter(|line| line.starts_with("CONFIG_"));
+        let name = format!("CONFIG_LOCALVERSION=\"-{}\"", self.name());
+        Some(lines.chain([name.as_str()]).map(|line| format!("{line}\n")).collect())
+    }
+
+    /// Whether the lab builds it, which takes minutes.
+    pub(crate) fn is_built(self) -> bool {
+        self.suffix().is_none()
+    }
+
+    /// The space that making it takes, in MB.
+    pub(crate) fn space(self) -> u32 {
+        if self.is_built() { 4000 } else { 300 }
+    }
+
+    /// How the names of its packages end, if it is an image. Unsigned: who boots it checks no signature, and it is
+    /// there first.
+    fn suffix(self) -> Option<&'static str> {
         match self {
-            Self::Rt => "-rt-amd64-unsigned",
-            Self::Stock => "-amd64-unsigned",
+            Self::Rt => Some("-rt-amd64-unsigned"),
+            Self::Stock => Some("-amd64-unsigned"),
+            Self::RtArm64 => Some("-rt-arm64-unsigned"),
+            Self::RtProbe | Self::RtLockstat => None,
         }
     }
 
     /// The pattern by which to ask apt for them.
     pub(crate) fn pattern(self) -> String {
-        format!("^linux-image-[0-9].*{}$", self.suffix())
+        match self.suffix() {
+            Some(suffix) => format!("^linux-image-[0-9].*{suffix}$"),
+            None => format!("^{}$", Self::SOURCE.replace('.', "\\.")),
+        }
     }
 
     /// The kernel's version, if a package of this name holds such a kernel.
     fn version(self, package: &str) -> Option<Vec<u64>> {
-        let version = package.strip_prefix("linux-image-")?.strip_suffix(self.suffix())?;
+        let Some(suffix) = self.suffix() else { return (package == Self::SOURCE).then(Vec::new) };
+        let version = package.strip_prefix("linux-image-")?.strip_suffix(suffix)?;
         // Also `-rt` and `-cloud` end in `-amd64`.
         let others = ["-rt", "-cloud"];
         if others.iter().any(|other| version.ends_with(other)) {
@@ -72,6 +134,9 @@ linux-image-6.12.117+deb12-rt-amd64-dbg - Debug symbols
 linux-image-6.12.117+deb12-amd64-unsigned - Linux 6.12 for 64-bit PCs
 linux-image-6.12.120+deb12-cloud-amd64-unsigned - Linux 6.12 for x86-64 cloud
 linux-image-amd64-unsigned - a name without a version
+linux-source-6.1 - Linux kernel source for version 6.1 with Debian patches
+linux-source-6.12 - Linux kernel source for version 6.12 with Debian patches
+linux-source-6.120 - no such thing yet
 ";
 
     #[test]
@@ -83,8 +148,41 @@ linux-image-amd64-unsigned - a name without a version
     }
 
     #[test]
+    fn takes_the_image_for_the_processor() {
+        let found = "linux-image-6.12.117+deb12-rt-arm64-unsigned - x\n".to_owned() + FOUND;
+        assert_eq!(Flavour::RtArm64.packages(&found), ["linux-image-6.12.117+deb12-rt-arm64-unsigned"]);
+        assert_eq!(Flavour::Rt.packages(&found), Flavour::Rt.packages(FOUND));
+    }
+
+    #[test]
     fn does_not_take_one_flavour_for_another() {
         assert_eq!(Flavour::Stock.packages(FOUND), ["linux-image-6.12.117+deb12-amd64-unsigned"]);
+    }
+
+    #[test]
+    fn takes_the_source_that_the_configuration_is_for() {
+        assert_eq!(Flavour::RtProbe.packages(FOUND), ["linux-source-6.12"]);
+        assert_eq!(Flavour::RtProbe.pattern(), "^linux-source-6\\.12$");
+    }
+
+    #[test]
+    fn remarks_are_no_part_of_a_configuration() {
+        let (probe, lockstat) = (Flavour::RtProbe.options().unwrap(), Flavour::RtLockstat.options().unwrap());
+        assert!(
+            probe.lines().all(|line| line.starts_with("CONFIG_")) && probe.contains("CONFIG_PREEMPT_RT=y\n")
+        );
+        assert!(lockstat.contains("CONFIG_LOCK_STAT=y\n") && !probe.contains("LOCK_STAT"));
+        assert!(lockstat.ends_with("CONFIG_LOCALVERSION=\"-rt-lockstat\"\n"));
+        for flavour in Flavour::ALL {
+            assert_eq!(flavour.options().is_some(), flavour.is_built(), "{}", flavour.name());
+        }
+    }
+
+    #[test]
+    fn names_the_kernels_there_are() {
+        assert_eq!(Flavour::named("rt-lockstat").unwrap(), Flavour::RtLockstat);
+        let error = Flavour::named("windows").unwrap_err().to_string();
+        assert!(error.contains("`windows`") && error.contains("`rt-probe`"), "{error}");
     }
 
     #[test]

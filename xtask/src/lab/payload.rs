@@ -22,6 +22,11 @@ impl Packing {
     }
 }
 
+/// Whether it is a bare kernel for 64-bit ARM, by the magic number of that boot protocol.
+pub(crate) fn is_arm64(image: &[u8]) -> bool {
+    image.get(0x38..0x3c) == Some(b"ARM\x64")
+}
+
 /// Finds the packed kernel in a bzImage by the header that the x86 boot protocol describes.
 pub(crate) fn find(image: &[u8]) -> Result<(Packing, &[u8])> {
     let word = |at: usize| -> Option<usize> {
@@ -67,6 +72,14 @@ mod tests {
     fn finds_the_payload_without_the_size_at_its_end() {
         let image = image(b"\xfd7zXZ\0kernelSIZE");
         assert_eq!(find(&image).unwrap(), (Packing::Xz, &b"\xfd7zXZ\0kernel"[..]));
+    }
+
+    #[test]
+    fn knows_a_kernel_for_arm() {
+        let mut arm = vec![0; 64];
+        arm[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        assert!(is_arm64(&arm));
+        assert!(!is_arm64(&image(b"\xfd7zXZ\0kernelSIZE")));
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::cpio::Archive;
+use super::debs::{self, Debs};
+use super::elf;
 use super::kernel::Kernel;
+use super::modules::{self, Module};
 use super::tools;
 use super::workdir::at;
 use crate::Result;
@@ -27,6 +30,10 @@ pub(crate) struct Job {
     pub(crate) programs: Vec<PathBuf>,
     /// Scripts that go to [`PROGRAMS`], by name.
     pub(crate) scripts: Vec<(String, String)>,
+    /// Modules of our own for the guest to have, and where each is here.
+    pub(crate) modules: Vec<(String, PathBuf)>,
+    /// Those that are loaded before the command runs.
+    pub(crate) load: Vec<Module>,
 }
 
 impl Job {
@@ -51,7 +58,7 @@ impl Job {
     }
 
     /// The shell script that runs it; without a command it only sets the variables.
-    fn script(&self) -> String {
+    pub(crate) fn script(&self) -> String {
         let mut script = String::new();
         for (name, value) in &self.environment {
             script += &format!("export {name}={}\n", quoted(value));
@@ -70,13 +77,17 @@ pub(crate) fn in_guest(program: &Path) -> String {
 }
 
 /// `word` as one word of a shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The archive to boot `kernel` with, so that it runs `job`.
 pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
-    let [busybox] = tools::require(["busybox"])?;
+    let userland = kernel.arch.userland();
+    let busybox = match userland {
+        Some(userland) => userland.busybox(),
+        None => tools::require(["busybox"])?[0].clone(),
+    };
     if !shared_libraries(&busybox)?.is_empty() {
         return Err(format!(
             "{} needs shared libraries, which the guest does not have before it runs; install busybox-static",
@@ -93,10 +104,17 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     for module in &kernel.modules {
         add(&format!("lab/modules/{module}"), &kernel.module(module))?;
     }
-    let mut libraries = BTreeMap::new();
+    for (name, from) in &job.modules {
+        add(&modules::in_guest(name), from)?;
+    }
+    // Only programs of the host can be asked what they need.
+    let mut libraries = userland.map(Debs::libraries).unwrap_or_default();
     for program in &job.programs {
+        elf::check(program, kernel.arch.uname())?;
         add(&in_guest(program), program)?;
-        libraries.extend(shared_libraries(program)?);
+        if userland.is_none() {
+            libraries.extend(shared_libraries(program)?);
+        }
     }
     for (to, from) in libraries {
         add(&to, &from)?;
@@ -107,6 +125,8 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
         "lab/modules.list",
         kernel.modules.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes(),
     );
+    let load = |module: &Module| format!("{}.ko {}\n", module.name, module.parameters);
+    archive.file("lab/load.list", job.load.iter().map(load).collect::<String>().as_bytes());
     archive.file("lab/command", job.script().as_bytes());
     for (name, text) in &job.scripts {
         archive.file(&format!("lab/bin/{name}"), text.as_bytes());
@@ -118,6 +138,10 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
 fn shared_libraries(program: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let [ldd] = tools::require(["ldd"])?;
     let mut command = Command::new(ldd);
+    let own = debs::libraries(program);
+    if !own.is_empty() {
+        command.env("LD_LIBRARY_PATH", std::env::join_paths(own)?);
+    }
     // `ldd` takes a name without a slash for a file here, but warns of it.
     let output =
         command.arg(std::path::absolute(program)?).env("LC_ALL", "C").stdin(Stdio::null()).output()?;

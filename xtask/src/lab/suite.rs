@@ -3,19 +3,26 @@
 //! All cases for one machine run in one boot, one after the other.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::board::Board;
 use super::cases::{self, Case, On};
+use super::console;
+use super::cross;
+use super::debs::RT_TESTS;
 use super::guest::{Ended, Guest, Stream};
 use super::kernel::Kernel;
 use super::machine::{Machine, Mode};
+use super::modules;
 use super::package::Flavour;
+use super::selection::Selection;
 use super::stage::Job;
 use super::tools;
 use super::trouble::Interrupt;
+use super::verdicts::Verdicts;
 use crate::process::{End, Outcome};
-use crate::{Result, cargo};
+use crate::{Result, cargo, process};
 
 /// A machine that has not done all its cases by then hangs.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -26,15 +33,12 @@ const CASE_LIMIT: u32 = 150;
 /// In MB: the programs lie in memory, twice while the kernel unpacks them.
 const MEMORY: u32 = 1536;
 
-/// The machines of a quick run: what they do takes equally long on a busy host, and repeats.
-const QUICK: [On; 2] = [On::Counted, On::CountedTwo];
-
 pub(crate) fn run(arguments: &[String]) -> Result<i32> {
-    let quick = match arguments {
-        [] => false,
-        [flag] if flag == "--quick" => true,
-        _ => return Err("usage: cargo xtask lab test [--quick]".into()),
-    };
+    let selection = Selection::parse(arguments)?;
+    if let Some(host) = &selection.host {
+        return board(host, &selection);
+    }
+    let quick = selection.quick;
     let skip = |error| {
         println!("\n*** LAB SKIPPED: NOTHING WAS TESTED UNDER PREEMPT_RT. {error} ***\n");
         Ok(0)
@@ -44,7 +48,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<i32> {
     }
     let begun = Instant::now();
     let interrupt = Interrupt::install()?;
-    let kernel = match Kernel::get(Flavour::Rt, &interrupt) {
+    let (kernels, without) = match kernels(&selection, &interrupt) {
         // Not every system that checks a merge has the package; who asks for the whole suite wants to know why.
         Err(error) if quick => {
             interrupt.check()?;
@@ -52,22 +56,111 @@ pub(crate) fn run(arguments: &[String]) -> Result<i32> {
         }
         other => other?,
     };
+    let fetched = begun.elapsed();
     // Everything at once: a selection of targets could be built with other features, and once more.
     let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
-    let cases = cases::all(&built)?;
+    let bench = cargo::target_dir().join("release/punctual");
+    let cases = cases::all(&built, &bench, selection.bless)?;
+    let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
+    let programs: Vec<&PathBuf> =
+        cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();
+    if programs.contains(&&bench) {
+        cargo::build(cargo::command().args(["build", "--release", "-p", "punctual-cli"]))?;
+    }
+    if programs.iter().any(|program| RT_TESTS.has(program)) {
+        RT_TESTS.get(&interrupt)?;
+    }
+    let built = begun.elapsed() - fetched;
 
-    let suite = Suite { kernel: &kernel, interrupt: &interrupt };
-    let mut failures = 0;
-    for on in On::ALL.into_iter().filter(|on| !quick || QUICK.contains(on)) {
-        let cases: Vec<&Case> = cases.iter().filter(|case| case.on.contains(&on)).collect();
-        failures += suite.on(on, &cases)?;
+    let mut verdicts = Verdicts::new()?;
+    for on in selection.machines() {
+        let Some((_, kernel)) = kernels.iter().find(|(flavour, _)| *flavour == on.flavour()) else {
+            continue;
+        };
+        let suite = Suite { kernel, interrupt: &interrupt };
+        let cases: Vec<&Case> =
+            cases.iter().filter(|case| case.runs_on(on, quick) && selection.has(case)).collect();
+        if !cases.is_empty() {
+            suite.on(on, &cases, &mut verdicts)?;
+        }
     }
 
-    println!("lab: {}, {} s", kernel.package, begun.elapsed().as_secs());
-    if failures > 0 {
-        return Err(format!("failed cases: {failures}").into());
+    for flavour in without {
+        let name = flavour.name();
+        println!("\n*** SKIPPED: THE CASES FOR `{name}`. `cargo xtask lab kernel {name}` BUILDS IT ***\n");
     }
+    let used: Vec<&str> = kernels.iter().map(|(_, kernel)| kernel.package.as_str()).collect();
+    println!(
+        "lab: {}; {:.1} s to get the kernels, {:.1} s to build, {:.1} s in all",
+        used.join(", "),
+        fetched.as_secs_f64(),
+        built.as_secs_f64(),
+        begun.elapsed().as_secs_f64()
+    );
+    verdicts.conclude()?;
     println!("lab: all as expected");
+    Ok(0)
+}
+
+type Kernels = Vec<(Flavour, Kernel)>;
+
+/// The kernels that the chosen machines boot, and those that are not there and take minutes to build.
+fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec<Flavour>)> {
+    let (mut kernels, mut without) = (Kernels::new(), Vec::new());
+    for on in selection.machines() {
+        let flavour = on.flavour();
+        if without.contains(&flavour) || kernels.iter().any(|(had, _)| *had == flavour) {
+            continue;
+        }
+        if flavour.is_built() && selection.flavour.is_none() && Kernel::cached(flavour).is_none() {
+            without.push(flavour);
+        } else {
+            kernels.push((flavour, Kernel::get(flavour, interrupt)?));
+        }
+    }
+    Ok((kernels, without))
+}
+
+/// Runs the cases on a real machine.
+fn board(host: &str, selection: &Selection) -> Result<i32> {
+    let interrupt = Interrupt::install()?;
+    let board = Board::connect(host, &interrupt)?;
+    let name = format!("{host}, {}, {} CPUs", board.system, board.cpus);
+    println!("lab: {name}");
+    let built = cargo::build(cross::cargo(board.architecture())?.args(["test", "--workspace", "--no-run"]))?;
+    // What needs the benchmark needs the lab as well.
+    let cases = cases::all(&built, Path::new("punctual"), false)?;
+    let mut verdicts = Verdicts::new()?;
+    let mut chosen: Vec<&Case> = Vec::new();
+    for case in cases.iter().filter(|case| selection.has(case)) {
+        let Some(cpus) = case.cpus(selection.quick) else { continue };
+        if let Some(what) = case.lacking {
+            verdicts.skip(host, &case.name, &format!("it needs {what}"));
+        } else if cpus > board.cpus {
+            verdicts.skip(host, &case.name, &format!("it needs {cpus} CPUs"));
+        } else if let Some(same) = chosen.iter_mut().find(|chosen| chosen.name == case.name) {
+            // What is there for several sizes of machines runs once, in the form for the largest.
+            if Some(cpus) >= same.cpus(selection.quick) {
+                *same = case;
+            }
+        } else {
+            chosen.push(case);
+        }
+    }
+    board.stage(&job(&chosen))?;
+    for (number, case) in chosen.iter().enumerate() {
+        let begun = Instant::now();
+        let limit = Duration::from_secs(u64::from(CASE_LIMIT) + 60);
+        let mut outcome = process::capture(&mut board.case(&script_name(number), CASE_LIMIT)?, limit)?;
+        interrupt.check()?;
+        if let End::Exited(status) = outcome.end {
+            outcome.end = shell_end(status);
+        }
+        let verdict = (case.judge)(&outcome).and_then(|()| case.said(&outcome));
+        verdicts.note(host, &case.name, Some(begun.elapsed()), Some(&outcome), verdict)?;
+    }
+    verdicts.conclude()?;
+    println!("lab: all as expected on {name}");
     Ok(0)
 }
 
@@ -77,34 +170,59 @@ struct Suite<'a> {
 }
 
 impl Suite<'_> {
-    /// Runs `cases` on one machine; returns how many failed.
-    fn on(&self, on: On, cases: &[&Case]) -> Result<usize> {
-        let machine = Machine { cpus: on.cpus(), memory: MEMORY, counted: on.counted() };
-        let ended = self.boot(machine, cases)?;
+    /// Runs `cases` on one machine.
+    fn on(&self, on: On, cases: &[&Case], verdicts: &mut Verdicts) -> Result {
+        let ended = self.boot(on, cases, verdicts)?;
         println!("{:16} booted in {:.1} s", on.name(), ended.boot.as_secs_f64());
-        let mut failures = 0;
         for (number, case) in cases.iter().enumerate() {
-            let verdict = outcome(&ended.results, number).and_then(|outcome| (case.judge)(&outcome));
-            failures += note(on, &case.name, verdict);
+            let outcome = outcome(&ended.results, number)?;
+            let took =
+                ended.cases.get(number + 1).zip(ended.cases.get(number)).map(|(end, begin)| *end - *begin);
+            let verdict = (case.judge)(&outcome).and_then(|()| case.said(&outcome));
+            verdicts.note(on.name(), &case.name, took, Some(&outcome), verdict)?;
         }
         if on.counted() {
-            let again = self.boot(machine, cases)?;
-            for (number, case) in cases.iter().enumerate() {
-                failures += note(on, &format!("{}, again", case.name), same(&ended, &again, number));
-            }
-            let (once, twice) = (ended.console.counted(), again.console.counted());
-            let verdict = if once == twice { Ok(()) } else { Err(format!("{once}\n{twice}").into()) };
-            failures += note(on, "the console, again", verdict);
+            self.again(on, cases, &ended, verdicts)?;
         }
-        Ok(failures)
+        Ok(())
     }
 
-    fn boot(&self, machine: Machine, cases: &[&Case]) -> Result<Ended> {
+    /// Runs `cases` once more, and requires that all is as it was in the run that has `ended`.
+    fn again(&self, on: On, cases: &[&Case], ended: &Ended, verdicts: &mut Verdicts) -> Result {
+        let again = self.boot(on, cases, verdicts)?;
+        let mut differing = 0;
+        for (number, case) in cases.iter().enumerate() {
+            if let Err(error) = same(ended, &again, number) {
+                differing += 1;
+                verdicts.note(on.name(), &format!("{}, again", case.name), None, None, Err(error))?;
+            }
+        }
+        let (once, twice) = (ended.console.counted(), again.console.counted());
+        let verdict = match differing {
+            0 if once == twice => Ok(format!("{} cases and the console, to the byte", cases.len())),
+            0 => Err(format!("the console differs\n{once}\n--- again:\n{twice}").into()),
+            _ => Err(format!("{differing} cases differ").into()),
+        };
+        let took = again.cases.last().copied();
+        verdicts.note(on.name(), "a second run is the same", took, None, verdict)
+    }
+
+    fn boot(&self, on: On, cases: &[&Case], verdicts: &Verdicts) -> Result<Ended> {
+        let machine = Machine {
+            cpus: on.cpus(),
+            memory: MEMORY,
+            counted: on.counted(),
+            append: on.append().to_owned(),
+        };
         let mode = if machine.counted { Mode::Late } else { Mode::Share };
         let guest = Guest { machine, kernel: self.kernel, mode, timeout: TIMEOUT, interrupt: self.interrupt };
         let mut unexpected = String::new();
         let mut sink = |_: Stream, bytes: &[u8]| unexpected += &String::from_utf8_lossy(bytes);
-        let ended = guest.run(&job(cases), &mut sink, &|_| Ok(()))?;
+        let mut job = job(cases);
+        if self.kernel.has_build_tree() {
+            job.modules = modules::get(self.kernel, self.interrupt)?;
+        }
+        let ended = guest.run(&job, &mut sink, &|results| verdicts.rescue(on.name(), results))?;
         if let Some(line) = ended.console.out_of_memory() {
             return Err(format!("the guest ran out of its {MEMORY} MB of memory: {line}").into());
         }
@@ -115,15 +233,6 @@ impl Suite<'_> {
         }
         Ok(ended)
     }
-}
-
-/// Prints how a case has gone; returns how many failures that is.
-fn note(on: On, case: &str, verdict: Result) -> usize {
-    match verdict {
-        Ok(()) => println!("{:16} {case:36} ok", on.name()),
-        Err(ref error) => println!("{:16} {case:36} FAILED: {error}", on.name()),
-    }
-    usize::from(verdict.is_err())
 }
 
 /// Whether the case of this number did the same in two runs, to the byte.
@@ -141,18 +250,22 @@ fn job(cases: &[&Case]) -> Job {
     // Programs write to memory, since a wait for the host's file would be part of what is tested.
     let mut suite = "mkdir /tmp/case\n".to_owned();
     for (number, case) in cases.iter().enumerate() {
-        let script = format!("case-{number}");
+        let script = script_name(number);
         suite += &format!(
-            "cd /tmp/case && timeout -s KILL {CASE_LIMIT} sh /lab/bin/{script} >/tmp/stdout 2>/tmp/stderr\n\
-             echo $? >/tmp/status\nfor part in stdout stderr status; do mv /tmp/$part /results/{number}.$part; done\n"
+            "echo '{}{}' >/dev/console\n\
+             cd /tmp/case && timeout -s KILL {CASE_LIMIT} sh /lab/bin/{script} >/tmp/stdout 2>/tmp/stderr\n\
+             echo $? >/tmp/status\nfor part in stdout stderr status; do mv /tmp/$part /results/{number}.$part; done\n",
+            console::CASE,
+            case.name,
         );
         job.scripts.push((script, case.script.clone()));
-        if let Some(program) = &case.program
-            && !job.programs.contains(program)
-        {
-            job.programs.push(program.clone());
+        for program in &case.programs {
+            if !job.programs.contains(program) {
+                job.programs.push(program.clone());
+            }
         }
     }
+    suite += &format!("echo '{}none' >/dev/console\n", console::CASE);
     job.scripts.push(("suite".to_owned(), suite));
     job
 }
@@ -163,12 +276,21 @@ fn outcome(results: &Path, number: usize) -> Result<Outcome> {
         let bytes = fs::read(results.join(format!("{number}.{name}")));
         bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|_| "it was not run")
     };
-    let end = match part("status")?.trim().parse()? {
-        // How a shell says that a signal has ended its child.
-        status @ 129..160 => End::Signalled(status - 128),
-        status => End::Exited(status),
-    };
+    let end = shell_end(part("status")?.trim().parse()?);
     Ok(Outcome { stdout: part("stdout")?, stderr: part("stderr")?, end })
+}
+
+/// How a program has ended of which a shell says `status`.
+fn shell_end(status: i32) -> End {
+    match status {
+        129..160 => End::Signalled(status - 128),
+        status => End::Exited(status),
+    }
+}
+
+/// What the script of the case of this number is called.
+fn script_name(number: usize) -> String {
+    format!("case-{number}")
 }
 
 #[cfg(test)]
@@ -190,13 +312,8 @@ mod tests {
 
     #[test]
     fn a_program_of_several_cases_is_packed_once() {
-        let case = || Case {
-            name: "x".to_owned(),
-            on: &On::ALL,
-            script: "exec x".to_owned(),
-            program: Some("/bin/x".into()),
-            judge: Box::new(|_| Ok(())),
-        };
+        let case =
+            || Case::new("x", &On::ALL, "exec x".to_owned(), Some(Path::new("/bin/x")), Box::new(|_| Ok(())));
         let (one, two) = (case(), case());
         let job = job(&[&one, &two]);
         assert_eq!(job.programs.len(), 1);

@@ -10,6 +10,15 @@ const SCRIPT: &str = include_str!("../../../lab/packages.sh");
 
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
+/// What else building a kernel takes.
+const BUILD: [&str; 10] = ["make", "gcc", "ld", "flex", "bison", "bc", "pahole", "xz", "tar", "setpriv"];
+
+/// What guests and boards for 64-bit ARM take.
+const ARM64: [&str; 2] = ["qemu-system-aarch64", "aarch64-linux-gnu-gcc"];
+
+/// The header by which the kernel's own tools read object files.
+const LIBELF: &str = "/usr/include/gelf.h";
+
 /// Where `program` is, in the directories that root searches too: some systems keep tools out of a user's path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -31,13 +40,26 @@ pub(crate) fn require<const N: usize>(programs: [&str; N]) -> Result<[PathBuf; N
     if missing.is_empty() {
         return Ok(programs.map(|program| find(program).unwrap_or_else(|| program.into())));
     }
-    let packages: Vec<&str> = missing.iter().map(|program| package(program).unwrap_or(program)).collect();
-    Err(format!(
-        "not installed: {}\n`bash lab/packages.sh` installs what the lab needs; or, as root: apt-get install {}",
+    Err(not_installed(&missing, "").into())
+}
+
+/// Requires what building a kernel and its modules takes.
+pub(crate) fn require_build() -> Result {
+    let there =
+        |what: &str| if what.starts_with('/') { Path::new(what).exists() } else { find(what).is_some() };
+    let missing: Vec<&str> = BUILD.into_iter().chain([LIBELF]).filter(|what| !there(what)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(not_installed(&missing, " --build").into()) }
+}
+
+/// Names the packages, and the command that installs them.
+fn not_installed(missing: &[&str], flag: &str) -> String {
+    let flag = if missing.iter().any(|what| ARM64.contains(what)) { " --arm64" } else { flag };
+    let packages: Vec<&str> = missing.iter().map(|what| package(what).unwrap_or(what)).collect();
+    format!(
+        "not installed: {}\n`bash lab/packages.sh{flag}` installs what the lab needs; or, as root: apt-get install {}",
         missing.join(", "),
         packages.join(" ")
     )
-    .into())
 }
 
 /// The package that holds `program`, from the script's list.
@@ -55,7 +77,24 @@ mod tests {
     fn finds_the_package_of_a_program() {
         assert_eq!(package(QEMU), Some("qemu-system-x86"));
         assert_eq!(package("xz"), Some("xz-utils"));
+        assert_eq!(package(LIBELF), Some("libelf-dev"));
         assert_eq!(package("teapot"), None);
+    }
+
+    #[test]
+    fn every_tool_of_a_build_has_a_package() {
+        for tool in BUILD {
+            assert!(package(tool).is_some(), "{tool}");
+        }
+        assert!(not_installed(&["pahole"], " --build").contains("packages.sh --build` installs"));
+    }
+
+    #[test]
+    fn every_tool_for_arm_has_a_package() {
+        for tool in ARM64 {
+            assert!(package(tool).is_some(), "{tool}");
+        }
+        assert!(not_installed(&["qemu-system-aarch64"], "").contains("packages.sh --arm64` installs"));
     }
 
     #[test]

@@ -45,6 +45,51 @@ pub(crate) fn pin(cpu: usize) -> rustix::io::Result<()> {
     sched_setaffinity(None, &set)
 }
 
+/// The CPUs that threads of this process can be put on, in order.
+///
+/// What boot parameters isolate, the kernel leaves out of the affinity of whatever it starts, although a thread may ask for
+/// it. An affinity of exactly the others is therefore not a choice that somebody made for this process, and the isolated
+/// ones that it may have are counted in.
+pub(crate) fn usable(allowed: &Allowed) -> Vec<usize> {
+    let allowed: Vec<usize> = allowed.iter().collect();
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let left_out = left_out(&allowed, &parse_list(&online), &isolated());
+    // On a thread of its own, which ends: this one stays where it is.
+    let may_have = |cpu: &usize| {
+        let cpu = *cpu;
+        std::thread::Builder::new()
+            .spawn(move || pin(cpu).is_ok())
+            .is_ok_and(|attempt| attempt.join().unwrap_or(false))
+    };
+    let mut usable: Vec<usize> = left_out.into_iter().filter(may_have).chain(allowed).collect();
+    usable.sort_unstable();
+    usable
+}
+
+/// The isolated CPUs that `allowed` lacks, if it lacks no others.
+fn left_out(allowed: &[usize], online: &[usize], isolated: &[usize]) -> Vec<usize> {
+    let lacking: Vec<usize> = online.iter().copied().filter(|cpu| !allowed.contains(cpu)).collect();
+    if lacking.iter().all(|cpu| isolated.contains(cpu)) { lacking } else { Vec::new() }
+}
+
+/// What keeps others off `cpu`, if anything does.
+pub(crate) fn isolation(cpu: usize) -> Option<String> {
+    let without_tick = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    describe(cpu, isolated().contains(&cpu), parse_list(&without_tick).contains(&cpu))
+}
+
+/// What one reads of `cpu`'s isolation.
+fn describe(cpu: usize, isolated: bool, without_tick: bool) -> Option<String> {
+    let alone = "is isolated: the scheduler puts no thread on it that does not ask for it";
+    let tickless = "has no tick while one thread alone runs on it";
+    match (isolated, without_tick) {
+        (false, false) => None,
+        (true, false) => Some(format!("CPU {cpu} {alone}")),
+        (false, true) => Some(format!("CPU {cpu} {tickless}, but is not isolated")),
+        (true, true) => Some(format!("CPU {cpu} {alone}; it {tickless}")),
+    }
+}
+
 /// CPUs kept free by boot parameters or by an isolated cpuset partition.
 pub(crate) fn isolated() -> Vec<usize> {
     // With a cpuset partition the first file stays empty and the second tells.
@@ -73,6 +118,32 @@ mod tests {
         assert_eq!(parse_list("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(parse_list("\n"), [0_usize; 0]);
         assert_eq!(parse_list("3-1,x,7"), [7]);
+    }
+
+    #[test]
+    fn isolated_cpus_count_unless_somebody_chose() {
+        assert_eq!(left_out(&[0, 1], &[0, 1, 2, 3], &[2, 3]), [2, 3]);
+        // Somebody has taken CPU 1 away as well.
+        assert_eq!(left_out(&[0], &[0, 1, 2, 3], &[2, 3]), [0_usize; 0]);
+        assert_eq!(left_out(&[0, 1, 2, 3], &[0, 1, 2, 3], &[2, 3]), [0_usize; 0]);
+        assert_eq!(left_out(&[0, 1], &[], &[]), [0_usize; 0]);
+    }
+
+    #[test]
+    fn what_is_allowed_is_usable() {
+        let allowed = Allowed::of_this_thread().unwrap();
+        let usable = usable(&allowed);
+        assert!(allowed.iter().all(|cpu| usable.contains(&cpu)));
+        assert!(usable.is_sorted());
+    }
+
+    #[test]
+    fn isolation_in_words() {
+        assert_eq!(describe(1, false, false), None);
+        let said = |isolated, without_tick| describe(1, isolated, without_tick).expect("there is something");
+        assert!(said(true, false).starts_with("CPU 1 is isolated:"));
+        assert!(said(true, true).ends_with("; it has no tick while one thread alone runs on it"));
+        assert!(said(false, true).ends_with("but is not isolated"));
     }
 
     #[test]

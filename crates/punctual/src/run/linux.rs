@@ -118,6 +118,7 @@ fn report_settings(
     let mut notes = marks.notes().to_vec();
     for part in runtime.parts {
         let Some(cpu) = plan.cpu(part) else { continue };
+        notes.extend(cpu::isolation(cpu));
         notes.extend(neighbours::throttling(cpu));
         notes.extend(neighbours::in_band(cpu, plan.band(part)));
     }

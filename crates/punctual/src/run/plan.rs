@@ -37,7 +37,7 @@ impl Plan {
             return Err(StartError::Environment(problem));
         }
         let wishes = wishes(runtime.parts, [&from_environment.cpus, &config.cpus])?;
-        let usable: Vec<usize> = allowed.iter().collect();
+        let usable = cpu::usable(&allowed);
         let cpus = place(&wishes, &usable, &cpu::isolated())?;
         let base = config.priority_base.or(runtime.options.priority_base).unwrap_or(PRIORITY_BASE);
         let highest = runtime.parts.iter().map(|part| part.highest_level()).max().unwrap_or(0);

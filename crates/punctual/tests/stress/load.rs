@@ -15,6 +15,8 @@ use crate::tasks::NEWS;
 
 /// Whether anybody spawns anything.
 pub(crate) static SPAWNING: AtomicBool = AtomicBool::new(false);
+/// Whether the app is there: a shutdown before that is one of no app.
+pub(crate) static UP: AtomicBool = AtomicBool::new(false);
 /// Whether the round is over, so that foreign threads leave.
 pub(crate) static OVER: AtomicBool = AtomicBool::new(false);
 
@@ -37,6 +39,12 @@ pub(crate) fn maybe_spawn() {
     if random::one_in(5) {
         spawn_something();
     }
+}
+
+/// What the app begins with.
+pub(crate) fn begin() {
+    spawn_something();
+    UP.store(true, Ordering::Release);
 }
 
 /// Spawns a job of any task, or does something to one that is armed.

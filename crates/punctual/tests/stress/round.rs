@@ -10,7 +10,7 @@ use punctual::{Config, Report};
 use crate::checks::violation;
 use crate::kinds::kind;
 use crate::ledger::{self, Count};
-use crate::load::{self, OVER, SPAWNING};
+use crate::load::{self, OVER, SPAWNING, UP};
 use crate::tasks::{NEWS, RUNS, WAITED};
 use crate::threads;
 
@@ -36,6 +36,7 @@ pub(crate) fn play(plan: Plan) -> (Report, Count) {
     inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");
     SPAWNING.store(true, Ordering::Relaxed);
     OVER.store(false, Ordering::Relaxed);
+    UP.store(false, Ordering::Relaxed);
     let report = thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| load::spawn_from_outside(&outbox));
@@ -57,6 +58,10 @@ pub(crate) fn play(plan: Plan) -> (Report, Count) {
 
 /// Lets the load go on for a while, and ends the run.
 fn conduct(plan: Plan) {
+    // On a machine that is slow or busy, starting takes longer than the round.
+    while !UP.load(Ordering::Acquire) {
+        thread::sleep(Duration::from_millis(1));
+    }
     thread::sleep(plan.length);
     if !plan.abrupt {
         SPAWNING.store(false, Ordering::Relaxed);

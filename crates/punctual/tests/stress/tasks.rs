@@ -85,7 +85,7 @@ macro_rules! app {
 
             #[init]
             fn init(_: init::Context, inbox: UnixDatagram) -> (Shared, Local) {
-                load::spawn_something();
+                load::begin();
                 let [a, b, c, d, e, f, pair] = ["a", "b", "c", "d", "e", "f", "pair"].map(Guarded::new);
                 (Shared { a, b, c, d, e, f, pair }, Local { inbox })
             }

@@ -11,6 +11,9 @@ use crate::model::Row;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 
+/// How long a machine that is busy, or emulated, takes to start it and to end it.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
 /// cyclictest, set up like the contenders beside it.
 #[derive(Debug)]
 pub(super) struct Cyclictest {
@@ -59,7 +62,7 @@ impl Cyclictest {
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().expect("it was piped");
         let reader = std::thread::spawn(move || std::io::read_to_string(output));
-        let patience = Duration::from_nanos(self.interval_ns) * loops as u32 * 4 + Duration::from_secs(5);
+        let patience = Duration::from_nanos(self.interval_ns) * loops as u32 * 4 + STARTS_WITHIN;
         let begun = Instant::now();
         let ended = loop {
             match child.try_wait().map_err(failed)? {

@@ -1,0 +1,63 @@
+//! What the programs in `examples/` have in common.
+//!
+//! `cargo xtask lab test` runs them in guests of the lab, whose devices are simulated. They run on hardware just as
+//! well: each says what it takes when called with anything else.
+//!
+//! ```
+//! let words = ["gpiochip0".to_owned(), "17".to_owned()];
+//! let (chip, line): (String, u32) = punctual_lab::two("CHIP LINE", words.into_iter()).unwrap();
+//! assert_eq!((chip.as_str(), line), ("gpiochip0", 17));
+//! ```
+
+use std::error::Error;
+use std::str::FromStr;
+
+/// What a program's `main` returns.
+pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+/// A word of the command line as what it stands for.
+///
+/// # Errors
+///
+/// If there is none, or if it is something else; the message has the usage.
+pub fn word<T: FromStr>(usage: &str, words: &mut impl Iterator<Item = String>) -> Result<T> {
+    let word = words.next().ok_or_else(|| format!("a word is missing; the arguments are {usage}"))?;
+    word.parse().map_err(|_| format!("`{word}` does not fit; the arguments are {usage}").into())
+}
+
+/// Two words of the command line and no more.
+///
+/// # Errors
+///
+/// As for [`word`].
+pub fn two<A: FromStr, B: FromStr>(usage: &str, mut words: impl Iterator<Item = String>) -> Result<(A, B)> {
+    let found = (word(usage, &mut words)?, word(usage, &mut words)?);
+    end(usage, words)?;
+    Ok(found)
+}
+
+/// Requires that there are no more words.
+///
+/// # Errors
+///
+/// If there is another one.
+pub fn end(usage: &str, mut words: impl Iterator<Item = String>) -> Result {
+    match words.next() {
+        None => Ok(()),
+        Some(word) => Err(format!("`{word}` is too much; the arguments are {usage}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_it_takes() {
+        let read = |line: &str| two::<String, u32>("CHIP LINE", line.split(' ').map(str::to_owned));
+        assert_eq!(read("gpiochip0 1").unwrap(), ("gpiochip0".to_owned(), 1));
+        for line in ["gpiochip0", "gpiochip0 one", "gpiochip0 1 2"] {
+            assert!(read(line).unwrap_err().to_string().ends_with("the arguments are CHIP LINE"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A lock makes nobody wait for longer than it is held, and the trace of locks of the kernel says who waited for whom.
+
+use std::path::Path;
+
+use super::{Case, On, PROGRAMS, demand, find};
+use crate::Result;
+use crate::cargo::{Artifact, Purpose};
+use crate::lab::modules;
+use crate::lab::stage::in_guest;
+use crate::process::{End, Outcome};
+
+/// The cases of this file.
+pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+    let contention = find(built, Purpose::Example, PROGRAMS, "lock_contention")?;
+    let mut cases = vec![inversion(find(built, Purpose::Test, "punctual-sync", "pcp_fifo")?)];
+    cases.extend(HOLDERS.map(|lock| contended(lock, contention)));
+    cases.push(contended_across(contention));
+    cases.push(interrupts_off());
+    Ok(cases)
+}
+
+/// Locks of the kernel that the module `punctual_locks` holds.
+const HOLDERS: [&str; 4] = ["raw_spinlock", "spinlock", "mutex", "rt_mutex"];
+
+/// On one CPU: who wants a lock 4 ms before it is released gets it then, and the holder is known. A raw spinlock is
+/// never contended there: its holder has interrupts off, so the timer that releases the other is late by as much.
+fn contended(lock: &'static str, program: &Path) -> Case {
+    let script = format!(
+        "insmod {module} || exit 9
+        {program} /dev/punctual-{lock} 0 6
+        status=$?
+        rmmod punctual_locks
+        exit $status",
+        module = modules::in_guest("punctual_locks"),
+        program = in_guest(program)
+    );
+    let judge = move |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        let numbers = outcome.stdout.split(' ').filter_map(|word| word.parse().ok()).collect::<Vec<u32>>();
+        let [late, blocked, ..] = numbers[..] else { return demand(outcome, false, "there are no figures") };
+        let (delay, other) = if lock == "raw_spinlock" { (late, blocked) } else { (blocked, late) };
+        demand(outcome, (3500..4500).contains(&delay), "it did not wait for as long as the lock was held")?;
+        demand(outcome, other < 500, "it was also delayed otherwise")?;
+        let held = outcome.stdout.contains("held by low, asleep");
+        demand(outcome, held != (lock == "raw_spinlock"), "the holder was mistaken")
+    };
+    Case::new(
+        &format!("kernel {lock}: who waits for whom"),
+        &[On::ProbeCounted],
+        script,
+        Some(program),
+        Box::new(judge),
+    )
+}
+
+/// On two CPUs: who wants a lock whose holder runs on the other one spins. In the host's time it may come too late to
+/// find it held, so there are several turns.
+fn contended_across(program: &Path) -> Case {
+    let script = format!(
+        "insmod {module} || exit 9
+        for turn in 1 2 3 4 5; do
+            {program} /dev/punctual-spinlock 1 40 >said || exit 8
+            cat said
+            grep -q 'held by low' said && break
+        done
+        rmmod punctual_locks",
+        module = modules::in_guest("punctual_locks"),
+        program = in_guest(program)
+    );
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
+    };
+    Case::new("kernel spinlock: across CPUs", &[On::ProbeTwo], script, Some(program), Box::new(judge))
+}
+
+/// The tracer of interrupts that are off finds who has them off, and for how long.
+fn interrupts_off() -> Case {
+    let script = format!(
+        "insmod {module} || exit 9
+        cd /sys/kernel/tracing
+        echo 0 >tracing_max_latency
+        echo irqsoff >current_tracer || exit 8
+        exec 3<>/dev/punctual-raw_spinlock
+        echo 6000 >&3
+        cat <&3
+        exec 3>&-
+        cat tracing_max_latency
+        grep -o hold_raw_spinlock trace | head -n 1
+        echo nop >current_tracer
+        rmmod punctual_locks",
+        module = modules::in_guest("punctual_locks"),
+    );
+    let judge = |outcome: &Outcome| {
+        let mut lines = outcome.stdout.lines();
+        let us: u32 = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
+        demand(outcome, (6000..6500).contains(&us), "they were not off for as long as was commanded")?;
+        demand(outcome, lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
+    };
+    Case::new("irqsoff names who has interrupts off", &[On::ProbeCounted], script, None, Box::new(judge))
+}
+
+/// Who waits for a lower priority waits no longer than it holds the lock, whatever is in between.
+fn inversion(program: &Path) -> Case {
+    let script = format!("exec {} --test-threads 1 --nocapture", in_guest(program));
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
+        demand(outcome, !outcome.stderr.contains("SKIPPED"), "a test was skipped")?;
+        demand(
+            outcome,
+            outcome.stdout.contains("priority_inversion_is_bounded ... ok"),
+            "the test did not run",
+        )
+    };
+    let on = &[On::Counted, On::Two, On::Four];
+    Case::new("priority inversion is bounded", on, script, Some(program), Box::new(judge))
+        .quick(&[On::Counted])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    #[test]
+    fn what_was_skipped_is_no_success() {
+        let passed = "test priority_inversion_is_bounded ... ok\n";
+        let judge = inversion(Path::new("/x")).judge;
+        judge(&outcome(passed, "")).unwrap();
+        assert!(judge(&outcome(passed, "SKIPPED priority_inversion_is_bounded: no\n")).is_err());
+        assert!(judge(&outcome("", "")).is_err());
+    }
+
+    #[test]
+    fn the_wrong_delay_or_holder_is_refused() {
+        let raw = contended("raw_spinlock", Path::new("/x")).judge;
+        let mutex = contended("mutex", Path::new("/x")).judge;
+        let late = outcome("late 4002 us, blocked 0 us\n", "");
+        let blocked = |by: &str| {
+            outcome(
+                &format!("late 20 us, blocked 4010 us\n4010 us for a lock (rt) held by {by}, asleep\n"),
+                "",
+            )
+        };
+        raw(&late).unwrap();
+        mutex(&blocked("low")).unwrap();
+        assert!(mutex(&late).is_err() && raw(&blocked("low")).is_err());
+        assert!(mutex(&blocked("somebody else")).is_err());
+        assert!(mutex(&outcome("", "")).is_err());
+    }
+
+    #[test]
+    fn interrupts_that_are_not_off_are_noticed() {
+        let judge = interrupts_off().judge;
+        judge(&outcome("6006\nhold_raw_spinlock\n", "")).unwrap();
+        assert!(judge(&outcome("80\nhold_raw_spinlock\n", "")).is_err());
+        assert!(judge(&outcome("6006\n", "")).is_err());
+    }
+}

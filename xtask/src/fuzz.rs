@@ -77,7 +77,7 @@ fn build() -> Result<Vec<Artifact>> {
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = cargo::command();
     command
-        .args(["build", "--locked", "--release", "--bins", "--manifest-path"])
+        .args(["build", "--release", "--bins", "--manifest-path"])
         .arg(cargo::root().join(PACKAGE).join("Cargo.toml"))
         // Named, so that what runs during the build is not instrumented.
         .args(["--target", &host()?])

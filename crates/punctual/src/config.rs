@@ -190,7 +190,7 @@ impl Config {
     /// a microsecond; jobs that do not mark pay for one predictable branch. If that file cannot be written to, the app runs
     /// without marks, and says so loudly and in its [report](crate::report::Settings::notes).
     ///
-    /// Recordings in a buffer of their own see these marks on kernels that can copy them (since 6.16). On others, set
+    /// Recordings in a buffer of their own see these marks on kernels that can copy them. On others, set
     /// `PUNCTUAL_TRACE` to the path of that buffer's `trace_marker_raw`, as recorders that start the app do. It overrides
     /// the program's choice in any case. Partitions that poll do not mark, and nothing does in virtual time.
     pub fn trace(mut self, trace: bool) -> Self {

@@ -145,7 +145,7 @@ impl Recording {
 
     /// What the variable `PUNCTUAL_TRACE` is to say to Punctual apps, so that they mark their jobs in this recording.
     ///
-    /// It is `1` where the kernel copies what they write to the buffer that every system has (since 6.16). Elsewhere it is
+    /// It is `1` where the kernel copies what they write to the buffer that every system has. Elsewhere it is
     /// the path of this recording's own file, and then the app has to end first: while it has that open, the
     /// kernel keeps the recording's buffers.
     pub fn for_apps(&self) -> String {

@@ -4,7 +4,7 @@
 //! the trace's buffer of the CPU and neither sleeps nor allocates. While marks are off, which they are unless asked for, a
 //! job asks one word whether they are.
 //!
-//! Why not `user_events`, whose bit the kernel sets when somebody records: kernels before 6.4 and many later ones are
+//! Why not `user_events`, whose bit the kernel sets when somebody records: kernels before 6.4 lack it, and later ones can be
 //! built without it, while this file has been in every tracing kernel since 4.10.
 //!
 //! What never marks: virtual time, whose instants mean nothing in the kernel's trace, and the jobs of polling partitions,

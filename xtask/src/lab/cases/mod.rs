@@ -192,7 +192,9 @@ pub(crate) fn all(built: &[Artifact], bench: &Path, bless: bool) -> Result<Vec<C
     cases.extend(figures::cases(bench, bless));
     cases.extend(peers::cases(bench));
     cases.extend(devices::cases(built)?);
-    let of_probe = |case: &Case| case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);
+    // What belongs to quick runs only has no other machines.
+    let of_probe =
+        |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);
     let mark = |case: Case| if of_probe(&case) { case.of_probe() } else { case };
     Ok(cases.into_iter().map(mark).collect())
 }

@@ -47,8 +47,10 @@ pub(crate) struct Cpu {
     /// What timers' clock last showed, and when it was read at the earliest.
     pub(crate) clock: (u64, u64),
     pub(crate) occupants: Occupants,
-    /// When its last event was.
+    /// When its last event was, which is the one being handled.
     pub(crate) last: u64,
+    /// When the one before was.
+    pub(crate) before: u64,
     /// Where something was off.
     pub(crate) sections: Sections,
     /// Events are being lost, since then.
@@ -66,6 +68,7 @@ impl Cpu {
             clock: (0, 0),
             occupants: Occupants::new(history, Actor::Unseen),
             last: 0,
+            before: 0,
             sections: Sections::default(),
             gap: None,
         }

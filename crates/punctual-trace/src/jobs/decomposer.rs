@@ -106,18 +106,30 @@ impl Decomposer {
 
     #[inline]
     fn take(&mut self, event: &Event, sink: Sink<'_>) {
-        let cpu = usize::from(event.cpu);
-        if self.cpus.get(cpu).is_none_or(Option::is_none) && !self.add_cpu(cpu, event) {
-            return;
-        }
+        let index = usize::from(event.cpu);
+        let Some(Some(cpu)) = self.cpus.get_mut(index) else { return self.take_first(event, sink) };
+        cpu.before = std::mem::replace(&mut cpu.last, event.time);
         if self.gaps > 0
             && !matches!(event.kind, Kind::Lost { .. })
-            && let Some(since) = self.cpu(event.cpu).gap.take()
+            && let Some(since) = cpu.gap.take()
         {
             self.gap_ends(event, since);
         }
         self.dispatch(event, sink);
-        self.cpu(event.cpu).last = event.time;
+    }
+
+    /// The first event of a CPU.
+    #[cold]
+    fn take_first(&mut self, event: &Event, sink: Sink<'_>) {
+        let cpu = usize::from(event.cpu);
+        if cpu < MAX_CPUS {
+            if self.cpus.len() <= cpu {
+                self.cpus.resize_with(cpu + 1, || None);
+            }
+            let new = self.cpus[cpu].insert(Box::new(Cpu::new(self.config.history)));
+            new.occupants.push(event.time, Actor::Thread(event.by));
+            self.take(event, sink);
+        }
     }
 
     /// Hands out the jobs that are still open, as cut.
@@ -170,19 +182,6 @@ impl Decomposer {
             Kind::Noise { .. } => {}
             Kind::Lost { .. } => self.lost(event),
         }
-    }
-
-    #[cold]
-    fn add_cpu(&mut self, cpu: usize, event: &Event) -> bool {
-        if cpu >= MAX_CPUS {
-            return false;
-        }
-        if self.cpus.len() <= cpu {
-            self.cpus.resize_with(cpu + 1, || None);
-        }
-        let new = self.cpus[cpu].get_or_insert_with(|| Box::new(Cpu::new(self.config.history)));
-        new.occupants.push(event.time, Actor::Thread(event.by));
-        true
     }
 
     /// The CPU of the event being handled.

@@ -15,7 +15,7 @@ impl Decomposer {
     pub(super) fn lost(&mut self, event: &Event) {
         self.counters.gaps += 1;
         let cpu = self.cpu(event.cpu);
-        let since = cpu.last;
+        let since = cpu.before;
         let current = cpu.current.take();
         (cpu.left, cpu.came) = (0, None);
         cpu.frames.clear();

@@ -52,6 +52,9 @@ impl Sections {
 
     /// The one that had the most of that interval.
     pub(super) fn longest(&self, from: u64, to: u64) -> Option<Off> {
+        if self.next == 0 && self.open == [None; 2] {
+            return None;
+        }
         let open = [Section::Interrupts, Section::Preemption].into_iter().filter_map(|section| {
             self.open[section as usize].map(|(since, caller)| (since, to, section, caller))
         });

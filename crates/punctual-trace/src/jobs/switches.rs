@@ -21,7 +21,10 @@ enum Then {
 impl Decomposer {
     pub(super) fn switch(&mut self, event: &Event, from: Task, left: Left, to: Task, sink: Sink<'_>) {
         let known = self.cpu(event.cpu).current;
-        let leaving = (from.id != 0).then(|| self.threads.slot(from.id));
+        let leaving = match known {
+            Some(slot) if self.threads.at(slot).tid == from.id => known,
+            _ => (from.id != 0).then(|| self.threads.slot(from.id)),
+        };
         if let Some(slot) = known
             && known != leaving
         {

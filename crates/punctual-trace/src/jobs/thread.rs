@@ -13,6 +13,8 @@ use crate::event::Tid;
 const DEEDS: usize = 32;
 /// Waits remembered of each thread, to follow chains of holders.
 const WAITS: usize = 4;
+/// How many threads are found without the table of all.
+const RECENT: usize = 1 << 9;
 
 /// A wake-up.
 #[derive(Debug, Clone, Copy)]
@@ -157,15 +159,17 @@ pub(crate) struct Threads {
     slots: Vec<Thread>,
     free: Vec<u32>,
     index: HashMap<Tid, u32, BuildHasherDefault<Spread>>,
-    /// The one found last, as wake-up, migration and switch of a thread come together.
-    last: (Tid, u32),
+    /// Those found last, by the low bits of their numbers: events come for few threads at a time, and numbers are given out in
+    /// turn.
+    recent: Box<[(Tid, u32); RECENT]>,
     limit: usize,
 }
 
 impl Threads {
     pub(crate) fn new(limit: usize) -> Self {
         let index = HashMap::default();
-        Self { slots: Vec::new(), free: Vec::new(), index, last: (0, 0), limit: limit.max(16) }
+        let recent = Box::new([(0, 0); RECENT]);
+        Self { slots: Vec::new(), free: Vec::new(), index, recent, limit: limit.max(16) }
     }
 
     #[inline]
@@ -180,17 +184,20 @@ impl Threads {
     /// The slot of a thread, which is made if there is none. Thread 0 is one per CPU and has none.
     #[inline]
     pub(crate) fn slot(&mut self, tid: Tid) -> u32 {
-        if self.last.0 == tid && tid != 0 {
-            return self.last.1;
-        }
+        let (recent, slot) = self.recent[tid as usize % RECENT];
+        if recent == tid && tid != 0 { slot } else { self.look_up(tid) }
+    }
+
+    fn look_up(&mut self, tid: Tid) -> u32 {
         let slot = match self.index.get(&tid) {
             Some(&slot) => slot,
             None => self.insert(tid),
         };
-        self.last = (tid, slot);
+        self.recent[tid as usize % RECENT] = (tid, slot);
         slot
     }
 
+    #[cold]
     fn insert(&mut self, tid: Tid) -> u32 {
         if self.index.len() >= self.limit {
             self.forget_half();
@@ -215,7 +222,7 @@ impl Threads {
             self.slots[slot as usize] = Thread::new(0);
             self.free.push(slot);
         }
-        self.last = (0, 0);
+        self.recent[tid as usize % RECENT] = (0, 0);
     }
 
     /// Of the threads that neither run nor have an open job, forgets the half that changed longest ago; of all that do

@@ -44,7 +44,7 @@ impl Decomposer {
         // Without an event of the interrupt's entry, the reading lies after the event before the first of the timers that
         // share it.
         if cpu.clock.0 != now {
-            cpu.clock = (now, cpu.last);
+            cpu.clock = (now, cpu.before);
         }
         let earliest = cpu.frames.last().map_or(cpu.clock.1, |frame| frame.entry);
         let due = expires.map(|expires| {

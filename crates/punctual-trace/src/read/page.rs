@@ -149,7 +149,7 @@ pub struct Record<'a> {
     pub offset: usize,
     /// The page from there on: numbers at its end are read with one load where what follows them may be read too.
     pub(crate) window: &'a [u8],
-    length: usize,
+    pub(crate) length: usize,
 }
 
 impl<'a> Record<'a> {
@@ -176,20 +176,19 @@ pub(crate) struct Cursor {
     at: usize,
     end: usize,
     time: u64,
-    order: Order,
 }
 
 impl Cursor {
     pub(crate) fn new(layout: &PageLayout, header: &Header) -> Self {
-        Self { at: layout.data, end: header.end, time: header.time, order: layout.order }
+        Self { at: layout.data, end: header.end, time: header.time }
     }
 
     #[inline(always)]
-    fn word(&self, page: &[u8], at: usize) -> Result<u32, PageError> {
+    fn word(&self, order: Order, page: &[u8], at: usize) -> Result<u32, PageError> {
         if at + 4 > self.end {
             return Err(self.too_long(8));
         }
-        self.order.u32(page, at).ok_or(self.too_long(8))
+        order.u32(page, at).ok_or_else(|| self.too_long(8))
     }
 
     #[cold]
@@ -198,60 +197,80 @@ impl Cursor {
         PageError { offset: self.at, problem: PageProblem::EventTooLong { length, left } }
     }
 
-    /// The next record of `page`, which is the one that the cursor was made for.
+    /// The next record of `page`, which is the one that the cursor was made for; compiled for one order of bytes if `order` is
+    /// a constant.
     #[inline(always)]
-    pub(crate) fn next<'a>(&mut self, page: &'a [u8]) -> Result<Option<Record<'a>>, PageError> {
+    pub(crate) fn next<'a>(&mut self, order: Order, page: &'a [u8]) -> Result<Option<Record<'a>>, PageError> {
         while self.at < self.end {
-            let head = self.word(page, self.at)?;
-            let (kind, delta) = match self.order {
+            let head = self.word(order, page, self.at)?;
+            let (kind, delta) = match order {
                 Order::Little => (head & 31, u64::from(head >> 5)),
                 Order::Big => (head >> DELTA_BITS, u64::from(head & ((1 << DELTA_BITS) - 1))),
             };
-            let (start, length, whole) = match kind {
-                0 => {
-                    // The length counts the word that says it.
-                    let length = u64::from(self.word(page, self.at + 4)?);
-                    if length < 4 {
-                        return Err(PageError { offset: self.at, problem: PageProblem::EventTooShort });
-                    }
-                    (self.at + 8, length - 4, 4 + length.next_multiple_of(4))
-                }
-                1..PADDING => (self.at + 4, u64::from(kind) * 4, 4 + u64::from(kind) * 4),
-                PADDING if delta == 0 => {
-                    self.at = self.end;
-                    break;
-                }
-                PADDING => {
-                    // An event that was discarded. The kernel turns its delta of 0 into 1 so as to tell it from the end.
-                    let whole = 4 + u64::from(self.word(page, self.at + 4)?);
-                    if whole > (self.end - self.at) as u64 {
-                        return Err(self.too_long(whole));
-                    }
-                    if delta != 1 {
-                        self.time = self.time.wrapping_add(delta);
-                    }
-                    self.at += whole as usize;
-                    continue;
-                }
-                kind => {
-                    let time = u64::from(self.word(page, self.at + 4)?) << DELTA_BITS | delta;
-                    self.time = if kind == TIME_EXTEND {
-                        self.time.wrapping_add(time)
-                    } else {
-                        debug_assert_eq!(kind, TIME_STAMP);
-                        absolute(time, self.time)
-                    };
-                    self.at += 8;
-                    continue;
+            // Nearly all records are of this kind.
+            let (start, length, whole) = if (1..PADDING).contains(&kind) {
+                let length = kind as usize * 4;
+                (self.at + 4, length, 4 + length)
+            } else {
+                match self.unusual(order, page, kind, delta)? {
+                    Some(found) => found,
+                    None => continue,
                 }
             };
-            if whole > (self.end - self.at) as u64 {
-                return Err(self.too_long(whole));
+            if whole > self.end - self.at {
+                return Err(self.too_long(whole as u64));
             }
             self.time = self.time.wrapping_add(delta);
-            self.at += whole as usize;
-            let window = &page[start..];
-            return Ok(Some(Record { time: self.time, offset: start, window, length: length as usize }));
+            self.at += whole;
+            return Ok(Some(Record { time: self.time, offset: start, window: &page[start..], length }));
+        }
+        Ok(None)
+    }
+
+    /// A record that says its length in a word of its own: where its content begins, how long that is, and the record. Or
+    /// something that is none, which is passed over.
+    fn unusual(
+        &mut self,
+        order: Order,
+        page: &[u8],
+        kind: u32,
+        delta: u64,
+    ) -> Result<Option<(usize, usize, usize)>, PageError> {
+        match kind {
+            0 => {
+                // The length counts the word that says it.
+                let length = u64::from(self.word(order, page, self.at + 4)?);
+                if length < 4 {
+                    return Err(PageError { offset: self.at, problem: PageProblem::EventTooShort });
+                }
+                let whole = 4 + length.next_multiple_of(4);
+                if whole > (self.end - self.at) as u64 {
+                    return Err(self.too_long(whole));
+                }
+                return Ok(Some((self.at + 8, length as usize - 4, whole as usize)));
+            }
+            PADDING if delta == 0 => self.at = self.end,
+            PADDING => {
+                // An event that was discarded. The kernel turns its delta of 0 into 1 so as to tell it from the end.
+                let whole = 4 + u64::from(self.word(order, page, self.at + 4)?);
+                if whole > (self.end - self.at) as u64 {
+                    return Err(self.too_long(whole));
+                }
+                if delta != 1 {
+                    self.time = self.time.wrapping_add(delta);
+                }
+                self.at += whole as usize;
+            }
+            kind => {
+                let time = u64::from(self.word(order, page, self.at + 4)?) << DELTA_BITS | delta;
+                self.time = if kind == TIME_EXTEND {
+                    self.time.wrapping_add(time)
+                } else {
+                    debug_assert_eq!(kind, TIME_STAMP);
+                    absolute(time, self.time)
+                };
+                self.at += 8;
+            }
         }
         Ok(None)
     }
@@ -268,6 +287,7 @@ fn absolute(time: u64, before: u64) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
     header: Header,
+    order: Order,
     bytes: &'a [u8],
     cursor: Cursor,
 }
@@ -276,7 +296,7 @@ impl<'a> Page<'a> {
     /// The page at the start of `bytes`.
     pub fn open(layout: &PageLayout, bytes: &'a [u8]) -> Result<Self, PageError> {
         let header = Header::read(layout, bytes)?;
-        Ok(Self { header, bytes, cursor: Cursor::new(layout, &header) })
+        Ok(Self { header, order: layout.order, bytes, cursor: Cursor::new(layout, &header) })
     }
 
     /// What stands at its start.
@@ -288,7 +308,7 @@ impl<'a> Page<'a> {
     ///
     /// After an error, nothing that follows can be told apart, and the same error comes again.
     pub fn next_record(&mut self) -> Result<Option<Record<'a>>, PageError> {
-        self.cursor.next(self.bytes)
+        self.cursor.next(self.order, self.bytes)
     }
 }
 

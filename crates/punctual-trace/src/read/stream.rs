@@ -3,19 +3,18 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use super::Order;
 use super::error::{Place, ReadError};
 use super::format::PageLayout;
 use super::merge::{BATCH, Source};
 use super::page::{Cursor, Header, Missed, PageError, PageProblem};
-use super::translate::Translator;
+use super::translate::{SLACK, Translator};
 use crate::event::{Event, Kind};
 
 /// What is read at a time, if the trace does not have very many CPUs or large pages.
 const CHUNK: usize = 256 << 10;
 /// What all CPUs together may hold.
 const BUDGET: usize = 16 << 20;
-/// Numbers at the end of the last page are loaded eight bytes at a time.
-const SLACK: usize = 8;
 
 /// From counts of a clock to ns, where the trace has the former.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +164,20 @@ impl CpuStream {
     /// Appends the events of what is left of the page, up to a batch.
     fn fill_from_page(
         &mut self,
+        cursor: Cursor,
+        translator: &mut Translator,
+        into: &mut Vec<Event>,
+    ) -> Result<(), ReadError> {
+        match self.layout.order {
+            Order::Little => self.fill_in(Order::Little, cursor, translator, into),
+            Order::Big => self.fill_in(Order::Big, cursor, translator, into),
+        }
+    }
+
+    #[inline(always)]
+    fn fill_in(
+        &mut self,
+        order: Order,
         mut cursor: Cursor,
         translator: &mut Translator,
         into: &mut Vec<Event>,
@@ -172,7 +185,7 @@ impl CpuStream {
         let page = &self.buffer[self.page..];
         let mut last = self.last;
         while into.len() < BATCH {
-            let Some(record) = cursor.next(page).map_err(|error| self.page_error(error))? else {
+            let Some(record) = cursor.next(order, page).map_err(|error| self.page_error(error))? else {
                 self.page += self.layout.size;
                 self.cursor = None;
                 self.last = last;
@@ -182,7 +195,7 @@ impl CpuStream {
                 return Err(self.backwards(record.offset, record.time, last));
             }
             last = record.time;
-            if let Err(error) = translator.translate(self.input.cpu, &record, into) {
+            if let Err(error) = translator.translate_in(order, self.input.cpu, &record, into) {
                 return Err(ReadError::Record { place: self.place(record.offset), error });
             }
         }

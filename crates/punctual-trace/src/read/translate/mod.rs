@@ -24,7 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod entry;
 mod interrupts;
+mod kind;
 mod names;
 mod recipe;
 mod slot;
@@ -36,27 +38,17 @@ pub use interrupts::Interrupts;
 pub use names::Threads;
 pub(crate) use recipe::{Code, recipe};
 
-use self::slot::Slot;
+use self::entry::{Entry, NOTHING, resolve};
+use self::kind::Known;
+use self::slot::{HEAD, Head, REACH, Slot, padded};
 use self::state::States;
 use super::format::{EventFormat, Shape};
 use super::page::Record;
 use super::{Order, marker};
-use crate::event::{Event, Kind, Noise, Section, Task};
+use crate::event::Event;
 
-/// Most fields an event here is made of.
-const SLOTS: usize = 5;
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    code: Code,
-    /// The shortest record that has all the fields.
-    needs: u16,
-    by: Slot,
-    slots: [Slot; SLOTS],
-}
-
-const NOTHING: Entry =
-    Entry { code: Code::Unknown, needs: 0, by: Slot::NOTHING, slots: [Slot::NOTHING; SLOTS] };
+/// Where so many bytes may be read after a record, translating it is fastest.
+pub(super) const SLACK: usize = HEAD;
 
 /// A record that is too short for its event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +82,9 @@ pub struct Translator {
     id: Slot,
     id_end: usize,
     table: Vec<Entry>,
-    states: States,
-    comm: Option<usize>,
-    schedule: Vec<u64>,
-    threads: Threads,
-    tasks: marker::Tasks,
-    interrupts: Interrupts,
-    skipped: Vec<u64>,
+    /// For events that are not in it.
+    unknown: Entry,
+    known: Known,
     incomplete: Vec<String>,
 }
 
@@ -104,25 +92,21 @@ impl Translator {
     /// For records of these formats; `schedule` has the addresses of the functions of the kernel that enter the
     /// scheduler, if function_graph recorded them.
     pub fn new(order: Order, formats: &[EventFormat], schedule: &[u64]) -> Self {
-        // The numbers of events have 16 bits everywhere; a format that says otherwise is not believed.
-        let id =
-            formats.first().and_then(|format| format.field("common_type")).filter(|field| field.size <= 2);
+        // The numbers of events have 16 bits and come early everywhere; a format that says otherwise is not believed.
+        let id = formats.first().and_then(|format| format.field("common_type"));
+        let id = id.filter(|field| field.size <= 2 && usize::from(field.offset) < REACH);
+        let id_end = id.map_or(2, |field| field.offset + field.size);
         let mut translator = Self {
             order,
-            id: id.and_then(Slot::of).unwrap_or(Slot::ID),
-            id_end: id.map_or(2, |field| usize::from(field.offset + field.size)),
+            id: id.and_then(|field| Slot::of(field, field.offset as u8)).unwrap_or(Slot::ID),
+            id_end: id_end.into(),
             table: Vec::new(),
-            states: States::default(),
-            comm: None,
-            schedule: schedule.to_vec(),
-            threads: Threads::default(),
-            tasks: marker::Tasks::default(),
-            interrupts: Interrupts::default(),
-            skipped: Vec::new(),
+            unknown: Entry { needs: id_end, ..NOTHING },
+            known: Known { schedule: schedule.to_vec(), ..Known::default() },
             incomplete: Vec::new(),
         };
         for format in formats {
-            translator.interrupts.add(format);
+            translator.known.interrupts.add(format);
             if let Some((code, fields)) = recipe(&format.system, &format.name) {
                 match resolve(format, code, fields) {
                     Ok(entry) => translator.add(format, entry),
@@ -136,126 +120,77 @@ impl Translator {
     fn add(&mut self, format: &EventFormat, entry: Entry) {
         let id = usize::from(format.id);
         if self.table.len() <= id {
-            self.table.resize(id + 1, NOTHING);
+            self.table.resize(id + 1, self.unknown);
         }
         if entry.code == Code::Switch {
-            self.states = States::parse(&format.print).unwrap_or_default();
+            self.known.states = States::parse(&format.print).unwrap_or_default();
             let comm = format.field("next_comm");
             let comm = comm.filter(|field| field.shape == Shape::Array(16) && field.size == 16);
-            self.comm = comm.map(|field| usize::from(field.offset));
+            self.known.comm = comm.map(|field| usize::from(field.offset));
         }
-        self.table[id] = entry;
+        self.table[id] = Entry { needs: entry.needs.max(self.unknown.needs), ..entry };
     }
 
     /// Makes an event of a record of `cpu` and appends it, unless the analysis has no use for it.
-    #[inline]
     pub fn translate(
         &mut self,
         cpu: u16,
         record: &Record<'_>,
         into: &mut Vec<Event>,
     ) -> Result<(), RecordError> {
-        if record.length() < self.id_end {
-            return Err(RecordError { event: None, needs: self.id_end, has: record.length() });
-        }
-        let window = record.window;
-        let id = usize::from(self.id.load(self.order, window) as u16);
-        let entry = match self.table.get(id) {
-            Some(entry) if entry.code != Code::Unknown => entry,
-            _ => {
-                self.skip(id);
-                return Ok(());
-            }
+        self.translate_in(self.order, cpu, record, into)
+    }
+
+    /// The same, compiled for one order of bytes if `order` is a constant. It has to be the one of this translator.
+    #[inline(always)]
+    pub(super) fn translate_in(
+        &mut self,
+        order: Order,
+        cpu: u16,
+        record: &Record<'_>,
+        into: &mut Vec<Event>,
+    ) -> Result<(), RecordError> {
+        debug_assert_eq!(order, self.order);
+        let Some(near) = record.window.first_chunk::<HEAD>() else {
+            return self.translate_last(order, cpu, record, into);
         };
+        let id = self.id.load(order, near) as u16;
+        let entry = self.table.get(usize::from(id)).unwrap_or(&self.unknown);
         if record.length() < usize::from(entry.needs) {
-            let needs = usize::from(entry.needs);
-            return Err(RecordError { event: Some(id as u16), needs, has: record.length() });
+            let event = (record.length() >= self.id_end).then_some(id);
+            return Err(RecordError { event, needs: entry.needs.into(), has: record.length() });
         }
-        let order = self.order;
-        let get = |slot: usize| entry.slots[slot].load(order, window);
-        let task = |slot| Task { id: get(slot) as u32, priority: get(slot + 1) as i32 };
-        let kind = match entry.code {
-            Code::Switch => {
-                let (from, to) = (task(0), task(3));
-                if let Some(comm) = self.comm.and_then(|at| window.get(at..)?.first_chunk()) {
-                    self.threads.see(to.id, comm);
-                }
-                Kind::Switch { from, left: self.states.left(get(2)), to }
-            }
-            Code::Waking => Kind::Waking { task: task(0), cpu: get(2) as u16 },
-            Code::Wakeup => Kind::Wakeup { task: task(0), cpu: get(2) as u16, new: false },
-            Code::WakeupNew => Kind::Wakeup { task: task(0), cpu: get(2) as u16, new: true },
-            Code::Migrate => Kind::Migrate { task: task(0), from: get(2) as u16, to: get(3) as u16 },
-            Code::Inherit => Kind::Inherit { task: get(0) as u32, old: get(1) as i32, new: get(2) as i32 },
-            Code::IrqEntry => {
-                let irq = get(0) as u32;
-                self.interrupts.see_irq(irq, order, window, record.length());
-                Kind::IrqEntry { irq }
-            }
-            Code::IrqExit => Kind::IrqExit { irq: get(0) as u32 },
-            Code::VectorEntry => {
-                let vector = get(0) as u16;
-                self.interrupts.see_vector(vector, id as u16);
-                Kind::VectorEntry { vector }
-            }
-            Code::VectorExit => Kind::VectorExit { vector: get(0) as u16 },
-            Code::SoftirqEntry => Kind::SoftirqEntry { softirq: get(0) as u8 },
-            Code::SoftirqExit => Kind::SoftirqExit { softirq: get(0) as u8 },
-            Code::TimerStart => Kind::TimerStart { timer: get(0), expires: get(1) },
-            Code::TimerExpire => Kind::TimerExpire { timer: get(0), now: get(1) },
-            Code::TimerExpired => Kind::TimerExpired { timer: get(0) },
-            Code::ContentionBegin => Kind::ContentionBegin { lock: get(0), flags: get(1) as u32 },
-            Code::ContentionEnd => Kind::ContentionEnd { lock: get(0) },
-            Code::FutexEnter => {
-                Kind::FutexEnter { word: get(0), operation: get(1) as u32, value: get(2) as u32 }
-            }
-            Code::FutexWait => futex2(FUTEX_WAIT_BITSET, get(0), get(1), get(2)),
-            Code::FutexWake => futex2(FUTEX_WAKE_BITSET, get(0), get(1), get(2)),
-            Code::FutexExit => Kind::FutexExit { result: get(0) as i64 },
-            Code::SyscallEnter => Kind::SyscallEnter { number: get(0) as u32 },
-            Code::SyscallExit => Kind::SyscallExit { number: get(0) as u32 },
-            Code::GraphEntry if self.schedule.contains(&get(0)) => Kind::ScheduleEnter,
-            Code::GraphExit if self.schedule.contains(&get(0)) => Kind::ScheduleExit,
-            Code::ScheduleEnter => Kind::ScheduleEnter,
-            Code::ScheduleExit => Kind::ScheduleExit,
-            Code::JobStart => Kind::JobStart { task: get(0) as u16, released: get(1) },
-            Code::JobEnd => Kind::JobEnd { task: get(0) as u16 },
-            Code::IrqOff => Kind::Off { section: Section::Interrupts, caller: get(0) as i32 },
-            Code::IrqOn => Kind::On { section: Section::Interrupts, caller: get(0) as i32 },
-            Code::PreemptOff => Kind::Off { section: Section::Preemption, caller: get(0) as i32 },
-            Code::PreemptOn => Kind::On { section: Section::Preemption, caller: get(0) as i32 },
-            Code::NoiseNmi => Kind::Noise { source: Noise::Nmi, ns: get(0) },
-            Code::NoiseIrq => Kind::Noise { source: Noise::Irq(get(1) as i32), ns: get(0) },
-            Code::NoiseSoftirq => Kind::Noise { source: Noise::Softirq(get(1) as i32), ns: get(0) },
-            Code::NoiseThread => Kind::Noise { source: Noise::Thread(get(1) as u32), ns: get(0) },
-            Code::Marker => {
-                let content = &record.data()[usize::from(entry.needs)..];
-                match self.tasks.decode(order, get(0) as u32, content) {
-                    Some(kind) => kind,
-                    None => return Ok(()),
-                }
-            }
-            Code::GraphEntry | Code::GraphExit | Code::Unknown => {
-                self.skip(id);
-                return Ok(());
+        let gathered;
+        let head = match entry.far {
+            false => near,
+            true => {
+                gathered = entry.gather(record.window);
+                &gathered
             }
         };
-        let by = entry.by.load(order, window) as u32;
-        into.push(Event { time: record.time, cpu, by, kind });
+        if let Some(kind) = self.known.kind(order, id, entry, head, record) {
+            let by = entry.by.load(order, head) as u32;
+            into.push(Event { time: record.time, cpu, by, kind });
+        }
         Ok(())
     }
 
+    /// The same for a record that is followed by little: at the end of what was read, or by itself.
     #[cold]
-    fn skip(&mut self, id: usize) {
-        if self.skipped.len() <= id {
-            self.skipped.resize(id + 1, 0);
-        }
-        self.skipped[id] += 1;
+    fn translate_last(
+        &mut self,
+        order: Order,
+        cpu: u16,
+        record: &Record<'_>,
+        into: &mut Vec<Event>,
+    ) -> Result<(), RecordError> {
+        let head: Head = padded(record.window, 0);
+        self.translate_in(order, cpu, &Record { window: &head, ..*record }, into)
     }
 
     /// How many records were left out, by the number of their event.
     pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
-        (0..).zip(&self.skipped).filter(|(_, count)| **count > 0).map(|(id, &count)| (id, count))
+        (0..).zip(&self.known.skipped).filter(|(_, count)| **count > 0).map(|(id, &count)| (id, count))
     }
 
     /// What is left out although the analysis has a use for it, because the kernel's event lacks a field.
@@ -265,53 +200,23 @@ impl Translator {
 
     /// The names of threads, as far as they have been seen.
     pub fn threads(&self) -> &Threads {
-        &self.threads
+        &self.known.threads
     }
 
     /// The same, to add what is known from elsewhere.
     pub fn threads_mut(&mut self) -> &mut Threads {
-        &mut self.threads
+        &mut self.known.threads
     }
 
     /// The names of interrupts, as far as they have been seen.
     pub fn interrupts(&self) -> &Interrupts {
-        &self.interrupts
+        &self.known.interrupts
     }
 
     /// The names of the tasks of Punctual apps, by the number in [`Kind::JobStart`].
     pub fn tasks(&self) -> &marker::Tasks {
-        &self.tasks
+        &self.known.tasks
     }
-}
-
-/// The operations of `futex(2)` that `futex_wait(2)` and `futex_wake(2)` are.
-const FUTEX_WAIT_BITSET: u32 = 9;
-const FUTEX_WAKE_BITSET: u32 = 10;
-/// The flag for private futexes has the same value in all of them.
-const FUTEX_PRIVATE: u64 = 128;
-
-fn futex2(operation: u32, word: u64, value: u64, flags: u64) -> Kind {
-    Kind::FutexEnter { word, operation: operation | (flags & FUTEX_PRIVATE) as u32, value: value as u32 }
-}
-
-fn resolve(format: &EventFormat, code: Code, fields: &[&str]) -> Result<Entry, String> {
-    let mut needs = 0;
-    let mut find = |names: &str| {
-        let field = names.split('|').find_map(|name| format.field(name)).ok_or_else(|| {
-            format!("{}:{} has no field `{names}`, so its records are left out", format.system, format.name)
-        })?;
-        needs = needs.max(field.offset + field.size);
-        Slot::of(field).ok_or_else(|| {
-            let EventFormat { system, name, .. } = format;
-            format!("{system}:{name}: `{names}` has {} bytes, so its records are left out", field.size)
-        })
-    };
-    let by = find("common_pid")?;
-    let mut slots = [Slot::NOTHING; SLOTS];
-    for (slot, names) in slots.iter_mut().zip(fields) {
-        *slot = find(names)?;
-    }
-    Ok(Entry { code, needs, by, slots })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::event::Left;
+use crate::event::{Kind, Left, Noise, Section, Task};
 
 fn format(path: &str) -> EventFormat {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/events/");
@@ -24,24 +24,41 @@ fn record(order: Order, format: &EventFormat, values: &[(&str, u64)]) -> Vec<u8>
     bytes
 }
 
+/// What a record of that event becomes: in either order, by itself or with others behind it, with its fields where the
+/// kernel has them or far back.
 fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
-    let format = format(path);
-    let [little, big] = [Order::Little, Order::Big].map(|order| {
-        let mut translator = Translator::new(order, std::slice::from_ref(&format), &[0xff0]);
+    let near = format(path);
+    let mut far = near.clone();
+    let own = far.fields.iter_mut().filter(|field| !field.name.starts_with("common_"));
+    own.for_each(|field| field.offset += REACH as u16);
+    let mut kinds = Vec::new();
+    for (order, format) in
+        [Order::Little, Order::Big].into_iter().flat_map(|order| [(order, &near), (order, &far)])
+    {
+        let mut translator = Translator::new(order, std::slice::from_ref(format), &[0xff0]);
         let mut events = Vec::new();
-        let bytes = record(order, &format, values);
+        let mut bytes = record(order, format, values);
         translator.translate(1, &Record::new(5, &bytes), &mut events).unwrap();
         // One byte less than the last field that it takes is an error; what nobody takes may be missing.
         let needs = usize::from(translator.table[usize::from(format.id)].needs);
         let short = Record::new(5, &bytes[..needs - 1]);
         let error = translator.translate(1, &short, &mut events).unwrap_err();
         assert_eq!(error, RecordError { event: Some(format.id), needs, has: needs - 1 });
-        let [event] = events[..] else { panic!("{events:?}") };
-        assert_eq!((event.time, event.cpu, event.by), (5, 1, 99));
-        event.kind
-    });
-    assert_eq!(little, big);
-    little
+        let length = bytes.len();
+        bytes.resize(length + HEAD, 0x5a);
+        let followed = Record { time: 5, offset: 0, window: &bytes, length };
+        translator.translate(1, &followed, &mut events).unwrap();
+        let error =
+            translator.translate(1, &Record { length: needs - 1, ..followed }, &mut events).unwrap_err();
+        assert_eq!(error, RecordError { event: Some(format.id), needs, has: needs - 1 });
+        assert_eq!(events.len(), 2, "{events:?}");
+        for event in events {
+            assert_eq!((event.time, event.cpu, event.by), (5, 1, 99));
+            kinds.push(event.kind);
+        }
+    }
+    assert!(kinds.iter().all(|kind| *kind == kinds[0]), "{kinds:?}");
+    kinds[0]
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! What a record says, and what is learned from it beside.
+
+use super::entry::Entry;
+use super::interrupts::Interrupts;
+use super::names::Threads;
+use super::recipe::Code;
+use super::slot::Head;
+use super::state::States;
+use crate::event::{Kind, Noise, Section, Task};
+use crate::read::page::Record;
+use crate::read::{Order, marker};
+
+/// What is known of a trace beyond the event in hand.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) states: States,
+    /// Where a switch has the name of who comes.
+    pub(super) comm: Option<usize>,
+    /// The addresses of the kernel's functions that enter the scheduler.
+    pub(super) schedule: Vec<u64>,
+    pub(super) threads: Threads,
+    pub(super) tasks: marker::Tasks,
+    pub(super) interrupts: Interrupts,
+    /// How many records were left out, by the number of their event.
+    pub(super) skipped: Vec<u64>,
+}
+
+impl Known {
+    /// What a record of event `id` says, unless the analysis has no use for it. `order` is a constant where it is called.
+    #[inline(always)]
+    pub(super) fn kind(
+        &mut self,
+        order: Order,
+        id: u16,
+        entry: &Entry,
+        head: &Head,
+        record: &Record<'_>,
+    ) -> Option<Kind> {
+        let get = |slot: usize| entry.slots[slot].load(order, head);
+        let task = |slot| Task { id: get(slot) as u32, priority: get(slot + 1) as i32 };
+        Some(match entry.code {
+            Code::Switch => {
+                let (from, to) = (task(0), task(3));
+                if let Some(comm) = self.comm.and_then(|at| record.window.get(at..)?.first_chunk()) {
+                    self.threads.see(to.id, comm);
+                }
+                Kind::Switch { from, left: self.states.left(get(2)), to }
+            }
+            Code::Waking => Kind::Waking { task: task(0), cpu: get(2) as u16 },
+            Code::Wakeup => Kind::Wakeup { task: task(0), cpu: get(2) as u16, new: false },
+            Code::WakeupNew => Kind::Wakeup { task: task(0), cpu: get(2) as u16, new: true },
+            Code::Migrate => Kind::Migrate { task: task(0), from: get(2) as u16, to: get(3) as u16 },
+            Code::Inherit => Kind::Inherit { task: get(0) as u32, old: get(1) as i32, new: get(2) as i32 },
+            Code::IrqEntry => {
+                let irq = get(0) as u32;
+                self.interrupts.see_irq(irq, order, record.window, record.length());
+                Kind::IrqEntry { irq }
+            }
+            Code::IrqExit => Kind::IrqExit { irq: get(0) as u32 },
+            Code::VectorEntry => {
+                let vector = get(0) as u16;
+                self.interrupts.see_vector(vector, id);
+                Kind::VectorEntry { vector }
+            }
+            Code::VectorExit => Kind::VectorExit { vector: get(0) as u16 },
+            Code::SoftirqEntry => Kind::SoftirqEntry { softirq: get(0) as u8 },
+            Code::SoftirqExit => Kind::SoftirqExit { softirq: get(0) as u8 },
+            Code::TimerStart => Kind::TimerStart { timer: get(0), expires: get(1) },
+            Code::TimerExpire => Kind::TimerExpire { timer: get(0), now: get(1) },
+            Code::TimerExpired => Kind::TimerExpired { timer: get(0) },
+            Code::ContentionBegin => Kind::ContentionBegin { lock: get(0), flags: get(1) as u32 },
+            Code::ContentionEnd => Kind::ContentionEnd { lock: get(0) },
+            Code::FutexEnter => {
+                Kind::FutexEnter { word: get(0), operation: get(1) as u32, value: get(2) as u32 }
+            }
+            Code::FutexWait => futex2(FUTEX_WAIT_BITSET, get(0), get(1), get(2)),
+            Code::FutexWake => futex2(FUTEX_WAKE_BITSET, get(0), get(1), get(2)),
+            Code::FutexExit => Kind::FutexExit { result: get(0) as i64 },
+            Code::SyscallEnter => Kind::SyscallEnter { number: get(0) as u32 },
+            Code::SyscallExit => Kind::SyscallExit { number: get(0) as u32 },
+            Code::GraphEntry if self.schedule.contains(&get(0)) => Kind::ScheduleEnter,
+            Code::GraphExit if self.schedule.contains(&get(0)) => Kind::ScheduleExit,
+            Code::ScheduleEnter => Kind::ScheduleEnter,
+            Code::ScheduleExit => Kind::ScheduleExit,
+            Code::JobStart => Kind::JobStart { task: get(0) as u16, released: get(1) },
+            Code::JobEnd => Kind::JobEnd { task: get(0) as u16 },
+            Code::IrqOff => Kind::Off { section: Section::Interrupts, caller: get(0) as i32 },
+            Code::IrqOn => Kind::On { section: Section::Interrupts, caller: get(0) as i32 },
+            Code::PreemptOff => Kind::Off { section: Section::Preemption, caller: get(0) as i32 },
+            Code::PreemptOn => Kind::On { section: Section::Preemption, caller: get(0) as i32 },
+            Code::NoiseNmi => Kind::Noise { source: Noise::Nmi, ns: get(0) },
+            Code::NoiseIrq => Kind::Noise { source: Noise::Irq(get(1) as i32), ns: get(0) },
+            Code::NoiseSoftirq => Kind::Noise { source: Noise::Softirq(get(1) as i32), ns: get(0) },
+            Code::NoiseThread => Kind::Noise { source: Noise::Thread(get(1) as u32), ns: get(0) },
+            Code::Marker => {
+                let content = &record.data()[usize::from(entry.needs)..];
+                return self.tasks.decode(order, get(0) as u32, content);
+            }
+            Code::GraphEntry | Code::GraphExit | Code::Unknown => {
+                self.skip(id);
+                return None;
+            }
+        })
+    }
+
+    #[cold]
+    pub(super) fn skip(&mut self, id: u16) {
+        let id = usize::from(id);
+        if self.skipped.len() <= id {
+            self.skipped.resize(id + 1, 0);
+        }
+        self.skipped[id] += 1;
+    }
+}
+
+/// The operations of `futex(2)` that `futex_wait(2)` and `futex_wake(2)` are.
+const FUTEX_WAIT_BITSET: u32 = 9;
+const FUTEX_WAKE_BITSET: u32 = 10;
+/// The flag for private futexes has the same value in all of them.
+const FUTEX_PRIVATE: u64 = 128;
+
+fn futex2(operation: u32, word: u64, value: u64, flags: u64) -> Kind {
+    Kind::FutexEnter { word, operation: operation | (flags & FUTEX_PRIVATE) as u32, value: value as u32 }
+}

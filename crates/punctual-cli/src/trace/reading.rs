@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use punctual_trace::event::Event;
+use punctual_trace::read::merge::BATCH as RUN;
 use punctual_trace::read::{Events, ReadError};
 
 use super::news::{News, Seen};
@@ -60,33 +61,36 @@ impl<'scope> Reading<'scope> {
 }
 
 fn read(mut events: Events, send: &SyncSender<Batch>, reuse: &Receiver<Vec<Event>>) -> Events {
+    let room = || reuse.try_recv().unwrap_or_default();
     let mut seen = Seen::default();
     let mut batch = Batch::default();
     loop {
-        let next = events.next();
-        let news = seen.news(&events);
-        // Names are told right before the events of those who have them.
-        let is_full = news.is_some() || batch.events.len() >= BATCH;
-        let next = match next {
-            Some(Ok(event)) if !is_full => {
-                batch.events.push(event);
-                continue;
+        let before = batch.events.len();
+        let problem = match events.next_run() {
+            Some(Ok(run)) => {
+                batch.events.extend_from_slice(run);
+                None
             }
-            Some(Ok(event)) => {
-                let mut room = reuse.try_recv().unwrap_or_default();
-                room.push(event);
-                Batch { news, events: room, problem: None }
-            }
-            Some(Err(problem)) => {
-                batch.problem = Some(problem);
-                Batch { news, ..Batch::default() }
-            }
+            Some(Err(problem)) => Some(problem),
             None => {
                 let _ = send.send(batch);
                 return events;
             }
         };
-        if send.send(std::mem::replace(&mut batch, next)).is_err() {
+        let mut is_sent = Ok(());
+        let news = seen.news(&events);
+        if news.is_some() {
+            // Names are told right before the events of those who have them.
+            let mut next = Batch { news, events: room(), problem: None };
+            next.events.extend(batch.events.drain(before..));
+            is_sent = send.send(std::mem::replace(&mut batch, next));
+        }
+        if problem.is_some() || batch.events.len() + RUN > BATCH {
+            batch.problem = problem;
+            let next = Batch { events: room(), ..Batch::default() };
+            is_sent = is_sent.and(send.send(std::mem::replace(&mut batch, next)));
+        }
+        if is_sent.is_err() {
             return events;
         }
     }

@@ -46,10 +46,20 @@ pub trait Source {
     fn refill(&mut self, context: &mut Self::Context, into: &mut Vec<Event>) -> Result<(), Self::Error>;
 }
 
-/// When the next event of a source is, and its rank.
-type Key = (u64, usize);
+/// When the next event of a source is, in the upper half, and the source's rank. As one number, it is compared at once.
+type Key = u128;
 
-const NEVER: Key = (u64::MAX, usize::MAX);
+const NEVER: Key = Key::MAX;
+
+#[inline]
+fn key(time: u64, lane: usize) -> Key {
+    Key::from(time) << 64 | lane as Key
+}
+
+#[inline]
+fn lane_of(key: Key) -> usize {
+    key as u64 as usize
+}
 
 struct Lane<S> {
     source: S,
@@ -106,7 +116,7 @@ impl<S: Source> Merge<S> {
                 Err(error) => self.failed.push_back(error),
             }
         }
-        batch.first().map(|event| (event.time, lane))
+        batch.first().map(|event| key(event.time, lane))
     }
 
     #[cold]
@@ -123,7 +133,7 @@ impl<S: Source> Merge<S> {
     /// Makes the lane with the earliest event current, after the one before has ended.
     fn take_next(&mut self) {
         match self.waiting.pop() {
-            Some(Reverse((_, lane))) => self.current = lane,
+            Some(Reverse(first)) => self.current = lane_of(first),
             None => self.ended = true,
         }
         self.bound = self.waiting.peek().map_or(NEVER, |&Reverse(key)| key);
@@ -132,10 +142,42 @@ impl<S: Source> Merge<S> {
     /// Changes the current lane, whose next event is at `key`, for the one with the earliest event.
     fn change(&mut self, key: Key) {
         if let Some(mut first) = self.waiting.peek_mut() {
-            let Reverse((_, lane)) = std::mem::replace(&mut *first, Reverse(key));
-            self.current = lane;
+            let Reverse(first) = std::mem::replace(&mut *first, Reverse(key));
+            self.current = lane_of(first);
         }
         self.bound = self.waiting.peek().map_or(NEVER, |&Reverse(key)| key);
+    }
+
+    /// Makes the lane current that has the next event, if there is one and no error comes before it.
+    #[inline]
+    fn advance(&mut self) -> Option<Result<(), S::Error>> {
+        loop {
+            if let Some(lane) = self.lanes.get(self.current)
+                && let Some(event) = lane.batch.get(lane.at)
+            {
+                let key = key(event.time, self.current);
+                if key < self.bound {
+                    return Some(Ok(()));
+                }
+                self.change(key);
+            } else if let Some(end) = self.more() {
+                return end;
+            }
+        }
+    }
+
+    /// The next events, all of one source: as many as come before the others'. Cheaper than to ask for each.
+    #[inline]
+    pub fn next_run(&mut self) -> Option<Result<&[Event], S::Error>> {
+        if let Err(error) = self.advance()? {
+            return Some(Err(error));
+        }
+        let (current, bound) = (self.current, self.bound);
+        let lane = &mut self.lanes[current];
+        let rest = &lane.batch[lane.at..];
+        let count = rest.iter().position(|event| key(event.time, current) >= bound).unwrap_or(rest.len());
+        lane.at += count;
+        Some(Ok(&rest[..count]))
     }
 }
 
@@ -144,29 +186,20 @@ impl<S: Source> Iterator for Merge<S> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(lane) = self.lanes.get_mut(self.current)
-                && let Some(&event) = lane.batch.get(lane.at)
-            {
-                let key = (event.time, self.current);
-                if key < self.bound {
-                    lane.at += 1;
-                    return Some(Ok(event));
-                }
-                self.change(key);
-                continue;
-            }
-            if let Some(more) = self.more() {
-                return more;
-            }
+        if let Err(error) = self.advance()? {
+            return Some(Err(error));
         }
+        let lane = &mut self.lanes[self.current];
+        let event = lane.batch[lane.at];
+        lane.at += 1;
+        Some(Ok(event))
     }
 }
 
 impl<S: Source> Merge<S> {
     /// What is done once per batch: `Some` is the answer, `None` says that there is an event again.
     #[cold]
-    fn more(&mut self) -> Option<Option<Result<Event, S::Error>>> {
+    fn more(&mut self) -> Option<Option<Result<(), S::Error>>> {
         if !self.started {
             self.start();
         } else if !self.ended && self.refill(self.current).is_none() {
@@ -204,10 +237,13 @@ mod tests {
         }
     }
 
-    fn merge(lanes: &[&[Option<&[u64]>]]) -> Vec<Result<(u64, u16), u16>> {
+    fn merging(lanes: &[&[Option<&[u64]>]]) -> Merge<Batches> {
         let lane = |lane: &&[Option<&[u64]>]| lane.iter().map(|batch| batch.map(<[u64]>::to_vec)).collect();
-        let sources = lanes.iter().zip(0..).map(|(batches, cpu)| Batches(lane(batches), cpu));
-        Merge::new(0, sources).map(|item| item.map(|event| (event.time, event.cpu))).collect()
+        Merge::new(0, lanes.iter().zip(0..).map(|(batches, cpu)| Batches(lane(batches), cpu)))
+    }
+
+    fn merge(lanes: &[&[Option<&[u64]>]]) -> Vec<Result<(u64, u16), u16>> {
+        merging(lanes).map(|item| item.map(|event| (event.time, event.cpu))).collect()
     }
 
     #[test]
@@ -263,6 +299,13 @@ mod tests {
             let slices: Vec<_> = borrowed.iter().map(|lane| &lane[..]).collect();
             let merged: Vec<_> = merge(&slices).into_iter().map(Result::unwrap).collect();
             assert_eq!(merged, expected);
+            let (mut merge, mut runs) = (merging(&slices), Vec::new());
+            while let Some(run) = merge.next_run() {
+                let run = run.unwrap();
+                assert!(!run.is_empty() && run.iter().all(|event| event.cpu == run[0].cpu));
+                runs.extend(run.iter().map(|event| (event.time, event.cpu)));
+            }
+            assert_eq!(runs, expected);
         }
     }
 }

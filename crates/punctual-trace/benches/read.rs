@@ -14,33 +14,21 @@
 //! that; if it works here, it prints what it has recorded itself of two seconds of this machine, and the rate counts those
 //! events. A file given at the end is read as well.
 
+mod traces;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
 
-use punctual_trace::event::{Event, Kind, Left, Task};
 use punctual_trace::read::format::PageLayout;
 use punctual_trace::read::page::{Page, PageError};
 use punctual_trace::read::translate::Translator;
 use punctual_trace::read::{Order, Trace};
-use punctual_trace::write::{dat, formats, synthetic::Synthetic};
+use punctual_trace::write::formats;
+
+use self::traces::{Run, Scene, peak_memory, show, timed};
 
 const ROUNDS: usize = 5;
-
-/// How many events, and in what time, in s: on the clock, and of the CPU.
-type Run = (u64, f64, f64);
-
-/// Measures what counts events.
-fn timed<E>(work: impl FnOnce() -> Result<u64, E>) -> Result<Run, E> {
-    let cpu = || {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-    };
-    let (start, before) = (Instant::now(), cpu());
-    let count = work()?;
-    Ok((count, start.elapsed().as_secs_f64(), cpu() - before))
-}
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -62,7 +50,8 @@ fn main() -> ExitCode {
 }
 
 fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> {
-    let file = generate(place, "all", count, cpus)?;
+    fs::create_dir_all(place)?;
+    let file = traces::write(&place.join("all"), Scene::Random, count, cpus)?;
     println!(
         "{count} events, {cpus} CPUs, {:.1} bytes an event in the file",
         fs::metadata(&file)?.len() as f64 / count as f64
@@ -77,7 +66,7 @@ fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> 
     println!("{:42} {:8.1} MB (before reading {:.1})", "peak memory", peak_memory(), before);
 
     let few = count.min(1_000_000).max(count / 20);
-    let small = generate(place, "few", few, cpus)?;
+    let small = traces::write(&place.join("few"), Scene::Random, few, cpus)?;
     compare(&small, few)?;
     perf(place)?;
     if let Some(real) = real {
@@ -91,11 +80,13 @@ fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> 
 fn read(file: &Path) -> Outcome<Run> {
     timed(|| {
         let (mut count, mut last) = (0, 0);
-        for event in Trace::open(file)?.events()? {
-            let event = event?;
-            assert!(event.time >= last, "the events are in order");
-            last = event.time;
-            count += 1;
+        let mut events = Trace::open(file)?.events()?;
+        while let Some(run) = events.next_run() {
+            for event in run? {
+                assert!(event.time >= last, "the events are in order");
+                last = event.time;
+                count += 1;
+            }
         }
         Ok(count)
     })
@@ -104,7 +95,7 @@ fn read(file: &Path) -> Outcome<Run> {
 fn in_memory(place: &Path, count: u64, cpus: u16) -> Outcome<()> {
     // One CPU's part of a tenth of the trace, so that it fits where the whole does not.
     let directory = place.join("memory");
-    synthesize(&directory, count / 10, cpus)?;
+    traces::record(&directory, Scene::Random, count / 10, cpus)?;
     let bytes = fs::read(directory.join("per_cpu/cpu0/trace_pipe_raw"))?;
     fs::remove_dir_all(&directory)?;
     let layout = PageLayout::parse(formats::HEADER_PAGE.as_bytes(), Order::NATIVE)?;
@@ -198,83 +189,4 @@ fn perf(place: &Path) -> Outcome<()> {
     runs.iter_mut().for_each(|run| run.2 = f64::NAN);
     show(&format!("perf sched timehist of {samples} of its own"), &runs);
     Ok(())
-}
-
-fn show(name: &str, runs: &[Run]) {
-    let sorted = |of: fn(&Run) -> f64| {
-        let mut rates: Vec<f64> = runs.iter().map(|run| run.0 as f64 / of(run) / 1e6).collect();
-        rates.sort_by(f64::total_cmp);
-        rates
-    };
-    let (rates, cpu) = (sorted(|run| run.1), sorted(|run| run.2));
-    let middle = rates.len() / 2;
-    print!("{name:42} slowest {:6.2} M events/s, median {:6.2}", rates[0], rates[middle]);
-    match cpu[0].is_nan() {
-        true => println!(),
-        false => println!("; by CPU time slowest {:6.2}, median {:6.2}", cpu[0], cpu[middle]),
-    }
-}
-
-/// The most memory that this process has had, in MB.
-fn peak_memory() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
-}
-
-fn generate(place: &Path, name: &str, count: u64, cpus: u16) -> Outcome<PathBuf> {
-    let (directory, file) = (place.join(format!("{name}.raw")), place.join(format!("{name}.dat")));
-    synthesize(&directory, count, cpus)?;
-    dat::write(&directory, &file)?;
-    fs::remove_dir_all(&directory)?;
-    Ok(file)
-}
-
-/// A trace in which each CPU runs a few threads that wake each other, with timer interrupts in between.
-fn synthesize(directory: &Path, count: u64, cpus: u16) -> Outcome<()> {
-    let mut synthetic = Synthetic::create(directory)?;
-    for thread in 0..8 * u32::from(cpus) {
-        synthetic.name(100 + thread, &format!("worker {thread}"));
-    }
-    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
-    let mut random = move |below: u64| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed % below
-    };
-    let (mut time, mut written) = (1_000_000_000, 0);
-    let mut running = vec![Task { id: 0, priority: 120 }; usize::from(cpus)];
-    while written < count {
-        let cpu = random(cpus.into()) as u16;
-        let from = running[usize::from(cpu)];
-        let thread = 8 * u32::from(cpu) + random(8) as u32;
-        let task = Task { id: 100 + thread, priority: 40 + (thread % 8) as i32 };
-        let target = random(cpus.into()) as u16;
-        let kinds: &[Kind] = match random(4) {
-            0 => &[
-                Kind::VectorEntry { vector: 236 },
-                Kind::SoftirqEntry { softirq: 1 },
-                Kind::SoftirqExit { softirq: 1 },
-                Kind::VectorExit { vector: 236 },
-            ],
-            1 => &[Kind::IrqEntry { irq: 24 }, Kind::Waking { task, cpu: target }, Kind::IrqExit { irq: 24 }],
-            _ => &[
-                Kind::Waking { task, cpu },
-                Kind::Wakeup { task, cpu, new: false },
-                Kind::Switch { from, left: Left::Sleeping, to: task },
-            ],
-        };
-        for &kind in kinds {
-            time += 100 + random(2_000);
-            if written < count {
-                synthetic.push(&Event { time, cpu, by: running[usize::from(cpu)].id, kind })?;
-                written += 1;
-            }
-            if let Kind::Switch { to, .. } = kind {
-                running[usize::from(cpu)] = to;
-            }
-        }
-    }
-    Ok(synthetic.finish()?)
 }

@@ -1,0 +1,114 @@
+//! How fast a trace goes all the way on one thread: read, translated, merged, decomposed into jobs.
+//!
+//!     cargo bench -p punctual-trace --bench analyse [-- MILLIONS [TRACE.DAT]]
+//!
+//! The trace is the one that `--bench decompose` decomposes, as a file, of 20 million events if nothing else is said. It takes
+//! about 40 bytes an event twice, in the directory that cargo has for such files, and is removed. A file given at the end is
+//! analysed as well. The slowest of five runs comes first; the rate in CPU time leaves out what the machine did meanwhile for
+//! others.
+
+mod traces;
+
+use std::error::Error;
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use punctual_trace::jobs::{Config, Decomposer};
+use punctual_trace::read::Trace;
+use punctual_trace::stats::Watch;
+
+use self::traces::{Run, Scene, peak_memory, show, timed};
+
+const ROUNDS: usize = 5;
+const CPUS: u16 = 4;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    // What cargo passes, `--bench`, is of no use here.
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let millions: u64 = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(20);
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("analyse-{}", std::process::id()));
+    let result = run(&place, millions * 1_000_000, arguments.get(1).map(Path::new));
+    let removed = fs::remove_dir_all(&place);
+    match result.and(removed.map_err(Into::into)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(place: &Path, count: u64, real: Option<&Path>) -> Outcome<()> {
+    fs::create_dir_all(place)?;
+    let file = traces::write(&place.join("rounds"), Scene::Rounds, count, CPUS)?;
+    analyse("generated", &file)?;
+    if let Some(real) = real {
+        analyse(&real.display().to_string(), real)?;
+    }
+    println!("{:42} {:8.1} MB", "peak memory", peak_memory());
+    Ok(())
+}
+
+fn analyse(name: &str, file: &Path) -> Outcome<()> {
+    let mut runs: [Vec<Run>; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        runs[0].push(timed(|| {
+            let (mut count, mut last) = (0, 0);
+            let mut events = Trace::open(file)?.events()?;
+            while let Some(run) = events.next_run() {
+                for event in run? {
+                    last = event.time.max(last);
+                    count += 1;
+                }
+            }
+            black_box(last);
+            Outcome::Ok(count)
+        })?);
+        for (config, runs) in [Config::default(), Config { handlers: true, ..Config::default() }]
+            .into_iter()
+            .zip(&mut runs[1..])
+        {
+            runs.push(timed(|| {
+                let mut decomposer = Decomposer::new(config);
+                let mut jobs = 0_u64;
+                let mut events = Trace::open(file)?.events()?;
+                while let Some(run) = events.next_run() {
+                    for event in run? {
+                        decomposer.feed(event, &mut |job| jobs += u64::from(black_box(job).complete()));
+                    }
+                }
+                Outcome::Ok(decomposer.counters().events)
+            })?);
+        }
+        runs[3].push(timed(|| {
+            let mut watch = Watch::new(Config::default(), 10);
+            let mut events = Trace::open(file)?.events()?;
+            while let Some(run) = events.next_run() {
+                for event in run? {
+                    watch.feed(event, &mut |_| {}, &mut |_| {});
+                }
+            }
+            Outcome::Ok(watch.counters().events)
+        })?);
+    }
+    println!(
+        "{name}: {} events, {:.1} bytes each",
+        runs[0][0].0,
+        fs::metadata(file)?.len() as f64 / runs[0][0].0 as f64
+    );
+    let names = [
+        "read, translate, merge",
+        "… and decompose into jobs of threads",
+        "… and of handlers",
+        "… with statistics and the worst 10 whole",
+    ];
+    for (name, runs) in names.iter().zip(&runs) {
+        show(name, runs);
+    }
+    Ok(())
+}

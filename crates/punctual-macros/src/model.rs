@@ -39,6 +39,8 @@ pub(crate) struct AppArgs {
     /// The partitions, in order of declaration; empty if there is one without a name.
     pub(crate) partitions: Vec<Partition>,
     pub(crate) priority_base: Option<u8>,
+    /// How long CPUs may take to wake up, if that is bounded.
+    pub(crate) wake_latency: Option<Duration>,
     pub(crate) strict: bool,
     /// Whether jobs are marked in the kernel's trace.
     pub(crate) trace: bool,

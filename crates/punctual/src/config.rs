@@ -77,6 +77,7 @@ pub struct Config {
     pub(crate) platform: Platform,
     pub(crate) cpus: Cpus,
     pub(crate) priority_base: Option<u8>,
+    pub(crate) wake_latency: Option<Duration>,
     pub(crate) strict: Option<bool>,
     pub(crate) trace: Option<Marks>,
     pub(crate) until: Option<Duration>,
@@ -94,6 +95,7 @@ impl Config {
     /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
     /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`; it overrides the program's choice in
     ///   any case.
+    /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
     /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
     ///
@@ -110,7 +112,7 @@ impl Config {
             }
         };
         let (mut platform, mut cpus, mut strict) = (Platform::Linux, Cpus::default(), None);
-        let mut trace = None;
+        let (mut wake_latency, mut trace) = (None, None);
         read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
             platform = match value {
                 "linux" => Platform::Linux,
@@ -124,6 +126,10 @@ impl Config {
             let understood = parsed.is_some();
             cpus = parsed.unwrap_or_default();
             understood
+        });
+        read("PUNCTUAL_WAKE_LATENCY", "a number of µs", &mut |value| {
+            wake_latency = value.parse::<u32>().ok().map(|micros| Duration::from_micros(micros.into()));
+            wake_latency.is_some()
         });
         read("PUNCTUAL_STRICT", "1 or 0", &mut |value| {
             strict = match value {
@@ -142,7 +148,7 @@ impl Config {
             };
             true
         });
-        Self { platform, cpus, strict, trace, ..config }
+        Self { platform, cpus, wake_latency, strict, trace, ..config }
     }
 
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
@@ -173,6 +179,18 @@ impl Config {
     /// interrupt threads on PREEMPT_RT.
     pub fn priority_base(mut self, base: u8) -> Self {
         self.priority_base = Some(base);
+        self
+    }
+
+    /// Bounds how long a CPU may take to wake up: deeper idle states are not used while the app runs, by any CPU. Default: no
+    /// bound, and if a state of the app's CPU takes more than 20 µs to leave, the
+    /// [report](crate::report::Settings::notes) says so.
+    ///
+    /// Less latency costs power: with zero, CPUs that have nothing to do run a loop, which warms them and takes turns
+    /// from a neighbour that shares their core. The bound is rounded down to µs, held through `/dev/cpu_dma_latency`, which
+    /// takes root or a udev rule, and gone when the app ends, in whatever way.
+    pub fn wake_latency(mut self, longest: Duration) -> Self {
+        self.wake_latency = Some(longest);
         self
     }
 

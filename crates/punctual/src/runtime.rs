@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use punctual_core::{Instant, Level, Port, Worker};
+use punctual_core::{Duration, Instant, Level, Port, Worker};
 use rustix::thread::futex::{self, Flags};
 
 use crate::across::Ceilings;
@@ -25,6 +25,8 @@ const MARKS: u8 = 2;
 pub struct Options {
     /// The kernel priority of level 0, if one is given.
     pub priority_base: Option<u8>,
+    /// How long CPUs may take to wake up, if that is bounded.
+    pub wake_latency: Option<Duration>,
     /// Whether to refuse less than full real-time settings.
     pub strict: bool,
     /// Whether jobs are marked in the kernel's trace.

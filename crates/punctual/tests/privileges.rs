@@ -186,6 +186,7 @@ fn nonsense_in_the_environment_is_named() {
         ("PUNCTUAL_CPU", "", "PUNCTUAL_CPU= makes no sense"),
         ("PUNCTUAL_CPU", "99999999999999999999", "PUNCTUAL_CPU=99999999999999999999 makes no sense"),
         ("PUNCTUAL_PORT", "windows", "PUNCTUAL_PORT=windows makes no sense; set it to linux or virtual"),
+        ("PUNCTUAL_WAKE_LATENCY", "-1", "PUNCTUAL_WAKE_LATENCY=-1 makes no sense; set it to a number of µs"),
         ("PUNCTUAL_STRICT", "yes", "PUNCTUAL_STRICT=yes makes no sense; set it to 1 or 0"),
     ];
     for (name, value, words) in cases {

@@ -6,12 +6,13 @@ use quote::quote;
 use crate::analyse::{Analysis, Part, Style};
 use crate::model::App;
 
-use super::{levels, locks, names, option, quiet, reactor, tasks};
+use super::{duration, levels, locks, names, option, quiet, reactor, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime) = (quiet(), names::sole("runtime"));
     let name = names::plain(&app.module.ident);
     let base = option(app.args.priority_base.map(|base| quote!(#base)));
+    let wake_latency = option(app.args.wake_latency.as_ref().map(duration));
     let (strict, trace) = (app.args.strict, app.args.trace);
     let tasks = app.tasks.iter().map(|task| {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
@@ -38,7 +39,12 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         #(#statics)*
         #quiet static #runtime: ::punctual::export::Runtime = ::punctual::export::Runtime::new(
             #name,
-            ::punctual::export::Options { priority_base: #base, strict: #strict, trace: #trace },
+            ::punctual::export::Options {
+                priority_base: #base,
+                wake_latency: #wake_latency,
+                strict: #strict,
+                trace: #trace,
+            },
             &[#(&#parts),*],
             &#home,
             #all,

@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Expr, ExprLit, Lit, LitStr, UnOp};
 
+use super::duration::{Purpose, duration};
 use super::keys::{Key, Keys, ungrouped};
 use super::partitions;
 use crate::errors::Errors;
@@ -16,6 +17,7 @@ const KEYS: &[Key] = &[
     Key::new("executor", "\"partition\" or \"global\""),
     Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, poll)]"),
     Key::new("priority_base", "<integer from 1 to 98>"),
+    Key::new("wake_latency", "<duration>"),
     Key::flag("strict"),
     Key::flag("trace"),
     Key::new("monitor", "<bool>"),
@@ -29,6 +31,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
         global: global(&keys, errors),
         partitions: partitions::parse(&keys, errors),
         priority_base: keys.int("priority_base", 1..=98, errors).and_then(|base| base.try_into().ok()),
+        wake_latency: duration(&keys, "wake_latency", Purpose::Other, errors),
         strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),
         trace: keys.boolean("trace", errors).is_some_and(|trace| trace.value),
         monitor: keys.boolean("monitor", errors),
@@ -94,11 +97,19 @@ mod tests {
 
     #[test]
     fn everything_given() {
-        let args =
-            args(quote!(cpu = CPUS - 1, priority_base = 40, strict, trace, monitor = false, main = false));
+        let args = args(quote!(
+            cpu = CPUS - 1,
+            priority_base = 40,
+            wake_latency = 0.micros(),
+            strict,
+            trace,
+            monitor = false,
+            main = false
+        ));
         let args = args.expect("the arguments are right");
         assert!(args.cpu.is_some() && args.strict && args.trace && !args.monitor());
         assert_eq!(args.priority_base, Some(40));
+        assert_eq!(args.wake_latency.and_then(|longest| longest.nanos), Some(0));
         assert_eq!(args.main.map(|main| main.value), Some(false));
     }
 
@@ -106,11 +117,13 @@ mod tests {
     fn wrong_arguments() {
         rejects(
             quote!(device = x),
-            "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `strict`, `trace`, `monitor`, `main`",
+            "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `wake_latency`, `strict`, \
+             `trace`, `monitor`, `main`",
         );
         rejects(quote!(cpu = "0"), "`cpu` is the number of a processor");
         rejects(quote!(cpu = -1), "`cpu` is the number of a processor");
         rejects(quote!(priority_base = 99), "an integer from 1 to 98");
+        rejects(quote!(wake_latency = 10), "a duration has a unit");
         rejects(quote!(strict = 1), "`strict` is `true` or `false`");
         rejects(quote!(executor = "local"), "`executor` is \"partition\" or \"global\"");
         rejects(quote!(executor = global), "write `executor = \"partition\" or \"global\"`");

@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod cpu;
 pub(crate) mod events;
 pub(crate) mod futex;
+pub(crate) mod idle_states;
 pub(crate) mod marks;
 pub(crate) mod memory;
 pub(crate) mod neighbours;

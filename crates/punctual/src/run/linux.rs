@@ -18,7 +18,7 @@ use crate::linux::cpu::{self, Allowed};
 use crate::linux::events::Controls;
 use crate::linux::marks::Marks;
 use crate::linux::reactor::Opened;
-use crate::linux::{self, memory, neighbours, settings};
+use crate::linux::{self, idle_states, memory, neighbours, settings};
 use crate::part::Part;
 use crate::report::{Report, Settings, ThreadSettings};
 use crate::runtime::{Runtime, Taken};
@@ -33,6 +33,7 @@ pub(super) fn run<A: App>(
     let system =
         |attempt| move |error: rustix::io::Errno| StartError::System { attempt, error: error.into() };
     let memory = memory::Locked::all();
+    let awake = idle_states::Bound::new(plan.wake_latency);
     let _controls = Controls::new(runtime).map_err(system("making an eventfd"))?;
     let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
@@ -56,7 +57,7 @@ pub(super) fn run<A: App>(
     let _member = Member::join(home, home.idle);
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
-    let granted = report_settings(runtime, &plan, &threads.settings, &memory, &marks);
+    let granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
     let missing = granted.all_missing();
     if plan.strict && !missing.is_empty() {
         threads.abandon();
@@ -111,14 +112,14 @@ fn report_settings(
     runtime: &Runtime,
     plan: &Plan,
     threads: &[ThreadSettings],
-    memory: &memory::Locked,
-    marks: &Marks,
+    (memory, awake, marks): (&memory::Locked, &idle_states::Bound, &Marks),
 ) -> Settings {
     let mut idle = settings::ordinary("idle");
     let mut notes = marks.notes().to_vec();
     for part in runtime.parts {
         let Some(cpu) = plan.cpu(part) else { continue };
         notes.extend(cpu::isolation(cpu));
+        notes.extend(awake.note(cpu));
         notes.extend(neighbours::throttling(cpu));
         notes.extend(neighbours::in_band(cpu, plan.band(part)));
     }
@@ -135,7 +136,7 @@ fn report_settings(
         kernel: linux::kernel(),
         memory: memory::Locked::describe(),
         threads: threads.iter().cloned().chain([idle]).collect(),
-        missing: memory.missing.iter().cloned().collect(),
+        missing: memory.missing.iter().chain(&awake.missing).cloned().collect(),
         notes,
     }
 }

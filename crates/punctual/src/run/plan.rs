@@ -3,11 +3,11 @@
 use punctual_core::Worker;
 
 use super::StartError;
-use crate::Config;
 use crate::config::{Cpus, Marks};
 use crate::linux::cpu::{self, Allowed};
 use crate::part::{Part, Style};
 use crate::runtime::Runtime;
+use crate::{Config, Duration};
 
 /// Kernel priority of level 0: above the interrupt threads of PREEMPT_RT, which have 50.
 const PRIORITY_BASE: u8 = 50;
@@ -18,6 +18,8 @@ pub(super) struct Plan {
     /// The CPU of each part of the app, in its order; `None` for any.
     cpus: Vec<Option<usize>>,
     pub(super) priority_base: u8,
+    /// How long CPUs may take to wake up, if that is bounded.
+    pub(super) wake_latency: Option<Duration>,
     pub(super) strict: bool,
     pub(super) marks: Marks,
     /// What this process may use.
@@ -45,9 +47,11 @@ impl Plan {
             return Err(StartError::Priority { base, highest });
         }
         let strict = from_environment.strict.or(config.strict).unwrap_or(runtime.options.strict);
+        let wake_latency = from_environment.wake_latency.or(config.wake_latency);
+        let wake_latency = wake_latency.or(runtime.options.wake_latency);
         let marks = from_environment.trace.or(config.trace.clone());
         let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
-        Ok(Self { cpus, priority_base: base, strict, marks, allowed, parts: runtime.parts })
+        Ok(Self { cpus, priority_base: base, wake_latency, strict, marks, allowed, parts: runtime.parts })
     }
 
     /// The CPU of `part`; `None` for any.

@@ -17,11 +17,18 @@ pub(crate) fn program(path: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a process knows its executable"));
     command.args(["--ignored", "--exact", "--nocapture", path]);
     // Settings of the run that this test is part of are not meant for the program.
-    ["PUNCTUAL_PORT", "PUNCTUAL_CPU", "PUNCTUAL_STRICT", "PUNCTUAL_TRACE", "PUNCTUAL_REPORT"]
-        .iter()
-        .for_each(|name| {
-            command.env_remove(name);
-        });
+    [
+        "PUNCTUAL_PORT",
+        "PUNCTUAL_CPU",
+        "PUNCTUAL_WAKE_LATENCY",
+        "PUNCTUAL_STRICT",
+        "PUNCTUAL_TRACE",
+        "PUNCTUAL_REPORT",
+    ]
+    .iter()
+    .for_each(|name| {
+        command.env_remove(name);
+    });
     command
 }
 

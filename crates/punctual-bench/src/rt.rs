@@ -3,7 +3,7 @@
 //! Whatever a thread asks for here ends with the thread, except for the limit on real-time CPU time, which ends with
 //! the process. What the kernel refuses is kept, because the figures mean something else then.
 
-use std::io::Error;
+use std::io::{Error, Write};
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -133,6 +133,29 @@ impl Drop for LockedMemory {
         if self.0 {
             // SAFETY: the call takes no pointers.
             unsafe { libc::munlockall() };
+        }
+    }
+}
+
+/// Keeps all CPUs from idle states that take time to leave, until dropped. cyclictest does so, and beside it whoever does
+/// not would be measured with another machine.
+#[derive(Debug)]
+pub(crate) struct Awake(std::io::Result<std::fs::File>);
+
+impl Awake {
+    pub(crate) fn new() -> Self {
+        // The bound lasts for as long as the file is open (`Documentation/power/pm_qos_interface.rst`), in µs.
+        let file = std::fs::File::options().write(true).open("/dev/cpu_dma_latency");
+        Self(file.and_then(|mut file| file.write_all(&0_i32.to_ne_bytes()).map(|()| file)))
+    }
+
+    /// What that means for the figures.
+    pub(crate) fn note(&self) -> String {
+        match &self.0 {
+            Ok(_) => "No CPU rests in an idle state that takes time to leave (cpu_dma_latency is 0), as an app with \
+                      `wake_latency` 0 has it."
+                .into(),
+            Err(error) => format!("CPUs that are idle may take long to wake up: /dev/cpu_dma_latency: {error}."),
         }
     }
 }

@@ -160,7 +160,9 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     let clock = clock::use_best();
     rt::limit_runaways(longest_without_sleep(&plan));
     let _locked = rt::LockedMemory::new();
-    let machine = Machine::look(plan.cpu, &clock);
+    let awake = rt::Awake::new();
+    let mut machine = Machine::look(plan.cpu, &clock);
+    machine.notes.push(awake.note());
     let no_fifo = machine.fifo_refused.clone();
     let mut run = Run {
         format: FORMAT.into(),

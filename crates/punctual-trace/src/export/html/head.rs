@@ -7,6 +7,7 @@ use super::Report;
 use super::collector::{CpuCounts, Source};
 use super::page::name;
 use super::text::{Escaped, Grouped, shortened};
+use crate::counted;
 use crate::explain;
 use crate::stats::{TaskStats, Term};
 
@@ -190,24 +191,9 @@ fn cpus(report: &Report<'_>, out: &mut String) {
 /// file do not always say how many events they took.
 fn losses(report: &Report<'_>) -> BTreeMap<usize, CpuCounts> {
     let mut cpus: BTreeMap<usize, CpuCounts> = report.collector.cpus().collect();
-    let mut counted: BTreeMap<usize, u64> = BTreeMap::new();
-    for statistics in &report.about.statistics {
-        let number = |name: &str| {
-            let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            line.trim().parse::<u64>().ok()
-        };
-        let lost = ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number);
-        if let Some(cpu) = number("CPU") {
-            // Each instance of tracing has a buffer of its own.
-            let sum = counted.entry(cpu as usize).or_default();
-            *sum = lost.fold(*sum, u64::saturating_add);
-        }
-    }
-    for (cpu, lost) in counted {
-        if lost > 0 {
-            let counts = cpus.entry(cpu).or_default();
-            counts.lost = counts.lost.max(lost);
-        }
+    for (cpu, lost) in counted::losses(&report.about.statistics) {
+        let counts = cpus.entry(cpu as usize).or_default();
+        counts.lost = counts.lost.max(lost);
     }
     cpus
 }

@@ -158,7 +158,7 @@ fn conditions(report: &Report<'_>, out: &mut String) {
 /// What was lost of each CPU.
 fn cpus(report: &Report<'_>, out: &mut String) {
     let cpus = losses(report);
-    let lossy = |counts: &CpuCounts| counts.gaps + counts.lost > 0;
+    let lossy = |counts: &CpuCounts| counts.gaps > 0 || counts.lost > 0;
     *out += "<div class=\"scroll\"><table class=\"cpus\"><thead><tr><th>CPU</th><th>events</th><th>gaps</th>\
              <th>events lost</th></tr></thead><tbody>";
     let chosen = |(_, counts): &(&usize, &CpuCounts)| cpus.len() <= MAX_CPUS || lossy(counts);

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use punctual_html::{Escaped, Grouped};
+
 use super::Report;
 use super::collector::{CpuCounts, Source};
 use super::page::name;
-use super::text::{Escaped, Grouped, shortened};
+use super::text::shortened;
 use crate::counted;
 use crate::explain;
 use crate::stats::{TaskStats, Term};

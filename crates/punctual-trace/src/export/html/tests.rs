@@ -1,4 +1,5 @@
-use super::text::Grouped;
+use punctual_html::Grouped;
+
 use super::*;
 use crate::event::{Event, Kind, Left, Task};
 use crate::jobs::Config;

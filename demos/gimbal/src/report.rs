@@ -3,10 +3,10 @@
 //! [`RunSummary`] is all there is to tell. [`to_html`] makes one self-contained file of it, which needs
 //! neither network nor scripts; [`to_json`] writes the same numbers for other programs.
 
+mod angle;
 mod charts;
 pub mod data;
 mod histogram;
-mod html;
 mod line_chart;
 mod page;
 mod scale;

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::{Escaped, colour};
+use punctual_html::Escaped;
+
+use super::colour;
 use crate::grouping::Group;
 use crate::model::{Published, Row};
 use crate::stats::Distribution;

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Escaped, chart, tables};
+use punctual_html::Escaped;
+
+use super::{chart, tables};
 use crate::compare::Comparison;
 use crate::grouping::{Footnotes, groups};
 use crate::model::{Run, Suite, Verdict};

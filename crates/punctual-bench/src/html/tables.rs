@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::{Escaped, colour};
+use punctual_html::Escaped;
+
+use super::colour;
 use crate::compare::{Change, Comparison};
 use crate::grouping::{Footnotes, Group, ratio_text};
 use crate::model::{Check, Row};

@@ -1,10 +1,10 @@
 //! `punctual trace report`: from a trace to tables, sentences and files.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::thread;
 
+use punctual_trace::counted;
 use punctual_trace::explain::grouped;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
@@ -135,20 +135,8 @@ fn losses(trace: &Trace, counters: &Counters) {
     if counters.gaps == 0 {
         return;
     }
-    let mut lost = BTreeMap::new();
-    for statistics in trace.statistics() {
-        let number = |name: &str| {
-            let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|number| number.trim().parse::<u64>().ok())
-        };
-        let count =
-            ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number).sum::<u64>();
-        if count > 0 {
-            *lost.entry(number("CPU").unwrap_or(0)).or_insert(0) += count;
-        }
-    }
-    for (cpu, count) in &lost {
-        say!("LOST: {} events of CPU {cpu}", grouped(*count));
+    for (cpu, count) in counted::losses(trace.statistics()) {
+        say!("LOST: {} events of CPU {cpu}", grouped(count));
     }
     say!(
         "LOST: events are missing in {} places; the jobs that they touch are counted as flawed and left out. Record again \

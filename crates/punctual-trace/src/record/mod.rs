@@ -46,6 +46,7 @@ use self::drain::Drain;
 use self::save::Saver;
 use self::schedule::store::{self, Counts};
 use self::tracefs::Instance;
+use crate::counted;
 
 /// What is recorded, and how.
 #[derive(Debug, Clone)]
@@ -181,11 +182,8 @@ impl Recording {
             let mut loss = Loss { cpu: *cpu, lost: 0, read: 0 };
             for instance in &self.instances {
                 let text = instance.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
-                loss.lost += ["overrun", "commit overrun", "dropped events"]
-                    .map(|name| count(&text, name))
-                    .iter()
-                    .sum::<u64>();
-                loss.read += count(&text, "read events");
+                loss.lost += counted::lost(&text);
+                loss.read += counted::number(&text, "read events").unwrap_or(0);
             }
             if let Some((_, counts)) = &self.schedule {
                 let (lost, stored) = counts[index].get();
@@ -246,9 +244,3 @@ impl Drop for Recording {
 
 /// Where in the capture directory the buffers are: that of the events, and that of system calls where it is another.
 const PREFIXES: [&str; 2] = ["", "instances/calls/"];
-
-/// A number of a file `stats`.
-fn count(statistics: &str, name: &str) -> u64 {
-    let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
-}

@@ -6,7 +6,7 @@ use punctual_trace::event::Tid;
 use punctual_trace::jobs::{Actor, Doing};
 
 use crate::stage::{
-    Bell, MS, Measured, PthreadMutex, ROUNDS, me, now, perform, sleep_until, spin_until, thread,
+    Bell, MS, Measured, PthreadMutex, ROUNDS, me, now, perform, sleep_until, spin_until, thread, waiter,
 };
 
 /// How long the medium thread runs, and how long the owner goes on holding the mutex, in execution time of its own.
@@ -24,20 +24,7 @@ struct Truth {
 fn play(inherits: bool) -> (Vec<Tid>, Truth) {
     let mutex = Arc::new(PthreadMutex::new(inherits));
     let (asks, works) = (Arc::new(Bell::new()), Arc::new(Bell::new()));
-    let waiter = thread("waiter", 30, {
-        let (mutex, asks) = (Arc::clone(&mutex), Arc::clone(&asks));
-        move || {
-            let waits = (0..ROUNDS).map(|_| {
-                asks.wait();
-                let before = now();
-                mutex.lock();
-                let after = now();
-                mutex.unlock();
-                (before, after)
-            });
-            (me(), waits.collect())
-        }
-    });
+    let waiter = waiter(&mutex, &asks);
     let medium = thread("medium", 20, {
         let works = Arc::clone(&works);
         move || {

@@ -6,7 +6,8 @@ use punctual_trace::event::Tid;
 use punctual_trace::jobs::{Doing, On};
 
 use crate::stage::{
-    Bell, MS, Measured, PthreadMutex, ROUNDS, me, now, perform, sleep_until, spin_until, thread,
+    Bell, MS, Measured, PthreadMutex, ROUNDS, WAITER, me, now, perform, sleep_until, spin_until, thread,
+    waiter,
 };
 
 /// How long the owner keeps the mutex after the waiter has asked for it.
@@ -25,20 +26,7 @@ struct Truth {
 fn play() -> (Vec<Tid>, Truth) {
     let mutex = Arc::new(PthreadMutex::new(true));
     let asks = Arc::new(Bell::new());
-    let waiter = thread("waiter", 30, {
-        let (mutex, asks) = (Arc::clone(&mutex), Arc::clone(&asks));
-        move || {
-            let waits = (0..ROUNDS).map(|_| {
-                asks.wait();
-                let before = now();
-                mutex.lock();
-                let after = now();
-                mutex.unlock();
-                (before, after)
-            });
-            (me(), waits.collect())
-        }
-    });
+    let waiter = waiter(&mutex, &asks);
     let owner = thread("owner", 20, {
         let mutex = Arc::clone(&mutex);
         move || {
@@ -83,7 +71,7 @@ fn the_wait_is_blocking_and_the_owner_is_named() {
             measured.push(Measured { what: "the owner's share of B", trace: held, truth: end - alone });
             // The owner ran on the waiter's priority meanwhile, and was displaced by nobody.
             assert!(!owner.blockings.iter().any(|wait| for_mutex(wait.on)), "{owner:?}");
-            assert_eq!(owner.highest, 99 - 30, "{owner:?}");
+            assert_eq!(owner.highest, 99 - WAITER, "{owner:?}");
         }
         measured
     });

@@ -1,7 +1,7 @@
 //! What workloads are made of: threads with priorities, clocks, mutexes, and a recording around them.
 
 use std::cell::UnsafeCell;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 use punctual_trace::event::{Event, Tid};
@@ -17,6 +17,8 @@ use crate::recording::{self, Place};
 pub(crate) const ROUNDS: usize = 20;
 /// How often a workload is tried.
 const ATTEMPTS: usize = 3;
+/// The priority of a [`waiter`].
+pub(crate) const WAITER: i32 = 30;
 pub(crate) const MS: u64 = 1_000_000;
 
 /// In ns.
@@ -122,6 +124,24 @@ pub(crate) fn thread<T: Send + 'static>(
         life()
     };
     Builder::new().name(name.into()).spawn(body).unwrap()
+}
+
+/// Starts a thread that asks for the mutex whenever the bell rings, and gives it back at once.
+///
+/// Of each round it says when it asked, and when it had the mutex.
+pub(crate) fn waiter(mutex: &Arc<PthreadMutex>, asks: &Arc<Bell>) -> JoinHandle<(Tid, Vec<(u64, u64)>)> {
+    let (mutex, asks) = (Arc::clone(mutex), Arc::clone(asks));
+    thread("waiter", WAITER, move || {
+        let waits = (0..ROUNDS).map(|_| {
+            asks.wait();
+            let before = now();
+            mutex.lock();
+            let after = now();
+            mutex.unlock();
+            (before, after)
+        });
+        (me(), waits.collect())
+    })
 }
 
 /// The last CPU that this process may use.

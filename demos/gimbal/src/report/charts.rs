@@ -3,10 +3,11 @@
 //! Each chart is drawn twice, for wide and for narrow screens, of which the style sheet shows one. Scaling
 //! one drawing to both would leave its text unreadable on a phone.
 
+use super::angle::Microradians;
 use super::data::{AxisResponse, Distribution, RunSummary, StepResponse, TaskRow};
 use super::histogram;
-use super::html::{Escaped, Grouped, Microradians, Micros};
 use super::line_chart::{LineChart, Series};
+use punctual_html::{Escaped, Grouped, Micros};
 use std::fmt::{self, Formatter};
 use std::ops::RangeInclusive;
 

@@ -1,9 +1,9 @@
 //! A histogram of durations, logarithmic both ways, because one late job among millions is what matters.
 
 use super::data::Distribution;
-use super::html::Micros;
 use super::scale::{Log, decades};
 use super::svg::{Anchor, Svg};
+use punctual_html::Micros;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -1,8 +1,9 @@
 //! The page as a whole: head, key figures, and the sections in the order in which they are asked for.
 
+use super::angle::Microradians;
 use super::data::{Clock, RunSummary, TaskRow};
-use super::html::{Escaped, Grouped, Microradians, Micros};
 use super::{charts, tables};
+use punctual_html::{Escaped, Grouped, Micros};
 use std::fmt::{self, Display, Formatter};
 
 /// The report as HTML.
@@ -92,7 +93,7 @@ mod tests {
     use crate::report::*;
 
     fn hostile() -> RunSummary {
-        let evil = "</style><script>alert(1)</script>\"'&".to_owned();
+        let evil = "</style><script>alert(1)</script>\"'&\u{202E}".to_owned();
         let setting = SettingRow {
             name: evil.clone(),
             wanted: evil.clone(),
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn no_text_becomes_markup() {
         let page = to_html(&hostile());
-        assert!(!page.contains("<script"));
+        assert!(!page.contains("<script") && !page.contains('\u{202E}'));
         assert_eq!(page.matches("</style>").count(), 1);
         assert!(page.contains("&lt;script&gt;"));
     }

@@ -3,7 +3,7 @@
 //! Everything that is a matter of looks (colours, widths, fonts) is left to classes in the style sheet, so
 //! that a chart follows the light or dark scheme of the page.
 
-use super::html::Escaped;
+use punctual_html::Escaped;
 use std::fmt::{self, Write as _};
 
 /// A drawing that is being made.

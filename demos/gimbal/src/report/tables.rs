@@ -1,7 +1,7 @@
 //! The tables of the report. Wherever there is a maximum it comes first: it is what deadlines are about.
 
 use super::data::{Distribution, Outcome, RunSummary, SettingRow, TaskRow};
-use super::html::{Escaped, Grouped, Micros};
+use punctual_html::{Escaped, Grouped, Micros};
 use std::fmt::{self, Formatter};
 
 /// Writes the timing of every task.

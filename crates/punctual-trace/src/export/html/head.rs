@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use punctual_html::{Escaped, Grouped};
+
 use super::Report;
 use super::collector::{CpuCounts, Source};
 use super::page::name;
-use super::text::{Escaped, Grouped, shortened};
+use super::text::shortened;
+use crate::counted;
 use crate::explain;
 use crate::stats::{TaskStats, Term};
 
@@ -157,7 +160,7 @@ fn conditions(report: &Report<'_>, out: &mut String) {
 /// What was lost of each CPU.
 fn cpus(report: &Report<'_>, out: &mut String) {
     let cpus = losses(report);
-    let lossy = |counts: &CpuCounts| counts.gaps + counts.lost > 0;
+    let lossy = |counts: &CpuCounts| counts.gaps > 0 || counts.lost > 0;
     *out += "<div class=\"scroll\"><table class=\"cpus\"><thead><tr><th>CPU</th><th>events</th><th>gaps</th>\
              <th>events lost</th></tr></thead><tbody>";
     let chosen = |(_, counts): &(&usize, &CpuCounts)| cpus.len() <= MAX_CPUS || lossy(counts);
@@ -190,24 +193,9 @@ fn cpus(report: &Report<'_>, out: &mut String) {
 /// file do not always say how many events they took.
 fn losses(report: &Report<'_>) -> BTreeMap<usize, CpuCounts> {
     let mut cpus: BTreeMap<usize, CpuCounts> = report.collector.cpus().collect();
-    let mut counted: BTreeMap<usize, u64> = BTreeMap::new();
-    for statistics in &report.about.statistics {
-        let number = |name: &str| {
-            let line = statistics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            line.trim().parse::<u64>().ok()
-        };
-        let lost = ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number);
-        if let Some(cpu) = number("CPU") {
-            // Each instance of tracing has a buffer of its own.
-            let sum = counted.entry(cpu as usize).or_default();
-            *sum = lost.fold(*sum, u64::saturating_add);
-        }
-    }
-    for (cpu, lost) in counted {
-        if lost > 0 {
-            let counts = cpus.entry(cpu).or_default();
-            counts.lost = counts.lost.max(lost);
-        }
+    for (cpu, lost) in counted::losses(&report.about.statistics) {
+        let counts = cpus.entry(cpu as usize).or_default();
+        counts.lost = counts.lost.max(lost);
     }
     cpus
 }

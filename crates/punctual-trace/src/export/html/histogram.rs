@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use punctual_html::Grouped;
+
 use super::scale::{Log, decade_of_counts, decade_of_time, decades};
 use super::svg::{Anchor, Svg};
-use super::text::Grouped;
 use crate::explain;
 use crate::stats::Quantity;
 

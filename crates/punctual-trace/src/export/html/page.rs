@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use punctual_html::{Escaped, Grouped, Micros};
+
 use super::task::{Section, at_most, sort_word};
-use super::text::{Escaped, Grouped, Micros, priority, shortened};
+use super::text::{priority, shortened};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
 use crate::jobs::Actor;
 use crate::names::Names;

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use punctual_html::Grouped;
+
 /// A unit of time: its name and how many ns it is.
 pub(super) type Unit = (&'static str, f64);
 
@@ -44,7 +46,7 @@ impl Linear {
             .map(|n| {
                 let value = n as f64 * step;
                 let text = if value >= 10_000.0 {
-                    super::text::Grouped(value as u64).to_string()
+                    Grouped(value as u64).to_string()
                 } else {
                     format!("{value:.decimals$}").replace('-', "−")
                 };

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::text::Escaped;
+use punctual_html::Escaped;
 
 /// A drawing that is being made.
 #[derive(Debug)]

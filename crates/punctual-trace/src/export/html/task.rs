@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::text::{Escaped, Grouped, Micros, Quoted, priority};
+use punctual_html::{Escaped, Grouped, Micros};
+
+use super::text::{Quoted, priority};
 use super::{Report, charts, page, timeline};
 use crate::explain;
 use crate::jobs::{Actor, Job, Phase, Sort, Value};

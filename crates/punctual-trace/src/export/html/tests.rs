@@ -1,3 +1,5 @@
+use punctual_html::Grouped;
+
 use super::*;
 use crate::event::{Event, Kind, Left, Task};
 use crate::jobs::Config;
@@ -124,4 +126,17 @@ fn what_the_kernel_counted_as_lost_is_told_per_cpu() {
     let (page, _) = page_of(1, 10, &Names::new(), &about);
     assert!(page.contains("<td class=\"fault\">1\u{202F}002</td>"), "{page}");
     assert!(page.contains("<span>Events lost</span><strong class=\"fault\">1\u{202F}004</strong>"));
+}
+
+#[test]
+fn a_file_may_claim_to_have_lost_everything() {
+    let mut collector = Collector::new();
+    collector.event(&Event { time: 1, cpu: 3, by: 0, kind: Kind::Lost { count: 0 } });
+    let statistics = vec![format!("CPU: 3\noverrun: {}\n", u64::MAX)];
+    let about = About { statistics, ..About::default() };
+    let (watch, names) = (Watch::new(Config::default(), KEEP), Names::new());
+    let mut page = Vec::new();
+    write(&Report::new(&about, &watch, &collector, &names), &mut page).unwrap();
+    let lost = format!("<td class=\"fault\">{}</td>", Grouped(u64::MAX));
+    assert!(String::from_utf8(page).unwrap().contains(&lost));
 }

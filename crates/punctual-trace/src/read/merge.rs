@@ -75,7 +75,7 @@ pub struct Merge<S: Source> {
     current: usize,
     /// Up to where they are.
     bound: Key,
-    /// The other lanes.
+    /// The other lanes that have events.
     waiting: BinaryHeap<Reverse<Key>>,
     started: bool,
     /// Whether no lane is current, because all have ended.
@@ -156,11 +156,12 @@ impl<S: Source> Merge<S> {
                 && let Some(event) = lane.batch.get(lane.at)
             {
                 let key = key(event.time, self.current);
-                if key < self.bound {
-                    return Some(Ok(()));
+                if key >= self.bound {
+                    self.change(key);
                 }
-                self.change(key);
-            } else if let Some(end) = self.more() {
+                return Some(Ok(()));
+            }
+            if let Some(end) = self.more() {
                 return end;
             }
         }
@@ -175,7 +176,8 @@ impl<S: Source> Merge<S> {
         let (current, bound) = (self.current, self.bound);
         let lane = &mut self.lanes[current];
         let rest = &lane.batch[lane.at..];
-        let count = rest.iter().position(|event| key(event.time, current) >= bound).unwrap_or(rest.len());
+        let later = rest.iter().skip(1).position(|event| key(event.time, current) >= bound);
+        let count = later.map_or(rest.len(), |later| later + 1);
         lane.at += count;
         Some(Ok(&rest[..count]))
     }

@@ -9,42 +9,29 @@
 
 mod traces;
 
-use std::error::Error;
 use std::fs;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use punctual_trace::jobs::{Config, Decomposer};
 use punctual_trace::read::Trace;
 use punctual_trace::stats::Watch;
 
-use self::traces::{Run, Scene, peak_memory, show, timed};
+use self::traces::{Outcome, Run, Scene, peak_memory, show, timed};
 
 const ROUNDS: usize = 5;
 const CPUS: u16 = 4;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
 fn main() -> ExitCode {
-    // What cargo passes, `--bench`, is of no use here.
-    let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let arguments = traces::arguments();
     let millions: u64 = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(20);
-    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("analyse-{}", std::process::id()));
-    let result = run(&place, millions * 1_000_000, arguments.get(1).map(Path::new));
-    let removed = fs::remove_dir_all(&place);
-    match result.and(removed.map_err(Into::into)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    traces::in_a_directory("analyse", |place| {
+        run(place, millions * 1_000_000, arguments.get(1).map(Path::new))
+    })
 }
 
 fn run(place: &Path, count: u64, real: Option<&Path>) -> Outcome<()> {
-    fs::create_dir_all(place)?;
     let file = traces::write(&place.join("rounds"), Scene::Rounds, count, CPUS)?;
     analyse("generated", &file)?;
     if let Some(real) = real {

@@ -17,7 +17,7 @@
 mod traces;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use punctual_trace::read::format::PageLayout;
@@ -26,31 +26,19 @@ use punctual_trace::read::translate::Translator;
 use punctual_trace::read::{Order, Trace};
 use punctual_trace::write::formats;
 
-use self::traces::{Run, Scene, peak_memory, show, timed};
+use self::traces::{Outcome, Run, Scene, peak_memory, show, timed};
 
 const ROUNDS: usize = 5;
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
 fn main() -> ExitCode {
-    // What cargo passes, `--bench`, is of no use here.
-    let arguments: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let arguments = traces::arguments();
     let number = |at: usize, default| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
-    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("read-{}", std::process::id()));
-    let result = run(&place, number(0, 20_000_000), number(1, 4) as u16, arguments.get(2).map(Path::new));
-    let removed = fs::remove_dir_all(&place);
-    match result.and(removed.map_err(Into::into)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    traces::in_a_directory("read", |place| {
+        run(place, number(0, 20_000_000), number(1, 4) as u16, arguments.get(2).map(Path::new))
+    })
 }
 
 fn run(place: &Path, count: u64, cpus: u16, real: Option<&Path>) -> Outcome<()> {
-    fs::create_dir_all(place)?;
     let file = traces::write(&place.join("all"), Scene::Random, count, cpus)?;
     println!(
         "{count} events, {cpus} CPUs, {:.1} bytes an event in the file",

@@ -4,12 +4,32 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use punctual_trace::event::{Event, Kind, Left, Task};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// The arguments, less what cargo passes, `--bench`, which is of no use here.
+pub fn arguments() -> Vec<String> {
+    std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect()
+}
+
+/// Runs a benchmark with a directory of its own, which is removed afterwards.
+pub fn in_a_directory(name: &str, run: impl FnOnce(&Path) -> Outcome<()>) -> ExitCode {
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let result = fs::create_dir_all(&place).map_err(Into::into).and_then(|()| run(&place));
+    let removed = fs::remove_dir_all(&place);
+    match result.and(removed.map_err(Into::into)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// How long a round of [`Scene::Rounds`] is, in ns.
 pub const ROUND: u64 = 110_000;

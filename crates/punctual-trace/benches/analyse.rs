@@ -14,6 +14,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
 
+use punctual_trace::event::Event;
 use punctual_trace::jobs::{Config, Decomposer};
 use punctual_trace::read::Trace;
 use punctual_trace::stats::Watch;
@@ -42,52 +43,26 @@ fn run(place: &Path, count: u64, real: Option<&Path>) -> Outcome<()> {
 }
 
 fn analyse(name: &str, file: &Path) -> Outcome<()> {
+    let threads = Config::default();
+    let handlers = Config { handlers: true, ..Config::default() };
     let mut runs: [Vec<Run>; 4] = Default::default();
     for _ in 0..ROUNDS {
-        runs[0].push(timed(|| {
-            let (mut count, mut last) = (0, 0);
-            let mut events = Trace::open(file)?.events()?;
-            while let Some(run) = events.next_run() {
-                for event in run? {
-                    last = event.time.max(last);
-                    count += 1;
-                }
-            }
-            black_box(last);
-            Outcome::Ok(count)
-        })?);
-        for (config, runs) in [Config::default(), Config { handlers: true, ..Config::default() }]
-            .into_iter()
-            .zip(&mut runs[1..])
-        {
-            runs.push(timed(|| {
-                let mut decomposer = Decomposer::new(config);
-                let mut jobs = 0_u64;
-                let mut events = Trace::open(file)?.events()?;
-                while let Some(run) = events.next_run() {
-                    for event in run? {
-                        decomposer.feed(event, &mut |job| jobs += u64::from(black_box(job).complete()));
-                    }
-                }
-                Outcome::Ok(decomposer.counters().events)
+        let mut last = 0;
+        runs[0].push(each(file, |event| last = event.time.max(last))?);
+        black_box(last);
+        for (config, runs) in [&threads, &handlers].into_iter().zip(&mut runs[1..]) {
+            let mut decomposer = Decomposer::new(config.clone());
+            let mut jobs = 0_u64;
+            runs.push(each(file, |event| {
+                decomposer.feed(event, &mut |job| jobs += u64::from(black_box(job).complete()));
             })?);
         }
-        runs[3].push(timed(|| {
-            let mut watch = Watch::new(Config::default(), 10);
-            let mut events = Trace::open(file)?.events()?;
-            while let Some(run) = events.next_run() {
-                for event in run? {
-                    watch.feed(event, &mut |_| {}, &mut |_| {});
-                }
-            }
-            Outcome::Ok(watch.counters().events)
-        })?);
+        let mut watch = Watch::new(threads.clone(), 10);
+        runs[3].push(each(file, |event| watch.feed(event, &mut |_| {}, &mut |_| {}))?);
     }
-    println!(
-        "{name}: {} events, {:.1} bytes each",
-        runs[0][0].0,
-        fs::metadata(file)?.len() as f64 / runs[0][0].0 as f64
-    );
+    let count = runs[0][0].0;
+    let size = fs::metadata(file)?.len();
+    println!("{name}: {count} events, {:.1} bytes each", size as f64 / count as f64);
     let names = [
         "read, translate, merge",
         "… and decompose into jobs of threads",
@@ -98,4 +73,18 @@ fn analyse(name: &str, file: &Path) -> Outcome<()> {
         show(name, runs);
     }
     Ok(())
+}
+
+/// Reads the file and does something with every event.
+fn each(file: &Path, mut act: impl FnMut(&Event)) -> Outcome<Run> {
+    timed(|| {
+        let mut count = 0;
+        let mut events = Trace::open(file)?.events()?;
+        while let Some(run) = events.next_run() {
+            let run = run?;
+            run.iter().for_each(&mut act);
+            count += run.len() as u64;
+        }
+        Ok(count)
+    })
 }

@@ -25,6 +25,12 @@ pub(crate) struct Frame {
     pub(crate) parked: u64,
 }
 
+impl Frame {
+    fn new(actor: Actor, entry: u64) -> Self {
+        Self { actor, entry, displaced: 0, blocked: 0, waits: None, due: None, parked: 0 }
+    }
+}
+
 /// A timer's function that runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Firing {
@@ -43,6 +49,8 @@ pub(crate) struct Cpu {
     pub(crate) came: Option<Tid>,
     /// The handlers that run, the innermost last.
     pub(crate) frames: Vec<Frame>,
+    /// The one that ended last.
+    pub(crate) ended: Frame,
     pub(crate) firing: Option<Firing>,
     /// What timers' clock last showed, and when it was read at the earliest.
     pub(crate) clock: (u64, u64),
@@ -64,6 +72,7 @@ impl Cpu {
             left: 0,
             came: None,
             frames: Vec::with_capacity(MAX_FRAMES),
+            ended: Frame::new(Actor::Unseen, 0),
             firing: None,
             clock: (0, 0),
             occupants: Occupants::new(history, Actor::Unseen),
@@ -80,35 +89,27 @@ impl Cpu {
         if !room {
             self.frames.clear();
         }
-        self.frames.push(Frame {
-            actor,
-            entry: time,
-            displaced: 0,
-            blocked: 0,
-            waits: None,
-            due: None,
-            parked: 0,
-        });
+        self.frames.push(Frame::new(actor, time));
         self.occupants.push(time, actor);
         room
     }
 
-    /// Leaves a handler. Those above it were never seen to leave and go with it.
-    pub(crate) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<(Frame, bool)> {
+    /// Leaves a handler. Those above it were never seen to leave and go with it; returns whether there were none.
+    pub(crate) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<bool> {
         let index = self.frames.iter().rposition(|frame| frame.actor == actor)?;
         let clean = index + 1 == self.frames.len();
-        self.frames.truncate(index + 1);
-        let frame = self.frames.pop()?;
+        self.ended = self.frames[index];
+        self.frames.truncate(index);
         if self.frames.is_empty() {
             // Timers fire inside handlers, even if the event of their end is not recorded.
             self.firing = None;
         }
         // A handler that waits for a lock anyway is not displaced.
         if let Some(outer) = self.frames.last_mut().filter(|outer| outer.waits.is_none()) {
-            outer.displaced += time.saturating_sub(frame.entry);
+            outer.displaced += time.saturating_sub(self.ended.entry);
         }
         self.occupants.push(time, self.frames.last().map_or(thread, |outer| outer.actor));
-        Some((frame, clean))
+        Some(clean)
     }
 
     /// What the innermost handler is, if one runs.

@@ -37,7 +37,8 @@ impl Decomposer {
         let cpu = self.cpu(event.cpu);
         let current = cpu.current;
         // An exit without entry tells nothing: the trace began in between.
-        let Some((frame, clean)) = cpu.leave(event.time, actor, by) else { return };
+        let Some(clean) = cpu.leave(event.time, actor, by) else { return };
+        let Frame { entry, displaced, .. } = cpu.ended;
         let full = cpu.occupants.half_full();
         let outer = cpu.handler();
         if let Some(slot) = current {
@@ -48,8 +49,8 @@ impl Decomposer {
             if let Some(open) = thread.open.as_mut().filter(|open| here && !open.idle()) {
                 open.handler(event.time, outer.is_some_and(displaces));
                 if displaces(actor) {
-                    let whole = event.time.saturating_sub(frame.entry.max(open.displaced_from()));
-                    open.displaced(actor, whole.saturating_sub(frame.displaced));
+                    let whole = event.time.saturating_sub(entry.max(open.displaced_from()));
+                    open.displaced(actor, whole.saturating_sub(displaced));
                 }
                 if !clean {
                     open.flaw(Flaw::Contradiction);
@@ -60,13 +61,14 @@ impl Decomposer {
             self.absorb_all(event);
         }
         if self.config.handlers {
-            self.handler_job(event, &frame, clean, sink);
+            self.handler_job(event, clean, sink);
         }
     }
 
     /// A run of a handler is a job: it cannot suspend itself.
-    fn handler_job(&mut self, event: &Event, frame: &Frame, clean: bool, sink: Sink<'_>) {
+    fn handler_job(&mut self, event: &Event, clean: bool, sink: Sink<'_>) {
         let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) else { return };
+        let frame = &cpu.ended;
         let job = &mut self.handler_job;
         job.number = self.counters.jobs;
         job.actor = frame.actor;

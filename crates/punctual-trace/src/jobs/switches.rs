@@ -127,8 +127,14 @@ impl Decomposer {
 
     fn comes(&mut self, event: &Event, slot: u32, task: Task) {
         let time = event.time;
-        let was = self.threads.at(slot).state;
-        self.threads.at(slot).shown(task.priority);
+        let thread = self.threads.at(slot);
+        let was = thread.state;
+        thread.shown(task.priority);
+        if was == State::Ready && thread.open.is_none() && thread.parked.is_none() {
+            // Most threads are nobody's business.
+            thread.become_(time, State::Running, event.cpu);
+            return;
+        }
         if matches!(was, State::Asleep | State::Running) {
             self.contradicted(slot);
         }

@@ -7,6 +7,7 @@ mod isolation;
 mod load;
 mod locks;
 mod peers;
+mod responders;
 
 use std::path::{Path, PathBuf};
 
@@ -153,7 +154,9 @@ impl Case {
 
     /// It needs the kernel that has simulated devices and tracers.
     fn of_probe(self) -> Self {
-        self.quick(&[On::ProbeCounted]).lacking("the kernel `rt-probe`")
+        let quick: &'static [On] =
+            if self.on.contains(&On::ProbeCounted) { &[On::ProbeCounted] } else { &[] };
+        self.quick(quick).lacking("the kernel `rt-probe`")
     }
 
     /// It needs what only the lab has.
@@ -192,6 +195,7 @@ pub(crate) fn all(built: &[Artifact], bench: &Path, bless: bool) -> Result<Vec<C
     cases.extend(figures::cases(bench, bless));
     cases.extend(peers::cases(bench));
     cases.extend(devices::cases(built)?);
+    cases.extend(responders::cases(built)?);
     // What belongs to quick runs only has no other machines.
     let of_probe =
         |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);

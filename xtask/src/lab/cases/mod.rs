@@ -8,6 +8,7 @@ mod load;
 mod locks;
 mod peers;
 mod responders;
+mod tracing;
 
 use std::path::{Path, PathBuf};
 
@@ -196,6 +197,7 @@ pub(crate) fn all(built: &[Artifact], bench: &Path, bless: bool) -> Result<Vec<C
     cases.extend(peers::cases(bench));
     cases.extend(devices::cases(built)?);
     cases.extend(responders::cases(built)?);
+    cases.extend(tracing::cases(built)?);
     // What belongs to quick runs only has no other machines.
     let of_probe =
         |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);

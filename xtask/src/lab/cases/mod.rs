@@ -44,10 +44,12 @@ pub(crate) enum On {
     ProbeCounted,
     /// Two CPUs in the host's time with that kernel.
     ProbeTwo,
+    /// The same with the kernel that has statistics of its locks.
+    LockstatTwo,
 }
 
 impl On {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Counted,
         Self::CountedTwo,
         Self::CountedFour,
@@ -57,11 +59,13 @@ impl On {
         Self::Isolated,
         Self::ProbeCounted,
         Self::ProbeTwo,
+        Self::LockstatTwo,
     ];
 
     pub(crate) fn flavour(self) -> Flavour {
         match self {
             Self::ProbeCounted | Self::ProbeTwo => Flavour::RtProbe,
+            Self::LockstatTwo => Flavour::RtLockstat,
             _ => Flavour::Rt,
         }
     }
@@ -74,7 +78,7 @@ impl On {
     pub(crate) fn cpus(self) -> u32 {
         match self {
             Self::Counted | Self::One | Self::ProbeCounted => 1,
-            Self::CountedTwo | Self::Two | Self::Isolated | Self::ProbeTwo => 2,
+            Self::CountedTwo | Self::Two | Self::Isolated | Self::ProbeTwo | Self::LockstatTwo => 2,
             Self::CountedFour | Self::Four => 4,
         }
     }
@@ -90,6 +94,7 @@ impl On {
             Self::Isolated => "2 CPUs, isolated",
             Self::ProbeCounted => "probe, counted",
             Self::ProbeTwo => "probe, 2 CPUs",
+            Self::LockstatTwo => "lockstat, 2 CPUs",
         }
     }
 

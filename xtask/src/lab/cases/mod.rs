@@ -42,6 +42,8 @@ pub(crate) enum On {
     Isolated,
     /// One CPU, counted, with the kernel that has simulated devices and tracers.
     ProbeCounted,
+    /// Two CPUs by turns, counted, with that kernel.
+    ProbeCountedTwo,
     /// Two CPUs in the host's time with that kernel.
     ProbeTwo,
     /// The same with the kernel that has statistics of its locks.
@@ -49,7 +51,7 @@ pub(crate) enum On {
 }
 
 impl On {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Counted,
         Self::CountedTwo,
         Self::CountedFour,
@@ -58,13 +60,14 @@ impl On {
         Self::Four,
         Self::Isolated,
         Self::ProbeCounted,
+        Self::ProbeCountedTwo,
         Self::ProbeTwo,
         Self::LockstatTwo,
     ];
 
     pub(crate) fn flavour(self) -> Flavour {
         match self {
-            Self::ProbeCounted | Self::ProbeTwo => Flavour::RtProbe,
+            Self::ProbeCounted | Self::ProbeCountedTwo | Self::ProbeTwo => Flavour::RtProbe,
             Self::LockstatTwo => Flavour::RtLockstat,
             _ => Flavour::Rt,
         }
@@ -72,13 +75,21 @@ impl On {
 
     /// Whether its time is counted in instructions.
     pub(crate) fn counted(self) -> bool {
-        matches!(self, Self::Counted | Self::CountedTwo | Self::CountedFour | Self::ProbeCounted)
+        matches!(
+            self,
+            Self::Counted | Self::CountedTwo | Self::CountedFour | Self::ProbeCounted | Self::ProbeCountedTwo
+        )
     }
 
     pub(crate) fn cpus(self) -> u32 {
         match self {
             Self::Counted | Self::One | Self::ProbeCounted => 1,
-            Self::CountedTwo | Self::Two | Self::Isolated | Self::ProbeTwo | Self::LockstatTwo => 2,
+            Self::CountedTwo
+            | Self::Two
+            | Self::Isolated
+            | Self::ProbeCountedTwo
+            | Self::ProbeTwo
+            | Self::LockstatTwo => 2,
             Self::CountedFour | Self::Four => 4,
         }
     }
@@ -93,6 +104,7 @@ impl On {
             Self::Four => "4 CPUs",
             Self::Isolated => "2 CPUs, isolated",
             Self::ProbeCounted => "probe, counted",
+            Self::ProbeCountedTwo => "probe, 2 counted",
             Self::ProbeTwo => "probe, 2 CPUs",
             Self::LockstatTwo => "lockstat, 2 CPUs",
         }

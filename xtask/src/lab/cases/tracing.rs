@@ -57,7 +57,8 @@ fn recordings(program: &Path) -> Case {
 
 /// The same with the events that Debian's kernel lacks: none of them is missing.
 fn every_group(program: &Path) -> Case {
-    let mut case = tests("tracing: recordings of every group", &[On::ProbeCounted], "", program);
+    let mut case =
+        tests("tracing: recordings of every group", &[On::ProbeCounted, On::ProbeCountedTwo], "", program);
     case.judge = Box::new(|outcome| {
         all_passed(outcome)?;
         let mut absent = outcome.stderr.lines().filter(|line| line.starts_with("absent: "));

@@ -13,7 +13,7 @@ use punctual_trace::jobs::{Config, Counters, Decomposer};
 use punctual_trace::read::Trace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{Scratch, punctual, text};
+use support::{Scratch, program, punctual, text};
 
 /// Says in the environment of this program which thread is to do how many jobs, instead of testing.
 const JOBS: &str = "PUNCTUAL_TEST_JOBS";
@@ -263,8 +263,8 @@ fn a_full_disk_leaves_what_was_recorded_readable() {
         return;
     }
     // The mount goes with its namespace, whatever becomes of the processes in it.
-    let program = env!("CARGO_BIN_EXE_punctual");
-    let place = scratch.0.display();
+    let (program, place) = (program(), scratch.0.display());
+    let program = program.display();
     let script = format!(
         "mount -t tmpfs -o size=600k none {place} && cd {place} || exit 99
          {program} trace record -o t.dat -- sh -c 'for i in $(seq 3000); do (:); done'; echo recorded $?
@@ -327,12 +327,12 @@ fn bad_input_names_the_fix() {
 #[test]
 fn an_ordinary_user_is_told_what_to_do() {
     let scratch = Scratch::new("nobody");
-    let program = scratch.file("punctual");
+    let copy = scratch.file("punctual");
     // By another process: what another test starts meanwhile would have the file open for writing, and it could not be run.
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_punctual")).arg(&program).status();
+    let copied = Command::new("cp").arg(program()).arg(&copy).status();
     assert!(copied.unwrap().success());
     for arguments in [&["record"][..], &["watch"], &["record", "--", "true"]] {
-        let mut command = Command::new(&program);
+        let mut command = Command::new(&copy);
         command.arg("trace").args(arguments).current_dir(&scratch.0);
         if rustix::process::geteuid().is_root() {
             command.uid(65534).gid(65534);

@@ -110,7 +110,8 @@ fn sources() -> PathBuf {
 fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory).map_err(at(directory))?;
     let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-    let is_source = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "c");
+    let is_source =
+        |file: &PathBuf| file.extension().is_some_and(|extension| extension == "c" || extension == "h");
     files.retain(|file| is_source(file) || name(file) == "Kbuild");
     files.sort_unstable();
     Ok(files)

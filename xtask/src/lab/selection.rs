@@ -82,7 +82,8 @@ mod tests {
     fn a_kernel_selects_its_machines() {
         let machines = |line| parse(line).unwrap().machines().collect::<Vec<_>>();
         assert_eq!(machines(""), On::ALL);
-        assert_eq!(machines("--kernel rt-probe"), [On::ProbeCounted, On::ProbeTwo]);
+        assert_eq!(machines("--kernel rt-probe"), [On::ProbeCounted, On::ProbeCountedTwo, On::ProbeTwo]);
+        assert_eq!(machines("--kernel rt-lockstat"), [On::LockstatTwo]);
         assert!(machines("--quick").iter().all(|on| !on.flavour().is_built()));
         let error = parse("--kernel stock").unwrap_err().to_string();
         assert!(error.contains("no machine with the kernel `stock`"), "{error}");

@@ -29,8 +29,14 @@ impl Drop for Scratch {
     }
 }
 
+/// Where the command is. What runs these tests elsewhere than where they were built says so as cargo does.
+pub fn program() -> PathBuf {
+    let built = || env!("CARGO_BIN_EXE_punctual").into();
+    std::env::var_os("CARGO_BIN_EXE_punctual").map_or_else(built, PathBuf::from)
+}
+
 pub fn punctual(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    let mut command = Command::new(program());
     command.args(arguments);
     command
 }

@@ -131,15 +131,21 @@ fn interrupts_add_up_to_the_sum_over_the_trace() {
             let threads: u64 = of(&job.interference_causes, |actor| matches!(actor, Actor::Thread(_))).0;
             let Value::Exact(all) = job.interference else { panic!("{job:?}") };
             assert_eq!(all - threads, sum, "{job:?}");
-            // Each expiry took an interrupt, and each datagram a softirq, in the job. A timer that is late is set anew.
-            assert!((1..=EXPIRIES).contains(&signals));
-            assert!(vectors >= signals && receives >= DATAGRAMS, "{vectors} {receives}");
+            // Each expiry took an interrupt, and each datagram a softirq, in the job. A timer that is late is set anew. Under
+            // PREEMPT_RT a thread of a lower priority sends the signals, after the job: of interrupts there is the first one.
+            let fewest = u64::from(!under_preempt_rt());
+            assert!((fewest..=EXPIRIES).contains(&signals), "{signals}");
+            assert!(vectors >= signals.max(1) && receives >= DATAGRAMS, "{vectors} {receives}");
             let (_, times) = of(&job.interference_causes, |actor| actor == Actor::Softirq(NET_RX));
             assert_eq!(u64::from(times), receives);
             measured.push(Measured { what: "I by handlers", trace: all - threads, truth: sum });
         }
         measured
     });
+}
+
+fn under_preempt_rt() -> bool {
+    rustix::system::uname().version().to_bytes().windows(10).any(|word| word == b"PREEMPT_RT")
 }
 
 fn of(causes: &[punctual_trace::jobs::Cause], who: impl Fn(Actor) -> bool) -> (u64, u32) {

@@ -7,6 +7,8 @@ mod isolation;
 mod load;
 mod locks;
 mod peers;
+mod responders;
+mod tracing;
 
 use std::path::{Path, PathBuf};
 
@@ -40,12 +42,16 @@ pub(crate) enum On {
     Isolated,
     /// One CPU, counted, with the kernel that has simulated devices and tracers.
     ProbeCounted,
+    /// Two CPUs by turns, counted, with that kernel.
+    ProbeCountedTwo,
     /// Two CPUs in the host's time with that kernel.
     ProbeTwo,
+    /// The same with the kernel that has statistics of its locks.
+    LockstatTwo,
 }
 
 impl On {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Counted,
         Self::CountedTwo,
         Self::CountedFour,
@@ -54,25 +60,36 @@ impl On {
         Self::Four,
         Self::Isolated,
         Self::ProbeCounted,
+        Self::ProbeCountedTwo,
         Self::ProbeTwo,
+        Self::LockstatTwo,
     ];
 
     pub(crate) fn flavour(self) -> Flavour {
         match self {
-            Self::ProbeCounted | Self::ProbeTwo => Flavour::RtProbe,
+            Self::ProbeCounted | Self::ProbeCountedTwo | Self::ProbeTwo => Flavour::RtProbe,
+            Self::LockstatTwo => Flavour::RtLockstat,
             _ => Flavour::Rt,
         }
     }
 
     /// Whether its time is counted in instructions.
     pub(crate) fn counted(self) -> bool {
-        matches!(self, Self::Counted | Self::CountedTwo | Self::CountedFour | Self::ProbeCounted)
+        matches!(
+            self,
+            Self::Counted | Self::CountedTwo | Self::CountedFour | Self::ProbeCounted | Self::ProbeCountedTwo
+        )
     }
 
     pub(crate) fn cpus(self) -> u32 {
         match self {
             Self::Counted | Self::One | Self::ProbeCounted => 1,
-            Self::CountedTwo | Self::Two | Self::Isolated | Self::ProbeTwo => 2,
+            Self::CountedTwo
+            | Self::Two
+            | Self::Isolated
+            | Self::ProbeCountedTwo
+            | Self::ProbeTwo
+            | Self::LockstatTwo => 2,
             Self::CountedFour | Self::Four => 4,
         }
     }
@@ -87,7 +104,9 @@ impl On {
             Self::Four => "4 CPUs",
             Self::Isolated => "2 CPUs, isolated",
             Self::ProbeCounted => "probe, counted",
+            Self::ProbeCountedTwo => "probe, 2 counted",
             Self::ProbeTwo => "probe, 2 CPUs",
+            Self::LockstatTwo => "lockstat, 2 CPUs",
         }
     }
 
@@ -153,7 +172,9 @@ impl Case {
 
     /// It needs the kernel that has simulated devices and tracers.
     fn of_probe(self) -> Self {
-        self.quick(&[On::ProbeCounted]).lacking("the kernel `rt-probe`")
+        let quick: &'static [On] =
+            if self.on.contains(&On::ProbeCounted) { &[On::ProbeCounted] } else { &[] };
+        self.quick(quick).lacking("the kernel `rt-probe`")
     }
 
     /// It needs what only the lab has.
@@ -192,6 +213,8 @@ pub(crate) fn all(built: &[Artifact], bench: &Path, bless: bool) -> Result<Vec<C
     cases.extend(figures::cases(bench, bless));
     cases.extend(peers::cases(bench));
     cases.extend(devices::cases(built)?);
+    cases.extend(responders::cases(built)?);
+    cases.extend(tracing::cases(built)?);
     // What belongs to quick runs only has no other machines.
     let of_probe =
         |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);

@@ -81,6 +81,18 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// `Err` if one program would take the place of another.
+fn only_one_of_a_name(programs: &[PathBuf]) -> Result {
+    let mut names = BTreeMap::new();
+    for program in programs {
+        if let Some(other) = names.insert(in_guest(program), program).filter(|other| *other != program) {
+            let (one, two) = (other.display(), program.display());
+            return Err(format!("{one} and {two} have one name, and the guest has room for one of it").into());
+        }
+    }
+    Ok(())
+}
+
 /// The archive to boot `kernel` with, so that it runs `job`.
 pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     let userland = kernel.arch.userland();
@@ -109,6 +121,7 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     }
     // Only programs of the host can be asked what they need.
     let mut libraries = userland.map(Debs::libraries).unwrap_or_default();
+    only_one_of_a_name(&job.programs)?;
     for program in &job.programs {
         elf::check(program, kernel.arch.uname())?;
         add(&in_guest(program), program)?;
@@ -184,6 +197,15 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(libraries("\tstatically linked\n").unwrap().is_empty());
         assert!(libraries("\tlibfoo.so.1 => not found\n").unwrap_err().to_string().contains("libfoo.so.1"));
+    }
+
+    #[test]
+    fn no_program_takes_the_place_of_another() {
+        let programs =
+            |paths: &[&str]| only_one_of_a_name(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        programs(&["/a/app", "/a/app", "/a/other"]).unwrap();
+        let error = programs(&["/debug/app", "/release/app"]).unwrap_err().to_string();
+        assert!(error.contains("/debug/app and /release/app have one name"), "{error}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<i32> {
     // Everything at once: a selection of targets could be built with other features, and once more.
     let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
     let bench = cargo::target_dir().join("release/punctual");
-    let cases = cases::all(&built, &bench, selection.bless)?;
+    let cases = cases::all(&built, Some(&bench), selection.bless)?;
     let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
     let programs: Vec<&PathBuf> =
         cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();
@@ -129,7 +129,7 @@ fn board(host: &str, selection: &Selection) -> Result<i32> {
     println!("lab: {name}");
     let built = cargo::build(cross::cargo(board.architecture())?.args(["test", "--workspace", "--no-run"]))?;
     // What needs the benchmark needs the lab as well.
-    let cases = cases::all(&built, Path::new("punctual"), false)?;
+    let cases = cases::all(&built, None, false)?;
     let mut verdicts = Verdicts::new()?;
     let mut chosen: Vec<&Case> = Vec::new();
     for case in cases.iter().filter(|case| selection.has(case)) {

@@ -203,18 +203,19 @@ impl Case {
 }
 
 /// All cases, of the executables in `built` and the benchmark at `bench`; `bless` makes the figures that come out the
-/// expected ones.
-pub(crate) fn all(built: &[Artifact], bench: &Path, bless: bool) -> Result<Vec<Case>> {
+/// expected ones. Without a benchmark the cases that take it cannot be run.
+pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Result<Vec<Case>> {
+    let measures = bench.unwrap_or(Path::new("punctual"));
     let mut cases = vec![kernel()];
     cases.extend(examples::cases(built)?);
     cases.extend(locks::cases(built)?);
     cases.extend(load::cases(built)?);
     cases.extend(isolation::cases(built)?);
-    cases.extend(figures::cases(bench, bless));
-    cases.extend(peers::cases(bench));
+    cases.extend(figures::cases(measures, bless));
+    cases.extend(peers::cases(measures));
     cases.extend(devices::cases(built)?);
     cases.extend(responders::cases(built)?);
-    cases.extend(tracing::cases(built)?);
+    cases.extend(tracing::cases(built, bench)?);
     // What belongs to quick runs only has no other machines.
     let of_probe =
         |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);

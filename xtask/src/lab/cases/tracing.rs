@@ -15,17 +15,19 @@ use crate::process::{End, Outcome};
 const PACKAGE: &str = "punctual-trace";
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
     let test = |name: &str| find(built, Purpose::Test, PACKAGE, name);
+    // The benchmark is the same program, built for release, and a guest has room for one of a name.
+    let punctual = match bench {
+        Some(bench) => bench,
+        None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
+    };
     Ok(vec![
         recordings(test("record")?),
         every_group(test("record")?),
         workloads(test("workloads")?),
         marked(test("marked_app")?),
-        command(
-            find(built, Purpose::Test, "punctual-cli", "trace")?,
-            find(built, Purpose::Other, "punctual-cli", "punctual")?,
-        ),
+        command(find(built, Purpose::Test, "punctual-cli", "trace")?, punctual),
     ])
 }
 

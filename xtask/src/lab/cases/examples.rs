@@ -79,8 +79,11 @@ fn report(program: &Path) -> Case {
         demand(outcome, !outcome.stderr.contains("missing:"), "settings are missing")
     };
     let on = &[On::Counted, On::Two, On::Four];
-    Case::new("the report names the kernel", on, script, Some(program), Box::new(judge))
-        .quick(&[On::Counted, On::Two])
+    Case::new("the report names the kernel", on, script, Some(program), Box::new(judge)).quick(&[
+        On::Counted,
+        On::Two,
+        On::Four,
+    ])
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ fn inversion(program: &Path) -> Case {
     };
     let on = &[On::Counted, On::Two, On::Four];
     Case::new("priority inversion is bounded", on, script, Some(program), Box::new(judge))
-        .quick(&[On::Counted])
+        .quick(&[On::Counted, On::Four])
 }
 
 #[cfg(test)]

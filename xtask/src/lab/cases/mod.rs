@@ -249,6 +249,7 @@ fn kernel() -> Case {
         On::Counted,
         On::CountedTwo,
         On::Two,
+        On::Four,
     ])
 }
 

@@ -91,6 +91,7 @@ fn workloads(program: &Path) -> Case {
             WORKLOAD_ROUNDS
         ))
     })
+    .quick(&[On::Counted])
 }
 
 /// How many times the workloads compare, and in how many rounds each.

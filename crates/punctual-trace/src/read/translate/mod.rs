@@ -213,7 +213,7 @@ impl Translator {
         &self.known.interrupts
     }
 
-    /// The names of the tasks of Punctual apps, by the number in [`Kind::JobStart`].
+    /// The names of the tasks of Punctual apps, by the number in [`Kind::JobStart`](crate::event::Kind::JobStart).
     pub fn tasks(&self) -> &marker::Tasks {
         &self.known.tasks
     }

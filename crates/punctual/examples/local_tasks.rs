@@ -32,7 +32,8 @@ mod app {
         cx.local_spawner.fills(Rc::clone(&shelf), "bread").unwrap();
         cx.local_spawner.sells(Rc::clone(&shelf)).unwrap();
         println!("{name} is open");
-        punctual::delay(5.millis()).await;
+        // Much longer than the others take, also where nothing has a real-time priority.
+        punctual::delay(50.millis()).await;
         // What was given out comes back when it cannot be used.
         let refused = cx.local_spawner.sells(shelf).unwrap_err();
         println!("{} have the shelf", Rc::strong_count(&refused));

@@ -140,7 +140,10 @@ impl<'a> Threads<'a> {
         let (report, settings) = channel();
         let handle = Builder::new().name(name.clone()).stack_size(STACK).spawn(move || {
             let _alive = alive;
-            prepare(&name, worker, wanted, polls, report);
+            // Kept until the end: the last to leave a channel gives its memory back, and this thread may have jobs
+            // by then.
+            let report = report;
+            prepare(&name, worker, wanted, polls, &report);
             // Jobs' panics are caught where they run; one that arrives here is the executor's own.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
                 crate::job::panicked(part.runtime, "the executor", &*panic);
@@ -226,7 +229,7 @@ fn prepare(
     worker: Option<&'static Worker>,
     wanted: Wanted,
     polls: bool,
-    report: Sender<ThreadSettings>,
+    report: &Sender<ThreadSettings>,
 ) {
     let mut settings = settings::apply(name, wanted);
     if polls {

@@ -104,12 +104,14 @@ impl PthreadMutex {
     }
 }
 
-/// Starts a thread with this SCHED_FIFO priority on the CPU of the workloads.
+/// Starts a thread with this SCHED_FIFO priority on the CPU of the workloads, and waits until it has both: what is started
+/// after that with a lower one runs only once this one sleeps.
 pub(crate) fn thread<T: Send + 'static>(
     name: &str,
     priority: i32,
     life: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
+    let (ready, is_ready) = std::sync::mpsc::channel();
     let body = move || {
         let param = libc::sched_param { sched_priority: priority };
         // SAFETY: all-zero is an empty set of CPUs, which is given with its size; 0 names the calling thread, and
@@ -121,9 +123,12 @@ pub(crate) fn thread<T: Send + 'static>(
             let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
             assert_eq!(libc::sched_setscheduler(0, policy, &param), 0);
         }
+        ready.send(()).unwrap();
         life()
     };
-    Builder::new().name(name.into()).spawn(body).unwrap()
+    let handle = Builder::new().name(name.into()).spawn(body).unwrap();
+    is_ready.recv().expect("it gets its settings");
+    handle
 }
 
 /// Starts a thread that asks for the mutex whenever the bell rings, and gives it back at once.

@@ -182,34 +182,34 @@ impl Suite<'_> {
             verdicts.note(on.name(), &case.name, took, Some(&outcome), verdict)?;
         }
         if on.counted() {
-            self.again(on, cases, &ended, verdicts)?;
+            self.again(on, cases, ended, verdicts)?;
         }
         Ok(())
     }
 
-    /// Runs `cases` once more, and requires that all is as it was in the run that has `ended`.
-    fn again(&self, on: On, cases: &[&Case], ended: &Ended, verdicts: &mut Verdicts) -> Result {
-        let second = self.boot(on, cases, verdicts)?;
-        let mut took = second.cases.last().copied().unwrap_or_default();
-        let third = || {
-            let third = self.boot(on, cases, verdicts)?;
-            took += third.cases.last().copied().unwrap_or_default();
-            Ok(third)
+    /// Runs `cases` once more, and requires that all is as it was in the `first` run.
+    fn again(&self, on: On, cases: &[&Case], first: Ended, verdicts: &mut Verdicts) -> Result {
+        let mut took = Duration::ZERO;
+        let again = || {
+            let ended = self.boot(on, cases, verdicts)?;
+            took += ended.cases.last().copied().unwrap_or_default();
+            Ok(ended)
         };
         let same = |one: &Ended, other: &Ended| Ok(differences(cases, one, other)?.is_empty());
-        let repetition = repetition(ended, &second, third, same)?;
-        let differing = differences(cases, ended, &second)?;
-        let names = differing.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-        let verdict = match repetition {
-            Repetition::Same => Ok(format!("{} cases and the console, to the byte", cases.len())),
-            Repetition::TwoOfThree => {
-                Ok(format!("two of three runs, to the byte; the other differs in: {names}"))
-            }
-            Repetition::None => {
+        let (runs, repeated) = repeat(first, again, same)?;
+        let verdict = if repeated && runs.len() == 2 {
+            Ok(format!("{} cases and the console, to the byte", cases.len()))
+        } else {
+            let differing = differences(cases, &runs[0], &runs[1])?;
+            let names = differing.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let runs = format!("of {} runs, the first two of which differ in {names}", runs.len());
+            if repeated {
+                Ok(format!("two {runs}, to the byte"))
+            } else {
                 for (name, said) in differing {
                     verdicts.note(on.name(), &format!("{name}, again"), None, None, Err(said.into()))?;
                 }
-                Err(format!("three runs are all different, the first two in: {names}").into())
+                Err(format!("no two {runs}").into())
             }
         };
         verdicts.note(on.name(), "a second run is the same", Some(took), None, verdict)
@@ -243,30 +243,31 @@ impl Suite<'_> {
     }
 }
 
-/// Whether runs repeat each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repetition {
-    Same,
-    TwoOfThree,
-    None,
-}
-
-/// Whether `first` and `second` are the same, or `third`, which is only run if they are not, and one of them.
+/// How many runs there are at most until two of them are the same.
 ///
-/// What wakes QEMU itself while the guest executes can shift what follows, which on a busy host happens to some runs. Of what
-/// depends on the host's time, no two runs are the same.
-fn repetition<T>(
-    first: &T,
-    second: &T,
-    third: impl FnOnce() -> Result<T>,
+/// What wakes QEMU itself while the guest executes can shift what follows, which on a busy host happens to one run in six of
+/// those that measure latencies. Of what depends on the host's time, no two runs are the same.
+const RUNS: usize = 5;
+
+/// Runs `again` until a run is the same as an earlier one; returns all runs, and whether the last one is.
+fn repeat<T>(
+    first: T,
+    mut again: impl FnMut() -> Result<T>,
     same: impl Fn(&T, &T) -> Result<bool>,
-) -> Result<Repetition> {
-    if same(first, second)? {
-        return Ok(Repetition::Same);
+) -> Result<(Vec<T>, bool)> {
+    let mut runs = vec![first];
+    while runs.len() < RUNS {
+        let next = again()?;
+        let mut repeated = false;
+        for earlier in &runs {
+            repeated |= same(earlier, &next)?;
+        }
+        runs.push(next);
+        if repeated {
+            return Ok((runs, true));
+        }
     }
-    let third = third()?;
-    let twice = same(first, &third)? || same(second, &third)?;
-    Ok(if twice { Repetition::TwoOfThree } else { Repetition::None })
+    Ok((runs, false))
 }
 
 /// What is not the same to the byte in two runs of `cases`: the name of each, and both of what it said.
@@ -354,14 +355,18 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_of_three_have_to_be_the_same() {
-        let same = |one: &u8, other: &u8| Ok(one == other);
-        let of = |first, second, third| repetition(&first, &second, || Ok(third), same).unwrap();
-        assert_eq!(of(1, 2, 1), Repetition::TwoOfThree);
-        assert_eq!(of(2, 1, 1), Repetition::TwoOfThree);
-        assert_eq!(of(1, 2, 3), Repetition::None);
-        let needless = || panic!("there is no third run if two are the same");
-        assert_eq!(repetition(&1, &1, needless, same).unwrap(), Repetition::Same);
+    fn two_runs_have_to_be_the_same() {
+        let of = |runs: [u8; 5]| {
+            let mut rest = runs.into_iter().skip(1);
+            let again = || Ok(rest.next().expect("there is no further run"));
+            let (runs, repeated) = repeat(runs[0], again, |one, other| Ok(one == other)).unwrap();
+            (runs.len(), repeated)
+        };
+        assert_eq!(of([1, 1, 2, 3, 4]), (2, true));
+        assert_eq!(of([1, 2, 1, 3, 4]), (3, true));
+        assert_eq!(of([2, 1, 1, 3, 4]), (3, true));
+        assert_eq!(of([1, 2, 3, 4, 2]), (5, true));
+        assert_eq!(of([1, 2, 3, 4, 5]), (5, false));
     }
 
     #[test]

@@ -12,7 +12,7 @@
 #include <linux/gpio/driver.h>
 #include <linux/interrupt.h>
 #include <linux/irq.h>
-#include <linux/irq_sim.h>
+#include <linux/irq_work.h>
 #include <linux/irqdomain.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
@@ -21,14 +21,17 @@
 #define WIRES 4
 
 struct wire {
-	struct gpio_chip *chip;
-	/* Of one interrupt: in a larger one a handler could not raise an earlier one. */
-	struct irq_domain *interrupt;
+	/* Raises the interrupt, in interrupt context whoever drives the line. */
+	struct irq_work raise;
 	raw_spinlock_t lock;
 	bool high;
+	/* Somebody listens at the other end. */
+	bool heard;
 };
 
 static struct wire wires[WIRES];
+/* One interrupt for each wire. */
+static struct irq_domain *interrupts;
 static struct platform_device *device;
 
 static bool drives(unsigned int line)
@@ -50,7 +53,7 @@ static void wires_set(struct gpio_chip *chip, unsigned int line, int value)
 {
 	struct wire *wire = &wires[line / 2];
 	unsigned long flags;
-	unsigned int irq, type;
+	unsigned int type;
 	bool changes;
 
 	if (!drives(line))
@@ -62,13 +65,19 @@ static void wires_set(struct gpio_chip *chip, unsigned int line, int value)
 	if (!changes)
 		return;
 
-	/* There is none while nobody listens at the other end. */
-	irq = irq_find_mapping(wire->interrupt, 0);
-	if (!irq)
+	if (!READ_ONCE(wire->heard))
 		return;
-	type = irq_get_trigger_type(irq);
+	type = irq_get_trigger_type(irq_find_mapping(interrupts, wire - wires));
+	/* An edge that comes before the last one is delivered is one with it. */
 	if (type & (value ? IRQ_TYPE_EDGE_RISING : IRQ_TYPE_EDGE_FALLING))
-		irq_set_irqchip_state(irq, IRQCHIP_STATE_PENDING, true);
+		irq_work_queue(&wire->raise);
+}
+
+static void wires_raise(struct irq_work *work)
+{
+	struct wire *wire = container_of(work, struct wire, raise);
+
+	generic_handle_domain_irq(interrupts, wire - wires);
 }
 
 static int wires_direction_output(struct gpio_chip *chip, unsigned int line,
@@ -91,38 +100,82 @@ static int wires_to_irq(struct gpio_chip *chip, unsigned int line)
 
 	if (drives(line))
 		return -ENXIO;
-	irq = irq_create_mapping(wires[line / 2].interrupt, 0);
+	irq = irq_create_mapping(interrupts, line / 2);
 	return irq ? irq : -ENXIO;
 }
 
-static int wires_irq_requested(struct irq_domain *domain, irq_hw_number_t irq,
-			       void *data)
+static unsigned int listens_at(struct irq_data *data)
 {
-	struct wire *wire = data;
-
-	return gpiochip_lock_as_irq(wire->chip, 2 * (wire - wires) + 1);
+	return 2 * irqd_to_hwirq(data) + 1;
 }
 
-static void wires_irq_released(struct irq_domain *domain, irq_hw_number_t irq,
-			       void *data)
+static void wires_irq_mask(struct irq_data *data)
 {
-	struct wire *wire = data;
-
-	gpiochip_unlock_as_irq(wire->chip, 2 * (wire - wires) + 1);
+	WRITE_ONCE(wires[irqd_to_hwirq(data)].heard, false);
 }
+
+static void wires_irq_unmask(struct irq_data *data)
+{
+	WRITE_ONCE(wires[irqd_to_hwirq(data)].heard, true);
+}
+
+static int wires_irq_set_type(struct irq_data *data, unsigned int type)
+{
+	if (type & ~IRQ_TYPE_EDGE_BOTH)
+		return -EINVAL;
+	irqd_set_trigger_type(data, type);
+	return 0;
+}
+
+static int wires_irq_request(struct irq_data *data)
+{
+	return gpiochip_lock_as_irq(irq_data_get_irq_chip_data(data), listens_at(data));
+}
+
+static void wires_irq_release(struct irq_data *data)
+{
+	gpiochip_unlock_as_irq(irq_data_get_irq_chip_data(data), listens_at(data));
+}
+
+static struct irq_chip wires_irq_chip = {
+	.name = "punctual-wires",
+	.irq_mask = wires_irq_mask,
+	.irq_unmask = wires_irq_unmask,
+	.irq_set_type = wires_irq_set_type,
+	.irq_request_resources = wires_irq_request,
+	.irq_release_resources = wires_irq_release,
+};
+
+static int wires_irq_map(struct irq_domain *domain, unsigned int irq, irq_hw_number_t wire)
+{
+	irq_set_chip_and_handler(irq, &wires_irq_chip, handle_simple_irq);
+	irq_set_chip_data(irq, domain->host_data);
+	irq_modify_status(irq, IRQ_NOREQUEST | IRQ_NOAUTOEN, IRQ_NOPROBE);
+	return 0;
+}
+
+static void wires_irq_unmap(struct irq_domain *domain, unsigned int irq)
+{
+	irq_set_handler(irq, NULL);
+	irq_domain_reset_irq_data(irq_get_irq_data(irq));
+}
+
+static const struct irq_domain_ops wires_irq_ops = {
+	.map = wires_irq_map,
+	.unmap = wires_irq_unmap,
+};
 
 /* A listener that leaves does not undo the mapping. */
-static void wires_dispose_irq(void *data)
+static void wires_remove_interrupts(void *unused)
 {
-	struct wire *wire = data;
+	int n;
 
-	irq_dispose_mapping(irq_find_mapping(wire->interrupt, 0));
+	for (n = 0; n < WIRES; n++) {
+		irq_work_sync(&wires[n].raise);
+		irq_dispose_mapping(irq_find_mapping(interrupts, n));
+	}
+	irq_domain_remove(interrupts);
 }
-
-static const struct irq_sim_ops wires_irq_ops = {
-	.irq_sim_irq_requested = wires_irq_requested,
-	.irq_sim_irq_released = wires_irq_released,
-};
 
 static struct gpio_chip wires_chip = {
 	.label = "punctual-wires",
@@ -147,19 +200,17 @@ static int __init punctual_wires_init(void)
 		return PTR_ERR(device);
 	dev = &device->dev;
 	for (n = 0; n < WIRES; n++) {
-		struct wire *wire = &wires[n];
-
-		wire->chip = &wires_chip;
-		raw_spin_lock_init(&wire->lock);
-		wire->interrupt = devm_irq_domain_create_sim_full(dev, NULL, 1, &wires_irq_ops, wire);
-		if (IS_ERR(wire->interrupt)) {
-			error = PTR_ERR(wire->interrupt);
-			goto fail;
-		}
-		error = devm_add_action_or_reset(dev, wires_dispose_irq, wire);
-		if (error)
-			goto fail;
+		wires[n].raise = IRQ_WORK_INIT_HARD(wires_raise);
+		raw_spin_lock_init(&wires[n].lock);
 	}
+	interrupts = irq_domain_create_linear(NULL, WIRES, &wires_irq_ops, &wires_chip);
+	if (!interrupts) {
+		error = -ENOMEM;
+		goto fail;
+	}
+	error = devm_add_action_or_reset(dev, wires_remove_interrupts, NULL);
+	if (error)
+		goto fail;
 	wires_chip.parent = dev;
 	error = devm_gpiochip_add_data(dev, &wires_chip, NULL);
 	if (!error)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that the lab needs, where they are missing; with --build also those that it takes to build
-# a kernel and its modules, with --arm64 those for guests and boards with 64-bit ARM.
+# a kernel, with --arm64 those for guests and boards with 64-bit ARM.
 #
 # This is the one list of them: `<what the lab calls> <package>`. `cargo xtask lab` reads it too.
 set -euo pipefail
@@ -18,15 +18,16 @@ needs=(
     "setpriv util-linux"
     "nice coreutils"
     "ldd libc-bin"
+    "make make"
+    "gcc gcc"
+    "ld binutils"
+    "/usr/lib/x86_64-linux-gnu/libelf.so.1 libelf1"
 )
 needs_for_arm64=(
     "qemu-system-aarch64 qemu-system-arm"
     "aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu"
 )
 needs_to_build=(
-    "make make"
-    "gcc gcc"
-    "ld binutils"
     "flex flex"
     "bison bison"
     "bc bc"

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::headers::BUILD_TREE;
 use super::kernel::pipe;
 use super::tools;
 use super::trouble::Interrupt;
@@ -69,12 +70,8 @@ pub(super) fn build(wanted: &str, deb: &Path, work: &Path, ready: &Path, interru
     ));
     run(&mut install, &log, interrupt, &mut |_| {})?;
     fs::copy(&config, ready.join("config")).map_err(at(&config))?;
-    fs::write(ready.join("modules.list"), "")?;
     Ok(())
 }
-
-/// Where a kernel that was built has what its modules are built with.
-pub(super) const BUILD_TREE: &str = "build";
 
 /// Unpacks the source and returns its directory.
 fn unpack(deb: &Path, work: &Path, interrupt: &Interrupt) -> Result<PathBuf> {

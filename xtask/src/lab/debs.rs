@@ -100,7 +100,7 @@ pub(crate) fn libraries(program: &Path) -> Vec<PathBuf> {
 }
 
 /// Unpacks the files of a package below `tree`.
-fn unpack(deb: &Path, tree: &Path, interrupt: &Interrupt) -> Result {
+pub(super) fn unpack(deb: &Path, tree: &Path, interrupt: &Interrupt) -> Result {
     let [dpkg, tar] = tools::require(["dpkg-deb", "tar"])?;
     let mut dpkg = Command::new(dpkg).arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
     let archive = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;

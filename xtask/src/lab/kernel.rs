@@ -11,17 +11,31 @@ use std::thread;
 use std::time::Instant;
 
 use super::arch::Arch;
+use super::headers::BUILD_TREE;
 use super::package::Flavour;
 use super::trouble::{Interrupt, about};
 use super::workdir::{self, Workdir, at};
-use super::{apt, build, key, payload, tools};
+use super::{apt, build, headers, key, payload, tools};
 use crate::Result;
 
 /// The modules without which the guest cannot see the directory of the host, in this order; some may be built in.
 const MODULES: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
 
+/// The modules of devices that programs use; kernels of our own have them built in.
+const DRIVERS: [&str; 2] = ["can_raw", "vcan"];
+
 /// The parts of the package that are unpacked: every kernel has files in each.
-const PARTS: [&str; 4] = ["*/vmlinuz-*", "*/kernel/fs/*", "*/kernel/net/*", "*/kernel/drivers/virtio/*"];
+const PARTS: [&str; 5] = [
+    "*/vmlinuz-*",
+    "*/kernel/fs/*",
+    "*/kernel/net/*",
+    "*/kernel/drivers/virtio/*",
+    "*/kernel/drivers/net/can/*",
+];
+
+/// The files that name them, a line each.
+const MODULES_LIST: &str = "modules.list";
+const DRIVERS_LIST: &str = "drivers.list";
 
 /// A kernel in the cache.
 pub(crate) struct Kernel {
@@ -30,29 +44,38 @@ pub(crate) struct Kernel {
     pub(crate) arch: Arch,
     /// The package that it comes from.
     pub(crate) package: String,
-    /// The file names of its modules, each after those that it needs.
+    /// The file names of the modules without which the guest sees no directory, each after those that it needs.
     pub(crate) modules: Vec<String>,
+    /// The same of devices.
+    pub(crate) drivers: Vec<String>,
 }
 
 impl Kernel {
     /// The kernel of `flavour` in the cache, if it is there.
     pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
         if !flavour.is_built() {
-            return Self::open(kernels().join(flavour.name()), flavour.arch());
+            return Self::open(kernels().join(flavour.name()), flavour);
         }
         // The hash says whether it is of the configuration that the lab has now.
         let current = |kernel: &Self| {
             let version = kernel.package.rsplit(' ').next().unwrap_or_default();
             kernel.directory.ends_with(directory(flavour, version))
         };
-        copies(flavour).into_iter().filter_map(|copy| Self::open(copy, flavour.arch())).find(current)
+        copies(flavour).into_iter().filter_map(|copy| Self::open(copy, flavour)).find(current)
     }
 
-    fn open(directory: PathBuf, arch: Arch) -> Option<Self> {
+    fn open(directory: PathBuf, flavour: Flavour) -> Option<Self> {
         let package = fs::read_to_string(directory.join("package")).ok()?;
-        let modules = fs::read_to_string(directory.join("modules.list")).ok()?;
-        let modules = modules.lines().map(str::to_owned).collect();
-        Some(Self { directory, arch, package: package.trim().to_owned(), modules })
+        let list = |name: &str| {
+            let list = match fs::read_to_string(directory.join(name)) {
+                Err(_) if flavour.is_built() => String::new(),
+                list => list.ok()?,
+            };
+            Some(list.lines().map(str::to_owned).collect())
+        };
+        let (modules, drivers) = (list(MODULES_LIST)?, list(DRIVERS_LIST)?);
+        let package = package.trim().to_owned();
+        Some(Self { directory, arch: flavour.arch(), package, modules, drivers })
     }
 
     /// The kernel of `flavour`, downloaded or built if the cache does not have it.
@@ -103,13 +126,22 @@ impl Kernel {
             tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
             let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
             eprintln!("lab: unpacking {package}");
-            prepare(&package, &deb, work.path(), &ready, interrupt)
+            prepare(&deb, work.path(), &ready, interrupt)
                 .map_err(|error| about(&format!("cannot unpack {package}"), error))?;
+            if let Some(packages) = flavour.headers(&package) {
+                headers::fetch(&packages, work.path(), &ready, interrupt)?;
+            }
+            // Last: without it the directory does not count as complete.
+            fs::write(ready.join("package"), package)?;
             kernels().join(flavour.name())
         };
 
         let older = copies(flavour);
         fs::create_dir_all(kernels())?;
+        // What is there and does not count as a kernel was left by a lab that kept other files.
+        if directory.exists() && Self::cached(flavour).is_none() {
+            fs::remove_dir_all(&directory).map_err(at(&directory))?;
+        }
         if let Err(error) = fs::rename(&ready, &directory)
             && Self::cached(flavour).is_none()
         {
@@ -140,7 +172,7 @@ impl Kernel {
 
     /// Whether modules of our own can be built for it.
     pub(crate) fn has_build_tree(&self) -> bool {
-        self.directory.join(build::BUILD_TREE).is_dir()
+        self.directory.join(BUILD_TREE).is_dir()
     }
 
     /// The bare kernel, as QEMU boots it.
@@ -175,7 +207,7 @@ fn copies(flavour: Flavour) -> Vec<PathBuf> {
 }
 
 /// Makes the directory `ready` of what is to be kept of a package.
-fn prepare(package: &str, deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
+fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
     let tree = work.join("tree");
     fs::create_dir_all(&tree).map_err(at(&tree))?;
     fs::create_dir_all(ready).map_err(at(ready))?;
@@ -209,13 +241,13 @@ fn prepare(package: &str, deb: &Path, work: &Path, ready: &Path, interrupt: &Int
         }
     }
 
-    let mut modules = Vec::new();
-    for module in MODULES {
-        add_module(module, &files, ready, &mut modules, interrupt)?;
+    for (names, file) in [(MODULES.as_slice(), MODULES_LIST), (&DRIVERS, DRIVERS_LIST)] {
+        let mut list = Vec::new();
+        for module in names {
+            add_module(module, &files, ready, &mut list, interrupt)?;
+        }
+        fs::write(ready.join(file), list.concat())?;
     }
-    fs::write(ready.join("modules.list"), modules.concat())?;
-    // Last: without it the directory does not count as complete.
-    fs::write(ready.join("package"), package)?;
     Ok(())
 }
 

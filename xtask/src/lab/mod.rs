@@ -21,6 +21,7 @@ mod cross;
 mod debs;
 mod elf;
 mod guest;
+mod headers;
 mod kernel;
 mod key;
 mod machine;

@@ -6,11 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::build::{self, BUILD_TREE};
+use super::headers::BUILD_TREE;
 use super::kernel::Kernel;
 use super::trouble::{Interrupt, about};
 use super::workdir::{Workdir, at};
-use super::{key, tools};
+use super::{build, headers, key, tools};
 use crate::{Result, cargo};
 
 /// A module to load before the command runs.
@@ -49,7 +49,7 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
     let tree = kernel.directory().join(BUILD_TREE);
     if !kernel.has_build_tree() {
         return Err(format!(
-            "modules of our own are built for kernels of our own, such as rt-probe (--kernel), not for {}",
+            "the lab has no headers for {}, and builds no modules of its own for it; it does for the other kernels (--kernel)",
             kernel.package
         )
         .into());
@@ -65,7 +65,7 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
         .collect::<Result<_>>()?;
     let kept = kernel.directory().join(format!("modules-{}", key::of(parts.iter().map(Vec::as_slice))));
     if !kept.is_dir() {
-        tools::require_build()?;
+        tools::require_modules()?;
         eprintln!("lab: building the modules in {} for {}", sources.display(), kernel.package);
         let work = Workdir::new()?;
         let ready = work.path().join("ready");
@@ -89,7 +89,7 @@ fn compile(tree: &Path, files: &[PathBuf], work: &Path, ready: &Path, interrupt:
     for file in files {
         fs::copy(file, place.join(name(file))).map_err(at(file))?;
     }
-    let mut make = build::make(tree)?;
+    let mut make = headers::make(tree)?;
     // A warning in code this small is a mistake.
     make.arg(format!("M={}", place.display())).args(["KCFLAGS=-Werror", "modules"]);
     build::run(&mut make, &work.join("log"), interrupt, &mut |_| {})?;

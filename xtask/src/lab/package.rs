@@ -90,6 +90,24 @@ impl Flavour {
         }
     }
 
+    /// The packages of headers that modules for the kernel in `package` are built with, if this system can build them: the
+    /// kernel's own, those of all its variants, and the programs of its build.
+    pub(crate) fn headers(self, package: &str) -> Option<[String; 3]> {
+        let common = match self {
+            Self::Rt => "common-rt",
+            Self::Stock => "common",
+            Self::RtArm64 | Self::RtProbe | Self::RtLockstat => return None,
+        };
+        let suffix = self.suffix()?;
+        let version = package.strip_prefix("linux-image-")?.strip_suffix(suffix)?;
+        let own = suffix.strip_suffix("-unsigned")?;
+        Some([
+            format!("linux-headers-{version}{own}"),
+            format!("linux-headers-{version}-{common}"),
+            format!("linux-kbuild-{version}"),
+        ])
+    }
+
     /// The pattern by which to ask apt for them.
     pub(crate) fn pattern(self) -> String {
         match self.suffix() {
@@ -152,6 +170,24 @@ linux-source-6.120 - no such thing yet
         let found = "linux-image-6.12.117+deb12-rt-arm64-unsigned - x\n".to_owned() + FOUND;
         assert_eq!(Flavour::RtArm64.packages(&found), ["linux-image-6.12.117+deb12-rt-arm64-unsigned"]);
         assert_eq!(Flavour::Rt.packages(&found), Flavour::Rt.packages(FOUND));
+    }
+
+    #[test]
+    fn headers_are_of_the_version_of_the_image() {
+        let headers = |flavour: Flavour| flavour.headers(&flavour.packages(FOUND)[0]).unwrap();
+        assert_eq!(
+            headers(Flavour::Rt),
+            [
+                "linux-headers-6.12.117+deb12-rt-amd64",
+                "linux-headers-6.12.117+deb12-common-rt",
+                "linux-kbuild-6.12.117+deb12"
+            ]
+        );
+        assert_eq!(
+            headers(Flavour::Stock)[..2],
+            ["linux-headers-6.12.117+deb12-amd64", "linux-headers-6.12.117+deb12-common"]
+        );
+        assert_eq!(Flavour::RtProbe.headers("linux-source-6.12"), None);
     }
 
     #[test]

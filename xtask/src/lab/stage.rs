@@ -113,7 +113,7 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
         Ok(())
     };
     add("bin/busybox", &busybox)?;
-    for module in &kernel.modules {
+    for module in kernel.modules.iter().chain(&kernel.drivers) {
         add(&format!("lab/modules/{module}"), &kernel.module(module))?;
     }
     for (name, from) in &job.modules {
@@ -134,10 +134,9 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     }
     archive.link("bin/sh", "busybox");
     archive.file("init", INIT);
-    archive.file(
-        "lab/modules.list",
-        kernel.modules.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes(),
-    );
+    for (list, names) in [("lab/modules.list", &kernel.modules), ("lab/drivers.list", &kernel.drivers)] {
+        archive.file(list, names.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes());
+    }
     let load = |module: &Module| format!("{}.ko {}\n", module.name, module.parameters);
     archive.file("lab/load.list", job.load.iter().map(load).collect::<String>().as_bytes());
     archive.file("lab/command", job.script().as_bytes());

@@ -10,14 +10,14 @@ const SCRIPT: &str = include_str!("../../../lab/packages.sh");
 
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
-/// What else building a kernel takes.
-const BUILD: [&str; 10] = ["make", "gcc", "ld", "flex", "bison", "bc", "pahole", "xz", "tar", "setpriv"];
+/// What building modules for a kernel takes. One of the programs in Debian's headers needs the library.
+const MODULES: [&str; 4] = ["make", "gcc", "ld", "/usr/lib/x86_64-linux-gnu/libelf.so.1"];
+
+/// What else building a kernel takes; by the header, the kernel's own tools read object files.
+const BUILD: [&str; 8] = ["flex", "bison", "bc", "pahole", "xz", "tar", "setpriv", "/usr/include/gelf.h"];
 
 /// What guests and boards for 64-bit ARM take.
 const ARM64: [&str; 2] = ["qemu-system-aarch64", "aarch64-linux-gnu-gcc"];
-
-/// The header by which the kernel's own tools read object files.
-const LIBELF: &str = "/usr/include/gelf.h";
 
 /// Where `program` is, in the directories that root searches too: some systems keep tools out of a user's path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
@@ -43,12 +43,22 @@ pub(crate) fn require<const N: usize>(programs: [&str; N]) -> Result<[PathBuf; N
     Err(not_installed(&missing, "").into())
 }
 
+/// Requires what building modules takes.
+pub(crate) fn require_modules() -> Result {
+    require_all(&MODULES, "")
+}
+
 /// Requires what building a kernel and its modules takes.
 pub(crate) fn require_build() -> Result {
+    require_all(&[MODULES.as_slice(), &BUILD].concat(), " --build")
+}
+
+/// Requires programs, and files by their paths.
+fn require_all(what: &[&str], flag: &str) -> Result {
     let there =
         |what: &str| if what.starts_with('/') { Path::new(what).exists() } else { find(what).is_some() };
-    let missing: Vec<&str> = BUILD.into_iter().chain([LIBELF]).filter(|what| !there(what)).collect();
-    if missing.is_empty() { Ok(()) } else { Err(not_installed(&missing, " --build").into()) }
+    let missing: Vec<&str> = what.iter().copied().filter(|what| !there(what)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(not_installed(&missing, flag).into()) }
 }
 
 /// Names the packages, and the command that installs them.
@@ -77,13 +87,13 @@ mod tests {
     fn finds_the_package_of_a_program() {
         assert_eq!(package(QEMU), Some("qemu-system-x86"));
         assert_eq!(package("xz"), Some("xz-utils"));
-        assert_eq!(package(LIBELF), Some("libelf-dev"));
+        assert_eq!(package("/usr/include/gelf.h"), Some("libelf-dev"));
         assert_eq!(package("teapot"), None);
     }
 
     #[test]
     fn every_tool_of_a_build_has_a_package() {
-        for tool in BUILD {
+        for tool in MODULES.into_iter().chain(BUILD) {
             assert!(package(tool).is_some(), "{tool}");
         }
         assert!(not_installed(&["pahole"], " --build").contains("packages.sh --build` installs"));

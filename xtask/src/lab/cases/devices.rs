@@ -9,7 +9,14 @@ use crate::lab::modules;
 use crate::lab::stage::in_guest;
 use crate::process::{End, Outcome};
 
-pub(super) const BOTH: &[On] = &[On::ProbeCounted, On::ProbeTwo];
+/// Where there are modules of the lab's own, and those for CAN.
+pub(super) const MODULES: &[On] = &[On::Counted, On::Two, On::ProbeCounted, On::ProbeTwo];
+
+/// Those of a quick run.
+pub(super) const MODULES_QUICK: &[On] = &[On::Counted, On::ProbeCounted];
+
+/// What a board lacks for a case that takes one of them.
+pub(super) const NO_MODULES: &str = "a module of the lab's own";
 
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
@@ -43,7 +50,8 @@ fn edge(responder: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
         demand(outcome, outcome.stdout == "ready\nshut down after 5 edges\n", "other jobs ran than expected")
     };
-    Case::new("GPIO edge releases a task", BOTH, script, Some(responder), Box::new(judge))
+    let on = &[On::ProbeCounted, On::ProbeTwo];
+    Case::new("GPIO edge releases a task", on, script, Some(responder), Box::new(judge))
 }
 
 /// Makes a chip of two simulated lines: `$chip` its name, `$lines` the directory of its lines.
@@ -70,7 +78,9 @@ fn spi(program: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
         demand(outcome, outcome.stdout == "shut down after 50 exchanges\n", "exchanges are missing")
     };
-    Case::new("SPI exchange through spidev", BOTH, script, Some(program), Box::new(judge))
+    Case::new("SPI exchange through spidev", MODULES, script, Some(program), Box::new(judge))
+        .quick(MODULES_QUICK)
+        .lacking(NO_MODULES)
 }
 
 /// Frames release a task.
@@ -87,7 +97,8 @@ fn can(program: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
         demand(outcome, outcome.stdout == "shut down after 50 frames\n", "frames are missing")
     };
-    Case::new("CAN frame releases a task", BOTH, script, Some(program), Box::new(judge))
+    Case::new("CAN frame releases a task", MODULES, script, Some(program), Box::new(judge))
+        .quick(MODULES_QUICK)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::devices::{MODULES_QUICK, NO_MODULES};
 use super::{Case, On, PROGRAMS, demand, find};
 use crate::Result;
 use crate::cargo::{Artifact, Purpose};
@@ -48,11 +49,13 @@ fn contended(lock: &'static str, program: &Path) -> Case {
     };
     Case::new(
         &format!("kernel {lock}: who waits for whom"),
-        &[On::ProbeCounted],
+        MODULES_QUICK,
         script,
         Some(program),
         Box::new(judge),
     )
+    .quick(MODULES_QUICK)
+    .lacking(NO_MODULES)
 }
 
 /// On two CPUs: who wants a lock whose holder runs on the other one spins. The CPUs take turns much shorter than the lock is
@@ -71,8 +74,8 @@ fn contended_across(program: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "it failed")?;
         demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
     };
-    let on = &[On::ProbeCountedTwo];
-    Case::new("kernel spinlock: across CPUs", on, script, Some(program), Box::new(judge))
+    let on = &[On::CountedTwo, On::ProbeCountedTwo];
+    Case::new("kernel spinlock: across CPUs", on, script, Some(program), Box::new(judge)).lacking(NO_MODULES)
 }
 
 /// The tracer of interrupts that are off finds who has them off, and for how long.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::devices::{BOTH, REMOVED, SIMULATED, STRICT};
+use super::devices::{MODULES, MODULES_QUICK, NO_MODULES, REMOVED, SIMULATED, STRICT};
 use super::{Case, On, PROGRAMS, demand, find};
 use crate::Result;
 use crate::cargo::{Artifact, Purpose};
@@ -91,12 +91,14 @@ fn answered(form: Form, pulses: &Path, responder: &Path) -> Case {
     };
     Case::new(
         &format!("pulses answered {}", form.name()),
-        BOTH,
+        MODULES,
         form.around(&measure, responder),
         Some(pulses),
         Box::new(judge),
     )
     .with(responder)
+    .quick(MODULES_QUICK)
+    .lacking(NO_MODULES)
 }
 
 /// How many pulses a train has, and the periods of Cunningham's tests in us.
@@ -125,13 +127,13 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
         }
         Ok(())
     };
-    train(form, &[On::ProbeCounted], trains, responder, Box::new(judge))
+    train(form, MODULES_QUICK, trains, responder, Box::new(judge))
 }
 
 /// In the host's time anything may be missed, and is counted.
 fn counted_all(form: Form, trains: &Path, responder: &Path) -> Case {
     let judge = |outcome: &Outcome| all_counted(outcome).map(drop);
-    train(form, &[On::ProbeTwo], trains, responder, Box::new(judge))
+    train(form, &[On::Two, On::ProbeTwo], trains, responder, Box::new(judge))
 }
 
 fn train(
@@ -154,6 +156,7 @@ fn train(
     let script = form.around(&measure, responder);
     Case::new(&format!("trains of pulses answered {}", form.name()), on, script, Some(trains), judge)
         .with(responder)
+        .lacking(NO_MODULES)
         .saying(|outcome| {
             let missed = |train: &Train| format!("{} of {} us", train.missed, train.period_us);
             Ok(format!("missed: {}", read(outcome).iter().map(missed).collect::<Vec<_>>().join(", ")))

@@ -26,7 +26,7 @@ mod app {
         (Shared { total: 0, last: 0 }, Local {})
     }
 
-    #[task(core = "control", priority = 2, period = 10.millis(), shared = [last], local = [n: u32 = 0])]
+    #[task(core = "control", priority = 2, period = 100.millis(), shared = [last], local = [n: u32 = 0])]
     fn sample(mut cx: sample::Context) {
         *cx.local.n += 1;
         cx.shared.last.lock(|last| *last = *cx.local.n);

@@ -99,7 +99,7 @@ fn models(package: &str) -> Command {
     let mut command = cargo::command();
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     command
-        .args(["test", "-p", package, "--release", "--test", "loom_*", "--no-run"])
+        .args(["test", "-p", package, "--profile", "models", "--test", "loom_*", "--no-run"])
         .env("RUSTFLAGS", format!("{flags} --cfg loom").trim_start())
         .env("CARGO_TARGET_DIR", cargo::target_dir().join("loom"));
     command

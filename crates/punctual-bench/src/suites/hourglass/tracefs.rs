@@ -9,6 +9,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use punctual_trace::counted;
+
 use crate::clock::{self, Clock};
 use crate::tagged;
 
@@ -100,12 +102,7 @@ impl Instance {
             return Err(io::Error::other("the tracer recorded nothing"));
         }
         let stats = fs::read_to_string(of_cpu.join("stats"))?;
-        let number = |name: &str| -> u64 {
-            let line = stats.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
-        let lost = number("overrun:") + number("dropped events:");
-        Ok(Trace { text, lost, time: self.time })
+        Ok(Trace { text, lost: counted::lost(&stats), time: self.time })
     }
 }
 

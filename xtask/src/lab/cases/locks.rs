@@ -75,7 +75,9 @@ fn contended_across(program: &Path) -> Case {
         demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
     };
     let on = &[On::CountedTwo, On::ProbeCountedTwo];
-    Case::new("kernel spinlock: across CPUs", on, script, Some(program), Box::new(judge)).lacking(NO_MODULES)
+    Case::new("kernel spinlock: across CPUs", on, script, Some(program), Box::new(judge))
+        .quick(on)
+        .lacking(NO_MODULES)
 }
 
 /// The tracer of interrupts that are off finds who has them off, and for how long.

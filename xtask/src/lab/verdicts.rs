@@ -41,7 +41,7 @@ impl Verdicts {
         verdict: Result<String>,
     ) -> Result {
         let took = took.map_or(String::new(), |took| format!("{:.1} s", took.as_secs_f64()));
-        let line = format!("{machine:16} {case:42} {took:>7} ");
+        let line = format!("{machine:16} {case:46} {took:>7} ");
         match verdict {
             Ok(said) => println!("{line} ok {said}"),
             Err(error) => {
@@ -57,7 +57,7 @@ impl Verdicts {
     /// Prints that `case` is not run.
     pub(crate) fn skip(&mut self, machine: &str, case: &str, why: &str) {
         self.skipped += 1;
-        println!("{machine:16} {case:42} {:>7}  SKIPPED: {why}", "");
+        println!("{machine:16} {case:46} {:>7}  SKIPPED: {why}", "");
     }
 
     /// Keeps what is in `results` of a machine that has failed as a whole.

@@ -127,7 +127,7 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
         }
         Ok(())
     };
-    train(form, MODULES_QUICK, trains, responder, Box::new(judge)).quick(MODULES_QUICK)
+    train(form, &[On::Counted, On::ProbeCounted], trains, responder, Box::new(judge))
 }
 
 /// In the host's time anything may be missed, and is counted.

@@ -30,7 +30,7 @@ mod app {
         for _ in 0..times {
             log::spawn(name, cx.shared.blinks.lock(|blinks| *blinks)).unwrap();
             cx.shared.blinks.lock(|blinks| *blinks += 1);
-            next += 1.millis();
+            next += 20.millis();
             punctual::delay_until(next).await;
         }
         println!("{name} ends, instance {}", cx.local.instances);

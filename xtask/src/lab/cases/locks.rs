@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::devices::{MODULES_QUICK, NO_MODULES};
+use super::devices::{MODULES_COUNTED, NO_MODULES};
 use super::{Case, On, PROGRAMS, demand, find};
 use crate::Result;
 use crate::cargo::{Artifact, Purpose};
@@ -49,12 +49,12 @@ fn contended(lock: &'static str, program: &Path) -> Case {
     };
     Case::new(
         &format!("kernel {lock}: who waits for whom"),
-        MODULES_QUICK,
+        MODULES_COUNTED,
         script,
         Some(program),
         Box::new(judge),
     )
-    .quick(MODULES_QUICK)
+    .quick(MODULES_COUNTED)
     .lacking(NO_MODULES)
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::devices::{MODULES, MODULES_QUICK, NO_MODULES, REMOVED, SIMULATED, STRICT};
+use super::devices::{MODULES, MODULES_COUNTED, NO_MODULES, REMOVED, SIMULATED, STRICT};
 use super::{Case, On, PROGRAMS, demand, find};
 use crate::Result;
 use crate::cargo::{Artifact, Purpose};
@@ -97,7 +97,7 @@ fn answered(form: Form, pulses: &Path, responder: &Path) -> Case {
         Box::new(judge),
     )
     .with(responder)
-    .quick(MODULES_QUICK)
+    .quick(MODULES_COUNTED)
     .lacking(NO_MODULES)
 }
 
@@ -127,7 +127,7 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
         }
         Ok(())
     };
-    train(form, &[On::Counted, On::ProbeCounted], trains, responder, Box::new(judge))
+    train(form, MODULES_COUNTED, trains, responder, Box::new(judge))
 }
 
 /// In the host's time anything may be missed, and is counted.

@@ -71,7 +71,12 @@ pub(crate) fn build(command: &mut Command) -> Result<Vec<Artifact>> {
     if !output.status.success() {
         return Err(format!("the build failed: {command:?}").into());
     }
-    String::from_utf8(output.stdout)?.lines().filter_map(|line| artifact(line).transpose()).collect()
+    artifacts(&String::from_utf8(output.stdout)?)
+}
+
+/// The executables that cargo's JSON messages announce.
+pub(crate) fn artifacts(messages: &str) -> Result<Vec<Artifact>> {
+    messages.lines().filter_map(|line| artifact(line).transpose()).collect()
 }
 
 /// The executable that a line of cargo's JSON messages announces, if it announces one.

@@ -1,143 +1,196 @@
 //! `cargo xtask loom`: the models of the protocols, and the proof that they can fail.
 //!
-//! A model that passes may simply not look. So each package has test-only features named `seed-…`, each of which
-//! puts one bug into a protocol. Beside each stands the model that has to find it, by saying what went wrong.
+//! First all models run, which have to pass. Then every seeded bug (see [`seeds`](crate::seeds)) is put into a copy of
+//! its package, and the test that is named with it has to fail by saying what went wrong.
 
-use std::collections::BTreeMap;
-use std::env;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::cargo::{self, Purpose};
-use crate::process::{self, End, Outcome};
-use crate::{Result, no_arguments};
+use crate::lane::{self, Build, Kind, Lane};
+use crate::process::{End, Outcome};
+use crate::seeds::{self, Seed};
+use crate::{Result, cargo};
 
-const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
-
-/// Preemptions per execution that are explored by default; most concurrency bugs need no more than two.
-const PREEMPTIONS: &str = "3";
-const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
-
-/// Chooses one of the bugs that the models are built with. All are in one build, which takes half the time of two.
-const SEED_VARIABLE: &str = "PUNCTUAL_SEED";
-/// The name of none of them: the code is as it should be.
-const NO_SEED: &str = "none";
+pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
 /// A model that still runs after this has been made to run in circles.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// A bug, and the model that has to find it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seed<'a> {
-    feature: &'a str,
-    target: &'a str,
-    model: &'a str,
+/// What is asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    packages: Vec<&'static str>,
+    /// Only these bugs, and not the models without one.
+    seeds: Vec<String>,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match (word.as_str(), words.next()) {
+                ("--package", Some(name)) => options.packages.push(package(name)?),
+                ("--seed", Some(name)) => options.seeds.push(name.clone()),
+                _ => return Err("usage: cargo xtask loom [--package NAME].. [--seed NAME]..".into()),
+            }
+        }
+        if options.packages.is_empty() {
+            options.packages.extend(PACKAGES);
+        }
+        Ok(options)
+    }
+}
+
+/// The package of this name, if it has protocols.
+pub(crate) fn package(name: &str) -> Result<&'static str> {
+    let found = PACKAGES.into_iter().find(|package| *package == name);
+    found.ok_or_else(|| format!("{name}: the packages with protocols are {}", PACKAGES.join(", ")).into())
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result {
-    no_arguments(arguments)?;
-    PACKAGES.into_iter().try_for_each(check)
+    let options = Options::parse(arguments)?;
+    let mut seeds: Vec<(&str, Seed)> = Vec::new();
+    for package in &options.packages {
+        let of_package = seeds::of(&cargo::root().join("crates").join(package))?;
+        seeds.extend(of_package.into_iter().map(|seed| (*package, seed)));
+    }
+    for name in &options.seeds {
+        if !seeds.iter().any(|(_, seed)| seed.name == *name) {
+            return Err(format!("no seeded bug is named `{name}`").into());
+        }
+    }
+    seeds.retain(|(_, seed)| options.seeds.is_empty() || options.seeds.contains(&seed.name));
+    // What is built one after the other should differ little.
+    seeds.sort_by(|(a, x), (b, y)| (a, x.test(), &x.file).cmp(&(b, y.test(), &y.file)));
+
+    let lane = Lane::new("seeds", 0, &PACKAGES)?;
+    if options.seeds.is_empty() {
+        options.packages.iter().try_for_each(|package| models(&lane, package))?;
+    }
+    find_all(lane, &seeds)
 }
 
-/// Runs the models of a package, and those that have to find its seeded bugs.
-fn check(package: &str) -> Result {
-    let manifest = fs::read_to_string(cargo::root().join("crates").join(package).join("Cargo.toml"))?;
-    let seeds = seeds(&manifest)?;
-    if seeds.is_empty() {
-        return Err(
-            format!("{package} has no feature `seed-…`: nothing shows that the models can fail").into()
-        );
+/// Runs the models of a package, all of which have to pass.
+fn models(lane: &Lane, package: &str) -> Result {
+    let began = Instant::now();
+    let built = lane.build(Kind::Model, package, &["loom_*"])?.done()?;
+    let mut models = Vec::new();
+    for artifact in &built {
+        let names = lane::test_names(&artifact.path)?;
+        models.extend(names.into_iter().map(|name| (&artifact.target, &artifact.path, name)));
     }
-    let features = seeds.iter().map(|seed| seed.feature).collect::<Vec<_>>().join(",");
-    let built = executables(models(package).args(["--features", &features]))?;
-
-    let mut tests = Vec::new();
-    for (target, path) in &built {
-        tests.extend(names(path)?.into_iter().map(|model| (target, path, model)));
-    }
-    let failed = in_parallel(&tests, |(target, path, model)| {
-        let outcome = model_command(path, model, NO_SEED)?;
+    let failed = in_parallel(&models, cpus(), |_, (target, path, model)| {
+        let began = Instant::now();
+        let outcome = lane::run_test(path, model, LIMIT, &[])?;
         let passed = outcome.end == End::Exited(0);
         if passed {
-            println!("{target}::{model}: passed");
+            println!("{target}::{model}: passed in {:.1} s", began.elapsed().as_secs_f32());
         } else {
             println!("{target}::{model}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
         }
         Ok(passed)
     })?;
     if failed > 0 {
-        return Err(format!("{failed} models fail").into());
+        return Err(format!("{package}: {failed} models fail").into());
+    }
+    println!("{package}: {} models pass, in {} s", models.len(), began.elapsed().as_secs());
+    Ok(())
+}
+
+/// Demands that every bug is found, in as many lanes as there are CPUs.
+fn find_all(first: Lane, seeds: &[(&str, Seed)]) -> Result {
+    if seeds.is_empty() {
+        return Ok(());
+    }
+    let began = Instant::now();
+    // The tests that find seeds are built without one first: a later build then is a small step from that, and a test
+    // that does not exist is told apart from one that fails.
+    let mut tests: BTreeMap<(Kind, &str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for (package, seed) in seeds {
+        let (target, test) = seed.test();
+        tests.entry((Kind::of(target), package, target)).or_default().insert(test);
+    }
+    for (&(kind, package, target), tests) in &tests {
+        let path = executable(first.build(kind, package, &[target])?, target)?;
+        let names = lane::test_names(&path)?;
+        if let Some(missing) = tests.iter().find(|test| !names.iter().any(|name| name == *test)) {
+            return Err(format!("{package}: there is no {target}::{missing}, which is to find a bug").into());
+        }
+    }
+    let mut lanes = vec![first];
+    for index in 1..cpus().min(seeds.len()) {
+        let lane = Lane::new("seeds", index, &PACKAGES)?;
+        lane.take_builds(&lanes[0])?;
+        lanes.push(lane);
     }
 
-    let missed = in_parallel(&seeds, |seed| {
-        let Seed { feature, target, model } = *seed;
-        let path = built.get(target).ok_or_else(|| format!("{feature}: there is no {target}"))?;
-        if !names(path)?.iter().any(|name| name == model) {
-            return Err(format!("{feature}: there is no {target}::{model}").into());
-        }
-        let verdict = verdict(&model_command(path, model, feature)?);
+    let missed = in_parallel(seeds, lanes.len(), |index, (package, seed)| {
+        let began = Instant::now();
+        let verdict = find(&lanes[index], package, seed)?;
+        let (name, (target, test)) = (&seed.name, seed.test());
+        let took = began.elapsed().as_secs_f32();
         match &verdict {
-            Ok(message) => println!("{feature}: caught by {target}::{model}: {message}"),
-            Err(miss) => println!("{feature}: NOT CAUGHT by {target}::{model}: {miss}"),
+            Ok(message) => println!("{name}: caught by {target}::{test} in {took:.1} s: {message}"),
+            Err(miss) => println!("{name}: NOT CAUGHT by {target}::{test}: {miss}"),
         }
         Ok(verdict.is_ok())
     })?;
     if missed > 0 {
-        return Err(format!("{missed} of {} bugs are not caught", seeds.len()).into());
+        return Err(format!("{missed} of {} seeded bugs are not caught", seeds.len()).into());
     }
-    println!("{package}: {} models pass, {} bugs caught", tests.len(), seeds.len());
+    println!("{} seeded bugs caught, in {} s", seeds.len(), began.elapsed().as_secs());
     Ok(())
 }
 
-/// The cargo command that builds the models, in a target directory of its own: `--cfg loom` changes every crate, and
-/// sharing the usual directory would rebuild them all each time one goes back and forth.
-fn models(package: &str) -> Command {
-    let mut command = cargo::command();
-    let flags = env::var("RUSTFLAGS").unwrap_or_default();
-    command
-        .args(["test", "-p", package, "--profile", "models", "--test", "loom_*", "--no-run"])
-        .env("RUSTFLAGS", format!("{flags} --cfg loom").trim_start())
-        .env("CARGO_TARGET_DIR", cargo::target_dir().join("loom"));
-    command
+/// What the test says to one bug.
+fn find(lane: &Lane, package: &str, seed: &Seed) -> Result<Verdict> {
+    let (target, test) = seed.test();
+    let original = seeds::read(&lane.package(package), &seed.file)?;
+    lane.write(package, &seed.file, &seed.plant(&original)?)?;
+    let built = lane.build(Kind::of(target), package, &[target]);
+    lane.write(package, &seed.file, &original)?;
+    match built? {
+        Build::Failed(complaints) => {
+            let text = complaints.first().map(|complaint| complaint.text.clone()).unwrap_or_default();
+            Ok(Err(format!("it does not build\n{text}")))
+        }
+        built @ Build::Done(_) => {
+            let path = executable(built, target)?;
+            Ok(verdict(&lane::run_test(&path, test, LIMIT, &[])?))
+        }
+    }
 }
 
-/// Builds the models; returns their executables by name. They are run without cargo, so that a build that fails does
-/// not count as a bug that was caught.
-fn executables(command: &mut Command) -> Result<BTreeMap<String, PathBuf>> {
-    let built = cargo::build(command)?.into_iter();
-    Ok(built.filter(|a| a.purpose == Purpose::Test).map(|a| (a.target, a.path)).collect())
+fn executable(build: Build, target: &str) -> Result<PathBuf> {
+    let built = build.done()?;
+    let found = built.into_iter().find(|artifact| lane::target_name(artifact) == target);
+    Ok(found.ok_or_else(|| format!("cargo built no {target}"))?.path)
 }
 
-/// The models in an executable.
-fn names(path: &Path) -> Result<Vec<String>> {
-    let listed = process::capture(Command::new(path).args(["--list", "--format", "terse"]), LIMIT)?;
-    Ok(listed.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+/// As many things as can be done at the same time.
+pub(crate) fn cpus() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs one model, on its own in a process: two in one process would hinder each other, since loom maps and unmaps
-/// a stack for each thread of each execution.
-fn model_command(path: &Path, model: &str, seed: &str) -> Result<Outcome> {
-    let preemptions = env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    let mut command = Command::new(path);
-    command.args(["--exact", model, "--nocapture"]);
-    command.env(PREEMPTIONS_VARIABLE, preemptions).env(SEED_VARIABLE, seed);
-    process::capture(&mut command, LIMIT)
-}
-
-/// Does `job` for each of `items`, on as many threads as there are CPUs; returns how often it gave `false`.
-fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) -> Result<bool> + Sync) -> Result<usize> {
+/// Does `job` for each of `items`, on `threads` threads whose indices it is told; returns how often it gave `false`.
+pub(crate) fn in_parallel<T: Sync>(
+    items: &[T],
+    threads: usize,
+    job: impl Fn(usize, &T) -> Result<bool> + Sync,
+) -> Result<usize> {
     let queue = Mutex::new(items.iter());
     let next = || queue.lock().expect("nothing panics with the queue").next();
     let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
+        for index in 0..threads {
+            let (next, failed, job) = (&next, &failed, &job);
+            scope.spawn(move || {
                 while let Some(item) = next() {
-                    let error = match job(item) {
+                    let error = match job(index, item) {
                         Ok(true) => continue,
                         Ok(false) => None,
                         Err(error) => Some(error.to_string()),
@@ -154,8 +207,10 @@ fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) -> Result<bool> + Sync) ->
     }
 }
 
-/// What a model said about a bug, or why that does not count.
-fn verdict(outcome: &Outcome) -> std::result::Result<String, String> {
+/// What a test said about a bug, or why that does not count.
+type Verdict = std::result::Result<String, String>;
+
+fn verdict(outcome: &Outcome) -> Verdict {
     if matches!(outcome.end, End::Exited(0) | End::TimedOut(_)) {
         return Err(outcome.end.to_string());
     }
@@ -168,26 +223,10 @@ fn verdict(outcome: &Outcome) -> std::result::Result<String, String> {
 }
 
 /// The first line of the first panic's message.
-fn panic_message(stderr: &str) -> Option<&str> {
+pub(crate) fn panic_message(stderr: &str) -> Option<&str> {
     let mut lines = stderr.lines();
     lines.find(|line| line.contains("panicked at"))?;
     lines.map(str::trim).find(|line| !line.is_empty())
-}
-
-/// The features of a manifest whose names begin with `seed-`, each with a comment that names its model.
-fn seeds(manifest: &str) -> Result<Vec<Seed<'_>>> {
-    let lines = manifest.lines().map(str::trim);
-    let features = lines.skip_while(|&line| line != "[features]").skip(1).take_while(|l| !l.starts_with('['));
-    features
-        .filter(|line| line.starts_with("seed-"))
-        .map(|line| seed(line).ok_or_else(|| format!("no `# target::model` behind `{line}`").into()))
-        .collect()
-}
-
-fn seed(line: &str) -> Option<Seed<'_>> {
-    let (feature, rest) = line.split_once('=')?;
-    let (target, model) = rest.split_once('#')?.1.trim().split_once("::")?;
-    Some(Seed { feature: feature.trim(), target, model })
 }
 
 #[cfg(test)]
@@ -195,13 +234,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_seeds_among_the_features_only() {
-        let manifest = "[package]\nseed-not = 1\n\n[features]\n# seed-comment = []\ndefault = []\n\
-                        seed-a = [] # loom_x::one\nseedling = []\n\n[dependencies]\nseed-dep = \"1\"\n";
-        let expected = Seed { feature: "seed-a", target: "loom_x", model: "one" };
-        assert_eq!(seeds(manifest).unwrap(), [expected]);
-        assert!(seeds("[package]\nname = \"x\"\n").unwrap().is_empty());
-        assert!(seeds("[features]\nseed-a = []\n").is_err(), "no model is named");
+    fn takes_packages_and_seeds() {
+        let parse = |words: &[&str]| Options::parse(&words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>());
+        assert_eq!(parse(&[]).unwrap().packages, PACKAGES);
+        let options = parse(&["--package", "punctual-sync", "--seed", "gate-relaxed"]).unwrap();
+        assert_eq!(
+            options,
+            Options { packages: vec!["punctual-sync"], seeds: vec!["gate-relaxed".to_owned()] }
+        );
+        assert!(parse(&["--package", "punctual"]).is_err());
+        assert!(parse(&["--seed"]).is_err());
     }
 
     fn ended(code: i32, stderr: &str) -> Outcome {

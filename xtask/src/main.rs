@@ -7,15 +7,18 @@
 mod bpf;
 mod cargo;
 mod ci;
+mod confined;
 mod diff;
 mod examples;
 mod fuzz;
 mod golden;
 mod header;
 mod lab;
+mod lane;
 mod loom;
 mod process;
 mod scratch;
+mod seeds;
 mod stress;
 mod unprivileged;
 mod variants;
@@ -43,7 +46,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "loom",
-        usage: "loom",
+        usage: "loom [--package NAME].. [--seed NAME]..",
         about: "model-check the protocols, and check that the models catch every seeded bug",
         run: loom::run,
     },

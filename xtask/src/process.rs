@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::Result;
 
@@ -64,23 +66,42 @@ pub(crate) fn succeed(command: &mut Command) -> Result {
 
 /// Runs `command` without input, captures its output, and kills it after `limit`.
 pub(crate) fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
+    observe(command, limit, |child, in_time| if in_time { Ok(()) } else { child.kill() })
+}
+
+/// Like [`capture`], but in the end all processes are killed that the program has started.
+pub(crate) fn capture_all(command: &mut Command, limit: Duration) -> Result<Outcome> {
+    observe(command.process_group(0), limit, |child, _| {
+        Ok(rustix::process::kill_process_group(Pid::from_child(child), Signal::KILL)?)
+    })
+}
+
+/// Waits for the end of `command`, or until `limit` is over, and then has `clean_up` see to what is left, which is told
+/// whether the program has ended. Its process is still there at that time, if only as a zombie.
+fn observe(
+    command: &mut Command,
+    limit: Duration,
+    clean_up: impl Fn(&mut Child, bool) -> io::Result<()>,
+) -> Result<Outcome> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| cannot_run(command, &error))?;
     let stdout = child.stdout.take().map(drain);
     let stderr = child.stderr.take().map(drain);
 
     let deadline = Instant::now() + limit;
-    let end = loop {
-        if let Some(status) = child.try_wait()? {
-            break status.into();
+    let has_ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let in_time = loop {
+        if rustix::process::waitid(WaitId::Pid(Pid::from_child(&child)), has_ended)?.is_some() {
+            break true;
         }
         if Instant::now() >= deadline {
-            child.kill()?;
-            child.wait()?;
-            break End::TimedOut(limit);
+            break false;
         }
         thread::sleep(POLL);
     };
+    clean_up(&mut child, in_time)?;
+    let status = child.wait()?;
+    let end = if in_time { status.into() } else { End::TimedOut(limit) };
 
     let collect = |pipe: Option<Receiver<Vec<u8>>>| -> Result<String> {
         let bytes = pipe
@@ -148,6 +169,17 @@ mod tests {
     fn counts_the_cpus_it_may_use() {
         assert_eq!(allowed_cpus("Cpus_allowed:\tf0,00000003\nCpus_allowed_list:\t0-1,36-39\n"), 6);
         assert_eq!(allowed_cpus("Name:\tx\nCpus_allowed:\t1\n"), 1);
+    }
+
+    #[test]
+    fn kills_what_is_left_behind() {
+        let began = Instant::now();
+        let outcome = capture_all(&mut shell("sleep 60 & echo done"), GRACE * 10).unwrap();
+        assert_eq!((outcome.stdout.as_str(), outcome.end), ("done\n", End::Exited(0)));
+        let limit = Duration::from_millis(50);
+        let outcome = capture_all(&mut shell("sleep 60 & sleep 60"), limit).unwrap();
+        assert_eq!(outcome.end, End::TimedOut(limit));
+        assert!(began.elapsed() < GRACE * 30, "the output is closed, so nobody sleeps any more");
     }
 
     #[test]

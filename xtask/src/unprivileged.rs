@@ -102,7 +102,7 @@ fn stage(built: Vec<Artifact>, scratch: &Scratch) -> Result<Vec<Artifact>> {
 }
 
 /// Whether the process with this `/proc/<pid>/status` runs as root (its effective user, the second of four).
-fn is_root(status: &str) -> bool {
+pub(crate) fn is_root(status: &str) -> bool {
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
 }

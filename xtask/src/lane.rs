@@ -1,0 +1,287 @@
+//! Copies of packages in the target directory, to be changed and built: bugs never touch the user's sources.
+//!
+//! Each lane is a workspace with a target directory of its own, so several lanes build at the same time.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use serde_json::Value;
+use toml::Table;
+
+use crate::cargo::{self, Artifact};
+use crate::process::{self, Outcome};
+use crate::{Result, confined};
+
+/// Preemptions per execution that are explored by default; most concurrency bugs need no more than two.
+const PREEMPTIONS: &str = "3";
+const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
+
+/// How a target is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// With `--cfg loom`, which replaces the atomics of every crate.
+    Model,
+    /// As users have it.
+    Test,
+}
+
+impl Kind {
+    /// Of the test target of this name.
+    pub(crate) fn of(target: &str) -> Self {
+        if target.starts_with("loom_") { Self::Model } else { Self::Test }
+    }
+}
+
+/// What the compiler had to say against a build.
+#[derive(Debug, Clone)]
+pub(crate) struct Complaint {
+    pub(crate) text: String,
+}
+
+/// The result of a build.
+pub(crate) enum Build {
+    Done(Vec<Artifact>),
+    Failed(Vec<Complaint>),
+}
+
+impl Build {
+    /// The executables; a failure is an error.
+    pub(crate) fn done(self) -> Result<Vec<Artifact>> {
+        match self {
+            Self::Done(built) => Ok(built),
+            Self::Failed(complaints) => {
+                let text: Vec<_> = complaints.into_iter().map(|complaint| complaint.text).collect();
+                Err(format!("the build failed:\n{}", text.join("\n")).into())
+            }
+        }
+    }
+}
+
+/// A copy of some packages and of those that they need.
+pub(crate) struct Lane {
+    root: PathBuf,
+    /// Keeps a second run out of this directory.
+    _lock: File,
+}
+
+impl Lane {
+    /// Brings `target/<purpose>/<index>` to the state of the user's tree.
+    pub(crate) fn new(purpose: &str, index: usize, packages: &[&str]) -> Result<Self> {
+        let root = cargo::target_dir().join(purpose).join(index.to_string());
+        fs::create_dir_all(&root)?;
+        let lock = File::create(root.join("lock"))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| format!("{} is in use by another run", root.display()))?;
+        let lane = Self { root, _lock: lock };
+
+        let members = with_dependencies(&cargo::metadata()?, packages);
+        let mut manifest: Table = fs::read_to_string(cargo::root().join("Cargo.toml"))?.parse()?;
+        if let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) {
+            workspace.remove("default-members");
+            let members = members.iter().map(|name| format!("crates/{name}").into()).collect();
+            workspace.insert("members".to_owned(), toml::Value::Array(members));
+        }
+        put(&lane.root.join("Cargo.toml"), toml::to_string(&manifest)?.as_bytes())?;
+        // Not written again and again, since cargo takes out what these packages do not need.
+        if !lane.root.join("Cargo.lock").exists() {
+            fs::copy(cargo::root().join("Cargo.lock"), lane.root.join("Cargo.lock"))?;
+        }
+        for member in &members {
+            let (from, to) = (cargo::root().join("crates").join(member), lane.package(member));
+            let manifest = slim(&from)?;
+            mirror(&from, &to)?;
+            put(&to.join("Cargo.toml"), manifest.as_bytes())?;
+        }
+        Ok(lane)
+    }
+
+    /// Takes over what `other` has built, unless there is something already.
+    pub(crate) fn take_builds(&self, other: &Self) -> Result {
+        let (from, to) = (other.root.join("target"), self.root.join("target"));
+        if to.exists() {
+            return Ok(());
+        }
+        // Only `cp` keeps the times, by which cargo tells what is up to date.
+        process::succeed(std::process::Command::new("cp").arg("-a").arg(from).arg(to))
+    }
+
+    pub(crate) fn package(&self, name: &str) -> PathBuf {
+        self.root.join("crates").join(name)
+    }
+
+    /// Replaces a file of a package, unless it has these contents already.
+    pub(crate) fn write(&self, package: &str, file: &str, text: &str) -> Result {
+        put(&self.package(package).join(file), text.as_bytes())
+    }
+
+    /// Builds test targets of a package. `lib` are the unit tests, `loom_*` are all models.
+    pub(crate) fn build(&self, kind: Kind, package: &str, targets: &[&str]) -> Result<Build> {
+        let mut command = cargo::command();
+        let user = env::var("RUSTFLAGS").unwrap_or_default();
+        let model = if kind == Kind::Model { "--cfg loom" } else { "" };
+        command
+            .current_dir(&self.root)
+            .args(["test", "--quiet", "--no-run", "--message-format=json", "-p", package])
+            .env("RUSTFLAGS", format!("{user} --cap-lints allow {model}").trim())
+            .env("CARGO_TARGET_DIR", self.root.join("target").join(kind.directory()))
+            .env("CARGO_INCREMENTAL", "1");
+        if kind == Kind::Model {
+            command.args(["--profile", "models"]);
+        }
+        for target in targets {
+            match *target {
+                "lib" => command.arg("--lib"),
+                target => command.args(["--test", target]),
+            };
+        }
+        let output = command.stdin(Stdio::null()).output()?;
+        let stdout = String::from_utf8(output.stdout)?;
+        if output.status.success() {
+            return Ok(Build::Done(cargo::artifacts(&stdout)?));
+        }
+        let mut complaints: Vec<_> = stdout.lines().filter_map(complaint).collect();
+        if complaints.is_empty() {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            complaints.push(Complaint { text });
+        }
+        Ok(Build::Failed(complaints))
+    }
+}
+
+impl Kind {
+    fn directory(self) -> &'static str {
+        match self {
+            Self::Model => "models",
+            Self::Test => "tests",
+        }
+    }
+}
+
+/// The name by which a table of tests calls the target of `artifact`.
+pub(crate) fn target_name(artifact: &Artifact) -> &str {
+    if artifact.target == artifact.package.replace('-', "_") { "lib" } else { &artifact.target }
+}
+
+/// The tests in an executable.
+pub(crate) fn test_names(path: &Path) -> Result<Vec<String>> {
+    let mut command = confined::command(path, Duration::from_secs(60))?;
+    let listed = process::capture(command.args(["--list", "--format", "terse"]), Duration::from_secs(60))?;
+    Ok(listed.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// Runs one test on its own in a process, without real-time priorities. Two models in one process would hinder each
+/// other, since loom maps and unmaps a stack for each thread of each execution.
+pub(crate) fn run_test(
+    path: &Path,
+    test: &str,
+    limit: Duration,
+    variables: &[(&str, &OsStr)],
+) -> Result<Outcome> {
+    let preemptions = env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
+    let mut command = confined::command(path, limit)?;
+    command.args(["--exact", test, "--nocapture"]).env(PREEMPTIONS_VARIABLE, preemptions);
+    command.env("RUST_BACKTRACE", "0").envs(variables.iter().copied());
+    process::capture_all(&mut command, limit)
+}
+
+/// The packages and, through their paths, those that they need.
+fn with_dependencies(metadata: &Value, packages: &[&str]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
+    while let Some(name) = open.pop() {
+        if !found.insert(name.clone()) {
+            continue;
+        }
+        let all = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let package = all.iter().find(|package| package["name"] == name.as_str());
+        let needed = package.and_then(|package| package["dependencies"].as_array()).into_iter().flatten();
+        let local = needed.filter(|dependency| dependency["path"].is_string());
+        open.extend(local.filter_map(|dependency| dependency["name"].as_str()).map(str::to_owned));
+    }
+    found
+}
+
+/// The manifest of a package without its benchmarks and what only they need, which takes longest to build.
+fn slim(package: &Path) -> Result<String> {
+    let mut manifest: Table = fs::read_to_string(package.join("Cargo.toml"))?.parse()?;
+    manifest.remove("bench");
+    let mut sources = String::new();
+    for directory in ["src", "tests"] {
+        read_all(&package.join(directory), &mut sources)?;
+    }
+    if let Some(needed) = manifest.get_mut("dev-dependencies").and_then(toml::Value::as_table_mut) {
+        needed.retain(|name, _| sources.contains(&name.replace('-', "_")));
+    }
+    Ok(toml::to_string(&manifest)?)
+}
+
+fn read_all(directory: &Path, text: &mut String) -> Result {
+    if directory.is_dir() {
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                read_all(&path, text)?;
+            } else if path.extension() == Some(OsStr::new("rs")) {
+                text.push_str(&fs::read_to_string(&path)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes `to` a copy of `from`, but for manifest, benchmarks and build results; leaves alone what is equal already,
+/// so that cargo does not build it again.
+fn mirror(from: &Path, to: &Path) -> Result {
+    fs::create_dir_all(to)?;
+    let mut kept = BTreeSet::from(["Cargo.toml".into()]);
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if ["Cargo.toml", "benches", "target"].iter().any(|&other| name == other) {
+            continue;
+        }
+        if entry.path().is_dir() {
+            mirror(&entry.path(), &to.join(&name))?;
+        } else {
+            put(&to.join(&name), &fs::read(entry.path())?)?;
+        }
+        kept.insert(name);
+    }
+    for entry in fs::read_dir(to)? {
+        let entry = entry?;
+        if !kept.contains(&entry.file_name()) {
+            if entry.path().is_dir() {
+                fs::remove_dir_all(entry.path())?;
+            } else {
+                fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn put(path: &Path, contents: &[u8]) -> Result {
+    if fs::read(path).is_ok_and(|now| now == contents) {
+        return Ok(());
+    }
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    Ok(fs::write(path, contents)?)
+}
+
+/// The error that a line of cargo's JSON messages tells, if it tells one.
+fn complaint(line: &str) -> Option<Complaint> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let message = &message["message"];
+    if message["level"] != "error" {
+        return None;
+    }
+    Some(Complaint { text: message["rendered"].as_str().unwrap_or_default().to_owned() })
+}

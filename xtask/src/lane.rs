@@ -20,7 +20,7 @@ use crate::{Result, confined};
 
 /// Preemptions per execution that are explored by default; most concurrency bugs need no more than two.
 const PREEMPTIONS: &str = "3";
-const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
+pub(crate) const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
 
 /// How a target is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +42,8 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Complaint {
     pub(crate) text: String,
+    /// The file, as the compiler names it, and the bytes in it.
+    pub(crate) place: Option<(String, std::ops::Range<usize>)>,
 }
 
 /// The result of a build.
@@ -148,7 +150,7 @@ impl Lane {
         let mut complaints: Vec<_> = stdout.lines().filter_map(complaint).collect();
         if complaints.is_empty() {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            complaints.push(Complaint { text });
+            complaints.push(Complaint { text, place: None });
         }
         Ok(Build::Failed(complaints))
     }
@@ -283,5 +285,10 @@ fn complaint(line: &str) -> Option<Complaint> {
     if message["level"] != "error" {
         return None;
     }
-    Some(Complaint { text: message["rendered"].as_str().unwrap_or_default().to_owned() })
+    let spans = message["spans"].as_array()?;
+    let place = spans.iter().find(|span| span["is_primary"] == true).and_then(|span| {
+        let byte = |key: &str| span[key].as_u64().and_then(|byte| usize::try_from(byte).ok());
+        Some((span["file_name"].as_str()?.to_owned(), byte("byte_start")?..byte("byte_end")?))
+    });
+    Some(Complaint { text: message["rendered"].as_str().unwrap_or_default().to_owned(), place })
 }

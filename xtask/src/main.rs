@@ -16,6 +16,7 @@ mod header;
 mod lab;
 mod lane;
 mod loom;
+mod mutants;
 mod process;
 mod scratch;
 mod seeds;
@@ -49,6 +50,12 @@ const CHORES: &[Chore] = &[
         usage: "loom [--package NAME].. [--seed NAME]..",
         about: "model-check the protocols, and check that the models catch every seeded bug",
         run: loom::run,
+    },
+    Chore {
+        name: "mutants",
+        usage: "mutants [--list] [--package NAME].. [--file SRC].. [..]",
+        about: "put small bugs into the protocols one by one, and list those that no model or test notices",
+        run: mutants::run,
     },
     Chore {
         name: "fuzz",

@@ -1,0 +1,110 @@
+//! `cargo xtask mutants`: small mechanical bugs in every protocol file, each of which a test has to notice.
+//!
+//! Orderings are weakened one step, comparisons shifted, constants that bound or count made one more or less, wakes,
+//! fences and stores dropped, conditions negated, `max` and `min` dropped, `&&` and `||` exchanged, early returns dropped.
+//! The models and tests that come by a mutation are run, the fastest first, until one fails. What survives is listed.
+//! `tests/equivalent.toml` of a package names the mutations that change nothing, with the reason.
+
+mod equivalent;
+mod find;
+mod mutation;
+mod options;
+mod orderings;
+mod report;
+mod results;
+mod sources;
+mod switch;
+mod trials;
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crate::lane::Lane;
+use crate::loom::{cpus, in_parallel};
+use crate::{Result, cargo};
+use mutation::Mutation;
+use options::Options;
+use report::Report;
+use results::{Outcome, Record, Results};
+use trials::{Trials, Verdict};
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let options = Options::parse(arguments)?;
+    let began = Instant::now();
+    let results = Results::open()?;
+    let mut report = Report::default();
+    let mut everything = Vec::new();
+    let mut work = Vec::new();
+    for package in &options.packages {
+        let directory = cargo::root().join("crates").join(package);
+        let sources = sources::of(&directory)?;
+        let all = sources::mutations(package, &sources)?;
+        let equivalents = equivalent::of(&directory, &all.iter().collect::<Vec<_>>())?;
+        everything.extend(all.iter().cloned());
+        let digest = results::digest(&directory)?;
+        let chosen: Vec<_> = all.into_iter().filter(|mutation| options.choose(mutation)).collect();
+        let mut open: Vec<(usize, Mutation)> = Vec::new();
+        for mutation in chosen {
+            let argued = equivalents.iter().any(|entry| entry.is(&mutation));
+            if options.list {
+                let Mutation { function, original, mutated, .. } = &mutation;
+                let note = if argued { " (argued equivalent)" } else { "" };
+                println!("{} {function}{note}\n    {original}\n    {mutated}", mutation.place());
+                continue;
+            }
+            let earlier = results.earlier(&mutation.key());
+            if options.survivors && earlier.is_none_or(|record| record.outcome != Outcome::Survived) {
+                continue;
+            }
+            match earlier.filter(|record| record.digest == digest && !options.afresh) {
+                Some(record) if !options.survivors => report.add(&mutation, argued, record.clone()),
+                _ => open.push((open.len(), mutation)),
+            }
+        }
+        work.push((*package, sources, digest, equivalents, open));
+    }
+    options.check_files(&everything)?;
+    if options.list {
+        return Ok(());
+    }
+
+    let report = Mutex::new(report);
+    for (package, sources, digest, equivalents, open) in &work {
+        if open.is_empty() {
+            continue;
+        }
+        let lanes = lanes()?;
+        let trials = Trials::prepare(&lanes[0], package, sources, open)?;
+        let try_one = |mutation: &Mutation, how: &dyn Fn(bool) -> Result<Verdict>| -> Result<bool> {
+            if options.budget.is_some_and(|budget| began.elapsed() > budget) {
+                report.lock().expect("nothing panics with the report").not_tried += 1;
+                return Ok(true);
+            }
+            let began = Instant::now();
+            let argued = equivalents.iter().any(|entry| entry.is(mutation));
+            let Verdict { outcome, by, said } = how(!argued)?;
+            let seconds = began.elapsed().as_secs_f32();
+            let record = Record { key: mutation.key(), digest: *digest, outcome, by, said, seconds };
+            results.add(&record)?;
+            report.lock().expect("nothing panics with the report").add(mutation, argued, record);
+            Ok(true)
+        };
+        let (separate, switched): (Vec<_>, Vec<_>) =
+            open.iter().partition(|(number, _)| trials.separate.contains(number));
+        in_parallel(&switched, lanes.len(), |_, (number, mutation)| {
+            try_one(mutation, &|thoroughly| trials.switched(*number, thoroughly))
+        })?;
+        for lane in &lanes {
+            trials::restore(lane, package, sources)?;
+        }
+        lanes[1..].iter().try_for_each(|lane| lane.take_builds(&lanes[0]))?;
+        in_parallel(&separate, lanes.len(), |index, (_, mutation)| {
+            try_one(mutation, &|thoroughly| trials.alone(&lanes[index], mutation, thoroughly))
+        })?;
+    }
+    report.into_inner()?.conclude(options.sample.is_some(), began.elapsed())
+}
+
+fn lanes() -> Result<Vec<Lane>> {
+    (0..cpus()).map(|index| Lane::new("mutants", index, &crate::loom::PACKAGES)).collect()
+}

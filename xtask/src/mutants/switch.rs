@@ -1,0 +1,146 @@
+//! Many mutations in one build, one of which an environment variable switches on.
+//!
+//! Building takes longer than most tests, so `a < b` becomes `(if is(17) { a <= b } else { a < b })`. The same switch tells
+//! which tests come by which mutation: the others need not be run.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::mutation::{Form, Mutation};
+
+/// Chooses a mutation by its number.
+pub(super) const CHOSEN: &str = "PUNCTUAL_MUTANT";
+/// Names a file that gets the number of every mutation that a test comes by.
+pub(super) const REACHED: &str = "PUNCTUAL_MUTANTS_REACHED";
+
+/// A source with its mutations in it.
+pub(super) struct Switched {
+    pub(super) text: String,
+    /// Where each mutation begins and ends in the text, with its number.
+    places: Vec<(Range<usize>, usize)>,
+}
+
+impl Switched {
+    /// Puts mutations of `source` in, which have to be sorted as they are found.
+    pub(super) fn new(source: &str, mutations: &[(usize, &Mutation)]) -> Self {
+        let mut switched = Self { text: String::new(), places: Vec::new() };
+        switched.put(source, 0..source.len(), mutations);
+        switched
+    }
+
+    fn put(&mut self, source: &str, range: Range<usize>, mut mutations: &[(usize, &Mutation)]) {
+        let mut at = range.start;
+        while let [(number, mutation), rest @ ..] = mutations {
+            let Range { start, end } = mutation.range;
+            let inside = rest.iter().take_while(|(_, other)| other.range.start < end).count();
+            self.text.push_str(&source[at..start]);
+            let begin = self.text.len();
+            let (open, close) = if mutation.form == Form::Expression { ("(", ")") } else { ("", "") };
+            // Writing to a String cannot fail.
+            let _ = write!(
+                self.text,
+                "{open}if crate::{MODULE}::is({number}) {{ {} }} else {{ ",
+                mutation.replacement
+            );
+            self.put(source, start..end, &rest[..inside]);
+            let _ = write!(self.text, " }}{close}");
+            self.places.push((begin..self.text.len(), *number));
+            at = end;
+            mutations = &rest[inside..];
+        }
+        self.text.push_str(&source[at..range.end]);
+    }
+
+    /// The mutations that are to blame if the compiler refuses a place: the innermost one around it, or those within.
+    pub(super) fn to_blame(&self, place: &Range<usize>) -> Vec<usize> {
+        let contains = |a: &Range<usize>, b: &Range<usize>| a.start <= b.start && b.end <= a.end;
+        let around = self.places.iter().filter(|(range, _)| contains(range, place));
+        match around.min_by_key(|(range, _)| range.len()) {
+            Some((_, number)) => vec![*number],
+            None => {
+                let within = self.places.iter().filter(|(range, _)| contains(place, range));
+                within.map(|(_, number)| *number).collect()
+            }
+        }
+    }
+}
+
+const MODULE: &str = "punctual_mutants";
+
+/// The module that the switches ask, to be put behind a crate's other modules.
+pub(super) fn module(count: usize) -> String {
+    format!(
+        r#"
+/// Which mutation is on.
+#[doc(hidden)]
+pub mod {MODULE} {{
+    extern crate std;
+    use self::std::fs::File;
+    use self::std::io::Write;
+    use self::std::prelude::v1::*;
+    use self::std::sync::OnceLock;
+    use self::std::sync::atomic::{{AtomicBool, Ordering}};
+
+    struct State {{
+        chosen: Option<usize>,
+        reached: Option<File>,
+    }}
+
+    static STATE: OnceLock<State> = OnceLock::new();
+    static SEEN: [AtomicBool; {count}] = [const {{ AtomicBool::new(false) }}; {count}];
+
+    fn state() -> State {{
+        let chosen = self::std::env::var("{CHOSEN}").ok().and_then(|number| number.parse().ok());
+        let open = |path| File::options().append(true).open(path).expect("the file for reached mutations is there");
+        State {{ chosen, reached: self::std::env::var_os("{REACHED}").map(open) }}
+    }}
+
+    #[inline(never)]
+    pub fn is(number: usize) -> bool {{
+        let state = STATE.get_or_init(state);
+        if let Some(mut file) = state.reached.as_ref() {{
+            if !SEEN[number].swap(true, Ordering::Relaxed) {{
+                file.write_all(self::std::format!("{{number}}\n").as_bytes()).expect("it can be written");
+            }}
+        }}
+        state.chosen == Some(number)
+    }}
+}}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutants::find;
+
+    const SOURCE: &str = "fn f(a: u8, b: u8) -> bool {\n    wake(a.max(b) < 2);\n    a < 2 && b < 3\n}\n";
+
+    fn switched() -> (Vec<Mutation>, Switched) {
+        let found = find::mutations("p", "src/x.rs", SOURCE).unwrap();
+        let numbered: Vec<_> = found.iter().enumerate().collect();
+        let switched = Switched::new(SOURCE, &numbered);
+        (found, switched)
+    }
+
+    #[test]
+    fn every_mutation_has_its_switch() {
+        let (found, switched) = switched();
+        assert!(syn::parse_file(&switched.text).is_ok(), "{}", switched.text);
+        for number in 0..found.len() {
+            assert_eq!(switched.text.matches(&format!("::is({number})")).count(), 1, "{}", switched.text);
+        }
+        assert!(syn::parse_file(&module(found.len())).is_ok());
+    }
+
+    #[test]
+    fn blames_the_innermost_mutation() {
+        let (_, switched) = switched();
+        for (range, number) in &switched.places {
+            assert_eq!(switched.to_blame(range), [*number]);
+        }
+        let outer = 0..switched.text.len();
+        assert_eq!(switched.to_blame(&outer).len(), switched.places.len(), "one of them it must be");
+    }
+}

@@ -1,0 +1,325 @@
+//! Building mutations, and running the tests that concern them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::mutation::Mutation;
+use super::results::Outcome;
+use super::sources::Source;
+use super::switch::{self, Switched};
+use crate::lane::{self, Build, Kind, Lane, PREEMPTIONS_VARIABLE};
+use crate::loom::{in_parallel, panic_message};
+use crate::process::End;
+use crate::{Result, cargo};
+
+/// The preemptions that models explore: first few, which is fast and finds most, then more.
+const STAGES: [&str; 2] = ["1", "2"];
+
+/// A test gets this long, or this many times as long as without a mutation.
+const LIMIT: Duration = Duration::from_secs(20);
+const TIMES: u32 = 10;
+/// A model with more preemptions gets this long.
+const DEEP_LIMIT: Duration = Duration::from_secs(120);
+
+/// An operation with an ordering that it cannot have: no mutation, although the compiler lets it pass.
+const IMPOSSIBLE: &str = "there is no such thing as";
+
+/// What the tests said to a mutation.
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
+    pub(super) by: String,
+    pub(super) said: String,
+}
+
+impl Verdict {
+    fn new(outcome: Outcome, by: &str, said: &str) -> Self {
+        let said = said.chars().take(200).collect();
+        Self { outcome, by: by.to_owned(), said }
+    }
+}
+
+/// One test in a build.
+#[derive(Clone, Debug)]
+struct Test {
+    kind: Kind,
+    target: String,
+    name: String,
+    path: PathBuf,
+    /// How long it takes without a mutation.
+    took: Duration,
+    /// The mutations, or in a build of a single one the files, that it comes by.
+    reaches: BTreeSet<usize>,
+}
+
+/// The tests of a package in a build with the switches of many mutations.
+pub(super) struct Trials<'a> {
+    package: &'static str,
+    sources: &'a [Source],
+    mutations: &'a [(usize, Mutation)],
+    /// By how long they take.
+    tests: Vec<Test>,
+    /// The mutations that are not in the build.
+    pub(super) separate: BTreeSet<usize>,
+    /// Models that do not end in time even without a mutation.
+    endless: Mutex<BTreeMap<String, bool>>,
+}
+
+impl<'a> Trials<'a> {
+    /// Builds the package with switches for these mutations, and runs its tests once.
+    pub(super) fn prepare(
+        lane: &Lane,
+        package: &'static str,
+        sources: &'a [Source],
+        mutations: &'a [(usize, Mutation)],
+    ) -> Result<Self> {
+        let mut trials = Self {
+            package,
+            sources,
+            mutations,
+            tests: Vec::new(),
+            separate: mutations.iter().filter(|(_, m)| m.constant).map(|(number, _)| *number).collect(),
+            endless: Mutex::new(BTreeMap::new()),
+        };
+        let began = Instant::now();
+        let built = trials.build_switched(lane)?;
+        println!(
+            "{package}: built in {} s, with {} mutations switched and {} not",
+            began.elapsed().as_secs(),
+            mutations.len() - trials.separate.len(),
+            trials.separate.len()
+        );
+        let began = Instant::now();
+        trials.run_unchanged(built)?;
+        println!(
+            "{package}: {} tests pass without a mutation, in {} s",
+            trials.tests.len(),
+            began.elapsed().as_secs()
+        );
+        Ok(trials)
+    }
+
+    /// Builds models and tests; takes out what the compiler refuses until it refuses nothing.
+    fn build_switched(&mut self, lane: &Lane) -> Result<Vec<(Kind, cargo::Artifact)>> {
+        loop {
+            let mut switched = BTreeMap::new();
+            for Source { file, text } in self.sources {
+                let here: Vec<_> = self
+                    .mutations
+                    .iter()
+                    .filter(|(number, m)| m.file == *file && !self.separate.contains(number))
+                    .map(|(number, mutation)| (*number, mutation))
+                    .collect();
+                let mut source = Switched::new(text, &here);
+                if file == "src/lib.rs" {
+                    let count = self.mutations.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
+                    source.text.push_str(&switch::module(count));
+                }
+                lane.write(self.package, file, &source.text)?;
+                switched.insert(format!("crates/{}/{file}", self.package), source);
+            }
+            let mut built = Vec::new();
+            let mut refused = Vec::new();
+            for (kind, targets) in self.targets()? {
+                let targets: Vec<_> = targets.iter().map(String::as_str).collect();
+                match lane.build(kind, self.package, &targets)? {
+                    Build::Done(artifacts) => {
+                        built.extend(artifacts.into_iter().map(|artifact| (kind, artifact)))
+                    }
+                    Build::Failed(complaints) => refused.extend(complaints),
+                }
+            }
+            if refused.is_empty() {
+                return Ok(built);
+            }
+            let before = self.separate.len();
+            for (file, place) in refused.iter().filter_map(|complaint| complaint.place.as_ref()) {
+                let blamed = switched.get(file).map(|source| source.to_blame(place));
+                self.separate.extend(blamed.unwrap_or_default());
+            }
+            if self.separate.len() == before {
+                let text: Vec<_> = refused.into_iter().map(|complaint| complaint.text).collect();
+                return Err(
+                    format!("{} with switches does not build:\n{}", self.package, text.join("\n")).into()
+                );
+            }
+        }
+    }
+
+    /// The targets that there are, of each kind.
+    fn targets(&self) -> Result<[(Kind, Vec<String>); 2]> {
+        let mut names = vec!["lib".to_owned()];
+        for entry in fs::read_dir(cargo::root().join("crates").join(self.package).join("tests"))? {
+            let path = entry?.path();
+            if path.extension() == Some(OsStr::new("rs")) {
+                names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+            }
+        }
+        names.sort();
+        let (models, tests) = names.into_iter().partition(|name| Kind::of(name) == Kind::Model);
+        Ok([(Kind::Model, models), (Kind::Test, tests)])
+    }
+
+    /// Runs every test without a mutation: it has to pass, and tells how long it takes and what it comes by.
+    fn run_unchanged(&mut self, built: Vec<(Kind, cargo::Artifact)>) -> Result {
+        let mut names = Vec::new();
+        for (kind, artifact) in &built {
+            for name in lane::test_names(&artifact.path)? {
+                names.push((*kind, artifact, name));
+            }
+        }
+        let tests = Mutex::new(Vec::new());
+        let failed = in_parallel(&names, 2, |index, (kind, artifact, name)| {
+            let reached = cargo::target_dir().join("mutants").join(format!("reached-{index}"));
+            fs::write(&reached, "")?;
+            let began = Instant::now();
+            let variables =
+                [(PREEMPTIONS_VARIABLE, OsStr::new(STAGES[0])), (switch::REACHED, reached.as_os_str())];
+            let outcome = lane::run_test(&artifact.path, name, DEEP_LIMIT * 3, &variables)?;
+            let target = lane::target_name(artifact).to_owned();
+            if outcome.end != End::Exited(0) {
+                println!("{target}::{name}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
+                return Ok(false);
+            }
+            let reaches = fs::read_to_string(&reached)?.lines().map(str::parse).collect::<Result<_, _>>()?;
+            let (path, took) = (artifact.path.clone(), began.elapsed());
+            let test = Test { kind: *kind, target, name: name.clone(), path, took, reaches };
+            tests.lock().expect("nothing panics with the list").push(test);
+            Ok(true)
+        })?;
+        if failed > 0 {
+            return Err(format!("{}: {failed} tests fail without a mutation", self.package).into());
+        }
+        self.tests = tests.into_inner()?;
+        self.tests.sort_by_key(|test| test.took);
+        Ok(())
+    }
+
+    /// Tries a mutation that is in the build.
+    pub(super) fn switched(&self, number: usize, thoroughly: bool) -> Result<Verdict> {
+        let concerned: Vec<_> = self.tests.iter().filter(|test| test.reaches.contains(&number)).collect();
+        if concerned.is_empty() {
+            return Ok(Verdict::new(Outcome::Survived, "", "no test comes by"));
+        }
+        let number = number.to_string();
+        let switch = (switch::CHOSEN, OsStr::new(&number));
+        let stages = if thoroughly { STAGES.len() } else { 1 };
+        for (stage, preemptions) in STAGES.into_iter().take(stages).enumerate() {
+            // More preemptions are for models.
+            for test in concerned.iter().filter(|test| stage == 0 || test.kind == Kind::Model) {
+                if let Some(verdict) = self.run(test, &test.path, stage, preemptions, Some(switch))? {
+                    return Ok(verdict);
+                }
+            }
+        }
+        Ok(Verdict::new(Outcome::Survived, "", &format!("{} tests come by", concerned.len())))
+    }
+
+    /// Tries a mutation by building it alone.
+    pub(super) fn alone(&self, lane: &Lane, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
+        let source =
+            self.sources.iter().find(|source| source.file == mutation.file).ok_or("no such source")?;
+        lane.write(self.package, &mutation.file, &mutation.apply(&source.text))?;
+        let verdict = self.build_and_run(lane, mutation, thoroughly);
+        lane.write(self.package, &mutation.file, &source.text)?;
+        verdict
+    }
+
+    fn build_and_run(&self, lane: &Lane, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
+        // A test that comes by a neighbour in the file may come by this one.
+        let neighbours: BTreeSet<_> = self
+            .mutations
+            .iter()
+            .filter(|(_, m)| m.file == mutation.file)
+            .map(|(number, _)| *number)
+            .collect();
+        let near = |test: &&Test| !test.reaches.is_disjoint(&neighbours) || test.target == "lib";
+        let mut concerned: Vec<_> = self.tests.iter().filter(near).collect();
+        if !concerned.iter().any(|test| test.target != "lib") {
+            concerned = self.tests.iter().collect();
+        }
+        // Targets by how long their tests take, the unit tests first.
+        let mut targets: BTreeMap<&str, Duration> = BTreeMap::new();
+        for test in &concerned {
+            *targets.entry(&test.target).or_default() += test.took;
+        }
+        let mut order: Vec<_> = targets.into_iter().collect();
+        order.sort_by_key(|(target, took)| (*target != "lib", *took));
+        let mut built: Vec<(&Test, PathBuf)> = Vec::new();
+        for (target, _) in order {
+            let kind = Kind::of(target);
+            let artifacts = match lane.build(kind, self.package, &[target])? {
+                Build::Done(artifacts) => artifacts,
+                Build::Failed(complaints) => {
+                    let text =
+                        complaints.into_iter().next().map(|complaint| complaint.text).unwrap_or_default();
+                    return Ok(Verdict::new(Outcome::NotBuilt, "", text.lines().next().unwrap_or_default()));
+                }
+            };
+            let artifact = artifacts.into_iter().find(|artifact| lane::target_name(artifact) == target);
+            let path = artifact.ok_or_else(|| format!("cargo built no {target}"))?.path;
+            for test in concerned.iter().filter(|test| test.target == target) {
+                if let Some(verdict) = self.run(test, &path, 0, STAGES[0], None)? {
+                    return Ok(verdict);
+                }
+                built.push((test, path.clone()));
+            }
+        }
+        if thoroughly {
+            for (test, path) in built.iter().filter(|(test, _)| test.kind == Kind::Model) {
+                if let Some(verdict) = self.run(test, path, 1, STAGES[1], None)? {
+                    return Ok(verdict);
+                }
+            }
+        }
+        Ok(Verdict::new(Outcome::Survived, "", &format!("{} tests run", concerned.len())))
+    }
+
+    /// What one test says, if it says anything against the mutation.
+    fn run(
+        &self,
+        test: &Test,
+        path: &Path,
+        stage: usize,
+        preemptions: &str,
+        switch: Option<(&str, &OsStr)>,
+    ) -> Result<Option<Verdict>> {
+        let by = format!("{}::{}", test.target, test.name);
+        let limit = if stage == 0 { LIMIT.max(test.took * TIMES) } else { DEEP_LIMIT };
+        let variables: Vec<_> =
+            [(PREEMPTIONS_VARIABLE, OsStr::new(preemptions))].into_iter().chain(switch).collect();
+        let ended = lane::run_test(path, &test.name, limit, &variables)?;
+        Ok(match ended.end {
+            End::Exited(0) => None,
+            // A model that never ends as fast says nothing.
+            End::TimedOut(_) if stage > 0 && self.is_endless(test, preemptions, &by)? => None,
+            End::TimedOut(_) => Some(Verdict::new(Outcome::TimedOut, &by, &ended.end.to_string())),
+            end => {
+                let end = end.to_string();
+                let said = panic_message(&ended.stderr).unwrap_or(&end);
+                let outcome = if said.contains(IMPOSSIBLE) { Outcome::NotBuilt } else { Outcome::Caught };
+                Some(Verdict::new(outcome, &by, said))
+            }
+        })
+    }
+
+    /// Whether a model takes half of its time or more without a mutation.
+    fn is_endless(&self, test: &Test, preemptions: &str, by: &str) -> Result<bool> {
+        if let Some(known) = self.endless.lock().expect("nothing panics with the map").get(by) {
+            return Ok(*known);
+        }
+        let variables = [(PREEMPTIONS_VARIABLE, OsStr::new(preemptions))];
+        let ended = lane::run_test(&test.path, &test.name, DEEP_LIMIT / 2, &variables)?;
+        let endless = matches!(ended.end, End::TimedOut(_));
+        self.endless.lock().expect("nothing panics with the map").insert(by.to_owned(), endless);
+        Ok(endless)
+    }
+}
+
+/// Takes the mutations out of the sources in a lane again.
+pub(super) fn restore(lane: &Lane, package: &str, sources: &[Source]) -> Result {
+    sources.iter().try_for_each(|Source { file, text }| lane.write(package, file, text))
+}

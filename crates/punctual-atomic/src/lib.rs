@@ -69,4 +69,13 @@ macro_rules! const_new {
         #[cfg(loom)]
         $vis fn $name($($arg: $ty),*) -> $ret $body
     };
+    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident : $ty:ty),* $(,)?) -> $ret:ty $body:block) => {
+        $(#[$meta])*
+        #[cfg(not(loom))]
+        $vis const unsafe fn $name($($arg: $ty),*) -> $ret $body
+
+        $(#[$meta])*
+        #[cfg(loom)]
+        $vis unsafe fn $name($($arg: $ty),*) -> $ret $body
+    };
 }

@@ -6,17 +6,22 @@
 
 use crate::Instant;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::current::CurrentWorker;
 use crate::fifo::Fifo;
 use crate::periodic::{Due, Periodic};
 use crate::seed::seeded;
 use crate::timer::{self, Node};
+use crate::word::MAX_LEVEL;
 use crate::worker::{ALONE, MAY, Worker};
 
 /// A clock reading that is still fresh, handed from one step to the next to save reading it again.
 pub type Stamp = Option<Instant>;
 
 /// Runs the job of a node; given when it starts, if known; tells when it ended, if it looked.
-pub type RunJob = dyn Fn(&'static Worker, u32, Stamp) -> Stamp + Sync;
+///
+/// The executor calls it on the worker's thread, which occupies the level then, with a node that was queued once for each
+/// call: by a spawn, a timer or a periodic task.
+pub type RunJob = dyn Fn(CurrentWorker, u32, Stamp) -> Stamp + Sync;
 
 /// A level of a partition.
 pub struct Level {
@@ -43,6 +48,9 @@ impl core::fmt::Debug for Level {
 impl Level {
     const_new! {
         /// A level whose jobs wait in `nodes` and are run by `run`, normally on `worker`.
+        ///
+        /// # Panics
+        /// If there is no such level: they are numbered from 1 to [`MAX_LEVEL`].
         pub fn new(
             level: u8,
             worker: &'static Worker,
@@ -50,6 +58,7 @@ impl Level {
             periodic: &'static [&'static Periodic],
             run: &'static RunJob,
         ) -> Self {
+            assert!(level >= 1 && level <= MAX_LEVEL, "levels are numbered from 1 to 28");
             Self {
                 level,
                 worker,
@@ -79,8 +88,8 @@ impl Level {
     ///
     /// That is the one thread of the partition, where there is one for all levels, and else the level's worker.
     #[inline]
-    pub fn keeps_to(&self, me: &Worker) -> bool {
-        self.is_local() && (core::ptr::eq(self.worker, me) || me.is_alone())
+    pub fn keeps_to(&self, me: CurrentWorker) -> bool {
+        self.is_local() && (me.is(self.worker) || me.is_alone())
     }
 
     #[inline]
@@ -92,6 +101,11 @@ impl Level {
     #[inline]
     pub const fn number(&self) -> u8 {
         self.level
+    }
+
+    /// How many nodes it has.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.nodes.len()
     }
 
     /// The thread that serves this level when nobody else does.
@@ -155,7 +169,7 @@ impl Level {
     /// # Safety
     /// The calling thread occupies this level.
     #[inline]
-    pub(crate) unsafe fn run_next(&self, me: &'static Worker, now: Stamp) -> Option<Stamp> {
+    pub(crate) unsafe fn run_next(&self, me: CurrentWorker, now: Stamp) -> Option<Stamp> {
         // SAFETY: by this function's contract.
         let node = unsafe { self.fifo.pop(self.nodes) }?;
         Some((self.run)(me, node, now))
@@ -263,14 +277,18 @@ mod tests {
         static RUN: &RunJob = &|_, _, _| None;
         static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN).local();
         static ORDINARY: Level = Level::new(2, &WORKER, &NODES, &[], RUN);
-        assert!(LEVEL.keeps_to(&WORKER) && !LEVEL.keeps_to(&OTHER) && !ORDINARY.keeps_to(&WORKER));
+        // SAFETY: only this test uses the workers.
+        let (worker, other) = unsafe { (CurrentWorker::new(&WORKER), CurrentWorker::new(&OTHER)) };
+        assert!(LEVEL.keeps_to(worker) && !LEVEL.keeps_to(other) && !ORDINARY.keeps_to(worker));
         let may = || (OTHER.may_call(&LEVEL), OTHER.may_call(&ORDINARY));
         assert_eq!(may(), (false, false));
         OTHER.allow_calls(true);
         assert_eq!(may(), (false, true));
-        OTHER.set_alone();
-        assert_eq!((may(), LEVEL.keeps_to(&OTHER)), ((true, true), true));
-        OTHER.set_polling();
-        assert_eq!((may(), LEVEL.keeps_to(&OTHER)), ((true, true), true));
+        // SAFETY: there are no jobs.
+        unsafe { other.set_alone() };
+        assert_eq!((may(), LEVEL.keeps_to(other)), ((true, true), true));
+        // SAFETY: there are no jobs.
+        unsafe { other.set_polling() };
+        assert_eq!((may(), LEVEL.keeps_to(other)), ((true, true), true));
     }
 }

@@ -28,9 +28,34 @@
 //! assert!(word.must_serve(), "level 3 is ready and above level 2");
 //! assert!(!word.occupy(3).must_serve(), "level 1 has to wait, level 3 is being served");
 //! ```
+//!
+//! # What safe code can rely on
+//!
+//! All of this lies in statics that any thread can reach. What keeps safe code, on any number of threads, from making a
+//! data race or a second `&mut` of it:
+//!
+//! * *Whose thread it is.* What a worker's thread alone may do takes a [`CurrentWorker`], which cannot leave the thread and
+//!   which only unsafe code makes. So at most one thread occupies a level, and it alone takes from the level's queue.
+//! * *What belongs together.* [`Partition::new`] and [`Slots::new`] are unsafe: whoever calls them answers for it that no
+//!   level, worker or node is in two places. What can be checked is checked there, in statics at compile time: the numbers
+//!   of levels, that no two levels have the same one, and that there is a node for each slot. [`Partition::preempt`],
+//!   [`call`](Partition::call) and [`spawn`](Partition::spawn) are unsafe, since they are given a level to occupy, and a
+//!   node that must be in no queue yet; [`Partition::work`] checks its level.
+//! * *What ends in order.* Critical sections and called jobs are closures, so they nest. Where the end is a call of its own
+//!   ([`Partition::go`], [`abandon`](Partition::abandon), [`Preemption::finish`]), unsafe code answers for the order. To
+//!   leak a [`Preemption`] keeps its level occupied for ever, which loses jobs and shares nothing.
+//! * *Whose value it is.* The arguments in [`Slots`] and the waker in a [`WaitSlot`] go to the one thread that wins a
+//!   compare-and-swap, whatever is cancelled, fired or moved, how often and by whom, with whichever handle. Those of a job
+//!   that was queued go to who takes its node, and a [`Resource`] to who holds a [`Locked`]: both are unsafe to come by.
+//!
+//! Everything else that is safe is atomic, and used out of order it loses or delays jobs and no more: [`Activation`] and
+//! [`Periodic`] have no storage, [`Worker::signal`] and [`Worker::allow_calls`] are about waking and about who runs a job,
+//! [`Node`] and [`Level`] show times and numbers, and [`Partition::stop`] and [`close`](Partition::close) end things.
+//! Unsafe code that builds on what is safe here, storage whose users an [`Activation`] keeps apart, say, has it to itself.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 mod activation;
+mod current;
 mod fifo;
 mod level;
 mod life;
@@ -51,6 +76,7 @@ mod worker;
 use punctual_atomic::{self as atomic, seed};
 
 pub use activation::Activation;
+pub use current::CurrentWorker;
 pub use fugit::ExtU64;
 pub use level::{Level, RunJob, Stamp};
 pub use lock::{Locked, Mutex, Resource, several};

@@ -2,22 +2,30 @@
 
 use crate::Instant;
 use crate::atomic::Ordering;
+use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
 use crate::seed::seeded;
 use crate::word::{MAX_LEVEL, Word};
-use crate::worker::Worker;
 
 impl<P: Port> Partition<P> {
     /// Occupies the top level, so that everything spawned waits; for the thread that runs `init`.
-    pub fn hold_everything(&self, me: &'static Worker) {
+    ///
+    /// # Panics
+    /// If this thread occupies it already.
+    pub fn hold_everything(&self, me: CurrentWorker) {
+        assert!(me.level() < MAX_LEVEL, "everything is held already");
         if !seeded!("seed-init-unheld") {
             self.raise(me, MAX_LEVEL);
         }
     }
 
     /// Ends [`hold_everything`](Self::hold_everything): lays the periodic grids at `start` and serves.
-    pub fn go(&'static self, me: &'static Worker, start: Instant) {
+    ///
+    /// # Safety
+    /// The worker holds everything by [`hold_everything`](Self::hold_everything), which has not been ended yet, and this
+    /// thread is in none of the critical sections that it has entered since.
+    pub unsafe fn go(&'static self, me: CurrentWorker, start: Instant) {
         for level in self.levels() {
             level.start(start);
             // Its worker may be asleep already, without a time to wake at.
@@ -27,7 +35,10 @@ impl<P: Port> Partition<P> {
     }
 
     /// Ends [`hold_everything`](Self::hold_everything) without starting: after an `init` that failed.
-    pub fn abandon(&'static self, me: &'static Worker) {
+    ///
+    /// # Safety
+    /// As for [`go`](Self::go).
+    pub unsafe fn abandon(&'static self, me: CurrentWorker) {
         self.lower(me, MAX_LEVEL);
     }
 

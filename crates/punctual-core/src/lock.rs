@@ -18,14 +18,13 @@
 //! }
 //! ```
 
-use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use crate::atomic::UnsafeCell;
+use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
 use crate::word::MAX_LEVEL;
-use crate::worker::Worker;
 
 /// A value shared under the ceiling protocol.
 pub trait Mutex {
@@ -93,7 +92,8 @@ impl<T> Resource<T> {
     /// Shared access.
     ///
     /// # Safety
-    /// It is filled, and for the lifetime of the reference no exclusive reference to the value exists.
+    /// It is filled, and for the lifetime of the reference no exclusive reference to the value exists. If other threads
+    /// have shared access meanwhile, the type is `Sync`.
     #[inline(always)]
     pub unsafe fn get(&self) -> &T {
         // SAFETY: by this function's contract.
@@ -108,8 +108,7 @@ impl<T> Resource<T> {
 pub struct Locked<'a, T, P: Port + 'static, const LEVEL: u8, const CEILING: u8> {
     resource: &'a Resource<T>,
     partition: &'static Partition<P>,
-    worker: &'static Worker,
-    not_send: PhantomData<*mut T>,
+    worker: CurrentWorker,
 }
 
 impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL, CEILING> {
@@ -118,17 +117,18 @@ impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL,
     /// # Safety
     /// * `resource` is filled, and used by others only through `Locked` of the same ceiling and partition,
     ///   or by tasks of the level `CEILING` while they run.
-    /// * The calling thread is `worker`'s and runs a job of level `LEVEL` of `partition` for as long as the
-    ///   value lives (`LEVEL` 0: it is the partition's idle thread and holds nothing).
+    /// * The calling thread runs a job of level `LEVEL` of `partition` for as long as the value is used (`LEVEL` 0: it is
+    ///   the partition's idle thread and holds nothing).
     /// * The job makes one such value per resource.
     #[inline(always)]
     pub unsafe fn new(
         resource: &'a Resource<T>,
         partition: &'static Partition<P>,
-        worker: &'static Worker,
+        worker: CurrentWorker,
     ) -> Self {
         const { assert!(LEVEL <= CEILING, "a ceiling is at least the level of every user") };
-        Self { resource, partition, worker, not_send: PhantomData }
+        const { assert!(CEILING <= MAX_LEVEL, "a ceiling is a level") };
+        Self { resource, partition, worker }
     }
 }
 
@@ -154,7 +154,7 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
 /// Lowers the level again, also when the critical section unwinds.
 struct Raised<P: Port + 'static> {
     partition: &'static Partition<P>,
-    worker: &'static Worker,
+    worker: CurrentWorker,
     ceiling: u8,
 }
 
@@ -171,7 +171,7 @@ impl<P: Port> Partition<P> {
     ///
     /// Real-time safety: as [`Mutex::lock`].
     #[inline]
-    pub fn at_the_top<R>(&'static self, me: &'static Worker, f: impl FnOnce() -> R) -> R {
+    pub fn at_the_top<R>(&'static self, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
         let _raised = (me.level() < MAX_LEVEL).then(|| {
             self.raise(me, MAX_LEVEL);
             Raised { partition: self, worker: me, ceiling: MAX_LEVEL }

@@ -36,11 +36,12 @@
 //! loom checks these claims in `tests/loom_*.rs`.
 
 use crate::atomic::{AtomicBool, AtomicU64, Ordering, const_new};
+use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::port::Port;
 use crate::seed::seeded;
 use crate::turn::Turn;
-use crate::word::{MAX_LEVEL, Word, bit, highest};
+use crate::word::{Word, bit, highest};
 use crate::{Instant, Worker};
 
 /// The word, on cache lines of its own.
@@ -64,12 +65,19 @@ pub struct Partition<P: Port> {
 impl<P: Port> Partition<P> {
     const_new! {
         /// A partition of these levels (in any order) and all threads that take part in it.
-        pub fn new(
+        ///
+        /// # Safety
+        /// * No other partition has any of these levels or workers, and none of them is named twice.
+        /// * The worker of each level is among the workers.
+        ///
+        /// # Panics
+        /// If two levels have the same number, or if there are more than 254 workers.
+        pub unsafe fn new(
             port: P,
             levels: &'static [&'static Level],
             workers: &'static [&'static Worker],
         ) -> Self {
-            assert!(levels.len() <= MAX_LEVEL as usize, "a partition has at most 28 levels");
+            assert!(distinct(levels), "each level of a partition has a number of its own");
             assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
             Self {
                 word: Padded(AtomicU64::new(Word::EMPTY.raw())),
@@ -126,7 +134,7 @@ impl<P: Port> Partition<P> {
     ///
     /// Pair with [`lower`](Self::lower). Calls nest, each with a ceiling above the one before.
     #[inline]
-    pub(crate) fn raise(&self, me: &Worker, ceiling: u8) {
+    pub(crate) fn raise(&self, me: CurrentWorker, ceiling: u8) {
         let held = me.held();
         debug_assert!(ceiling > highest(held));
         let mut word = self.load(Ordering::Relaxed);
@@ -148,7 +156,7 @@ impl<P: Port> Partition<P> {
 
     /// Vacates a level this thread occupies and serves what that makes possible.
     #[inline]
-    pub(crate) fn lower(&'static self, me: &'static Worker, level: u8) {
+    pub(crate) fn lower(&'static self, me: CurrentWorker, level: u8) {
         let word = self.vacate(me, level);
         if word.may_need_care() {
             self.after_lowering(me, word, None);
@@ -157,7 +165,7 @@ impl<P: Port> Partition<P> {
 
     /// Vacates a level; returns the word as it was left.
     #[inline]
-    fn vacate(&self, me: &Worker, level: u8) -> Word {
+    fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
         // Before the word: a bit in `held` means a vacating that is still to come (see `turn`).
         if !seeded!("seed-held-late") {
             me.set_held(me.held() & !bit(level));
@@ -173,7 +181,7 @@ impl<P: Port> Partition<P> {
     }
 
     #[cold]
-    fn after_lowering(&'static self, me: &'static Worker, word: Word, mut now: Stamp) {
+    fn after_lowering(&'static self, me: CurrentWorker, word: Word, mut now: Stamp) {
         if word.waiters() != 0 {
             self.release_waiters(me);
             now = None;
@@ -185,7 +193,7 @@ impl<P: Port> Partition<P> {
     ///
     /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
     #[inline]
-    fn start(&self, me: &Worker, level: u8, unless_ready: bool) -> bool {
+    fn start(&self, me: CurrentWorker, level: u8, unless_ready: bool) -> bool {
         let mut word = self.load(Ordering::Relaxed);
         loop {
             let below = level < word.level() || (level == word.level() && !seeded!("seed-start-twice"));
@@ -208,7 +216,7 @@ impl<P: Port> Partition<P> {
 
     /// Whether a spawn at `level` from `me` may run as a call at all (rules 1, 3, 6 and 7).
     #[inline]
-    fn may_call(me: &Worker, level: &Level) -> bool {
+    fn may_call(me: CurrentWorker, level: &Level) -> bool {
         level.number() > me.level() && level.number() >= me.base() && me.may_call(level)
     }
 
@@ -216,8 +224,12 @@ impl<P: Port> Partition<P> {
     ///
     /// `None` if `level` is not above the partition's level, if jobs of it are waiting, or if this thread
     /// may not run it: then the job has to be queued.
+    ///
+    /// # Safety
+    /// * `level` is one of this partition's.
+    /// * Of the preemptions that this thread has, the last one is finished or dropped first.
     #[inline]
-    pub fn preempt(&'static self, me: &'static Worker, level: &'static Level) -> Option<Preemption<P>> {
+    pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
         // What is in the inbox of a level that is polled is waiting, though nobody has marked it ready.
         let overtakes = me.polls() && level.has_mail() && !seeded!("seed-poll-call-overtakes");
@@ -231,22 +243,31 @@ impl<P: Port> Partition<P> {
     ///
     /// # Errors
     /// Gives `job` back, to be queued, if it may not run now.
+    ///
+    /// # Safety
+    /// `level` is one of this partition's.
     #[inline]
-    pub fn call<J: FnOnce() -> Stamp>(
+    pub unsafe fn call<J: FnOnce() -> Stamp>(
         &'static self,
-        me: &'static Worker,
+        me: CurrentWorker,
         level: &'static Level,
         job: J,
     ) -> Result<(), J> {
-        let Some(preemption) = self.preempt(me, level) else { return Err(job) };
+        // SAFETY: by this function's contract; and the preemption is on this stack, below those that `job` makes.
+        let Some(preemption) = (unsafe { self.preempt(me, level) }) else { return Err(job) };
         let end = job();
         preemption.finish(end);
         Ok(())
     }
 
     /// Queues `node`, whose slot is filled, from a thread of the partition.
+    ///
+    /// # Safety
+    /// * `level` is one of this partition's.
+    /// * `node` is one of the level's, in no queue, and the caller's to queue: [`Slots::put`](crate::Slots::put) gave it, or
+    ///   its [`Activation`](crate::Activation) said so.
     #[inline]
-    pub fn spawn(&'static self, me: &'static Worker, level: &'static Level, node: u32) {
+    pub unsafe fn spawn(&'static self, me: CurrentWorker, level: &'static Level, node: u32) {
         if me.running() == level.number() {
             // SAFETY: this thread runs a job of the level, so it occupies it; and having occupied it, it
             // looks at the queue once more before it vacates it, so no ready mark is needed.
@@ -258,7 +279,10 @@ impl<P: Port> Partition<P> {
     }
 
     /// Queues `node`, whose slot is filled, from any other thread: wakes the level's worker if it must.
-    pub fn spawn_from_outside(&self, level: &'static Level, node: u32) {
+    ///
+    /// # Safety
+    /// As for [`spawn`](Self::spawn).
+    pub unsafe fn spawn_from_outside(&self, level: &'static Level, node: u32) {
         if seeded!("seed-mark-first") {
             self.mark_ready(level);
         }
@@ -288,7 +312,7 @@ impl<P: Port> Partition<P> {
     ///
     /// Rule 3: levels below this thread's base are handed to their worker. One wake is enough, since that
     /// worker does the same when it vacates its level.
-    pub fn serve(&'static self, me: &'static Worker, mut now: Stamp) {
+    pub fn serve(&'static self, me: CurrentWorker, mut now: Stamp) {
         loop {
             let word = self.load(Ordering::Acquire);
             let ready = word.highest_ready();
@@ -300,7 +324,7 @@ impl<P: Port> Partition<P> {
             // itself has to go to its worker, whoever is asking.
             let reach = ready >= me.base() || seeded!("seed-serve-below");
             let mine = reach && ready > me.level() && me.may_call(level);
-            if !mine && !core::ptr::eq(level.worker(), me) {
+            if !mine && !me.is(level.worker()) {
                 if seeded!("seed-serve-unwoken") {
                     return;
                 }
@@ -322,11 +346,11 @@ impl<P: Port> Partition<P> {
     }
 
     /// Runs the jobs of a level this thread occupies until there are none; tells when the last one ended.
-    fn drain(&'static self, me: &'static Worker, level: &'static Level, mut now: Stamp) -> Stamp {
+    fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
         loop {
             if me.polls() {
                 now = self.look_up(me, level, now);
-            } else if core::ptr::eq(level.worker(), me) && level.is_timed() && !self.is_stopping() {
+            } else if me.is(level.worker()) && level.is_timed() && !self.is_stopping() {
                 let time = now.unwrap_or_else(|| self.port.now());
                 // SAFETY: this thread occupies the level.
                 unsafe { level.release_due_in_place(time) };
@@ -359,8 +383,10 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Releases what is due at `level` now and marks it ready; for the thread that keeps its time.
-    pub fn release_due(&self, level: &'static Level, now: Instant) -> bool {
+    /// Releases what is due at `level` now and marks it ready. For the thread that keeps its time: its worker, or the one
+    /// that runs every level.
+    pub fn release_due(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> bool {
+        debug_assert!(me.is(level.worker()) || me.is_alone(), "another thread keeps the level's time");
         let any = level.release_due(now);
         let forget = seeded!("seed-drop-ready-mark") && self.snapshot().level() >= level.number();
         if any && !forget {
@@ -372,13 +398,17 @@ impl<P: Port> Partition<P> {
     /// The life of a level's worker: release, serve, sleep; returns once the partition is stopping.
     ///
     /// Rule 4 is in here: what this thread finds ready but not startable stays marked, and it sleeps.
-    pub fn work(&'static self, level: &'static Level) {
-        let me = level.worker();
+    ///
+    /// # Panics
+    /// If `level` is not one of this partition's, or `me` is not its worker.
+    pub fn work(&'static self, me: CurrentWorker, level: &'static Level) {
+        assert!(me.is(level.worker()), "a level is worked by its own worker");
+        assert!(self.levels.iter().any(|l| core::ptr::eq(*l, level)), "the level is of another partition");
         while !self.is_stopping() {
             let mut now = None;
             if level.is_timed() {
                 let time = self.port.now();
-                now = self.release_due(level, time).then_some(time);
+                now = self.release_due(me, level, time).then_some(time);
             }
             self.serve(me, now);
             if !self.lend_to_ordinary_holder(me, level.number()) {
@@ -393,20 +423,20 @@ impl<P: Port> Partition<P> {
     /// There will be no wake to sleep for: `stop` has woken everybody, and whoever serves the level now does
     /// not tell its worker. So it waits as one who waits for its turn. And it does not `serve`, since a level
     /// above may be ready whose worker has left.
-    fn finish(&'static self, me: &'static Worker, level: &'static Level) {
+    fn finish(&'static self, me: CurrentWorker, level: &'static Level) {
         let number = level.number();
         while self.snapshot().is_ready(number) {
             if self.start(me, number, false) {
                 Preemption { running: Running::enter(self, me, number), level }.finish(None);
             } else if seeded!("seed-stop-unwaiting") {
-                self.port.wait(me, None);
+                self.port.wait(&me, None);
             } else {
                 self.await_turn(me, |word| !word.is_ready(number) || word.level() < number);
             }
         }
     }
 
-    fn sleep(&self, me: &'static Worker, level: &'static Level) {
+    fn sleep(&self, me: CurrentWorker, level: &'static Level) {
         let due = || if self.is_stopping() { None } else { level.next_due() };
         let until = due();
         me.sleeps_until.store(until.map_or(u64::MAX, |time| time.as_ticks()), Ordering::Relaxed);
@@ -414,24 +444,38 @@ impl<P: Port> Partition<P> {
         crate::atomic::fence(Ordering::SeqCst);
         let still = if seeded!("seed-sleep-unchecked") { until } else { due() };
         if still == until {
-            self.port.wait(me, until);
+            self.port.wait(&me, until);
         }
         me.sleeps_until.store(0, Ordering::Relaxed);
     }
+}
+
+/// Whether no two of these levels have the same number.
+const fn distinct(levels: &[&Level]) -> bool {
+    let (mut at, mut seen) = (0, 0);
+    while at < levels.len() {
+        let level = bit(levels[at].number());
+        if seen & level != 0 {
+            return false;
+        }
+        seen |= level;
+        at += 1;
+    }
+    true
 }
 
 /// A level occupied to run jobs of it, entered on the worker; vacated in the end, also on unwinding.
 #[derive(Debug)]
 struct Running<P: Port + 'static> {
     partition: &'static Partition<P>,
-    me: &'static Worker,
+    me: CurrentWorker,
     level: u8,
     outer: u8,
 }
 
 impl<P: Port> Running<P> {
     #[inline]
-    fn enter(partition: &'static Partition<P>, me: &'static Worker, level: u8) -> Self {
+    fn enter(partition: &'static Partition<P>, me: CurrentWorker, level: u8) -> Self {
         let outer = me.running();
         me.set_running(level);
         Self { partition, me, level, outer }

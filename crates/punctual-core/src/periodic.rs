@@ -61,6 +61,7 @@ impl Periodic {
         ) -> Self {
             assert!(period.as_ticks() > 0, "a period is longer than nothing");
             assert!(capacity > 0, "a task has a capacity of at least one");
+            assert!(base.checked_add(capacity).is_some(), "nodes are numbered in 32 bits");
             Self {
                 base,
                 capacity,

@@ -11,22 +11,22 @@
 //! pushed later than that stays where it is, as with other partitions.
 
 use crate::atomic::{Ordering, relax};
+use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::partition::Partition;
 use crate::port::Port;
 use crate::seed::seeded;
-use crate::worker::Worker;
 
 impl<P: Port> Partition<P> {
     /// The life of the thread; returns once the partition is stopping and what was ready has run.
     ///
     /// Real-time safety: never waits. Enters the kernel only if the port does to tell the time.
-    pub fn poll(&'static self, me: &'static Worker) {
+    pub fn poll(&'static self, me: CurrentWorker) {
         self.polled.store(true, Ordering::Relaxed);
         loop {
             // Before the look at the inboxes: what was pushed until then is run.
             let last = self.is_stopping() && !seeded!("seed-poll-unlooked");
-            self.look_around(None, None);
+            self.look_around(me, None, None);
             // Not the reading from just now: what is found here may have been released since.
             self.serve(me, None);
             if last || (seeded!("seed-poll-unlooked") && self.is_stopping()) {
@@ -38,8 +38,8 @@ impl<P: Port> Partition<P> {
 
     /// Between two jobs of `level`, which this thread occupies: releases what is due and runs what is ready above.
     #[inline]
-    pub(crate) fn look_up(&'static self, me: &'static Worker, level: &'static Level, now: Stamp) -> Stamp {
-        let now = self.look_around(Some(level), now);
+    pub(crate) fn look_up(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
+        let now = self.look_around(me, Some(level), now);
         if self.snapshot().must_serve() && !seeded!("seed-poll-level-only") {
             self.serve(me, now);
             return None;
@@ -49,7 +49,7 @@ impl<P: Port> Partition<P> {
 
     /// Releases what is due at any level, and marks what was pushed; `occupied` is a level whose queue this thread has to
     /// itself.
-    fn look_around(&self, occupied: Option<&'static Level>, mut now: Stamp) -> Stamp {
+    fn look_around(&self, me: CurrentWorker, occupied: Option<&'static Level>, mut now: Stamp) -> Stamp {
         for &level in self.levels() {
             let own = occupied.is_some_and(|occupied| core::ptr::eq(occupied, level));
             if level.is_timed() && !self.is_stopping() {
@@ -58,7 +58,7 @@ impl<P: Port> Partition<P> {
                     // SAFETY: the caller occupies the level.
                     unsafe { level.release_due_in_place(time) };
                 } else {
-                    self.release_due(level, time);
+                    self.release_due(me, level, time);
                 }
             }
             if !own && level.has_mail() {

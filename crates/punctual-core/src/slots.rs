@@ -39,9 +39,17 @@ pub struct Armed {
 
 impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Slots whose nodes start at `base` in `level`.
+    ///
+    /// # Safety
+    /// The `N` nodes from `base` on are used by these slots alone: they are in no other level, and not those of other
+    /// slots, of an [`Activation`](crate::Activation) or of a [`Periodic`](crate::Periodic).
+    ///
+    /// # Panics
+    /// If the level has fewer nodes, or `W` is not what it has to be.
     #[cfg(not(loom))]
-    pub const fn new(level: &'static Level, base: u32) -> Self {
+    pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
         assert!(W == N.div_ceil(64), "W is the number of 64-bit words for N slots");
+        assert!(base as usize + N <= level.capacity(), "the level has a node for each slot");
         Self {
             level,
             base,
@@ -51,8 +59,12 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     }
 
     /// Slots whose nodes start at `base` in `level`.
+    ///
+    /// # Safety
+    /// As without loom.
     #[cfg(loom)]
-    pub fn new(level: &'static Level, base: u32) -> Self {
+    pub unsafe fn new(level: &'static Level, base: u32) -> Self {
+        assert!(base as usize + N <= level.capacity(), "the level has a node for each slot");
         Self {
             level,
             base,
@@ -108,7 +120,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Takes the job of `node` out of its slot: its arguments and its release time (ns, 0 if nobody looked at the clock).
     ///
     /// # Safety
-    /// `node` was popped from the level's queue, is one of this task's, and is taken once.
+    /// The level's [`RunJob`](crate::RunJob) was called with `node`, which is one of this task's, and takes it once.
     #[inline]
     pub unsafe fn take(&self, node: u32) -> (A, u64) {
         let release = self.level.node(node).time();

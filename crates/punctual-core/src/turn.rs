@@ -28,6 +28,7 @@
 //! 1990, section III, is the protocol the kernel runs on `lent`.
 
 use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
 use crate::seed::seeded;
@@ -40,7 +41,7 @@ const THREAD: u32 = 0x3fff_ffff;
 impl<P: Port> Partition<P> {
     /// Blocks until `mine` holds of the word. It may stop holding by the time this returns.
     #[cold]
-    pub(crate) fn await_turn(&self, me: &Worker, mine: impl Fn(Word) -> bool) {
+    pub(crate) fn await_turn(&self, me: CurrentWorker, mine: impl Fn(Word) -> bool) {
         if !self.register(&mine) {
             return;
         }
@@ -63,7 +64,7 @@ impl<P: Port> Partition<P> {
     ///
     /// Returns whether it waited, so that the caller looks again. This is what keeps `idle`, an ordinary
     /// thread, from being held up in a critical section that a worker needs.
-    pub(crate) fn lend_to_ordinary_holder(&self, me: &Worker, level: u8) -> bool {
+    pub(crate) fn lend_to_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
         let seen = self.turn.load(Ordering::Acquire);
         let word = self.load(Ordering::Acquire);
@@ -86,7 +87,7 @@ impl<P: Port> Partition<P> {
 
     /// Releases those who wait, after vacating a level.
     #[cold]
-    pub(crate) fn release_waiters(&self, me: &Worker) {
+    pub(crate) fn release_waiters(&self, me: CurrentWorker) {
         // Pairs with the fence in `lend_to_holder`.
         if !seeded!("seed-repay-unfenced") {
             fence(Ordering::SeqCst);
@@ -124,13 +125,13 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    fn holder(&self, me: &Worker, level: u8) -> Option<&'static Worker> {
-        self.workers().iter().copied().find(|w| !core::ptr::eq(*w, me) && w.holds(level))
+    fn holder(&self, me: CurrentWorker, level: u8) -> Option<&'static Worker> {
+        self.workers().iter().copied().find(|w| !me.is(w) && w.holds(level))
     }
 
     /// Waits once for the holder of `level` with this thread's priority. The caller is registered, and has read
     /// `turn` before.
-    fn lend_to_holder(&self, me: &Worker, level: u8) -> Lending {
+    fn lend_to_holder(&self, me: CurrentWorker, level: u8) -> Lending {
         let Some(holder) = self.holder(me, level) else { return Lending::Refused };
         let owner = holder.thread();
         if owner == 0 {

@@ -1,7 +1,8 @@
 //! What the partition knows of one thread that takes part in it.
 //!
-//! A [`Worker`] belongs to exactly one thread at a time. Most of its fields are written by that thread
-//! alone and read by the others: which levels it occupies, and which job level it is running.
+//! A [`Worker`] belongs to one thread at a time. Most of its fields are written by that thread alone, through its
+//! [`CurrentWorker`](crate::CurrentWorker), and read by the others: which levels it occupies, and which job level it is
+//! running.
 //!
 //! ```
 //! use punctual_core::Worker;
@@ -16,13 +17,13 @@ use crate::level::Level;
 use crate::word::{bit, highest};
 
 /// Spawns on the thread are queued.
-const NEVER: u8 = 0;
+pub(crate) const NEVER: u8 = 0;
 /// A spawn on the thread of a level above its own is a call.
 pub(crate) const MAY: u8 = 1;
 /// As [`MAY`], of local levels as well: the thread is the only one of its partition.
 pub(crate) const ALONE: u8 = 2;
 /// As [`ALONE`], and the thread keeps the time of every level and looks at the inboxes (see `poll`).
-const POLLS: u8 = 3;
+pub(crate) const POLLS: u8 = 3;
 
 /// A thread's record in its partition; a cache line of its own, since other CPUs read it.
 #[derive(Debug)]
@@ -32,15 +33,15 @@ pub struct Worker {
     base: u8,
     /// The levels this thread occupies. Written by this thread alone: after it has won a level, and
     /// before it gives the level back, so a bit seen here is a level truly held (see `turn`).
-    held: AtomicU32,
+    pub(crate) held: AtomicU32,
     /// The level of the innermost job on this thread's stack, 0 when none runs.
-    running: AtomicU8,
+    pub(crate) running: AtomicU8,
     /// Whether a spawn on this thread may run a job as a call: [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
-    calls: AtomicU8,
+    pub(crate) calls: AtomicU8,
     /// Whether the kernel really schedules this thread with its real-time policy.
-    real_time: AtomicBool,
+    pub(crate) real_time: AtomicBool,
     /// The kernel's identity of the thread, 0 before it has started.
-    thread: AtomicU32,
+    pub(crate) thread: AtomicU32,
     /// A priority-inheritance futex. Waiters make it this thread's (see `turn`).
     pub(crate) lent: AtomicU32,
     /// For the port: whether this thread sleeps.
@@ -75,7 +76,7 @@ impl Worker {
     /// The highest level this thread occupies, 0 if none.
     #[inline]
     pub fn level(&self) -> u8 {
-        highest(self.held())
+        highest(self.held.load(Ordering::Relaxed))
     }
 
     /// Whether this thread occupies `level`.
@@ -90,12 +91,12 @@ impl Worker {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// The kernel's thread identity, as recorded by [`enter`](Self::enter).
+    /// The kernel's thread identity, as recorded by [`enter`](crate::CurrentWorker::enter).
     pub fn thread(&self) -> u32 {
         self.thread.load(Ordering::Relaxed)
     }
 
-    /// Whether the thread has its real-time policy, as recorded by [`enter`](Self::enter).
+    /// Whether the thread has its real-time policy, as recorded by [`enter`](crate::CurrentWorker::enter).
     pub fn is_real_time(&self) -> bool {
         self.real_time.load(Ordering::Relaxed)
     }
@@ -106,29 +107,10 @@ impl Worker {
         self.calls.load(Ordering::Relaxed) >= level.callers()
     }
 
-    /// Binds the record to the calling thread; called by the port before the thread takes part.
-    ///
-    /// # Panics
-    /// If the previous owner of the record left a level occupied.
-    pub fn enter(&self, thread: u32, real_time: bool) {
-        assert_eq!(self.held(), 0, "a worker's previous thread left a level occupied");
-        self.thread.store(thread, Ordering::Relaxed);
-        self.real_time.store(real_time, Ordering::Relaxed);
-        self.running.store(0, Ordering::Relaxed);
-        self.calls.store(NEVER, Ordering::Relaxed);
-        self.lent.store(0, Ordering::Relaxed);
-        self.signal.store(0, Ordering::Relaxed);
-        self.sleeps_until.store(0, Ordering::Relaxed);
-    }
-
-    /// Lets spawns on this thread run jobs as calls, once it is known what the kernel granted to whom.
+    /// Lets spawns on this thread run jobs as calls, or not; not of local levels. For any thread, once it is known what
+    /// the kernel granted to whom: it decides who runs a job, never whether one may run.
     pub fn allow_calls(&self, allow: bool) {
         self.calls.store(if allow { MAY } else { NEVER }, Ordering::Relaxed);
-    }
-
-    /// Makes this the one thread of its partition, which runs every level.
-    pub fn set_alone(&self) {
-        self.calls.store(ALONE, Ordering::Relaxed);
     }
 
     /// Whether this thread runs every level of its partition, so that no other runs any.
@@ -137,28 +119,8 @@ impl Worker {
         self.calls.load(Ordering::Relaxed) >= ALONE
     }
 
-    /// Makes this the one thread of a partition that polls; it may run every level, and looks around between jobs.
-    pub fn set_polling(&self) {
-        self.calls.store(POLLS, Ordering::Relaxed);
-    }
-
     #[inline]
     pub(crate) fn polls(&self) -> bool {
         self.calls.load(Ordering::Relaxed) == POLLS
-    }
-
-    #[inline]
-    pub(crate) fn held(&self) -> u32 {
-        self.held.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set_held(&self, held: u32) {
-        self.held.store(held, Ordering::Release);
-    }
-
-    #[inline]
-    pub(crate) fn set_running(&self, level: u8) {
-        self.running.store(level, Ordering::Relaxed);
     }
 }

@@ -37,7 +37,7 @@ fn task(
 
 /// What the level's worker does when it is woken.
 fn serve(partition: &'static Model, task: &Activation) {
-    partition.serve(task.level().worker(), None);
+    partition.serve(task.level().worker());
 }
 
 /// Two threads write and wake, while the task is polled: the last poll sees both.

@@ -6,7 +6,7 @@ mod loom_support;
 
 use std::sync::OnceLock;
 
-use loom_support::{Model, ModelPort, Region, check, i_am, level, partition, start, worker};
+use loom_support::{Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
 use punctual_core::{Locked, Mutex, Resource};
 
 /// The job comes from idle itself, in the middle of its critical section, or from a foreign thread.
@@ -18,7 +18,7 @@ fn idle_holds_a_ceiling(lends: bool, from_outside: bool, preemptions: usize) {
         let l2 = level(arena, 2, w2, 1, |me, _| {
             let partition = linked.get().unwrap();
             // SAFETY: a job of level 2 on its own thread, and idle states the same ceiling.
-            let mut right: Locked<'_, _, _, 2, 2> = unsafe { Locked::new(resource, partition, me) };
+            let mut right: Locked<'_, _, _, 2, 2> = unsafe { Locked::new(resource, partition, current(me)) };
             right.lock(|r| r.enter());
             partition.stop();
         });
@@ -28,7 +28,7 @@ fn idle_holds_a_ceiling(lends: bool, from_outside: bool, preemptions: usize) {
         let thread = start(2, move || p.work(l2));
         let foreign = from_outside.then(|| start(9, move || p.spawn_from_outside(l2, 0)));
         // SAFETY: idle's own thread, which holds nothing, and the job states the same ceiling.
-        let mut right: Locked<'_, _, _, 0, 2> = unsafe { Locked::new(resource, p, idle) };
+        let mut right: Locked<'_, _, _, 0, 2> = unsafe { Locked::new(resource, p, current(idle)) };
         right.lock(|r| {
             if !from_outside {
                 p.spawn(idle, l2, 0);

@@ -7,7 +7,9 @@ mod loom_support;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use loom_support::{Arena, Model, ModelPort, Region, check, i_am, level, partition, start, worker};
+use loom_support::{
+    Arena, Model, ModelPort, Region, check, current, i_am, level, partition, slots, start, worker,
+};
 use punctual_core::{Instant, Level, Locked, Mutex, Resource, Slots, Worker};
 
 /// What the jobs of a model need; the partition is known only after its levels.
@@ -97,7 +99,7 @@ fn a_spawn_from_outside_during_a_critical_section() {
             let thread = start(2, move || p.work(l2));
             let foreign = start(9, move || p.spawn_from_outside(l2, 0));
             // SAFETY: a job of level 1 on its own worker; the resource is used by nobody else.
-            let mut right: Locked<'_, _, _, 1, 3> = unsafe { Locked::new(resource, p, w1) };
+            let mut right: Locked<'_, _, _, 1, 3> = unsafe { Locked::new(resource, p, current(w1)) };
             right.lock(|()| ());
             foreign.join().unwrap();
             thread.join().unwrap();
@@ -122,7 +124,7 @@ fn a_timer_runs_out_below_a_job() {
         let l3 = level(arena, 3, w3, 0, |_, _| {});
         let p = partition(arena, ModelPort::new(3, false), &[l2, l3], &[w2, w3]);
         app.partition.set(p).ok().unwrap();
-        let slots = arena.put(Slots::<u32, 1, 1>::new(l2, 0));
+        let slots: &Slots<u32, 1, 1> = slots(arena, l2);
         slots.arm(0, Instant::from_ticks(5)).unwrap();
         let thread = start(2, move || p.work(l2));
         let high = p.call(w3, l3, || {
@@ -205,7 +207,7 @@ fn a_call_does_not_overtake() {
         let p = partition(arena, ModelPort::new(2, false), &[l1, l2], &[w1, w2]);
         i_am(1);
         let low = p.call(w1, l1, || {
-            let thread = start(2, move || p.serve(w2, None));
+            let thread = start(2, move || p.serve(w2));
             p.spawn_from_outside(l2, 0);
             let called = p.call(w1, l2, || {
                 assert_eq!(app.ran(), [1, 0], "the first job was overtaken by a call");

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom::cell::UnsafeCell;
-use loom_support::{Arena, Model, ModelPort, Region, check, level, partition, start, worker};
-use punctual_core::{Activation, Level, Locked, Mutex, Node, Port, Resource, Worker};
+use loom_support::{Arena, Model, ModelPort, Region, check, current, level, partition, start, worker};
+use punctual_core::{Activation, CurrentWorker, Level, Locked, Mutex, Node, Port, Resource, Worker};
 
 /// What the jobs of a model need; the partition is known only after its levels.
 struct App {
@@ -57,8 +57,8 @@ impl App {
 fn local(arena: &Arena, app: &'static App, nodes: usize) -> (&'static Level, &'static Worker) {
     let w2 = worker(arena, 2, 2, true);
     app.runner.set(w2).unwrap();
-    let run = arena.put(move |me: &'static Worker, _: u32, _| {
-        app.run(me);
+    let run = arena.put(move |me: CurrentWorker, _: u32, _| {
+        app.run(me.worker());
         None
     });
     let nodes = arena.put((0..nodes).map(|_| Node::new()).collect::<Vec<_>>());
@@ -82,7 +82,7 @@ fn run_one(p: &'static Model, w1: &'static Worker, l1: &'static Level) {
     while p.snapshot().is_ready(1) {
         // Another level was ready, and went before.
         p.port().wait(w1, None);
-        p.serve(w1, None);
+        p.serve(w1);
     }
 }
 
@@ -117,7 +117,7 @@ fn the_end_of_a_critical_section_wakes_the_worker() {
         let l1 = level(arena, 1, w1, 1, move |me, _| {
             let p = app.partition();
             // SAFETY: this is a job of level 1 on `me`'s thread, the only one to use the resource.
-            let mut locked = unsafe { Locked::<u32, ModelPort, 1, 2>::new(resource, p, me) };
+            let mut locked = unsafe { Locked::<u32, ModelPort, 1, 2>::new(resource, p, current(me)) };
             locked.lock(|count| {
                 *count += 1;
                 spawn(p, me, l2, 0, app);
@@ -152,7 +152,7 @@ fn an_instance_that_comes_while_its_level_ends() {
         let message: &Message = arena.put(Message(UnsafeCell::new([0; 2])));
         let linked = arena.put(OnceLock::<&Activation>::new());
         let w1 = worker(arena, 1, 1, true);
-        let run = arena.put(move |_: &'static Worker, _: u32, _| {
+        let run = arena.put(move |_: CurrentWorker, _: u32, _| {
             let task = linked.get().unwrap();
             if !task.is_retired() && task.poll() {
                 message.count(1);
@@ -175,12 +175,12 @@ fn an_instance_that_comes_while_its_level_ends() {
             }
         });
         let runner = start(1, move || {
-            p.serve(w1, None);
+            p.serve(w1);
             if task.retire() {
                 message.count(1);
             }
             // What comes later, or was left, is not polled.
-            p.serve(w1, None);
+            p.serve(w1);
             assert!(!task.claim(), "there is no instance any more");
         });
         spawner.join().unwrap();

@@ -4,7 +4,7 @@
 
 mod loom_support;
 
-use loom_support::{Arena, Model, ModelPort, Region, check, i_am, level, partition, start, worker};
+use loom_support::{Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
 use punctual_core::{Level, Locked, Mutex, Resource, Worker};
 
 type Shared = Resource<Region>;
@@ -35,7 +35,7 @@ fn right<const LEVEL: u8, const CEILING: u8>(
     worker: &'static Worker,
 ) -> Locked<'static, Region, ModelPort, LEVEL, CEILING> {
     // SAFETY: the models lock each resource with one ceiling, in jobs of the level that they state.
-    unsafe { Locked::new(resource, partition, worker) }
+    unsafe { Locked::new(resource, partition, current(worker)) }
 }
 
 fn count(resource: &'static Shared) -> u32 {

@@ -6,7 +6,7 @@ mod loom_support;
 
 use std::sync::{Mutex, OnceLock};
 
-use loom_support::{Arena, Model, ModelPort, Region, check, i_am, level, partition, start, worker};
+use loom_support::{Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
 use punctual_core::Worker;
 
 /// What the jobs of a model need; the partition is known only after its levels.
@@ -38,7 +38,8 @@ impl App {
 /// The thread that polls.
 fn poller(arena: &Arena) -> &'static Worker {
     let me = worker(arena, 0, 1, false);
-    me.set_polling();
+    // SAFETY: it is the only worker of its partition.
+    unsafe { current(me).set_polling() };
     me
 }
 

@@ -7,7 +7,7 @@ mod loom_support;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use loom_support::{Arena, Model, ModelPort, check, level, partition, start, worker};
+use loom_support::{Arena, Model, ModelPort, check, level, partition, slots, start, worker};
 use punctual_core::{Instant, Level, Slots, Worker};
 
 fn at(time: u64) -> Instant {
@@ -32,12 +32,12 @@ fn each_threads_jobs_keep_their_order() {
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
         linked.set((p, l1)).ok().unwrap();
         let other = start(9, move || p.spawn_from_outside(l1, 2));
-        let consumer = start(1, move || p.serve(w1, None));
+        let consumer = start(1, move || p.serve(w1));
         p.spawn_from_outside(l1, 0);
         p.spawn_from_outside(l1, 1);
         other.join().unwrap();
         consumer.join().unwrap();
-        p.serve(w1, None);
+        p.serve(w1);
         let order = order.lock().unwrap();
         let place = |node| order.iter().position(|&n| n == node).unwrap();
         assert_eq!(order.len(), 4, "none lost, none doubled: {order:?}");
@@ -60,7 +60,7 @@ fn arguments_are_handed_over_whole() {
             sum.fetch_add(a, Ordering::Relaxed);
         });
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
-        let slots: &Slots<_, 1, 1> = arena.put(Slots::new(l1, 0));
+        let slots: &Slots<_, 1, 1> = slots(arena, l1);
         linked.set(slots).ok().unwrap();
         let spawn = move |n| match slots.put([n; 2], 0) {
             Ok(node) => {
@@ -69,10 +69,10 @@ fn arguments_are_handed_over_whole() {
             }
             Err(_) => 0,
         };
-        let consumer = start(1, move || p.serve(w1, None));
+        let consumer = start(1, move || p.serve(w1));
         let spawned = spawn(1) + spawn(2) + spawn(4);
         consumer.join().unwrap();
-        p.serve(w1, None);
+        p.serve(w1);
         assert_eq!(sum.load(Ordering::Relaxed), spawned, "every job runs once");
     });
 }
@@ -110,7 +110,7 @@ impl Timed {
             partition: partition(arena, ModelPort::new(1, false), &[level], &[worker]),
             worker,
             level,
-            slots: arena.put(Slots::new(level, 0)),
+            slots: slots(arena, level),
             ran: arena.put(AtomicU32::new(0)),
             dropped: arena.put(AtomicU32::new(0)),
         });
@@ -121,7 +121,7 @@ impl Timed {
     /// What the worker does at `time`.
     fn release(&self, time: u64) {
         self.partition.release_due(self.level, at(time));
-        self.partition.serve(self.worker, None);
+        self.partition.serve(self.worker);
     }
 
     fn argument(&self) -> Argument {

@@ -7,7 +7,7 @@ mod loom_support;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use loom_support::{Arena, ModelPort, check, i_am, level, partition, start, worker};
+use loom_support::{Arena, ModelPort, check, current, i_am, level, partition, slots, start, worker};
 use punctual_core::{Locked, Mutex, Resource, Slots};
 
 fn counter(arena: &Arena) -> &'static AtomicU32 {
@@ -36,7 +36,7 @@ fn a_job_that_comes_too_late_is_found() {
             drop(unsafe { linked.get().unwrap().take(node) });
         });
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
-        let slots: &Slots<_, 2, 1> = arena.put(Slots::new(l1, 0));
+        let slots: &Slots<_, 2, 1> = slots(arena, l1);
         linked.set(slots).ok().unwrap();
         let thread = start(1, move || p.work(l1));
         let foreign = start(9, move || {
@@ -72,7 +72,7 @@ fn a_worker_whose_job_another_thread_runs_ends_too() {
         let thread = start(2, move || p.work(l2));
         let low = p.call(w1, l1, || {
             // SAFETY: a job of level 1 on its own worker; the resource is used by nobody else.
-            let mut right: Locked<'_, _, _, 1, 3> = unsafe { Locked::new(resource, p, w1) };
+            let mut right: Locked<'_, _, _, 1, 3> = unsafe { Locked::new(resource, p, current(w1)) };
             right.lock(|()| {
                 p.spawn(w1, l2, 0);
                 p.stop();

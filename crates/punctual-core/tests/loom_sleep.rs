@@ -6,7 +6,7 @@ mod loom_support;
 
 use std::sync::OnceLock;
 
-use loom_support::{Model, ModelPort, check, level, partition, start, worker};
+use loom_support::{Model, ModelPort, check, level, partition, slots, start, worker};
 use punctual_core::{Armed, Instant, Slots};
 
 type Timers = Slots<u64, 2, 1>;
@@ -30,7 +30,7 @@ fn awake_by(time: u64, first: Option<u64>, change: fn(&'static Timers, Option<Ar
             partition.stop();
         });
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
-        let slots: &Timers = arena.put(Slots::new(l2, 0));
+        let slots: &Timers = slots(arena, l2);
         linked.set((p, slots)).ok().unwrap();
         let armed = first.map(|first| slots.arm(first, at(first)).unwrap());
         let thread = start(2, move || p.work(l2));
@@ -73,7 +73,7 @@ fn a_timer_that_is_moved() {
         let l2 = level(arena, 2, w2, 1, |_, _| linked.get().unwrap().stop());
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
         linked.set(p).ok().unwrap();
-        let slots = arena.put(Slots::<u64, 1, 1>::new(l2, 0));
+        let slots: &Slots<u64, 1, 1> = slots(arena, l2);
         let armed = slots.arm(0, at(9)).unwrap();
         let thread = start(2, move || p.work(l2));
         assert!(slots.reschedule(armed, at(5)), "it is not due before the clock moves");
@@ -100,7 +100,7 @@ fn a_timer_beside_one_that_is_being_armed() {
             }
         });
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
-        let slots: &Timers = arena.put(Slots::new(l2, 0));
+        let slots: &Timers = slots(arena, l2);
         linked.set((p, slots)).ok().unwrap();
         slots.arm(5, at(5)).unwrap();
         let thread = start(2, move || p.work(l2));

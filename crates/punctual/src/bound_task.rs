@@ -7,7 +7,7 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use punctual_core::{Level, Port, Stamp, Worker};
+use punctual_core::{CurrentWorker, Level, Port, Stamp, Worker};
 
 use crate::linux::events::NONE;
 use crate::linux::marks::Marked;
@@ -36,9 +36,13 @@ pub struct BoundTask<B: Bound> {
 
 impl<B: Bound> BoundTask<B> {
     /// A task whose node in `level` is `base` and whose descriptor `worker` waits for.
-    pub const fn new(level: &'static Level, base: u32, worker: &'static Worker) -> Self {
+    ///
+    /// # Safety
+    /// As for [`Task::new`]; `worker` is one of the part's, and of nobody else.
+    pub const unsafe fn new(level: &'static Level, base: u32, worker: &'static Worker) -> Self {
         Self {
-            task: Task::new(level, base),
+            // SAFETY: by this function's contract.
+            task: unsafe { Task::new(level, base) },
             worker,
             fd: AtomicI32::new(NONE),
             control: AtomicI32::new(NONE),
@@ -57,7 +61,7 @@ impl<B: Bound> BoundTask<B> {
     /// # Safety
     /// As for [`Task::run`].
     #[inline]
-    pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: by this function's contract.
         unsafe { self.task.run(me, node, now) }
     }

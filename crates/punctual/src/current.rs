@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use punctual_core::{Duration, Instant, Port, Worker};
+use punctual_core::{CurrentWorker, Duration, Instant, Port};
 
 use crate::across::Membership;
 use crate::linux;
@@ -13,7 +13,7 @@ use crate::runtime::{self, Runtime};
 use crate::virtual_time;
 
 thread_local! {
-    static CURRENT: Cell<Option<(&'static Part, &'static Worker)>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<(&'static Part, CurrentWorker)>> = const { Cell::new(None) };
 }
 
 /// Makes the calling thread a thread of `part` until dropped.
@@ -21,14 +21,14 @@ thread_local! {
 pub(crate) struct Member {
     _membership: Option<Membership>,
     /// What the thread was before: an app may run another.
-    before: Option<(&'static Part, &'static Worker)>,
+    before: Option<(&'static Part, CurrentWorker)>,
 }
 
 impl Member {
-    pub(crate) fn join(part: &'static Part, worker: &'static Worker) -> Self {
+    pub(crate) fn join(part: &'static Part, worker: CurrentWorker) -> Self {
         let before = CURRENT.replace(Some((part, worker)));
         let ceilings = part.runtime.ceilings.filter(|_| !part.partition.port().is_virtual());
-        Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, worker)), before }
+        Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)), before }
     }
 }
 
@@ -40,7 +40,7 @@ impl Drop for Member {
 
 /// The worker that the calling thread is in `part`, if it is one of its threads.
 #[inline]
-pub(crate) fn worker_of(part: &'static Part) -> Option<&'static Worker> {
+pub(crate) fn worker_of(part: &'static Part) -> Option<CurrentWorker> {
     CURRENT.get().filter(|(p, _)| std::ptr::eq(*p, part)).map(|(_, worker)| worker)
 }
 
@@ -128,7 +128,7 @@ pub fn wait_for_event() {
     } else if !part.partition.is_stopping() {
         // Jobs preempt idle by themselves; the tick only lets loops that poll something see it.
         let tick = part.partition.port().now() + Duration::from_millis(10);
-        part.partition.port().wait(worker, Some(tick));
+        part.partition.port().wait(&worker, Some(tick));
     }
     if part.partition.is_stopping() {
         std::panic::resume_unwind(Box::new(LeaveIdle));

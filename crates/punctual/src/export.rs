@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 pub use punctual_core::several;
 pub use punctual_core::{
-    Armed, Duration, Instant, Level, Locked, Node, OverrunPolicy, Periodic, Resource, Stamp, WaitSlot, Worker,
+    Armed, CurrentWorker, Duration, Instant, Level, Locked, Node, OverrunPolicy, Periodic, Resource, Stamp,
+    WaitSlot, Worker,
 };
 
 pub use crate::across::{CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};

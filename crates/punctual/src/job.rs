@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_core::{Instant, Port, Stamp, Worker};
+use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
 use crate::linux::suspension;
 use crate::monitor::{self, Monitor};
@@ -22,7 +22,7 @@ pub(crate) const AT_ITS_START: u64 = u64::MAX;
 #[inline]
 pub(crate) unsafe fn execute<B: Body>(
     monitor: &Monitor,
-    me: &'static Worker,
+    me: CurrentWorker,
     args: B::Args,
     release: u64,
     now: Stamp,
@@ -42,7 +42,7 @@ pub(crate) unsafe fn execute<B: Body>(
 #[inline]
 pub(crate) unsafe fn execute_queued<B: Body>(
     monitor: &Monitor,
-    me: &'static Worker,
+    me: CurrentWorker,
     args: B::Args,
     release: u64,
     now: Stamp,
@@ -61,7 +61,7 @@ pub(crate) unsafe fn execute_queued<B: Body>(
 #[inline(never)]
 unsafe fn execute_unusual<B: Body>(
     monitor: &Monitor,
-    me: &'static Worker,
+    me: CurrentWorker,
     args: B::Args,
     release: u64,
     now: Stamp,
@@ -80,7 +80,7 @@ unsafe fn execute_unusual<B: Body>(
 /// As for [`Body::call`].
 #[cold]
 #[inline(never)]
-unsafe fn marked<B: Body>(monitor: &Monitor, me: &'static Worker, args: B::Args, release: u64) -> Stamp {
+unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, release: u64) -> Stamp {
     let released = match release {
         AT_ITS_START => B::part().partition.port().now().as_ticks(),
         release => release.max(B::runtime().started()),
@@ -99,7 +99,7 @@ unsafe fn marked<B: Body>(monitor: &Monitor, me: &'static Worker, args: B::Args,
 #[inline]
 unsafe fn measured<B: Body>(
     monitor: &Monitor,
-    me: &'static Worker,
+    me: CurrentWorker,
     args: B::Args,
     release: u64,
     now: Stamp,

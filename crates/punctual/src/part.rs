@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_core::{Level, Partition, Worker};
+use punctual_core::{CurrentWorker, Level, Partition, Worker};
 
 use crate::helper::Calls;
 use crate::linux::tsc::Tsc;
@@ -54,8 +54,11 @@ impl std::fmt::Debug for Part {
 }
 
 impl Part {
-    /// A partition of `runtime`; `idle` is among the `workers`.
-    pub const fn new(
+    /// A partition of `runtime`.
+    ///
+    /// # Safety
+    /// As for [`Partition::new`]; `idle` is among the workers.
+    pub const unsafe fn new(
         declared: Declared,
         runtime: &'static Runtime,
         levels: &'static [&'static Level],
@@ -64,7 +67,8 @@ impl Part {
         calls: Option<&'static Calls>,
     ) -> Self {
         let Declared { name, style, cpu } = declared;
-        let partition = Partition::new(AppPort::new(), levels, workers);
+        // SAFETY: by this function's contract.
+        let partition = unsafe { Partition::new(AppPort::new(), levels, workers) };
         Self { name, style, cpu, partition, idle, runtime, calls, executed: AtomicU64::new(0) }
     }
 
@@ -88,6 +92,15 @@ impl Part {
     /// Whether it is the partition of `idle`.
     pub(crate) fn is_home(&self) -> bool {
         std::ptr::eq(self, self.runtime.home)
+    }
+
+    /// The calling thread as the one below all levels.
+    ///
+    /// # Safety
+    /// No other thread uses what this gives, or a copy of it, while this one does.
+    pub(crate) unsafe fn enter_idle(&self) -> CurrentWorker {
+        // SAFETY: by this function's contract; what the worker is given to is this partition.
+        unsafe { CurrentWorker::new(self.idle) }
     }
 
     /// The executor's state, for resources.

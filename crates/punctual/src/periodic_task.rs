@@ -1,6 +1,6 @@
 //! Periodic tasks: jobs released by the clock, without arguments and without slots.
 
-use punctual_core::{Duration, Level, Periodic, Stamp, Worker};
+use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
 
 use crate::job::execute_queued;
 use crate::linux::marks::Marked;
@@ -34,10 +34,10 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// Runs the job of `node`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which is `me`'s and occupies the
-    /// level, and is one of this task's.
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of this
+    /// task's.
     #[inline]
-    pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: by this function's contract.
         unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) }
     }

@@ -1,6 +1,6 @@
 //! Message tasks: spawn now, spawn at a time, cancel, reschedule.
 
-use punctual_core::{Armed, Duration, Instant, Level, Port, Slots, Stamp, Worker};
+use punctual_core::{Armed, CurrentWorker, Duration, Instant, Level, Port, Slots, Stamp};
 
 use crate::current;
 use crate::job::{AT_ITS_START, execute, execute_queued, stamp};
@@ -34,8 +34,8 @@ pub trait Body: 'static {
     /// Runs the user's function.
     ///
     /// # Safety
-    /// The calling thread is `worker`'s and runs a job of this task's level, of which this is the one.
-    unsafe fn call(worker: &'static Worker, release: Instant, args: Self::Args);
+    /// The calling thread runs a job of this task's level, of which this is the one.
+    unsafe fn call(worker: CurrentWorker, release: Instant, args: Self::Args);
 
     /// Called after each job, at the task's level, with the job's end if that is known.
     ///
@@ -55,9 +55,13 @@ pub struct Task<B: Body, const N: usize, const W: usize> {
 
 impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// A task whose nodes start at `base` in `level`.
-    pub const fn new(level: &'static Level, base: u32) -> Self {
+    ///
+    /// # Safety
+    /// As for [`Slots::new`]; `level` is one of [`Body::part`].
+    pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
-        Self { slots: Slots::new(level, base), monitor: Monitor::new() }
+        // SAFETY: by this function's contract.
+        Self { slots: unsafe { Slots::new(level, base) }, monitor: Monitor::new() }
     }
 
     /// Whether `node` is one of this task's.
@@ -69,10 +73,10 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// Runs the job of `node`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which is `me`'s and occupies the
-    /// level, and is one of this task's.
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of this
+    /// task's.
     #[inline]
-    pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: by this function's contract.
         let (args, release) = unsafe { self.slots.take(node) };
         // SAFETY: by this function's contract.
@@ -91,14 +95,16 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         if partition.is_stopping() {
             return Err(args);
         }
-        if let Some(preemption) = partition.preempt(me, self.slots.level()) {
+        // SAFETY: the level is the part's, by `new`'s contract; the job is over when this preemption is finished.
+        if let Some(preemption) = unsafe { partition.preempt(me, self.slots.level()) } {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
             let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
             preemption.finish(end);
             return Ok(());
         }
         let node = self.slots.put(args, stamp::<B>(&self.monitor))?;
-        partition.spawn(me, self.slots.level(), node);
+        // SAFETY: the level is the part's, by `new`'s contract, and the node was just given out.
+        unsafe { partition.spawn(me, self.slots.level(), node) };
         Ok(())
     }
 
@@ -107,7 +113,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     fn spawn_from_outside(&'static self, args: B::Args) -> Result<(), B::Args> {
         let Some(_entry) = current::enter(B::runtime()) else { return Err(args) };
         let node = self.slots.put(args, stamp::<B>(&self.monitor))?;
-        B::part().partition.spawn_from_outside(self.slots.level(), node);
+        // SAFETY: as in `spawn`.
+        unsafe { B::part().partition.spawn_from_outside(self.slots.level(), node) };
         Ok(())
     }
 

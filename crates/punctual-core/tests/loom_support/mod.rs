@@ -15,13 +15,78 @@ use std::sync::{Arc, Mutex, PoisonError};
 use awake::Ending;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
-use punctual_core::{Level, Node, Partition, Periodic, Worker};
+use punctual_core::{CurrentWorker, Instant, Level, Node, Partition, Periodic, Slots, Stamp, Worker};
 
 pub(crate) use arena::Arena;
 pub(crate) use port::ModelPort;
 
 /// The partition of a model.
-pub(crate) type Model = Partition<ModelPort>;
+///
+/// What is unsafe of a partition is not in a model that keeps to the rules: each worker is used by the thread that stands
+/// for it, the levels are the partition's own, and each node is spawned by the thread that has it. loom watches the queues.
+pub(crate) struct Model(Partition<ModelPort>);
+
+impl std::ops::Deref for Model {
+    type Target = Partition<ModelPort>;
+
+    fn deref(&self) -> &Partition<ModelPort> {
+        &self.0
+    }
+}
+
+/// The calling thread, which stands for `worker`.
+pub(crate) fn current(worker: &'static Worker) -> CurrentWorker {
+    // SAFETY: see `Model`.
+    unsafe { CurrentWorker::new(worker) }
+}
+
+impl Model {
+    pub(crate) fn call<J: FnOnce() -> Stamp>(
+        &'static self,
+        me: &'static Worker,
+        level: &'static Level,
+        job: J,
+    ) -> Result<(), J> {
+        // SAFETY: see `Model`.
+        unsafe { self.0.call(current(me), level, job) }
+    }
+
+    pub(crate) fn spawn(&'static self, me: &'static Worker, level: &'static Level, node: u32) {
+        // SAFETY: see `Model`.
+        unsafe { self.0.spawn(current(me), level, node) };
+    }
+
+    pub(crate) fn spawn_from_outside(&self, level: &'static Level, node: u32) {
+        // SAFETY: see `Model`.
+        unsafe { self.0.spawn_from_outside(level, node) };
+    }
+
+    pub(crate) fn serve(&'static self, me: &'static Worker) {
+        self.0.serve(current(me), None);
+    }
+
+    pub(crate) fn work(&'static self, level: &'static Level) {
+        self.0.work(current(level.worker()), level);
+    }
+
+    pub(crate) fn poll(&'static self, me: &'static Worker) {
+        self.0.poll(current(me));
+    }
+
+    pub(crate) fn release_due(&self, level: &'static Level, now: Instant) {
+        self.0.release_due(current(level.worker()), level, now);
+    }
+
+    pub(crate) fn hold_everything(&self, me: &'static Worker) {
+        self.0.hold_everything(current(me));
+    }
+
+    /// After [`hold_everything`](Self::hold_everything).
+    pub(crate) fn go(&'static self, me: &'static Worker, start: Instant) {
+        // SAFETY: as above; and models do this outside of critical sections.
+        unsafe { self.0.go(current(me), start) };
+    }
+}
 
 /// Explores every execution of `model` with at most `preemptions` preemptions, or fewer if
 /// `LOOM_MAX_PREEMPTIONS` says so.
@@ -43,7 +108,7 @@ pub(crate) fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + '
 /// A worker whose thread is `thread` to the model's kernel, with its real-time policy or without.
 pub(crate) fn worker(arena: &Arena, base: u8, thread: u32, real_time: bool) -> &'static Worker {
     let worker = arena.put(Worker::new(base));
-    worker.enter(thread, real_time);
+    current(worker).enter(thread, real_time);
     worker.allow_calls(real_time);
     worker
 }
@@ -70,11 +135,20 @@ pub(crate) fn level_with(
 ) -> &'static Level {
     let nodes: &'static Vec<Node> = arena.put((0..nodes).map(|_| Node::new()).collect());
     let periodic: &'static Vec<&'static Periodic> = arena.put(periodic.to_vec());
-    let run = arena.put(move |me: &'static Worker, node: u32, _| {
-        job(me, node);
+    let run = arena.put(move |me: CurrentWorker, node: u32, _| {
+        job(me.worker(), node);
         None
     });
     arena.put(Level::new(number, worker, nodes, periodic, run))
+}
+
+/// The job slots of the only task of `level`.
+pub(crate) fn slots<A: 'static, const N: usize, const W: usize>(
+    arena: &Arena,
+    level: &'static Level,
+) -> &'static Slots<A, N, W> {
+    // SAFETY: nothing else has nodes of the level.
+    arena.put(unsafe { Slots::new(level, 0) })
 }
 
 /// A partition of these levels and workers.
@@ -86,7 +160,8 @@ pub(crate) fn partition(
 ) -> &'static Model {
     let levels: &'static Vec<&'static Level> = arena.put(levels.to_vec());
     let workers: &'static Vec<&'static Worker> = arena.put(workers.to_vec());
-    let partition = arena.put(Partition::new(port, levels, workers));
+    // SAFETY: a model has one partition, and workers for all of its levels.
+    let partition = arena.put(Model(unsafe { Partition::new(port, levels, workers) }));
     port::is_about(partition);
     partition
 }

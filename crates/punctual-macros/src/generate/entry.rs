@@ -44,14 +44,14 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
             const HAS_IDLE: bool = #has_idle;
             const IDLE_SHARES: bool = #shares;
 
-            unsafe fn init(self, #worker: &'static ::punctual::export::Worker) -> #kept {
+            unsafe fn init(self, #worker: ::punctual::export::CurrentWorker) -> #kept {
                 let #context = #init_context;
                 let (#shared_value, #local_value) = (self.0)(#context);
                 #fill
                 #kept { #kept_values }
             }
 
-            unsafe fn idle(#worker: &'static ::punctual::export::Worker, #kept_value: &mut #kept) {
+            unsafe fn idle(#worker: ::punctual::export::CurrentWorker, #kept_value: &mut #kept) {
                 #idle
             }
 

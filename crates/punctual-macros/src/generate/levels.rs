@@ -40,8 +40,9 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
                 }
             };
             let timers = quote! {
+                // After the nodes of the tasks, so they are these timers' alone.
                 #quiet static #name: ::punctual::export::Timers<#timers, #words> =
-                    ::punctual::export::Timers::new(&#part, &#statik, #base);
+                    unsafe { ::punctual::export::Timers::new(&#part, &#statik, #base) };
             };
             (Some(waking), Some(timers))
         }
@@ -68,7 +69,7 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
         #quiet static #statik: ::punctual::export::Level =
             ::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run) #local;
         #quiet fn #run(
-            #me: &'static ::punctual::export::Worker,
+            #me: ::punctual::export::CurrentWorker,
             #node: u32,
             #now: ::punctual::export::Stamp,
         ) -> ::punctual::export::Stamp {

@@ -79,7 +79,8 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
     quote! {
         #calls_static
         #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
-        #quiet static #statik: ::punctual::export::Part = ::punctual::export::Part::new(
+        // Levels and workers are named after their part, and each is in its list once.
+        #quiet static #statik: ::punctual::export::Part = unsafe { ::punctual::export::Part::new(
             ::punctual::export::Declared {
                 name: #name,
                 style: ::punctual::export::Style::#style,
@@ -90,6 +91,6 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
             &[&#idle, #(&#workers,)* #(#listeners,)* #waiter],
             &#idle,
             #calls,
-        );
+        ) };
     }
 }

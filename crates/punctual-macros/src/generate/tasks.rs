@@ -74,7 +74,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
 
             #[inline(always)]
             unsafe fn call(
-                #worker: &'static ::punctual::export::Worker,
+                #worker: ::punctual::export::CurrentWorker,
                 #release: ::punctual::export::Instant,
                 #args_var: #args,
             ) {
@@ -243,6 +243,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
     let part = analysis.part_of_task[index];
     let (statik, body, level) =
         (names::task(ident), names::body(ident), names::level("level", part, task.priority));
+    // The nodes from here on are in nobody else's numbers: see `levels::base`.
     let base = levels::base(app, analysis, index);
     match &task.kind {
         TaskKind::Message => {
@@ -250,7 +251,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             quote! {
                 #(#cfgs)* #quiet
                 static #statik: #wrapper<::punctual::export::Task<#body, #slots>> =
-                    #wrapper(::punctual::export::Task::new(&#level, #base));
+                    #wrapper(unsafe { ::punctual::export::Task::new(&#level, #base) });
             }
         }
         TaskKind::Async => {
@@ -259,7 +260,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             quote! {
                 #(#cfgs)* #quiet
                 static #statik: #wrapper<::punctual::export::AsyncTask<#body, { #size }>> =
-                    #wrapper(::punctual::export::AsyncTask::new(&#level, #base, &#timers));
+                    #wrapper(unsafe { ::punctual::export::AsyncTask::new(&#level, #base, &#timers) });
             }
         }
         TaskKind::Bound { .. } => {
@@ -269,7 +270,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                 static #listener: ::punctual::export::Worker = ::punctual::export::Worker::new(#priority);
                 #(#cfgs)* #quiet
                 static #statik: ::punctual::export::BoundTask<#body> =
-                    ::punctual::export::BoundTask::new(&#level, #base, &#listener);
+                    unsafe { ::punctual::export::BoundTask::new(&#level, #base, &#listener) };
             }
         }
         TaskKind::Periodic { period, offset, on_overrun } => {

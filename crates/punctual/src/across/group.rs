@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use punctual_core::{Mutex, Resource, Worker};
+use punctual_core::{CurrentWorker, Mutex, Resource, Worker};
 use punctual_sync::shared::TicketLock;
 use punctual_sync::{MsrpLock, MsrpThread};
 
@@ -63,8 +63,8 @@ impl Group {
 
     /// Runs `f` while nobody else is in a critical section of the group. The partition is at its top.
     #[inline]
-    fn with<R>(&'static self, part: &'static Part, me: &'static Worker, f: impl FnOnce() -> R) -> R {
-        let mark = std::ptr::from_ref(me).cast_mut();
+    fn with<R>(&'static self, part: &'static Part, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
+        let mark = std::ptr::from_ref(me.worker()).cast_mut();
         // Inside another resource of the group. Only this thread writes its own mark.
         if self.holder.load(Ordering::Relaxed) == mark {
             return f();

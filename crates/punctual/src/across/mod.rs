@@ -15,7 +15,7 @@ pub(crate) use ceiling::Membership;
 pub use ceiling::{CeilingLocked, CeilingMutex, Ceilings};
 pub use group::{Group, GroupLocked};
 
-use punctual_core::Worker;
+use punctual_core::CurrentWorker;
 
 use crate::current;
 use crate::part::Part;
@@ -25,7 +25,7 @@ use crate::part::Part;
 /// # Panics
 /// If it does not: a lock right has left its task.
 #[inline]
-pub(crate) fn user(part: &'static Part, level: u8) -> &'static Worker {
+pub(crate) fn user(part: &'static Part, level: u8) -> CurrentWorker {
     let worker = current::worker_of(part).filter(|worker| worker.running() == level);
     worker.expect("a shared resource is locked by its task only, while it runs")
 }

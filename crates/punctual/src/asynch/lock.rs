@@ -36,7 +36,7 @@ impl<T, const LEVEL: u8, const CEILING: u8> Mutex for AsyncLocked<'_, T, LEVEL, 
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let worker = user(self.part, LEVEL);
-        // SAFETY: the resource is as `new` demands. The calling thread is `worker`'s and runs a job of this level,
+        // SAFETY: the resource is as `new` demands. The calling thread runs a job of this level,
         // and the value lives for this call only. `&mut self` is borrowed for as long, and there is one per task.
         let mut locked = unsafe {
             Locked::<T, AppPort, LEVEL, CEILING>::new(self.resource, self.part.partition(), worker)

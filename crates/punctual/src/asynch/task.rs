@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
-use punctual_core::{Activation, Level, Stamp, Worker};
+use punctual_core::{Activation, CurrentWorker, Level, Stamp};
 
 use super::timers::{self, AnyTimers};
 use crate::current;
@@ -89,7 +89,10 @@ unsafe impl<B: AsyncBody, const SIZE: usize> Sync for AsyncTask<B, SIZE> {}
 
 impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// A task whose node is `node` in `level`.
-    pub const fn new<const N: usize, const W: usize>(
+    ///
+    /// # Safety
+    /// `level` is one of [`Body::part`], and the node is used by this task alone.
+    pub const unsafe fn new<const N: usize, const W: usize>(
         level: &'static Level,
         node: u32,
         timers: &'static super::Timers<N, W>,
@@ -115,10 +118,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Polls the task, whose `node` it is.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which is `me`'s and occupies the level, and is
-    /// this task's.
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is this task's.
     #[inline]
-    pub unsafe fn run(&'static self, me: &'static Worker, node: u32, now: Stamp) -> Stamp {
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         if B::runtime().drops_jobs() {
             return None;
         }
@@ -127,9 +129,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     }
 
     /// # Safety
-    /// The calling thread is `me`'s and occupies the level to run this.
+    /// The calling thread occupies the level to run this.
     #[inline]
-    unsafe fn activate(&'static self, me: &'static Worker, release: u64, now: Stamp) -> Stamp {
+    unsafe fn activate(&'static self, me: CurrentWorker, release: u64, now: Stamp) -> Stamp {
         // After its retirement it may be released once more, by what is dropped on this thread.
         if B::STAYS.future() && self.activation.is_retired() || !self.activation.poll() {
             return now;
@@ -221,16 +223,20 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let me = current::worker_of(B::part());
         let (partition, level) = (B::part().partition(), self.activation.level());
         if let Some(me) = me
-            && let Some(preemption) = partition.preempt(me, level)
+            // SAFETY: the level is the part's, by `new`'s contract; the poll is over when this preemption is finished.
+            && let Some(preemption) = unsafe { partition.preempt(me, level) }
         {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
             let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
             return preemption.finish(end);
         }
         self.activation.stamp(time.unwrap_or_else(|| stamp::<B>(&self.monitor)));
+        let node = self.activation.node();
         match me {
-            Some(me) => partition.spawn(me, level, self.activation.node()),
-            None => partition.spawn_from_outside(level, self.activation.node()),
+            // SAFETY: the level is the part's, by `new`'s contract, and the activation has left the node to this caller.
+            Some(me) => unsafe { partition.spawn(me, level, node) },
+            // SAFETY: the same.
+            None => unsafe { partition.spawn_from_outside(level, node) },
         }
     }
 

@@ -71,8 +71,12 @@ impl<T: Copy> Drop for Restore<T> {
 
 impl<const N: usize, const W: usize> Timers<N, W> {
     /// Timers whose nodes start at `base` in `level`.
-    pub const fn new(part: &'static Part, level: &'static Level, base: u32) -> Self {
-        Self { slots: Slots::new(level, base), part }
+    ///
+    /// # Safety
+    /// As for [`Slots::new`]; `level` is one of `part`.
+    pub const unsafe fn new(part: &'static Part, level: &'static Level, base: u32) -> Self {
+        // SAFETY: by this function's contract.
+        Self { slots: unsafe { Slots::new(level, base) }, part }
     }
 
     /// Whether `node` is one of these.

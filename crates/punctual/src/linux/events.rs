@@ -7,7 +7,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use punctual_core::Port;
+use punctual_core::{CurrentWorker, Port};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
@@ -42,9 +42,9 @@ impl Drop for Controls {
     }
 }
 
-/// The life of such a thread; returns once the app is stopping.
-pub(crate) fn listen(source: &'static dyn Source) {
-    let (partition, me) = (source.part().partition(), source.worker());
+/// The life of such a thread, which is `me`; returns once the app is stopping.
+pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
+    let partition = source.part().partition();
     // A polling partition wakes nobody and has its jobs run by its own thread.
     let sleeps = partition.port().may_sleep();
     while !partition.is_stopping() {
@@ -67,7 +67,7 @@ pub(crate) fn listen(source: &'static dyn Source) {
         // Not before the job has had its chance to consume the event.
         while source.ended() == ended && !partition.is_stopping() {
             match sleeps {
-                true => partition.port().wait(me, None),
+                true => partition.port().wait(&me, None),
                 false => std::thread::sleep(PAUSE),
             }
         }

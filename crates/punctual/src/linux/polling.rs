@@ -10,6 +10,7 @@ use super::cpu;
 use super::tsc::Tsc;
 use crate::helper;
 use crate::part::Part;
+use punctual_core::CurrentWorker;
 
 thread_local! {
     static MINE: Cell<bool> = const { Cell::new(false) };
@@ -21,11 +22,11 @@ pub(crate) fn is_mine() -> bool {
     MINE.get()
 }
 
-/// The life of the thread; returns once the app is stopping.
-pub(crate) fn live(part: &'static Part) {
-    let me = part.idle;
+/// The life of the thread, which is the only one to run jobs of `part`; returns once the app is stopping.
+pub(crate) fn live(part: &'static Part, me: CurrentWorker) {
     me.enter(super::kernel_thread(), false);
-    me.set_polling();
+    // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.
+    unsafe { me.set_polling() };
     block_signals();
     let calls = part.calls.expect("a polling partition has calls");
     MINE.set(true);

@@ -5,6 +5,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use punctual_core::CurrentWorker;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
 use super::suspension;
@@ -43,8 +44,8 @@ impl Drop for Opened {
     }
 }
 
-/// The life of the thread; returns once the app is stopping.
-pub(crate) fn listen(reactor: &'static Reactor) {
+/// The life of the thread, which is `me`; returns once the app is stopping.
+pub(crate) fn listen(reactor: &'static Reactor, me: CurrentWorker) {
     let partition = reactor.part().partition();
     while !partition.is_stopping() {
         if let Err(error) = reactor.react(true, suspension::slept) {
@@ -58,5 +59,5 @@ pub(crate) fn listen(reactor: &'static Reactor) {
         }
     }
     // As the other threads that wait for events: what was woken just now may have been handed to this one.
-    partition.serve(reactor.worker(), None);
+    partition.serve(me, None);
 }

@@ -50,11 +50,15 @@ pub(super) fn run<A: App>(
 
     let home = runtime.home;
     for part in runtime.parts {
-        part.idle.enter(linux::kernel_thread(), false);
-        part.partition.hold_everything(part.idle);
+        // SAFETY: the app is taken, so no thread of another run is left. One that polls takes over at `hand_over`.
+        let idle = unsafe { part.enter_idle() };
+        idle.enter(linux::kernel_thread(), false);
+        part.partition.hold_everything(idle);
     }
+    // SAFETY: as above; home does not poll.
+    let me = unsafe { home.enter_idle() };
     // Until the end: the hook is a part of the app, with its clock.
-    let _member = Member::join(home, home.idle);
+    let _member = Member::join(home, me);
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
     let granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
@@ -67,7 +71,7 @@ pub(super) fn run<A: App>(
     warn(&granted, &missing);
 
     // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
-    let mut kept = unsafe { super::init(runtime, app) };
+    let mut kept = unsafe { super::init(runtime, me, app) };
     if let Some(kept) = &mut kept {
         // SAFETY: the resources are filled and no task runs.
         runtime.sources().for_each(|source| unsafe { source.refresh() });
@@ -75,7 +79,9 @@ pub(super) fn run<A: App>(
         runtime.sources().for_each(|source| source.interrupt());
         let start = home.partition.port().now();
         runtime.set_started(start);
-        let go = || starting_order(runtime).iter().for_each(|part| part.partition().go(part.idle, start));
+        // SAFETY: this thread holds everything, and has nobody take over yet.
+        let go_one = |part: &'static Part| unsafe { part.partition().go(part.enter_idle(), start) };
+        let go = || starting_order(runtime).into_iter().for_each(go_one);
         match runtime.parts {
             [_] => go(),
             // All at once, and not whenever this thread gets a CPU again.
@@ -84,10 +90,11 @@ pub(super) fn run<A: App>(
         threads.hand_over();
         supervisor.progress().idling.store(true, Ordering::Release);
         // SAFETY: the resources are filled, and this is the idle thread.
-        unsafe { super::idle::<A>(runtime, kept) };
+        unsafe { super::idle::<A>(runtime, me, kept) };
         supervisor.progress().idling.store(false, Ordering::Release);
     } else {
-        runtime.parts.iter().for_each(|part| part.partition().abandon(part.idle));
+        // SAFETY: this thread holds everything, and has nobody take over yet.
+        runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
     }
     runtime.wait_for_stop();
     threads.join();

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration as StdDuration;
 
-use punctual_core::Worker;
+use punctual_core::CurrentWorker;
 
 pub use start_error::StartError;
 
@@ -34,13 +34,13 @@ pub trait App: Sized {
     ///
     /// # Safety
     /// No task runs, and the resources are not filled.
-    unsafe fn init(self, worker: &'static Worker) -> Self::Kept;
+    unsafe fn init(self, worker: CurrentWorker) -> Self::Kept;
 
     /// Runs `#[idle]`.
     ///
     /// # Safety
-    /// The resources are filled, and this is called once, on `worker`'s thread, which is the idle one.
-    unsafe fn idle(worker: &'static Worker, kept: &mut Self::Kept);
+    /// The resources are filled, and this is called once, on the idle thread, which is `worker`'s.
+    unsafe fn idle(worker: CurrentWorker, kept: &mut Self::Kept);
 
     /// Runs `#[shutdown]`.
     ///
@@ -94,9 +94,9 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
 ///
 /// # Safety
 /// As for [`App::init`].
-unsafe fn init<A: App>(runtime: &'static Runtime, app: A) -> Option<A::Kept> {
+unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> Option<A::Kept> {
     // SAFETY: by this function's contract.
-    match catch_unwind(AssertUnwindSafe(|| unsafe { app.init(runtime.home.idle) })) {
+    match catch_unwind(AssertUnwindSafe(|| unsafe { app.init(me) })) {
         Ok(kept) => Some(kept),
         Err(panic) => {
             job::panicked(runtime, "init", &*panic);
@@ -109,12 +109,12 @@ unsafe fn init<A: App>(runtime: &'static Runtime, app: A) -> Option<A::Kept> {
 ///
 /// # Safety
 /// As for [`App::idle`].
-unsafe fn idle<A: App>(runtime: &'static Runtime, kept: &mut A::Kept) {
+unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut A::Kept) {
     if !A::HAS_IDLE || runtime.is_stopping() {
         return;
     }
     // SAFETY: by this function's contract.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(runtime.home.idle, kept) }))
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(me, kept) }))
         && !panic.is::<LeaveIdle>()
     {
         job::panicked(runtime, "idle", &*panic);

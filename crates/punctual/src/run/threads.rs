@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use punctual_core::Worker;
+use punctual_core::{CurrentWorker, Worker};
 
 use super::StartError;
 use super::plan::Plan;
@@ -72,26 +72,26 @@ impl<'a> Threads<'a> {
             for level in levels {
                 let name = format!("level {}", level.number());
                 let worker = level.worker();
-                let life = move || {
-                    partition.work(level);
+                let life = move |me| {
+                    partition.work(me, level);
                     // SAFETY: this is the level's worker, and there is no other thread that runs every level.
                     unsafe { part.retire(level) };
                 };
-                self.add(part, name, worker, move || as_member(part, worker, life))?;
+                self.add(part, name, worker, move |me| as_member(part, me, life))?;
             }
         }
         for source in runtime.sources() {
             let name = format!("event {}", source.name());
             let (part, worker) = (source.part(), source.worker());
-            self.add(part, name, worker, move || match part.style {
+            self.add(part, name, worker, move |me| match part.style {
                 // It runs no jobs there.
-                Style::Polling => events::listen(source),
-                _ => as_member(part, worker, || events::listen(source)),
+                Style::Polling => events::listen(source, me),
+                _ => as_member(part, me, |me| events::listen(source, me)),
             })?;
         }
         if let Some(reactor) = runtime.reactor() {
             let (part, worker) = (reactor.part(), reactor.worker());
-            let life = move || as_member(part, worker, || reactor::listen(reactor));
+            let life = move |me| as_member(part, me, |me| reactor::listen(reactor, me));
             self.add(part, "event async".to_owned(), worker, life)?;
         }
         Ok(())
@@ -102,10 +102,12 @@ impl<'a> Threads<'a> {
     fn add_polling(&mut self, part: &'static Part) -> std::io::Result<()> {
         let (begin, begun) = channel::<()>();
         self.begin.push(begin);
-        let life = move || {
+        let life = move |_| {
             // Until then the worker is used by the thread of `init`. Nothing is ever sent.
             let _ = begun.recv();
-            as_member(part, part.idle, || polling::live(part));
+            // SAFETY: the thread of `init` does not use it any more, since it has handed it over.
+            let me = unsafe { part.enter_idle() };
+            as_member(part, me, |me| polling::live(part, me));
         };
         self.add_thread(part, "polling".to_owned(), None, life)
     }
@@ -121,8 +123,9 @@ impl<'a> Threads<'a> {
         part: &'static Part,
         what: String,
         worker: &'static Worker,
-        life: impl FnOnce() + Send + 'static,
+        life: impl FnOnce(CurrentWorker) + Send + 'static,
     ) -> std::io::Result<()> {
+        let life = |me: Option<CurrentWorker>| life(me.expect("it is started with a worker"));
         self.add_thread(part, what, Some(worker), life)
     }
 
@@ -131,7 +134,7 @@ impl<'a> Threads<'a> {
         part: &'static Part,
         what: String,
         worker: Option<&'static Worker>,
-        life: impl FnOnce() + Send + 'static,
+        life: impl FnOnce(Option<CurrentWorker>) + Send + 'static,
     ) -> std::io::Result<()> {
         let wanted = self.wanted(part, worker);
         let polls = part.style == Style::Polling && worker.is_none();
@@ -143,9 +146,11 @@ impl<'a> Threads<'a> {
             // Kept until the end: the last to leave a channel gives its memory back, and this thread may have jobs
             // by then.
             let report = report;
-            prepare(&name, worker, wanted, polls, &report);
+            // SAFETY: the worker is of this run, which starts one thread for it, and those of earlier runs have ended.
+            let me = worker.map(|worker| unsafe { CurrentWorker::new(worker) });
+            prepare(&name, me, wanted, polls, &report);
             // Jobs' panics are caught where they run; one that arrives here is the executor's own.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| life(me))) {
                 crate::job::panicked(part.runtime, "the executor", &*panic);
             }
         })?;
@@ -187,7 +192,8 @@ impl<'a> Threads<'a> {
     pub(super) fn abandon(mut self) {
         self.runtime.give_up();
         self.runtime.interrupt();
-        self.runtime.parts.iter().for_each(|part| part.partition().abandon(part.idle));
+        // SAFETY: the calling thread holds everything, and has nobody take over yet.
+        self.runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
         self.hand_over();
         self.join();
     }
@@ -203,9 +209,9 @@ impl<'a> Threads<'a> {
 }
 
 /// Runs `life` as a thread of `part`.
-fn as_member(part: &'static Part, worker: &'static Worker, life: impl FnOnce()) {
-    let _member = Member::join(part, worker);
-    life();
+fn as_member(part: &'static Part, me: CurrentWorker, life: impl FnOnce(CurrentWorker)) {
+    let _member = Member::join(part, me);
+    life(me);
 }
 
 /// Counts a thread from before its start until after its end.
@@ -226,7 +232,7 @@ impl Drop for Alive {
 
 fn prepare(
     name: &str,
-    worker: Option<&'static Worker>,
+    me: Option<CurrentWorker>,
     wanted: Wanted,
     polls: bool,
     report: &Sender<ThreadSettings>,
@@ -235,8 +241,8 @@ fn prepare(
     if polls {
         settings.missing.extend(polling::missing(&settings.cpus));
     }
-    if let Some(worker) = worker {
-        worker.enter(linux::kernel_thread(), settings.policy == "SCHED_FIFO");
+    if let Some(me) = me {
+        me.enter(linux::kernel_thread(), settings.policy == "SCHED_FIFO");
     }
     // Before the first job rather than in it.
     suspension::slept();

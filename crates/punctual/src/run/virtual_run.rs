@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 
-use punctual_core::Instant;
+use punctual_core::{CurrentWorker, Instant};
 
 use super::{App, StartError};
 use crate::current::Member;
@@ -24,15 +24,21 @@ pub(super) fn run<A: App>(
         |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
     let _opened = Opened::new(runtime, false).map_err(system)?;
     for part in runtime.parts {
-        part.idle.enter(0, false);
+        // SAFETY: the app is taken, so no thread of another run is left. Those of the other parts take over when they are
+        // given their first turn, from when on this thread uses those workers no more.
+        let idle = unsafe { part.enter_idle() };
+        idle.enter(0, false);
+        // SAFETY: there is one thread for each part, of which this is the worker.
         match part.style {
-            Style::Polling => part.idle.set_polling(),
-            _ => part.idle.set_alone(),
+            Style::Polling => unsafe { idle.set_polling() },
+            _ => unsafe { idle.set_alone() },
         }
-        part.partition.hold_everything(part.idle);
+        part.partition.hold_everything(idle);
     }
+    // SAFETY: as above.
+    let me = unsafe { home.enter_idle() };
     // Until the end: the hook is a part of the app, with its clock.
-    let _member = Member::join(home, home.idle);
+    let _member = Member::join(home, me);
     let start = Instant::from_ticks(0);
     runtime.turns.begin(home, config.until.map(|until| start + until));
     let others = match Others::start(runtime) {
@@ -41,19 +47,21 @@ pub(super) fn run<A: App>(
     };
 
     // SAFETY: everything is held, and a taken app has no resources filled.
-    let mut kept = unsafe { super::init(runtime, app) };
+    let mut kept = unsafe { super::init(runtime, me, app) };
     runtime.set_started(start);
     if let Some(kept) = &mut kept {
         // SAFETY: the resources are filled and no job runs.
         runtime.sources().for_each(|source| unsafe { source.refresh() });
         runtime.parts.iter().for_each(|part| virtual_time::lay_grids(part));
-        home.partition.abandon(home.idle);
-        virtual_time::settle(home, home.idle);
+        // SAFETY: this thread holds everything, and `init` is over.
+        unsafe { virtual_time::begin(home, me) };
+        virtual_time::settle(home, me);
         // SAFETY: the resources are filled, and this is the idle thread.
-        unsafe { super::idle::<A>(runtime, kept) };
-        live(home);
+        unsafe { super::idle::<A>(runtime, me, kept) };
+        live(home, me);
     } else {
-        home.partition.abandon(home.idle);
+        // SAFETY: this thread holds everything, and `init` is over.
+        unsafe { home.partition.abandon(me) };
     }
     retire(home);
     runtime.turns.leave(home);
@@ -63,11 +71,11 @@ pub(super) fn run<A: App>(
 }
 
 /// Runs what happens in `part` until the app stops, and then what was released before.
-fn live(part: &'static Part) {
+fn live(part: &'static Part, me: CurrentWorker) {
     while !part.partition.is_stopping() {
-        virtual_time::step(part, part.idle);
+        virtual_time::step(part, me);
     }
-    part.partition.serve(part.idle, None);
+    part.partition.serve(me, None);
 }
 
 /// Drops what has to be dropped on the partition's thread, which this is.
@@ -85,11 +93,14 @@ impl Others {
         let mut parts = runtime.away();
         while let Some(part) = parts.next() {
             let started = Builder::new().name(part.name.into()).spawn(move || {
-                let _member = Member::join(part, part.idle);
                 runtime.turns.wait(part);
+                // SAFETY: whoever started this thread has left the part to it, or has given up the run and does so.
+                let me = unsafe { part.enter_idle() };
+                let _member = Member::join(part, me);
                 let life = || {
-                    part.partition.abandon(part.idle);
-                    live(part);
+                    // SAFETY: everything is held since the start.
+                    unsafe { virtual_time::begin(part, me) };
+                    live(part, me);
                     retire(part);
                 };
                 // Jobs' panics are caught where they run; one that arrives here is the executor's own.
@@ -104,9 +115,11 @@ impl Others {
                     runtime.give_up();
                     for part in std::iter::once(part).chain(parts) {
                         runtime.turns.forget(part);
-                        part.partition.abandon(part.idle);
+                        // SAFETY: it has no thread, and everything is held since the start.
+                        unsafe { part.partition.abandon(part.enter_idle()) };
                     }
-                    runtime.home.partition.abandon(runtime.home.idle);
+                    // SAFETY: this is its thread, and everything is held since the start.
+                    unsafe { runtime.home.partition.abandon(runtime.home.enter_idle()) };
                     runtime.turns.leave(runtime.home);
                     others.join();
                     return Err(error);

@@ -11,7 +11,7 @@ mod turns;
 
 use std::os::fd::BorrowedFd;
 
-use punctual_core::{Duration, Instant, Port, Worker};
+use punctual_core::{CurrentWorker, Duration, Instant, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::part::{Part, Style};
@@ -20,20 +20,24 @@ pub(crate) use claims::{Claim, Claims};
 pub(crate) use turns::Turns;
 use turns::Until;
 
-/// Lays the grids of `part` and releases what the clock releases at the very start. Nothing runs yet: what `init` spawned
-/// is not to go before what is above it.
+/// Lays the grids of `part`.
 pub(crate) fn lay_grids(part: &'static Part) {
-    let (partition, start) = (part.partition(), Instant::from_ticks(0));
-    for level in partition.levels() {
-        level.start(start);
-        if !partition.is_stopping() {
-            partition.release_due(level, start);
-        }
-    }
+    part.partition.levels().iter().for_each(|level| level.start(Instant::from_ticks(0)));
+}
+
+/// Ends the holding of everything in `part`, and before it releases what the clock releases at the very start: what `init`
+/// spawned is not to go before what is above it.
+///
+/// # Safety
+/// As for [`Partition::go`](punctual_core::Partition::go).
+pub(crate) unsafe fn begin(part: &'static Part, me: CurrentWorker) {
+    mark_due(part, me, Instant::from_ticks(0));
+    // SAFETY: by this function's contract.
+    unsafe { part.partition().abandon(me) };
 }
 
 /// Lets all partitions do what they have to do at this time, before `idle` begins, which is below everything.
-pub(crate) fn settle(part: &'static Part, me: &'static Worker) {
+pub(crate) fn settle(part: &'static Part, me: CurrentWorker) {
     let port = part.partition.port();
     let mut woken = true;
     while woken {
@@ -45,17 +49,17 @@ pub(crate) fn settle(part: &'static Part, me: &'static Worker) {
 }
 
 /// Moves to the next event and serves it. When there is none the app is stopped, since nothing can happen then.
-pub(crate) fn step(part: &'static Part, me: &'static Worker) {
+pub(crate) fn step(part: &'static Part, me: CurrentWorker) {
     step_until(part, me, None);
 }
 
 /// Moves to the next event, in whichever partition it is, and serves it if it is one of `part`.
-pub(crate) fn wait_for_event(part: &'static Part, me: &'static Worker) {
+pub(crate) fn wait_for_event(part: &'static Part, me: CurrentWorker) {
     step_until(part, me, part.runtime.turns.next_elsewhere(part));
 }
 
 /// See [`step`]; does not wait for longer than until `limit`.
-fn step_until(part: &'static Part, me: &'static Worker, limit: Option<Instant>) {
+fn step_until(part: &'static Part, me: CurrentWorker, limit: Option<Instant>) {
     // Before the look at what there is to do: a wake from here on is for the next step.
     part.partition.port().take_woken();
     if part.partition.is_stopping() {
@@ -76,7 +80,7 @@ fn step_until(part: &'static Part, me: &'static Worker, limit: Option<Instant>) 
 }
 
 /// Lets `duration` of execution time pass for the calling job.
-pub(crate) fn spend(part: &'static Part, me: &'static Worker, duration: Duration) {
+pub(crate) fn spend(part: &'static Part, me: CurrentWorker, duration: Duration) {
     let now = || part.partition.port().now();
     let mut left = duration.as_ticks();
     while left > 0 {
@@ -101,15 +105,19 @@ pub(crate) fn pause(part: &'static Part, until: Until) {
 }
 
 /// Releases and serves everything that is due.
-fn release_due(part: &'static Part, me: &'static Worker) {
-    let partition = part.partition();
+fn release_due(part: &'static Part, me: CurrentWorker) {
+    mark_due(part, me, part.partition.port().now());
+    part.partition().serve(me, None);
+}
+
+/// Releases everything that is due at `now`.
+fn mark_due(part: &Part, me: CurrentWorker, now: Instant) {
+    let partition = &part.partition;
     if !partition.is_stopping() {
-        let now = partition.port().now();
         for level in partition.levels() {
-            partition.release_due(level, now);
+            partition.release_due(me, level, now);
         }
     }
-    partition.serve(me, None);
 }
 
 fn next_due(part: &Part) -> Option<Instant> {

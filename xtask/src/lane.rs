@@ -73,13 +73,15 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Brings `target/<purpose>/<index>` to the state of the user's tree.
-    pub(crate) fn new(purpose: &str, index: usize, packages: &[&str]) -> Result<Self> {
-        let root = cargo::target_dir().join(purpose).join(index.to_string());
+    /// Brings `target/lanes/<index>` to the state of the user's tree.
+    pub(crate) fn new(index: usize, packages: &[&str]) -> Result<Self> {
+        let root = cargo::target_dir().join("lanes").join(index.to_string());
         fs::create_dir_all(&root)?;
         let lock = File::create(root.join("lock"))?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| format!("{} is in use by another run", root.display()))?;
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            println!("waiting for another run to be done with {}", root.display());
+            rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
+        }
         let lane = Self { root, _lock: lock };
 
         let members = with_dependencies(&cargo::metadata()?, packages);
@@ -172,7 +174,7 @@ pub(crate) fn target_name(artifact: &Artifact) -> &str {
 
 /// The tests in an executable.
 pub(crate) fn test_names(path: &Path) -> Result<Vec<String>> {
-    let mut command = confined::command(path, Duration::from_secs(60))?;
+    let mut command = confined::command(path, Duration::from_secs(60), Some(confined::MEMORY))?;
     let listed = process::capture(command.args(["--list", "--format", "terse"]), Duration::from_secs(60))?;
     Ok(listed.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
@@ -186,7 +188,7 @@ pub(crate) fn run_test(
     variables: &[(&str, &OsStr)],
 ) -> Result<Outcome> {
     let preemptions = env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    let mut command = confined::command(path, limit)?;
+    let mut command = confined::command(path, limit, Some(confined::MEMORY))?;
     command.args(["--exact", test, "--nocapture"]).env(PREEMPTIONS_VARIABLE, preemptions);
     command.env("RUST_BACKTRACE", "0").envs(variables.iter().copied());
     process::capture_all(&mut command, limit)

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     // What is built one after the other should differ little.
     seeds.sort_by(|(a, x), (b, y)| (a, x.test(), &x.file).cmp(&(b, y.test(), &y.file)));
 
-    let lane = Lane::new("seeds", 0, &PACKAGES)?;
+    let lane = Lane::new(0, &PACKAGES)?;
     if options.seeds.is_empty() {
         options.packages.iter().try_for_each(|package| models(&lane, package))?;
     }
@@ -123,7 +123,7 @@ fn find_all(first: Lane, seeds: &[(&str, Seed)]) -> Result {
     }
     let mut lanes = vec![first];
     for index in 1..cpus().min(seeds.len()) {
-        let lane = Lane::new("seeds", index, &PACKAGES)?;
+        let lane = Lane::new(index, &PACKAGES)?;
         lane.take_builds(&lanes[0])?;
         lanes.push(lane);
     }

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Attribute, BinOp, Block, Expr, Lit, Stmt, UnOp};
+use syn::{Attribute, BinOp, Block, Expr, Lit, Meta, Stmt, Token, UnOp};
 
 use super::mutation::{Form, Mutation, lines};
 use super::orderings::{Operation, weaker};
@@ -204,8 +205,7 @@ impl Finder<'_> {
                 }
             }
             "assert" => {
-                let arguments =
-                    of.parse_body_with(syn::punctuated::Punctuated::<Expr, syn::Token![,]>::parse_terminated);
+                let arguments = of.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated);
                 if let Some(condition) = arguments.ok().as_ref().and_then(|all| all.first()) {
                     self.visit_expr(condition);
                 }
@@ -467,10 +467,19 @@ fn range(node: &impl Spanned) -> Range<usize> {
 
 /// Whether something is there for tests or models only.
 pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
-        let condition = attribute.parse_args::<syn::Meta>();
-        condition.is_ok_and(|of| of.path().is_ident("loom") || of.path().is_ident("test"))
-    })
+    let mut conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+    conditions.any(|attribute| attribute.parse_args().is_ok_and(|condition| implies_tests(&condition)))
+}
+
+fn implies_tests(condition: &Meta) -> bool {
+    match condition {
+        Meta::Path(name) => name.is_ident("loom") || name.is_ident("test"),
+        Meta::List(list) if list.path.is_ident("all") => {
+            let parts = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+            parts.is_ok_and(|parts| parts.iter().any(implies_tests))
+        }
+        _ => false,
+    }
 }
 
 fn has_let(expr: &Expr) -> bool {
@@ -602,6 +611,7 @@ mod tests {
     #[test]
     fn leaves_tests_models_and_formatting_alone() {
         let text = "#[cfg(test)] mod tests { fn f(a: u8) -> bool { a < 2 } }\n\
+                    #[cfg(all(test, not(loom)))] fn t(a: u8) -> bool { a < 2 }\n\
                     #[cfg(loom)] fn g(a: u8) -> bool { a < 2 }\n\
                     impl Debug for X { fn fmt(&self) -> bool { self.0 < 2 } }\n\
                     fn h(a: u8) { debug_assert!(a < 2); }";

@@ -17,7 +17,7 @@ mod switch;
 mod trials;
 
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::lane::Lane;
 use crate::loom::{cpus, in_parallel};
@@ -27,6 +27,9 @@ use options::Options;
 use report::Report;
 use results::{Outcome, Record, Results};
 use trials::{Trials, Verdict};
+
+/// How many mutations are tried until it is said how far it has come.
+const PROGRESS: usize = 50;
 
 pub(crate) fn run(arguments: &[String]) -> Result {
     let options = Options::parse(arguments)?;
@@ -68,15 +71,20 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         return Ok(());
     }
 
+    let chosen = report.tried() + work.iter().map(|(.., open)| open.len()).sum::<usize>();
     let report = Mutex::new(report);
-    for (package, sources, digest, equivalents, open) in &work {
+    // Of the time to try mutations in, each package can use its share and what the ones before have left.
+    let mut spent = Duration::ZERO;
+    let share = |at: usize| options.budget.map(|budget| budget.mul_f64((at + 1) as f64 / work.len() as f64));
+    for (at, (package, sources, digest, equivalents, open)) in work.iter().enumerate() {
         if open.is_empty() {
             continue;
         }
         let lanes = lanes()?;
         let trials = Trials::prepare(&lanes[0], package, sources, open)?;
+        let started = Instant::now();
         let try_one = |mutation: &Mutation, how: &dyn Fn(bool) -> Result<Verdict>| -> Result<bool> {
-            if options.budget.is_some_and(|budget| began.elapsed() > budget) {
+            if share(at).is_some_and(|share| spent + started.elapsed() > share) {
                 report.lock().expect("nothing panics with the report").not_tried += 1;
                 return Ok(true);
             }
@@ -86,7 +94,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
             let seconds = began.elapsed().as_secs_f32();
             let record = Record { key: mutation.key(), digest: *digest, outcome, by, said, seconds };
             results.add(&record)?;
-            report.lock().expect("nothing panics with the report").add(mutation, argued, record);
+            let mut report = report.lock().expect("nothing panics with the report");
+            report.add(mutation, argued, record);
+            if report.tried().is_multiple_of(PROGRESS) {
+                println!("{package}: {} of {chosen} mutations tried", report.tried());
+            }
             Ok(true)
         };
         let (separate, switched): (Vec<_>, Vec<_>) =
@@ -101,10 +113,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         in_parallel(&separate, lanes.len(), |index, (_, mutation)| {
             try_one(mutation, &|thoroughly| trials.alone(&lanes[index], mutation, thoroughly))
         })?;
+        spent += started.elapsed();
     }
     report.into_inner()?.conclude(options.sample.is_some(), began.elapsed())
 }
 
 fn lanes() -> Result<Vec<Lane>> {
-    (0..cpus()).map(|index| Lane::new("mutants", index, &crate::loom::PACKAGES)).collect()
+    (0..cpus()).map(|index| Lane::new(index, &crate::loom::PACKAGES)).collect()
 }

@@ -39,6 +39,12 @@ impl Report {
         }
     }
 
+    /// How many mutations have been tried, now or earlier.
+    pub(super) fn tried(&self) -> usize {
+        let lists = [&self.timed_out, &self.survivors, &self.refuted, &self.not_built];
+        self.caught + self.argued + lists.into_iter().map(Vec::len).sum::<usize>()
+    }
+
     /// Says it all. Fails if too few mutations are caught, of a sample if any survives.
     pub(super) fn conclude(mut self, is_sample: bool, took: Duration) -> Result {
         let Self { caught, timed_out, survivors, argued, refuted, not_built, not_tried } = &mut self;

@@ -1,6 +1,7 @@
 //! Building mutations, and running the tests that concern them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,9 @@ use crate::process::End;
 use crate::{Result, cargo};
 
 /// The preemptions that models explore: first few, which is fast and finds most, then more.
-const STAGES: [&str; 2] = ["1", "2"];
+fn stages() -> [String; 2] {
+    ["1".to_owned(), env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| "2".to_owned())]
+}
 
 /// A test gets this long, or this many times as long as without a mutation.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -172,12 +175,13 @@ impl<'a> Trials<'a> {
             }
         }
         let tests = Mutex::new(Vec::new());
+        let [few, _] = stages();
         let failed = in_parallel(&names, 2, |index, (kind, artifact, name)| {
             let reached = cargo::target_dir().join("mutants").join(format!("reached-{index}"));
             fs::write(&reached, "")?;
             let began = Instant::now();
             let variables =
-                [(PREEMPTIONS_VARIABLE, OsStr::new(STAGES[0])), (switch::REACHED, reached.as_os_str())];
+                [(PREEMPTIONS_VARIABLE, OsStr::new(&few)), (switch::REACHED, reached.as_os_str())];
             let outcome = lane::run_test(&artifact.path, name, DEEP_LIMIT * 3, &variables)?;
             let target = lane::target_name(artifact).to_owned();
             if outcome.end != End::Exited(0) {
@@ -206,8 +210,8 @@ impl<'a> Trials<'a> {
         }
         let number = number.to_string();
         let switch = (switch::CHOSEN, OsStr::new(&number));
-        let stages = if thoroughly { STAGES.len() } else { 1 };
-        for (stage, preemptions) in STAGES.into_iter().take(stages).enumerate() {
+        let depths = if thoroughly { 2 } else { 1 };
+        for (stage, preemptions) in stages().iter().take(depths).enumerate() {
             // More preemptions are for models.
             for test in concerned.iter().filter(|test| stage == 0 || test.kind == Kind::Model) {
                 if let Some(verdict) = self.run(test, &test.path, stage, preemptions, Some(switch))? {
@@ -249,6 +253,7 @@ impl<'a> Trials<'a> {
         let mut order: Vec<_> = targets.into_iter().collect();
         order.sort_by_key(|(target, took)| (*target != "lib", *took));
         let mut built: Vec<(&Test, PathBuf)> = Vec::new();
+        let [few, more] = stages();
         for (target, _) in order {
             let kind = Kind::of(target);
             let artifacts = match lane.build(kind, self.package, &[target])? {
@@ -262,7 +267,7 @@ impl<'a> Trials<'a> {
             let artifact = artifacts.into_iter().find(|artifact| lane::target_name(artifact) == target);
             let path = artifact.ok_or_else(|| format!("cargo built no {target}"))?.path;
             for test in concerned.iter().filter(|test| test.target == target) {
-                if let Some(verdict) = self.run(test, &path, 0, STAGES[0], None)? {
+                if let Some(verdict) = self.run(test, &path, 0, &few, None)? {
                     return Ok(verdict);
                 }
                 built.push((test, path.clone()));
@@ -270,7 +275,7 @@ impl<'a> Trials<'a> {
         }
         if thoroughly {
             for (test, path) in built.iter().filter(|(test, _)| test.kind == Kind::Model) {
-                if let Some(verdict) = self.run(test, path, 1, STAGES[1], None)? {
+                if let Some(verdict) = self.run(test, path, 1, &more, None)? {
                     return Ok(verdict);
                 }
             }

@@ -6,22 +6,80 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::Result;
+use crate::process::{self, End, Outcome};
 
 /// The memory that a test may have, in bytes.
-pub(crate) const MEMORY: u64 = 4 << 30;
+const MEMORY: u64 = 4 << 30;
 
-/// A command that runs `executable` without the right to real-time priorities, with bounded processor time and perhaps
-/// bounded memory, and that ends with the thread that started it.
-pub(crate) fn command(executable: &Path, limit: Duration, memory: Option<u64>) -> Result<Command> {
+/// The signal of a program that has used up its processor time, `SIGXCPU`.
+const OUT_OF_TIME: i32 = 24;
+
+/// What a program may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Of its threads together, which is what bounds a loop, however busy the machine is.
+    pub(crate) processor: Duration,
+    /// From its start to its end.
+    pub(crate) wall: Duration,
+    /// Sanitizers reserve more address space than there is memory.
+    pub(crate) is_memory_bounded: bool,
+}
+
+impl Limits {
+    /// For what computes, as models do, and for what may also sleep.
+    pub(crate) fn computing(processor: Duration) -> Self {
+        Self { processor, wall: processor * 20, is_memory_bounded: true }
+    }
+
+    pub(crate) fn sleeping(processor: Duration) -> Self {
+        Self { processor, wall: processor * 3, is_memory_bounded: true }
+    }
+}
+
+/// Runs `executable` without the right to real-time priorities, within limits. It ends with the thread that started it,
+/// and whatever processes it leaves behind are killed.
+pub(crate) fn run(executable: &Path, limits: Limits, prepare: impl FnOnce(&mut Command)) -> Result<Outcome> {
     let mut command = Command::new("prlimit");
-    // Its threads together may use several CPUs.
-    let processor = limit.as_secs() * 4 + 1;
-    command.args(["--rtprio=0", "--core=0", &format!("--cpu={processor}")]);
-    command.args(memory.map(|memory| format!("--as={memory}")));
+    // Only below the hard limit is there a signal of its own.
+    let seconds = limits.processor.as_secs().max(1);
+    command.args(["--rtprio=0", "--core=0", &format!("--cpu={seconds}:{}", seconds + 1)]);
+    if limits.is_memory_bounded {
+        command.arg(format!("--as={MEMORY}"));
+    }
     command.args(["setpriv", "--pdeathsig=KILL"]);
     if crate::unprivileged::is_root(&fs::read_to_string("/proc/self/status")?) {
         command.args(["--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]);
     }
-    command.arg(executable);
-    Ok(command)
+    prepare(command.arg(executable));
+    let mut outcome = process::capture_all(&mut command, limits.wall)?;
+    if outcome.end == End::Signalled(OUT_OF_TIME) {
+        outcome.end = End::TimedOut(limits.processor);
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limits: Limits) -> Outcome {
+        run(Path::new("/bin/sh"), limits, |command| {
+            command.args(["-c", script]);
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn ends_what_computes_and_what_sleeps_too_long() {
+        let second = Duration::from_secs(1);
+        assert_eq!(shell("while :; do :; done", Limits::computing(second)).end, End::TimedOut(second));
+        let short = Limits { wall: Duration::from_millis(50), ..Limits::sleeping(second) };
+        assert_eq!(shell("exec sleep 60", short).end, End::TimedOut(short.wall));
+    }
+
+    #[test]
+    fn has_no_real_time_priorities() {
+        let outcome = shell("exec chrt -f 1 true", Limits::sleeping(Duration::from_secs(10)));
+        assert_ne!(outcome.end, End::Exited(0), "{}", outcome.stderr);
+    }
 }

@@ -14,9 +14,10 @@ use rustix::fs::FlockOperation;
 use serde_json::Value;
 use toml::Table;
 
+use crate::Result;
 use crate::cargo::{self, Artifact};
+use crate::confined::{self, Limits};
 use crate::process::{self, Outcome};
-use crate::{Result, confined};
 
 /// Preemptions per execution that are explored by default; most concurrency bugs need no more than two.
 const PREEMPTIONS: &str = "3";
@@ -32,6 +33,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// What a test may use.
+    pub(crate) fn limits(self, processor: Duration) -> Limits {
+        match self {
+            Self::Model => Limits::computing(processor),
+            Self::Test => Limits::sleeping(processor),
+        }
+    }
+
     /// Of the test target of this name.
     pub(crate) fn of(target: &str) -> Self {
         if target.starts_with("loom_") { Self::Model } else { Self::Test }
@@ -174,8 +183,10 @@ pub(crate) fn target_name(artifact: &Artifact) -> &str {
 
 /// The tests in an executable.
 pub(crate) fn test_names(path: &Path) -> Result<Vec<String>> {
-    let mut command = confined::command(path, Duration::from_secs(60), Some(confined::MEMORY))?;
-    let listed = process::capture(command.args(["--list", "--format", "terse"]), Duration::from_secs(60))?;
+    let limits = Limits::sleeping(Duration::from_secs(60));
+    let listed = confined::run(path, limits, |command| {
+        command.args(["--list", "--format", "terse"]);
+    })?;
     Ok(listed.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
@@ -184,14 +195,14 @@ pub(crate) fn test_names(path: &Path) -> Result<Vec<String>> {
 pub(crate) fn run_test(
     path: &Path,
     test: &str,
-    limit: Duration,
+    limits: Limits,
     variables: &[(&str, &OsStr)],
 ) -> Result<Outcome> {
     let preemptions = env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| PREEMPTIONS.to_owned());
-    let mut command = confined::command(path, limit, Some(confined::MEMORY))?;
-    command.args(["--exact", test, "--nocapture"]).env(PREEMPTIONS_VARIABLE, preemptions);
-    command.env("RUST_BACKTRACE", "0").envs(variables.iter().copied());
-    process::capture_all(&mut command, limit)
+    confined::run(path, limits, |command| {
+        command.args(["--exact", test, "--nocapture"]).env(PREEMPTIONS_VARIABLE, preemptions);
+        command.env("RUST_BACKTRACE", "0").envs(variables.iter().copied());
+    })
 }
 
 /// The packages and, through their paths, those that they need.

@@ -16,7 +16,7 @@ use crate::{Result, cargo};
 
 pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
-/// A model that still runs after this has been made to run in circles.
+/// A model that has used more processor time than this has been made to run in circles.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// What is asked for.
@@ -85,7 +85,7 @@ fn models(lane: &Lane, package: &str) -> Result {
     }
     let failed = in_parallel(&models, cpus(), |_, (target, path, model)| {
         let began = Instant::now();
-        let outcome = lane::run_test(path, model, LIMIT, &[])?;
+        let outcome = lane::run_test(path, model, Kind::Model.limits(LIMIT), &[])?;
         let passed = outcome.end == End::Exited(0);
         if passed {
             println!("{target}::{model}: passed in {:.1} s", began.elapsed().as_secs_f32());
@@ -160,7 +160,7 @@ fn find(lane: &Lane, package: &str, seed: &Seed) -> Result<Verdict> {
         }
         built @ Build::Done(_) => {
             let path = executable(built, target)?;
-            Ok(verdict(&lane::run_test(&path, test, LIMIT, &[])?))
+            Ok(verdict(&lane::run_test(&path, test, Kind::of(target).limits(LIMIT), &[])?))
         }
     }
 }

@@ -22,11 +22,11 @@ fn stages() -> [String; 2] {
     ["1".to_owned(), env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| "2".to_owned())]
 }
 
-/// A test gets this long, or this many times as long as without a mutation.
-const LIMIT: Duration = Duration::from_secs(20);
-const TIMES: u32 = 10;
-/// A model with more preemptions gets this long.
-const DEEP_LIMIT: Duration = Duration::from_secs(120);
+/// A test gets so much processor time, or so many times what it takes without a mutation.
+const LIMIT: Duration = Duration::from_secs(10);
+const TIMES: u32 = 5;
+/// A model with more preemptions gets so much.
+const DEEP_LIMIT: Duration = Duration::from_secs(60);
 
 /// An operation with an ordering that it cannot have: no mutation, although the compiler lets it pass.
 const IMPOSSIBLE: &str = "there is no such thing as";
@@ -182,7 +182,7 @@ impl<'a> Trials<'a> {
             let began = Instant::now();
             let variables =
                 [(PREEMPTIONS_VARIABLE, OsStr::new(&few)), (switch::REACHED, reached.as_os_str())];
-            let outcome = lane::run_test(&artifact.path, name, DEEP_LIMIT * 3, &variables)?;
+            let outcome = lane::run_test(&artifact.path, name, kind.limits(DEEP_LIMIT * 2), &variables)?;
             let target = lane::target_name(artifact).to_owned();
             if outcome.end != End::Exited(0) {
                 println!("{target}::{name}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
@@ -296,7 +296,7 @@ impl<'a> Trials<'a> {
         let limit = if stage == 0 { LIMIT.max(test.took * TIMES) } else { DEEP_LIMIT };
         let variables: Vec<_> =
             [(PREEMPTIONS_VARIABLE, OsStr::new(preemptions))].into_iter().chain(switch).collect();
-        let ended = lane::run_test(path, &test.name, limit, &variables)?;
+        let ended = lane::run_test(path, &test.name, test.kind.limits(limit), &variables)?;
         Ok(match ended.end {
             End::Exited(0) => None,
             // A model that never ends as fast says nothing.
@@ -317,7 +317,7 @@ impl<'a> Trials<'a> {
             return Ok(*known);
         }
         let variables = [(PREEMPTIONS_VARIABLE, OsStr::new(preemptions))];
-        let ended = lane::run_test(&test.path, &test.name, DEEP_LIMIT / 2, &variables)?;
+        let ended = lane::run_test(&test.path, &test.name, test.kind.limits(DEEP_LIMIT / 2), &variables)?;
         let endless = matches!(ended.end, End::TimedOut(_));
         self.endless.lock().expect("nothing panics with the map").insert(by.to_owned(), endless);
         Ok(endless)

@@ -23,7 +23,6 @@
 
 use crate::atomic::{AtomicU32, Ordering, const_new};
 use crate::level::Level;
-use crate::seed::seeded;
 
 const CLAIMED: u32 = 1;
 const ALIVE: u32 = 2;
@@ -86,11 +85,8 @@ impl Activation {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & (ALIVE | RETIRED) == ALIVE {
             // Written even if it is queued already: the poll to come has to see what the caller did before.
-            let order = if seeded!("seed-wake-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
-            if seeded!("seed-wake-unwritten") && state & QUEUED != 0 {
-                return false;
-            }
-            match self.state.compare_exchange_weak(state, state | QUEUED, order, Ordering::Relaxed) {
+            let queued = state | QUEUED;
+            match self.state.compare_exchange_weak(state, queued, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return state & QUEUED == 0,
                 Err(now) => state = now,
             }
@@ -123,8 +119,7 @@ impl Activation {
     /// For the one thread that polls it, outside of polls.
     pub fn retire(&self) -> bool {
         // Acquire: this thread sees what the spawner of an instance that was never polled has put there.
-        let order = if seeded!("seed-retire-relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
-        self.state.fetch_or(RETIRED, order) & ALIVE != 0
+        self.state.fetch_or(RETIRED, Ordering::Acquire) & ALIVE != 0
     }
 
     /// Whether it has been retired; for the thread that does that.

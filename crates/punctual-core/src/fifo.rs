@@ -10,7 +10,6 @@
 //! Nodes are linked by index + 1; 0 ends a list.
 
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
-use crate::seed::seeded;
 use crate::timer::Node;
 
 #[derive(Debug)]
@@ -51,8 +50,7 @@ impl Fifo {
                 next.store(first, Ordering::Relaxed);
             }
             // Release: whoever takes the inbox sees the node's link, its time and its arguments.
-            let order = if seeded!("seed-push-relaxed") { Ordering::Relaxed } else { Ordering::Release };
-            match self.inbox.compare_exchange_weak(first, node + 1, order, Ordering::Relaxed) {
+            match self.inbox.compare_exchange_weak(first, node + 1, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
             }

@@ -9,7 +9,6 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::current::CurrentWorker;
 use crate::fifo::Fifo;
 use crate::periodic::{Due, Periodic};
-use crate::seed::seeded;
 use crate::timer::{self, Node};
 use crate::word::MAX_LEVEL;
 use crate::worker::{ALONE, MAY, Worker};
@@ -94,7 +93,7 @@ impl Level {
 
     #[inline]
     pub(crate) fn callers(&self) -> u8 {
-        if seeded!("seed-local-anywhere") { MAY } else { self.callers }
+        self.callers
     }
 
     /// The level's number, from 1.
@@ -229,14 +228,8 @@ impl Level {
         let order = self.order.fetch_add(1, Ordering::Relaxed);
         // Before the node: the worker may release it at once, and counting that must not hide another timer
         // until this thread, which may be preempted here, has counted its own.
-        if !seeded!("seed-arm-uncounted") {
-            self.armed.fetch_add(1, Ordering::Relaxed);
-        }
-        let key = self.nodes[node as usize].arm(time.as_ticks(), order);
-        if seeded!("seed-arm-uncounted") {
-            self.armed.fetch_add(1, Ordering::Release);
-        }
-        key
+        self.armed.fetch_add(1, Ordering::Relaxed);
+        self.nodes[node as usize].arm(time.as_ticks(), order)
     }
 
     pub(crate) fn disarm(&self, node: u32, key: u32) -> bool {

@@ -73,7 +73,7 @@ mod wait_slot;
 mod word;
 mod worker;
 
-use punctual_atomic::{self as atomic, seed};
+use punctual_atomic as atomic;
 
 pub use activation::Activation;
 pub use current::CurrentWorker;

@@ -5,7 +5,6 @@ use crate::atomic::Ordering;
 use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
-use crate::seed::seeded;
 use crate::word::{MAX_LEVEL, Word};
 
 impl<P: Port> Partition<P> {
@@ -15,9 +14,7 @@ impl<P: Port> Partition<P> {
     /// If this thread occupies it already.
     pub fn hold_everything(&self, me: CurrentWorker) {
         assert!(me.level() < MAX_LEVEL, "everything is held already");
-        if !seeded!("seed-init-unheld") {
-            self.raise(me, MAX_LEVEL);
-        }
+        self.raise(me, MAX_LEVEL);
     }
 
     /// Ends [`hold_everything`](Self::hold_everything): lays the periodic grids at `start` and serves.
@@ -60,17 +57,14 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub fn is_stopping(&self) -> bool {
         // Acquire: a worker that leaves has seen all that was marked ready before `stop`.
-        let order = if seeded!("seed-leave-unseeing") { Ordering::Relaxed } else { Ordering::Acquire };
-        self.stopping.load(order)
+        self.stopping.load(Ordering::Acquire)
     }
 
     /// Begins to stop, and wakes every worker to see it.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         for worker in self.workers() {
-            if !seeded!("seed-stop-unwoken") {
-                self.port().wake(worker);
-            }
+            self.port().wake(worker);
         }
     }
 

@@ -35,11 +35,10 @@
 //!
 //! loom checks these claims in `tests/loom_*.rs`.
 
-use crate::atomic::{AtomicBool, AtomicU64, Ordering, const_new};
+use crate::atomic::{AtomicBool, AtomicU64, Ordering, const_new, fence};
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::port::Port;
-use crate::seed::seeded;
 use crate::turn::Turn;
 use crate::word::{Word, bit, highest};
 use crate::{Instant, Worker};
@@ -139,14 +138,13 @@ impl<P: Port> Partition<P> {
         debug_assert!(ceiling > highest(held));
         let mut word = self.load(Ordering::Relaxed);
         loop {
-            if word.level() != highest(held) && !seeded!("seed-raise-from-below") {
+            if word.level() != highest(held) {
                 self.await_turn(me, |word| word.level() == highest(held));
                 word = self.load(Ordering::Relaxed);
                 continue;
             }
             // Acquire: this thread sees what the resource's previous users did.
-            let order = if seeded!("seed-raise-relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
-            match self.swap(word, word.occupy(ceiling), order) {
+            match self.swap(word, word.occupy(ceiling), Ordering::Acquire) {
                 Ok(()) => break,
                 Err(now) => word = now,
             }
@@ -167,17 +165,10 @@ impl<P: Port> Partition<P> {
     #[inline]
     fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
         // Before the word: a bit in `held` means a vacating that is still to come (see `turn`).
-        if !seeded!("seed-held-late") {
-            me.set_held(me.held() & !bit(level));
-        }
-        let stale = if seeded!("seed-vacate-unseeing") { Some(self.snapshot()) } else { None };
+        me.set_held(me.held() & !bit(level));
         // Release: the next to occupy a level sees what this thread did.
-        let order = if seeded!("seed-vacate-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
-        let before = self.word.0.fetch_and(!u64::from(bit(level)), order);
-        if seeded!("seed-held-late") {
-            me.set_held(me.held() & !bit(level));
-        }
-        stale.unwrap_or(Word::from_raw(before)).vacate(level)
+        let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::AcqRel);
+        Word::from_raw(before).vacate(level)
     }
 
     #[cold]
@@ -196,14 +187,12 @@ impl<P: Port> Partition<P> {
     fn start(&self, me: CurrentWorker, level: u8, unless_ready: bool) -> bool {
         let mut word = self.load(Ordering::Relaxed);
         loop {
-            let below = level < word.level() || (level == word.level() && !seeded!("seed-start-twice"));
-            let overtakes = unless_ready && word.is_ready(level) && !seeded!("seed-call-overtakes");
-            if below || overtakes {
+            let overtakes = unless_ready && word.is_ready(level);
+            if level <= word.level() || overtakes {
                 return false;
             }
             // Acquire: this thread sees the jobs that were pushed before the level was marked ready.
-            let order = if seeded!("seed-start-relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
-            match self.swap(word, word.start(level), order) {
+            match self.swap(word, word.start(level), Ordering::Acquire) {
                 Ok(()) => break,
                 Err(now) => word = now,
             }
@@ -232,7 +221,7 @@ impl<P: Port> Partition<P> {
     pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
         // What is in the inbox of a level that is polled is waiting, though nobody has marked it ready.
-        let overtakes = me.polls() && level.has_mail() && !seeded!("seed-poll-call-overtakes");
+        let overtakes = me.polls() && level.has_mail();
         if !Self::may_call(me, level) || overtakes || !self.start(me, number, true) {
             return None;
         }
@@ -283,17 +272,12 @@ impl<P: Port> Partition<P> {
     /// # Safety
     /// As for [`spawn`](Self::spawn).
     pub unsafe fn spawn_from_outside(&self, level: &'static Level, node: u32) {
-        if seeded!("seed-mark-first") {
-            self.mark_ready(level);
-        }
-        let stale = if seeded!("seed-mark-unseeing") { Some(self.snapshot()) } else { None };
         level.push(node);
         if self.polled.load(Ordering::Relaxed) {
             // Its thread finds the job in the inbox, which spares both sides the way of the word from CPU to CPU.
             return;
         }
-        let before = if seeded!("seed-mark-first") { Word::EMPTY } else { self.mark_ready(level) };
-        let before = stale.unwrap_or(before);
+        let before = self.mark_ready(level);
         // If the mark was up already, somebody has been told and has not served it yet.
         if !before.is_ready(level.number()) && level.number() > before.level() {
             self.port.wake(level.worker());
@@ -304,8 +288,7 @@ impl<P: Port> Partition<P> {
     pub(crate) fn mark_ready(&self, level: &Level) -> Word {
         let mark = Word::ready_bit(level.number());
         // Release: who starts the level sees the job.
-        let order = if seeded!("seed-mark-relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
-        Word::from_raw(self.word.0.fetch_or(mark, order))
+        Word::from_raw(self.word.0.fetch_or(mark, Ordering::AcqRel))
     }
 
     /// Rule 2: runs or hands out every ready level above the partition's level, highest first.
@@ -322,12 +305,8 @@ impl<P: Port> Partition<P> {
             let level = self.level(ready);
             // Not `may_call`, whose question is whether to preempt: a level this thread does not reach by
             // itself has to go to its worker, whoever is asking.
-            let reach = ready >= me.base() || seeded!("seed-serve-below");
-            let mine = reach && ready > me.level() && me.may_call(level);
+            let mine = ready >= me.base() && ready > me.level() && me.may_call(level);
             if !mine && !me.is(level.worker()) {
-                if seeded!("seed-serve-unwoken") {
-                    return;
-                }
                 return self.port.wake(level.worker());
             }
             if !self.start(me, ready, false) {
@@ -375,9 +354,7 @@ impl<P: Port> Partition<P> {
     pub fn armed(&self, level: &'static Level, time: Instant) {
         // Pairs with the fence in `sleep`: either the worker's second look sees the armed node, or this
         // load sees that it sleeps too long.
-        if !seeded!("seed-arm-unfenced") {
-            crate::atomic::fence(Ordering::SeqCst);
-        }
+        fence(Ordering::SeqCst);
         if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
             self.port.wake(level.worker());
         }
@@ -388,8 +365,7 @@ impl<P: Port> Partition<P> {
     pub fn release_due(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> bool {
         debug_assert!(me.is(level.worker()) || me.is_alone(), "another thread keeps the level's time");
         let any = level.release_due(now);
-        let forget = seeded!("seed-drop-ready-mark") && self.snapshot().level() >= level.number();
-        if any && !forget {
+        if any {
             self.mark_ready(level);
         }
         any
@@ -428,8 +404,6 @@ impl<P: Port> Partition<P> {
         while self.snapshot().is_ready(number) {
             if self.start(me, number, false) {
                 Preemption { running: Running::enter(self, me, number), level }.finish(None);
-            } else if seeded!("seed-stop-unwaiting") {
-                self.port.wait(&me, None);
             } else {
                 self.await_turn(me, |word| !word.is_ready(number) || word.level() < number);
             }
@@ -441,9 +415,8 @@ impl<P: Port> Partition<P> {
         let until = due();
         me.sleeps_until.store(until.map_or(u64::MAX, |time| time.as_ticks()), Ordering::Relaxed);
         // Pairs with the fence in `armed`.
-        crate::atomic::fence(Ordering::SeqCst);
-        let still = if seeded!("seed-sleep-unchecked") { until } else { due() };
-        if still == until {
+        fence(Ordering::SeqCst);
+        if due() == until {
             self.port.wait(&me, until);
         }
         me.sleeps_until.store(0, Ordering::Relaxed);

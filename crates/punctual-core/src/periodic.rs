@@ -8,7 +8,6 @@
 //! thread that ran the job calls.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
-use crate::seed::seeded;
 use crate::{Duration, Instant};
 
 /// What to do with a release whose predecessor has not finished.
@@ -81,9 +80,6 @@ impl Periodic {
     /// Lays the grid: the first release is at `start + offset`.
     pub fn start(&self, start: Instant) {
         let first = start.as_ticks().saturating_add(self.offset);
-        if seeded!("seed-grid-first") {
-            self.next.store(first, Ordering::Release);
-        }
         self.released.store(0, Ordering::Relaxed);
         self.unfinished.store(0, Ordering::Relaxed);
         self.last_end.store(0, Ordering::Relaxed);

@@ -15,7 +15,6 @@ use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::partition::Partition;
 use crate::port::Port;
-use crate::seed::seeded;
 
 impl<P: Port> Partition<P> {
     /// The life of the thread; returns once the partition is stopping and what was ready has run.
@@ -25,11 +24,11 @@ impl<P: Port> Partition<P> {
         self.polled.store(true, Ordering::Relaxed);
         loop {
             // Before the look at the inboxes: what was pushed until then is run.
-            let last = self.is_stopping() && !seeded!("seed-poll-unlooked");
+            let last = self.is_stopping();
             self.look_around(me, None, None);
             // Not the reading from just now: what is found here may have been released since.
             self.serve(me, None);
-            if last || (seeded!("seed-poll-unlooked") && self.is_stopping()) {
+            if last {
                 return;
             }
             relax();
@@ -40,7 +39,7 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub(crate) fn look_up(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
         let now = self.look_around(me, Some(level), now);
-        if self.snapshot().must_serve() && !seeded!("seed-poll-level-only") {
+        if self.snapshot().must_serve() {
             self.serve(me, now);
             return None;
         }

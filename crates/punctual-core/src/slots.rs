@@ -11,7 +11,6 @@ use core::mem::MaybeUninit;
 use crate::Instant;
 use crate::atomic::{AtomicU64, Ordering, UnsafeCell};
 use crate::level::Level;
-use crate::seed::seeded;
 
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
 ///
@@ -183,8 +182,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         // SAFETY: by this function's contract.
         let args = self.args[slot as usize].with(|cell| unsafe { (*cell).assume_init_read() });
         // Release: the next owner writes the slot after this read.
-        let order = if seeded!("seed-slot-relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        self.used[slot as usize / 64].fetch_and(!(1 << (slot % 64)), order);
+        self.used[slot as usize / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);
         args
     }
 }

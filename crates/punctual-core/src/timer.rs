@@ -7,7 +7,6 @@
 //! by (time, insertion).
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
-use crate::seed::seeded;
 
 /// The part of a node's key that says what it is; the rest counts how often it was armed.
 const TAG: u32 = 0b11;
@@ -64,8 +63,7 @@ impl Node {
         self.time.store(time, Ordering::Relaxed);
         self.order.store(order, Ordering::Relaxed);
         // Release: who disarms the node sees its time and the job's arguments.
-        let release = if seeded!("seed-arm-relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        self.state.store(key.into(), release);
+        self.state.store(key.into(), Ordering::Release);
         key
     }
 
@@ -87,8 +85,7 @@ impl Node {
         let Some(state) = self.leave_armed(key, MOVING) else { return false };
         self.time.store(time, Ordering::Relaxed);
         self.order.store(order, Ordering::Relaxed);
-        let moved = if seeded!("seed-move-uncounted") { 0 } else { MOVED };
-        self.state.store(state.wrapping_add(moved), Ordering::Release);
+        self.state.store(state.wrapping_add(MOVED), Ordering::Release);
         true
     }
 
@@ -114,10 +111,6 @@ impl Node {
         let mut state = self.state.load(Ordering::Relaxed);
         while state as u32 == key {
             let to = state & !u64::from(TAG) | u64::from(tag);
-            if seeded!("seed-cancel-unclaimed") {
-                self.state.store(to, Ordering::Release);
-                return Some(state);
-            }
             match self.state.compare_exchange_weak(state, to, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Some(state),
                 Err(now) => state = now,

@@ -31,7 +31,6 @@ use crate::atomic::{AtomicU32, Ordering, fence};
 use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
-use crate::seed::seeded;
 use crate::word::Word;
 use crate::worker::Worker;
 
@@ -52,7 +51,6 @@ impl<P: Port> Partition<P> {
             if mine(word) {
                 break;
             }
-            let seen = if seeded!("seed-turn-late") { self.turn.load(Ordering::Acquire) } else { seen };
             if self.lend_to_holder(me, word.level()) != Lending::LookAgain {
                 self.port().wait_turn(&self.turn, seen);
             }
@@ -89,9 +87,7 @@ impl<P: Port> Partition<P> {
     #[cold]
     pub(crate) fn release_waiters(&self, me: CurrentWorker) {
         // Pairs with the fence in `lend_to_holder`.
-        if !seeded!("seed-repay-unfenced") {
-            fence(Ordering::SeqCst);
-        }
+        fence(Ordering::SeqCst);
         self.turn.fetch_add(1, Ordering::Release);
         self.port().wake_turn(&self.turn);
         let owner = me.lent.load(Ordering::Relaxed) & THREAD;
@@ -108,9 +104,6 @@ impl<P: Port> Partition<P> {
                 return false;
             }
             assert!(word.waiters() < u8::MAX, "more threads wait for their turn than a partition can count");
-            if seeded!("seed-wait-unregistered") {
-                return true;
-            }
             let registered = Word::from_raw(word.raw() + Word::ONE_WAITER);
             match self.swap(word, registered, Ordering::AcqRel) {
                 Ok(()) => return true,
@@ -120,9 +113,7 @@ impl<P: Port> Partition<P> {
     }
 
     fn deregister(&self) {
-        if !seeded!("seed-wait-unregistered") {
-            self.word().fetch_sub(Word::ONE_WAITER, Ordering::Relaxed);
-        }
+        self.word().fetch_sub(Word::ONE_WAITER, Ordering::Relaxed);
     }
 
     fn holder(&self, me: CurrentWorker, level: u8) -> Option<&'static Worker> {
@@ -143,7 +134,7 @@ impl<P: Port> Partition<P> {
         }
         // Pairs with the fence in `release_waiters`.
         fence(Ordering::SeqCst);
-        if !seeded!("seed-lend-unchecked") && !holder.holds(level) {
+        if !holder.holds(level) {
             // Perhaps too late for the holder to see it. If another waiter has gone to the kernel with
             // it, it is not ours to take back, and that waiter has seen the holder's bit.
             let _ = holder.lent.compare_exchange(owner, 0, Ordering::Relaxed, Ordering::Relaxed);

@@ -27,7 +27,6 @@
 //! Real-time safety: nothing here allocates, blocks or enters the kernel, but for what the destructor of a waker does.
 
 use crate::atomic::{AtomicU64, Ordering, UnsafeCell, const_new};
-use crate::seed::seeded;
 
 const FREE: u64 = 0;
 const SETTING: u64 = 1;
@@ -143,10 +142,7 @@ impl<T> WaitSlot<T> {
         }
         // SAFETY: this thread has won `SETTING`.
         let unused = unsafe { self.replace(Some(waker)) };
-        let standing = if seeded!("seed-renew-unseeing") {
-            self.word.store(wait.word(WAITING), Ordering::Release);
-            Standing::Waiting
-        } else if self.step(wait, SETTING, WAITING) {
+        let standing = if self.step(wait, SETTING, WAITING) {
             Standing::Waiting
         } else {
             // It has happened meanwhile. The waker stays the owner's, who takes it out when the wait ends.
@@ -167,7 +163,6 @@ impl<T> WaitSlot<T> {
             let state = wait.state(self.word.load(Ordering::Acquire));
             let (from, to) = match state {
                 Some(WAITING) => (WAITING, SETTING),
-                Some(TAKING) if seeded!("seed-end-taking") => (TAKING, FREE),
                 Some(TAKING) => (TAKING, ABANDONED),
                 Some(FIRED) => (FIRED, SETTING),
                 _ => return false,
@@ -196,10 +191,8 @@ impl<T> WaitSlot<T> {
                     // SAFETY: this thread has won `TAKING`.
                     let waker = unsafe { self.replace(None) };
                     // Release: the owner ends the wait after this, and then somebody begins another.
-                    let order =
-                        if seeded!("seed-fire-relaxed") { Ordering::Relaxed } else { Ordering::Release };
                     let (from, to) = (wait.word(TAKING), wait.word(FIRED));
-                    if self.word.compare_exchange(from, to, order, Ordering::Relaxed).is_ok() {
+                    if self.word.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed).is_ok() {
                         return waker;
                     }
                     // Abandoned. Release: who begins the next wait comes after this.

@@ -8,7 +8,7 @@ use crate::Instant;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::current::CurrentWorker;
 use crate::fifo::Fifo;
-use crate::periodic::{Due, Periodic};
+use crate::periodic::{Due, NEVER, Periodic};
 use crate::timer::{self, Node};
 use crate::word::MAX_LEVEL;
 use crate::worker::{ALONE, MAY, Worker};
@@ -114,7 +114,7 @@ impl Level {
 
     /// When the level's worker has to be awake next, if ever.
     pub fn next_due(&self) -> Option<Instant> {
-        let periodic = self.periodic.iter().map(|p| p.next()).min().filter(|&t| t != u64::MAX);
+        let periodic = self.periodic.iter().map(|p| p.next()).min().filter(|&t| t != NEVER);
         let timer = self.earliest().map(|(time, ..)| time);
         [periodic, timer].into_iter().flatten().min().map(Instant::from_ticks)
     }
@@ -194,10 +194,12 @@ impl Level {
         let mut any = false;
         loop {
             let periodic = self.periodic.iter().min_by_key(|p| p.next());
-            let grid = periodic.map_or(u64::MAX, |p| p.next());
+            let grid = periodic.map_or(NEVER, |p| p.next());
             let timer = self.earliest();
             match (periodic, timer) {
-                (Some(task), _) if grid <= timer.map_or(u64::MAX, |t| t.0) && grid <= now.as_ticks() => {
+                (Some(task), _)
+                    if grid != NEVER && grid <= timer.map_or(NEVER, |t| t.0) && grid <= now.as_ticks() =>
+                {
                     if let Due::Release(node, time) = task.release() {
                         self.node(node).set_time(time);
                         queue(node);
@@ -261,6 +263,39 @@ impl Level {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::{Duration, OverrunPolicy};
+
+    #[test]
+    fn grids_and_timers_end_with_the_clock() {
+        static WORKER: Worker = Worker::new(1);
+        static NODES: [Node; 2] = [const { Node::new() }; 2];
+        static RUN: &RunJob = &|_, _, _| None;
+        // Which a grid that does not end runs into.
+        const OVERRUN: fn() = || panic!("released for ever");
+        static GRID: Periodic = Periodic::new(
+            0,
+            1,
+            Duration::from_ticks(100),
+            Duration::from_ticks(0),
+            OverrunPolicy::Hook,
+            Some(OVERRUN),
+        );
+        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[&GRID], RUN);
+        let end = Instant::from_ticks(u64::MAX);
+        let released = || {
+            let mut released = Vec::new();
+            LEVEL.each_due(end, |node| released.push((node, LEVEL.released(node))));
+            released
+        };
+        assert_eq!(released(), [], "no grid is laid");
+        LEVEL.start(Instant::from_ticks(u64::MAX - 50));
+        LEVEL.arm(1, end);
+        assert_eq!(LEVEL.next_due(), Some(Instant::from_ticks(u64::MAX - 50)));
+        assert_eq!(released(), [(0, u64::MAX - 50), (1, u64::MAX)], "the grid has no further point");
+        assert_eq!((released(), LEVEL.next_due()), (vec![], None));
+        LEVEL.start(end);
+        assert_eq!((released(), LEVEL.next_due()), (vec![], None), "the offset lies beyond the end");
+    }
 
     #[test]
     fn a_local_level_is_called_by_the_only_thread_of_its_partition_alone() {

@@ -22,6 +22,9 @@ pub enum OverrunPolicy {
     Hook,
 }
 
+/// When a grid has no next point: it is not laid, or the clock ends before.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// One task's grid of releases.
 #[derive(Debug)]
 pub struct Periodic {
@@ -68,7 +71,7 @@ impl Periodic {
                 offset: offset.as_ticks(),
                 policy,
                 hook,
-                next: AtomicU64::new(u64::MAX),
+                next: AtomicU64::new(NEVER),
                 released: AtomicU32::new(0),
                 unfinished: AtomicU32::new(0),
                 last_end: AtomicU64::new(0),
@@ -90,10 +93,10 @@ impl Periodic {
 
     /// Takes the grid away.
     pub(crate) fn reset(&self) {
-        self.next.store(u64::MAX, Ordering::Relaxed);
+        self.next.store(NEVER, Ordering::Relaxed);
     }
 
-    /// The next grid point in ns; `u64::MAX` before the grid is laid.
+    /// The next grid point in ns, or [`NEVER`].
     pub(crate) fn next(&self) -> u64 {
         // Acquire: who sees the grid sees it laid.
         self.next.load(Ordering::Acquire)
@@ -182,6 +185,70 @@ mod tests {
         assert_eq!(task.release(), Due::Skipped, "1210, seen only after the job ended");
         assert_eq!(task.release(), Due::Release(7, 1_310));
         assert_eq!(task.overruns(), 2);
+    }
+
+    #[test]
+    fn a_job_that_ends_at_the_grid_point_is_in_time() {
+        let task = task(OverrunPolicy::Skip, 1);
+        assert_eq!(task.release(), Due::Release(7, 1_010));
+        end(&task, 1_110);
+        assert_eq!(task.release(), Due::Release(7, 1_110));
+        assert_eq!(task.overruns(), 0);
+    }
+
+    #[test]
+    fn the_hook_is_called_instead() {
+        static CALLED: AtomicU32 = AtomicU32::new(0);
+        let hook = || {
+            CALLED.fetch_add(1, Ordering::Relaxed);
+        };
+        let (period, offset) = (Duration::from_ticks(T), Duration::from_ticks(0));
+        let task = Periodic::new(0, 2, period, offset, OverrunPolicy::Hook, Some(hook));
+        task.start(Instant::from_ticks(0));
+        assert_eq!((task.release(), CALLED.load(Ordering::Relaxed)), (Due::Release(0, 0), 0));
+        assert_eq!((task.release(), CALLED.load(Ordering::Relaxed)), (Due::Skipped, 1));
+    }
+
+    #[test]
+    fn a_grid_that_is_laid_again_begins_anew() {
+        let task = task(OverrunPolicy::Queue, 3);
+        assert_eq!(task.release(), Due::Release(7, 1_010));
+        assert_eq!(task.release(), Due::Release(8, 1_110));
+        end(&task, 5_000);
+        task.reset();
+        assert_eq!(task.next(), NEVER);
+        task.start(Instant::from_ticks(2_000));
+        assert_eq!(task.overruns(), 0);
+        assert_eq!(task.release(), Due::Release(7, 2_010), "the first node, and no overrun");
+        assert_eq!(task.overruns(), 0);
+    }
+
+    #[test]
+    fn a_grid_ends_with_the_clock() {
+        let task = task(OverrunPolicy::Skip, 1);
+        task.start(Instant::from_ticks(u64::MAX - T));
+        assert_eq!(task.release(), Due::Release(7, u64::MAX - T + 10));
+        assert_eq!(task.next(), NEVER);
+        task.start(Instant::from_ticks(u64::MAX - 5));
+        assert_eq!(task.next(), NEVER, "the offset lies beyond the end");
+    }
+
+    #[test]
+    fn owns_its_nodes_only() {
+        let task = task(OverrunPolicy::Skip, 2);
+        assert_eq!([6, 7, 8, 9].map(|node| task.owns(node)), [false, true, true, false]);
+    }
+
+    #[test]
+    #[should_panic(expected = "longer than nothing")]
+    fn a_period_of_nothing_is_refused() {
+        Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    }
+
+    #[test]
+    #[should_panic(expected = "at least one")]
+    fn a_capacity_of_nothing_is_refused() {
+        Periodic::new(0, 0, Duration::from_ticks(T), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     }
 
     #[test]

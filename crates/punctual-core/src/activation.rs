@@ -75,8 +75,8 @@ impl Activation {
     /// The future is there. Whether the caller has to queue the node; if not, it is queued.
     #[inline]
     pub fn born(&self) -> bool {
-        // Release: whoever polls sees the future. (Acquire is for the poll right away, on this thread.)
-        self.state.fetch_or(ALIVE | QUEUED, Ordering::AcqRel) & QUEUED == 0
+        // Release: whoever polls sees the future. A poll acquires by itself, also one that is made right away.
+        self.state.fetch_or(ALIVE | QUEUED, Ordering::Release) & QUEUED == 0
     }
 
     /// Something has changed for the instance. Whether the caller has to queue the node.
@@ -169,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn a_poll_has_the_time_of_its_release() {
+        with_activation(|task| {
+            task.stamp(5);
+            assert_eq!(task.level().released(task.node()), 5);
+        });
+    }
+
+    #[test]
     fn wakes_between_two_polls_queue_it_once() {
         with_activation(|task| {
             assert!(task.claim() && task.born());
@@ -200,6 +208,9 @@ mod tests {
             assert!(!task.wake() && !task.claim());
             // SAFETY: a single thread.
             assert_eq!(unsafe { task.reset() }, Some(false), "it did not wait to be polled");
+            assert!(!task.is_retired() && task.claim() && task.born());
+            // SAFETY: a single thread.
+            assert_eq!(unsafe { task.reset() }, Some(true), "it waited to be polled");
         });
     }
 

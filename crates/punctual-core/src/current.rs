@@ -143,6 +143,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_worker_that_is_entered_is_as_new() {
+        static WORKER: Worker = Worker::new(1);
+        // SAFETY: only this test uses the worker.
+        let me = unsafe { CurrentWorker::new(&WORKER) };
+        me.set_running(3);
+        WORKER.allow_calls(true);
+        let words = || [&WORKER.lent, &WORKER.signal];
+        words().iter().for_each(|word| word.store(7, Ordering::Relaxed));
+        WORKER.sleeps_until.store(7, Ordering::Relaxed);
+        me.enter(5, true);
+        assert_eq!((me.thread(), me.is_real_time(), me.running()), (5, true, 0));
+        assert_eq!(WORKER.calls.load(Ordering::Relaxed), NEVER);
+        assert_eq!(words().map(|word| word.load(Ordering::Relaxed)), [0, 0]);
+        assert_eq!(WORKER.sleeps_until.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     #[should_panic(expected = "left a level occupied")]
     fn a_worker_that_occupies_a_level_is_not_entered_again() {
         static WORKER: Worker = Worker::new(1);

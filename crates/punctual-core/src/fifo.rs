@@ -196,11 +196,29 @@ mod tests {
     fn a_late_timer_keeps_its_place_in_time() {
         let nodes: [Node; 5] = Default::default();
         let fifo = Fifo::new();
-        for (node, time) in [(0, 10), (1, 20), (2, 20), (3, 5), (4, 20)] {
+        for (node, time) in [(0, 10), (1, 20), (2, 20), (3, 5), (4, 15)] {
             nodes[node as usize].set_time(time);
             // SAFETY: a single thread.
             unsafe { fifo.insert_by_time(&nodes, node) };
         }
-        assert_eq!(drain(&fifo, &nodes), [3, 0, 1, 2, 4]);
+        assert_eq!(drain(&fifo, &nodes), [3, 0, 4, 1, 2]);
+    }
+
+    #[test]
+    fn a_node_leaves_its_link_behind() {
+        let nodes: [Node; 3] = Default::default();
+        let fifo = Fifo::new();
+        (0..3).for_each(|node| fifo.push(&nodes, node));
+        assert_eq!(drain(&fifo, &nodes), [0, 1, 2]);
+        // SAFETY: a single thread.
+        unsafe { fifo.push_own(&nodes, 0) };
+        assert_eq!(drain(&fifo, &nodes), [0]);
+        nodes[1].set_time(5);
+        // SAFETY: a single thread.
+        unsafe { fifo.insert_by_time(&nodes, 1) };
+        fifo.push(&nodes, 2);
+        assert!(fifo.has_mail());
+        assert_eq!(drain(&fifo, &nodes), [1, 2]);
+        assert!(!fifo.has_mail());
     }
 }

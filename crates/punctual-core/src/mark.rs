@@ -182,6 +182,8 @@ mod tests {
         let odd = format!("x{long}");
         let bytes = super::name(1, &odd);
         assert_eq!(bytes.len(), HEAD + LONGEST_NAME - 1);
+        let bytes = Mark::Name { task: 1, name: &[b'x'; LONGEST_NAME + 1] }.write(BIG_ENDIAN);
+        assert_eq!(read(&bytes), Some(Mark::Name { task: 1, name: &[b'x'; LONGEST_NAME] }));
     }
 
     #[test]

@@ -305,7 +305,7 @@ impl<P: Port> Partition<P> {
             let level = self.level(ready);
             // Not `may_call`, whose question is whether to preempt: a level this thread does not reach by
             // itself has to go to its worker, whoever is asking.
-            let mine = ready >= me.base() && ready > me.level() && me.may_call(level);
+            let mine = ready >= me.base() && me.may_call(level);
             if !mine && !me.is(level.worker()) {
                 return self.port.wake(level.worker());
             }

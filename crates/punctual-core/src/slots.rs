@@ -186,3 +186,83 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         args
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::level::RunJob;
+    use crate::{Node, Worker};
+
+    static WORKER: Worker = Worker::new(1);
+    static RUN: &RunJob = &|_, _, _| None;
+
+    /// Slots whose nodes come after one of another task.
+    fn slots<A, const N: usize, const W: usize>() -> Slots<A, N, W> {
+        let nodes: &'static [Node] = (0..=N).map(|_| Node::new()).collect::<Vec<_>>().leak();
+        let level = Box::leak(Box::new(Level::new(1, &WORKER, nodes, &[], RUN)));
+        // SAFETY: nothing else uses the level.
+        unsafe { Slots::new(level, 1) }
+    }
+
+    fn every_slot_is_used<const N: usize, const W: usize>() {
+        let slots = slots::<u32, N, W>();
+        let n = N as u32;
+        for node in 1..=n {
+            assert_eq!(slots.put(node, node.into()), Ok(node), "the lowest free slot is taken first");
+        }
+        assert_eq!(slots.put(0, 0), Err(0));
+        for node in 1..=n {
+            // SAFETY: it was put there, and is taken once.
+            assert_eq!(unsafe { slots.take(node) }, (node, node.into()));
+            assert_eq!(slots.put(n + node, 7), Ok(node), "a slot that was emptied is free");
+        }
+        assert_eq!(
+            (slots.owns(0), slots.owns(1), slots.owns(n), slots.owns(n + 1)),
+            (false, true, true, false)
+        );
+        // SAFETY: there is one thread.
+        assert_eq!(unsafe { slots.clear() }, n);
+        assert_eq!(slots.put(1, 0), Ok(1));
+    }
+
+    #[test]
+    fn every_slot_is_used_up_to_the_capacity() {
+        every_slot_is_used::<1, 1>();
+        every_slot_is_used::<63, 1>();
+        every_slot_is_used::<64, 1>();
+        every_slot_is_used::<65, 2>();
+        every_slot_is_used::<127, 2>();
+        every_slot_is_used::<128, 2>();
+        every_slot_is_used::<130, 3>();
+    }
+
+    #[test]
+    fn what_waits_is_dropped_once() {
+        let (slots, argument) = (slots::<Arc<()>, 70, 2>(), Arc::new(()));
+        let mut armed = Vec::new();
+        for time in 0..70 {
+            armed.push(slots.arm(Arc::clone(&argument), Instant::from_ticks(time)).unwrap());
+        }
+        assert!(slots.arm(Arc::clone(&argument), Instant::from_ticks(0)).is_err());
+        for armed in [armed[0], armed[63], armed[64]] {
+            assert!(slots.reschedule(armed, Instant::from_ticks(100)));
+            assert!(slots.cancel(armed).is_some());
+            assert!(slots.cancel(armed).is_none() && !slots.reschedule(armed, Instant::from_ticks(100)));
+        }
+        assert_eq!(Arc::strong_count(&argument), 68);
+        // SAFETY: there is one thread.
+        assert_eq!((unsafe { slots.clear() }, Arc::strong_count(&argument)), (67, 1));
+        // SAFETY: there is one thread.
+        assert_eq!(unsafe { slots.clear() }, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a node for each slot")]
+    fn slots_without_nodes_are_refused() {
+        let level = Box::leak(Box::new(Level::new(1, &WORKER, &[], &[], RUN)));
+        // SAFETY: nothing else uses the level.
+        unsafe { Slots::<(), 1, 1>::new(level, 0) };
+    }
+}

@@ -164,3 +164,119 @@ enum Lending {
 
 /// The counter that a plain wait waits on.
 pub(crate) type Turn = AtomicU32;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::level::RunJob;
+    use crate::{Instant, Level, Preemption};
+
+    /// Notes what is asked of it.
+    #[derive(Debug, Default)]
+    struct Kernel {
+        asked: Mutex<Vec<&'static str>>,
+        refuses: AtomicBool,
+    }
+
+    impl Kernel {
+        fn asked(&self) -> Vec<&'static str> {
+            std::mem::take(&mut self.asked.lock().unwrap())
+        }
+
+        fn note(&self, what: &'static str) {
+            self.asked.lock().unwrap().push(what);
+        }
+    }
+
+    impl Port for Kernel {
+        fn now(&self) -> Instant {
+            Instant::from_ticks(0)
+        }
+        fn wake(&self, _: &Worker) {}
+        fn wait(&self, _: &Worker, _: Option<Instant>) {}
+        fn wait_turn(&self, _: &AtomicU32, _: u32) {}
+        fn wake_turn(&self, _: &AtomicU32) {
+            self.note("wake_turn");
+        }
+        fn lend(&self, _: &AtomicU32) -> bool {
+            self.note("lend");
+            !self.refuses.load(Ordering::Relaxed)
+        }
+        fn repay(&self, _: &AtomicU32) {
+            self.note("repay");
+        }
+    }
+
+    const HOLDER: u32 = 7;
+    const WAITER: u32 = 8;
+    const ANOTHER: u32 = 9;
+
+    /// A job of level 1 runs on the holder's thread; both workers are the test's.
+    fn with_holder(
+        test: impl FnOnce(&'static Partition<Kernel>, CurrentWorker, CurrentWorker, Preemption<Kernel>),
+    ) {
+        let run: &RunJob = &|_, _, _| None;
+        let leak = |base| &*Box::leak(Box::new(Worker::new(base)));
+        let workers: &'static [&'static Worker] = vec![leak(1), leak(2)].leak();
+        let level = &*Box::leak(Box::new(Level::new(1, workers[0], &[], &[], run)));
+        // SAFETY: they are new, and so in no other partition.
+        let partition = unsafe { Partition::new(Kernel::default(), vec![level].leak(), workers) };
+        let partition = &*Box::leak(Box::new(partition));
+        // SAFETY: there is one thread.
+        let [holder, waiter] = [0, 1].map(|index| unsafe { CurrentWorker::new(workers[index]) });
+        holder.enter(HOLDER, true);
+        waiter.enter(WAITER, true);
+        holder.allow_calls(true);
+        // SAFETY: it is the partition's level, and the only preemption.
+        let job = unsafe { partition.preempt(holder, level) }.unwrap();
+        test(partition, holder, waiter, job);
+    }
+
+    fn turn(partition: &Partition<Kernel>) -> u32 {
+        partition.turn.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn who_gives_a_loan_back_tells_those_that_found_it_on_its_way() {
+        with_holder(|partition, holder, waiter, _job| {
+            assert!(partition.lend_to_holder(waiter, 1) == Lending::LookAgain);
+            assert_eq!(partition.port().asked(), ["lend", "repay", "wake_turn"]);
+            assert_eq!((turn(partition), holder.lent.load(Ordering::Relaxed)), (1, HOLDER));
+            holder.lent.store(ANOTHER, Ordering::Relaxed);
+            assert!(partition.lend_to_holder(waiter, 1) == Lending::OnItsWay);
+            assert_eq!((partition.port().asked(), turn(partition)), (vec![], 1));
+        });
+    }
+
+    #[test]
+    fn a_holder_that_cannot_be_told_is_waited_for_plainly() {
+        with_holder(|partition, holder, waiter, _job| {
+            assert!(partition.lend_to_holder(waiter, 2) == Lending::Refused, "nobody holds level 2");
+            assert!(
+                partition.lend_to_holder(holder, 1) == Lending::Refused,
+                "a thread does not lend to itself"
+            );
+            assert_eq!(partition.port().asked(), [""; 0]);
+            partition.port().refuses.store(true, Ordering::Relaxed);
+            assert!(partition.lend_to_holder(waiter, 1) == Lending::Refused);
+            assert_eq!((partition.port().asked(), turn(partition)), (vec!["lend"], 0));
+        });
+    }
+
+    #[test]
+    fn a_thread_gives_back_only_what_it_was_lent() {
+        with_holder(|partition, holder, _, _job| {
+            for (lent, asked) in
+                [(0, vec!["wake_turn"]), (HOLDER, vec!["wake_turn", "repay"]), (ANOTHER, vec!["wake_turn"])]
+            {
+                holder.lent.store(lent, Ordering::Relaxed);
+                partition.release_waiters(holder);
+                assert_eq!(partition.port().asked(), asked, "{lent}");
+            }
+            assert_eq!(turn(partition), 3);
+        });
+    }
+}

@@ -164,6 +164,18 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_above_must_be_served() {
+        let word = Word::EMPTY.occupy(3).mark_ready(2);
+        assert!(word.is_occupied(3) && !word.is_occupied(2) && word.is_ready(2) && !word.is_ready(3));
+        assert!(!word.must_serve() && !word.may_need_care());
+        let same = word.mark_ready(3);
+        assert!(!same.must_serve(), "it is being served");
+        assert!(!Word::EMPTY.occupy(3).mark_ready(3).may_need_care());
+        assert!(same.mark_ready(4).must_serve());
+        assert_eq!(same.mark_ready(4).start(4), same.occupy(4));
+    }
+
+    #[test]
     fn the_three_parts_do_not_touch() {
         let full = (1..=MAX_LEVEL).fold(Word::EMPTY, |w, l| w.occupy(l).mark_ready(l));
         let word = Word::from_raw(full.raw() + 255 * Word::ONE_WAITER);

@@ -224,3 +224,26 @@ fn a_call_does_not_overtake() {
         assert_eq!(app.ran(), [1, 1], "every job runs once");
     });
 }
+
+/// A thread of base 3 that is between two jobs, as one is that has waited for an event, spawns to level 2. It must not run
+/// that job itself (rule 3): level 2's worker does.
+#[test]
+fn a_spawn_to_a_level_below_the_thread_goes_to_its_worker() {
+    check(2, |arena| {
+        let app = App::new(arena);
+        let (w2, w3) = (worker(arena, 2, 2, true), worker(arena, 3, 3, true));
+        let l2 = level(arena, 2, w2, 1, |me, node| {
+            assert_eq!(me.base(), 2, "level 2 runs on its own worker");
+            app.run(node);
+        });
+        let p = partition(arena, ModelPort::new(3, false), &[l2], &[w2, w3]);
+        i_am(3);
+        let thread = start(2, move || p.work(l2));
+        let called = p.call(w3, l2, || None);
+        assert!(called.is_err(), "a call keeps the thread from what is between it and the job");
+        p.spawn(w3, l2, 0);
+        p.stop();
+        thread.join().unwrap();
+        assert_eq!(app.ran(), [1, 0], "the job runs once");
+    });
+}

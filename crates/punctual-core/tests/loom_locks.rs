@@ -76,6 +76,29 @@ fn two_jobs_that_lend() {
     two_jobs(true);
 }
 
+/// The upper job is at the ceiling itself, one above the lower one's level, and so never raises.
+#[test]
+fn a_ceiling_is_the_next_level() {
+    check(3, |arena| {
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
+        let resource = shared(arena);
+        let low = partition.call(w1, l1, || {
+            let other = start(2, move || {
+                let _ = partition.call(w2, l2, || {
+                    right::<2, 2>(resource, partition, w2).lock(|r| r.enter());
+                    None
+                });
+            });
+            right::<1, 2>(resource, partition, w1).lock(|r| r.enter());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert!((1..=2).contains(&count(resource)));
+        assert_eq!(partition.snapshot(), Default::default());
+    });
+}
+
 /// The upper job is at the ceiling itself and so never raises: the lower one has to see that it runs.
 #[test]
 fn a_job_at_the_ceiling_uses_the_resource_without_raising() {

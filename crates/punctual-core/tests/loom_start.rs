@@ -72,3 +72,44 @@ fn a_spawn_during_init_waits_for_it() {
         assert_eq!(init.count(), 2);
     });
 }
+
+/// A job runs across a grid point on another thread than the one that keeps the time: that release is an overrun, whether
+/// the keeper finds the job unfinished or sees that it has ended since.
+#[test]
+fn a_job_that_ended_after_the_grid_point_was_overrun() {
+    check(3, |arena| {
+        let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
+        let ticks = Duration::from_ticks;
+        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OverrunPolicy::Skip, None));
+        let l2 = level_with(arena, 2, w2, 1, &[task], |_, _| task.completed(Instant::from_ticks(150)));
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w1, w2]);
+        i_am(1);
+        l2.start(Instant::from_ticks(0));
+        p.release_due(l2, Instant::from_ticks(0));
+        let keeper = start(2, move || p.release_due(l2, Instant::from_ticks(100)));
+        p.serve(w1);
+        keeper.join().unwrap();
+        assert_eq!(task.overruns(), 1, "the job was running at the grid point");
+    });
+}
+
+/// As the first model, of a grid that has been laid in an earlier run: the worker sees nothing of that.
+#[test]
+fn a_grid_is_laid_again_under_a_worker() {
+    check(3, |arena| {
+        let w2 = worker(arena, 2, 2, true);
+        let ticks = Duration::from_ticks;
+        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OverrunPolicy::Skip, None));
+        let l2 = level_with(arena, 2, w2, 1, &[task], |_, _| {});
+        let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        i_am(1);
+        l2.start(Instant::from_ticks(0));
+        p.release_due(l2, Instant::from_ticks(0));
+        // SAFETY: there is no other thread yet.
+        unsafe { p.reset() };
+        let keeper = start(2, move || p.release_due(l2, Instant::from_ticks(100)));
+        l2.start(Instant::from_ticks(100));
+        keeper.join().unwrap();
+        assert_eq!(task.overruns(), 0, "the job of the earlier run is forgotten");
+    });
+}

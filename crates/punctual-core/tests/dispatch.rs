@@ -1,0 +1,399 @@
+//! The dispatch rules one by one, on one thread: who runs a job, when, and who is woken for it and who is not.
+#![cfg(not(loom))]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, OnceLock};
+
+use punctual_core::sync::{AtomicU32, AtomicU64, Ordering};
+use punctual_core::{
+    CurrentWorker, Duration, Instant, Level, MAX_LEVEL, Node, OverrunPolicy, Partition, Periodic, Port,
+    Slots, Stamp, Word, Worker,
+};
+
+fn at(time: u64) -> Instant {
+    Instant::from_ticks(time)
+}
+
+/// Notes who is woken, by its base. Time stands still until it is set.
+#[derive(Default)]
+struct Recorder {
+    now: AtomicU64,
+    woken: Mutex<Vec<u8>>,
+    /// What happens while the worker sleeps.
+    asleep: OnceLock<Box<dyn Fn(Option<Instant>) + Send + Sync>>,
+}
+
+impl Port for Recorder {
+    fn now(&self) -> Instant {
+        at(self.now.load(Ordering::Relaxed))
+    }
+    fn wake(&self, worker: &Worker) {
+        self.woken.lock().unwrap().push(worker.base());
+    }
+    fn wait(&self, _: &Worker, until: Option<Instant>) {
+        self.asleep.get().expect("nobody sleeps in this test")(until);
+    }
+    fn wait_turn(&self, _: &AtomicU32, _: u32) {
+        panic!("nobody is above");
+    }
+    fn wake_turn(&self, _: &AtomicU32) {
+        panic!("nobody waits");
+    }
+    fn lend(&self, _: &AtomicU32) -> bool {
+        false
+    }
+    fn repay(&self, _: &AtomicU32) {}
+}
+
+type Job = fn(&'static Rig, CurrentWorker, u32);
+
+/// A partition whose jobs note themselves.
+struct Rig {
+    partition: Partition<Recorder>,
+    /// (level, node, base of the worker).
+    ran: Mutex<Vec<(u8, u32, u8)>>,
+}
+
+/// Four nodes of each level; the worker of each is the one with this base. All may call.
+fn rig(bases: &[u8], levels: &[(u8, u8, Job)]) -> &'static Rig {
+    rig_with(bases, levels, &[])
+}
+
+fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static Periodic]) -> &'static Rig {
+    let grids: &'static [&'static Periodic] = grids.to_vec().leak();
+    let linked: &'static OnceLock<&'static Rig> = Box::leak(Box::new(OnceLock::new()));
+    let workers: &'static [&'static Worker] =
+        bases.iter().map(|&base| &*Box::leak(Box::new(Worker::new(base)))).collect::<Vec<_>>().leak();
+    let levels = levels.iter().map(|&(number, base, job)| {
+        let run = move |me: CurrentWorker, node: u32, now: Stamp| {
+            let rig = *linked.get().unwrap();
+            rig.ran.lock().unwrap().push((number, node, me.base()));
+            job(rig, me, node);
+            now
+        };
+        let worker = workers.iter().find(|worker| worker.base() == base).unwrap();
+        let nodes: &'static [Node] = (0..4).map(|_| Node::new()).collect::<Vec<_>>().leak();
+        &*Box::leak(Box::new(Level::new(number, worker, nodes, grids, Box::leak(Box::new(run)))))
+    });
+    let levels: &'static [&'static Level] = levels.collect::<Vec<_>>().leak();
+    // SAFETY: all of them are new, and this is their only partition.
+    let partition = unsafe { Partition::new(Recorder::default(), levels, workers) };
+    let rig: &'static Rig = Box::leak(Box::new(Rig { partition, ran: Mutex::default() }));
+    linked.set(rig).ok().unwrap();
+    for base in bases {
+        let me = rig.worker(*base);
+        me.enter(u32::from(*base) + 1, true);
+        me.allow_calls(true);
+    }
+    rig
+}
+
+impl Rig {
+    /// The thread of the test, as one after the other.
+    fn worker(&'static self, base: u8) -> CurrentWorker {
+        let worker = self.partition.workers().iter().find(|worker| worker.base() == base).unwrap();
+        // SAFETY: each test has one thread and a partition of its own.
+        unsafe { CurrentWorker::new(worker) }
+    }
+
+    fn level(&self, number: u8) -> &'static Level {
+        self.partition.levels().iter().find(|level| level.number() == number).unwrap()
+    }
+
+    fn spawn(&'static self, me: CurrentWorker, level: u8, node: u32) {
+        // SAFETY: the level is the partition's, and tests spawn a node that is in no queue.
+        unsafe { self.partition.spawn(me, self.level(level), node) };
+    }
+
+    fn spawn_from_outside(&self, level: u8, node: u32) {
+        // SAFETY: as for `spawn`.
+        unsafe { self.partition.spawn_from_outside(self.level(level), node) };
+    }
+
+    /// Runs `job` at `level` if it may be a call.
+    fn call(&'static self, me: CurrentWorker, level: u8, job: impl FnOnce()) -> bool {
+        let job = || {
+            job();
+            None
+        };
+        // SAFETY: the level is the partition's.
+        unsafe { self.partition.call(me, self.level(level), job) }.is_ok()
+    }
+
+    fn ran(&self) -> Vec<(u8, u32, u8)> {
+        std::mem::take(&mut self.ran.lock().unwrap())
+    }
+
+    fn woken(&self) -> Vec<u8> {
+        std::mem::take(&mut self.partition.port().woken.lock().unwrap())
+    }
+}
+
+const NOTHING: Job = |_, _, _| {};
+
+#[test]
+fn a_spawn_above_is_a_call_and_one_below_waits() {
+    let rig = rig(&[1, 2, 3], &[(1, 1, NOTHING), (2, 2, NOTHING), (3, 3, NOTHING)]);
+    let me = rig.worker(1);
+    assert!(rig.call(me, 2, || {
+        rig.spawn(me, 3, 0);
+        assert_eq!(rig.ran(), [(3, 0, 1)], "above: at once, on this thread");
+        rig.spawn(me, 1, 0);
+        rig.spawn(me, 2, 0);
+        assert!(!rig.call(me, 2, || {}) && !rig.call(me, 1, || {}), "not above");
+        assert_eq!(rig.ran(), [], "not above: afterwards");
+        assert_eq!((me.level(), me.running()), (2, 2));
+    }));
+    assert_eq!(rig.ran(), [(2, 0, 1), (1, 0, 1)], "highest first");
+    assert_eq!(rig.woken(), [], "this thread runs them all");
+    assert_eq!((rig.partition.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
+}
+
+#[test]
+fn a_call_at_the_threads_own_base_is_one() {
+    // As a thread that waits for an event has, beside the level's worker.
+    let rig = rig(&[1, 2], &[(2, 1, NOTHING)]);
+    assert!(rig.call(rig.worker(2), 2, || {}));
+    rig.spawn(rig.worker(2), 2, 0);
+    assert_eq!((rig.ran(), rig.woken()), (vec![(2, 0, 2)], vec![]));
+}
+
+#[test]
+fn what_a_thread_may_not_run_is_handed_to_its_worker_once() {
+    let rig = rig(&[1, 3], &[(1, 1, NOTHING), (3, 3, NOTHING)]);
+    let me = rig.worker(3);
+    assert!(rig.call(me, 3, || rig.spawn(me, 1, 0)));
+    assert_eq!((rig.ran(), rig.woken()), (vec![], vec![1]), "rule 3");
+    rig.partition.serve(rig.worker(1), None);
+    assert_eq!((rig.ran(), rig.woken()), (vec![(1, 0, 1)], vec![]));
+    let low = rig.worker(1);
+    low.allow_calls(false);
+    assert!(!rig.call(low, 3, || {}));
+    rig.spawn(low, 3, 1);
+    assert_eq!((rig.ran(), rig.woken()), (vec![], vec![3]), "rule 6");
+    rig.partition.serve(rig.worker(3), None);
+    rig.spawn(low, 1, 1);
+    assert_eq!(rig.ran(), [(3, 1, 3), (1, 1, 1)], "its own level it runs whatever it may call");
+    assert_eq!(rig.woken(), []);
+}
+
+#[test]
+fn a_spawn_from_outside_wakes_if_nobody_else_sees_to_it() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+    let me = rig.worker(1);
+    rig.spawn_from_outside(2, 0);
+    assert_eq!(rig.woken(), [2]);
+    rig.spawn_from_outside(2, 1);
+    assert_eq!(rig.woken(), [], "it is awake, or about to be");
+    rig.partition.serve(me, None);
+    assert_eq!(rig.ran(), [(2, 0, 1), (2, 1, 1)]);
+    assert!(rig.call(me, 1, || {
+        rig.spawn_from_outside(1, 0);
+        assert_eq!(rig.woken(), [], "who occupies the level looks again");
+        rig.spawn_from_outside(2, 2);
+        assert_eq!(rig.woken(), [2]);
+        assert!(!rig.call(me, 2, || {}), "it would overtake the job that waits");
+    }));
+    assert_eq!(rig.ran(), [(1, 0, 1), (2, 2, 1)]);
+}
+
+#[test]
+fn everything_is_held_until_it_starts() {
+    let rig = rig(&[0, 1], &[(1, 1, NOTHING)]);
+    let (idle, partition) = (rig.worker(0), &rig.partition);
+    partition.hold_everything(idle);
+    rig.spawn(idle, 1, 0);
+    rig.spawn_from_outside(1, 1);
+    assert_eq!((rig.ran(), rig.woken(), idle.level()), (vec![], vec![], MAX_LEVEL));
+    let again = catch_unwind(AssertUnwindSafe(|| partition.hold_everything(idle)));
+    assert!(again.is_err(), "it would be ended twice");
+    // SAFETY: everything is held.
+    unsafe { partition.go(idle, at(0)) };
+    assert_eq!(rig.ran(), [(1, 0, 0), (1, 1, 0)]);
+    partition.hold_everything(idle);
+    rig.spawn(idle, 1, 2);
+    // SAFETY: everything is held.
+    unsafe { partition.abandon(idle) };
+    assert_eq!((rig.ran(), partition.snapshot()), (vec![(1, 2, 0)], Word::EMPTY));
+}
+
+#[test]
+fn the_top_is_taken_once() {
+    let rig = rig(&[1], &[(1, 1, NOTHING), (MAX_LEVEL, 1, NOTHING)]);
+    let me = rig.worker(1);
+    rig.partition.at_the_top(me, || {
+        assert_eq!((me.level(), rig.partition.snapshot().level()), (MAX_LEVEL, MAX_LEVEL));
+        rig.partition.at_the_top(me, || {});
+        assert_eq!(me.level(), MAX_LEVEL, "the outer one goes on");
+        rig.spawn(me, 1, 0);
+        assert_eq!(rig.ran(), []);
+    });
+    assert_eq!((rig.ran(), rig.partition.snapshot()), (vec![(1, 0, 1)], Word::EMPTY));
+}
+
+#[test]
+fn a_partition_is_closed_between_jobs_only() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    let me = rig.worker(1);
+    assert!(rig.call(me, 1, || assert!(!rig.partition.close(), "a job runs")));
+    assert!(rig.partition.close());
+    assert!(!rig.call(me, 1, || {}));
+    rig.spawn(me, 1, 0);
+    assert_eq!((rig.ran(), rig.partition.close()), (vec![], false));
+}
+
+#[test]
+fn a_partition_that_was_reset_knows_nothing_of_the_run_before() {
+    static GRID: Periodic =
+        Periodic::new(3, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
+    let (me, partition, level) = (rig.worker(1), &rig.partition, rig.level(1));
+    // SAFETY: nothing else uses node 2.
+    let slots: &'static Slots<(), 1, 1> = Box::leak(Box::new(unsafe { Slots::new(level, 2) }));
+    let armed = slots.arm((), at(7)).unwrap();
+    level.start(at(5));
+    assert!(partition.close());
+    rig.spawn(me, 1, 0);
+    partition.stop();
+    assert_eq!((rig.woken(), level.next_due()), (vec![1], Some(at(5))));
+    // SAFETY: there is one thread.
+    unsafe { partition.reset() };
+    assert_eq!((partition.snapshot(), partition.is_stopping()), (Word::EMPTY, false));
+    assert_eq!((level.next_due(), slots.cancel(armed)), (None, None));
+    partition.release_due(me, level, at(u64::MAX));
+    partition.serve(me, None);
+    assert_eq!(rig.ran(), [], "what waited is forgotten");
+    rig.spawn(me, 1, 0);
+    assert_eq!(rig.ran(), [(1, 0, 1)]);
+}
+
+#[test]
+fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let rig = rig_with(&[1], &[(1, 1, |_, _, _| GRID.completed(at(0)))], &[&GRID]);
+    let slept: &'static Mutex<Vec<Option<u64>>> = Box::leak(Box::new(Mutex::default()));
+    let asleep = move |until: Option<Instant>| {
+        let (partition, level) = (&rig.partition, rig.level(1));
+        slept.lock().unwrap().push(until.map(|until| until.as_ticks()));
+        let until = until.expect("there is a grid");
+        partition.armed(level, until);
+        assert_eq!(rig.woken(), [], "it wakes by then");
+        partition.armed(level, at(until.as_ticks() - 1));
+        assert_eq!(rig.woken(), [1], "it would sleep too long");
+        if until == at(200) {
+            return partition.stop();
+        }
+        partition.port().now.store(until.as_ticks(), Ordering::Relaxed);
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.level(1).start(at(0));
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(*slept.lock().unwrap(), [Some(100), Some(200)]);
+    assert_eq!(rig.ran(), [(1, 0, 1), (1, 0, 1)]);
+    rig.woken();
+    rig.partition.armed(rig.level(1), at(0));
+    assert_eq!(rig.woken(), [], "it is awake and looks by itself");
+}
+
+#[test]
+fn only_a_levels_worker_keeps_its_time() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let job: Job = |_, _, node| {
+        if node == 0 {
+            GRID.completed(at(0));
+        }
+    };
+    let rig = rig_with(&[0, 1], &[(1, 1, job)], &[&GRID]);
+    rig.level(1).start(at(0));
+    rig.spawn(rig.worker(0), 1, 1);
+    assert_eq!(rig.ran(), [(1, 1, 0)], "what is due is left to the worker");
+    rig.spawn(rig.worker(1), 1, 2);
+    assert_eq!(rig.ran(), [(1, 2, 1), (1, 0, 1)], "what is due comes after what was queued before");
+    rig.partition.stop();
+    rig.partition.port().now.store(100, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!(rig.ran(), [(1, 1, 1)], "nothing is released any more");
+}
+
+#[test]
+fn a_thread_that_polls_keeps_the_time_of_every_level() {
+    let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    // SAFETY: nothing else uses node 2 of each level.
+    let [one, two]: [Slots<(), 1, 1>; 2] = [1, 2].map(|level| unsafe { Slots::new(rig.level(level), 2) });
+    one.arm((), at(5)).unwrap();
+    two.arm((), at(6)).unwrap();
+    assert!(rig.call(me, 1, || {}), "nothing waits");
+    assert_eq!(rig.ran(), [], "nothing is due");
+    rig.partition.port().now.store(6, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || rig.spawn(me, 1, 0)));
+    assert_eq!(
+        rig.ran(),
+        [(2, 2, 0), (1, 0, 0), (1, 2, 0)],
+        "the highest first; jobs of a level by their release"
+    );
+    rig.partition.stop();
+    one.arm((), at(0)).unwrap_err();
+    assert_eq!(rig.woken(), [0], "of the stop");
+}
+
+#[test]
+fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
+    let low: Job = |rig, _, _| {
+        rig.spawn_from_outside(2, 0);
+        assert_eq!((rig.ran(), rig.woken()), (vec![(1, 0, 0)], vec![]));
+        assert!(!rig.partition.snapshot().is_ready(2), "its thread finds the job");
+    };
+    let rig = rig(&[0], &[(1, 0, low), (2, 0, |rig, _, _| rig.partition.stop())]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    rig.spawn_from_outside(1, 0);
+    assert_eq!(rig.woken(), [0], "it does not poll yet");
+    rig.partition.poll(me);
+    assert_eq!(rig.ran(), [(2, 0, 0)]);
+    assert_eq!(rig.partition.snapshot(), Word::EMPTY);
+}
+
+#[test]
+#[should_panic(expected = "own worker")]
+fn a_level_is_not_worked_by_another_thread() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING)]);
+    rig.partition.work(rig.worker(2), rig.level(1));
+}
+
+#[test]
+#[should_panic(expected = "another partition")]
+fn a_level_of_another_partition_is_not_worked() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    let me = rig.worker(1);
+    let run: &'static punctual_core::RunJob = &|_, _, _| None;
+    rig.partition.work(me, Box::leak(Box::new(Level::new(1, me.worker(), &[], &[], run))));
+}
+
+#[test]
+#[should_panic(expected = "a number of its own")]
+fn two_levels_of_one_number_are_refused() {
+    rig(&[1, 2], &[(2, 1, NOTHING), (1, 1, NOTHING), (2, 2, NOTHING)]);
+}
+
+#[test]
+fn a_partition_has_at_most_254_threads() {
+    let bases = [1; 255];
+    rig(&bases[..254], &[]);
+    assert!(catch_unwind(|| rig(&[1; 255], &[])).is_err());
+}
+
+#[test]
+fn levels_are_numbered_from_1_to_28() {
+    let level = |number| {
+        static WORKER: Worker = Worker::new(1);
+        let run: &'static punctual_core::RunJob = &|_, _, _| None;
+        catch_unwind(AssertUnwindSafe(|| _ = Level::new(number, &WORKER, &[], &[], run))).is_ok()
+    };
+    assert_eq!([0, 1, 28, 29].map(level), [false, true, true, false]);
+}

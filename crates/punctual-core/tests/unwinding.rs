@@ -1,0 +1,60 @@
+//! What a job that unwinds leaves behind: its level free, and the jobs that wait for it run.
+#![cfg(not(loom))]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use punctual_core::sync::AtomicU32 as Futex;
+use punctual_core::{CurrentWorker, Instant, Level, Node, Partition, Port, RunJob, Word, Worker};
+
+/// One thread, which never waits.
+struct Alone;
+
+impl Port for Alone {
+    fn now(&self) -> Instant {
+        Instant::from_ticks(0)
+    }
+    fn wake(&self, _: &Worker) {}
+    fn wait(&self, _: &Worker, _: Option<Instant>) {}
+    fn wait_turn(&self, _: &Futex, _: u32) {}
+    fn wake_turn(&self, _: &Futex) {}
+    fn lend(&self, _: &Futex) -> bool {
+        false
+    }
+    fn repay(&self, _: &Futex) {}
+}
+
+static WORKER: Worker = Worker::new(1);
+static NODES: [Node; 2] = [const { Node::new() }; 2];
+static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
+// SAFETY: the only partition, with the only level and its worker.
+static PARTITION: Partition<Alone> = unsafe { Partition::new(Alone, &[&LEVEL], &[&WORKER]) };
+static RAN: AtomicU32 = AtomicU32::new(0);
+
+static RUN: &RunJob = &|me, node, _| {
+    RAN.fetch_add(1, Ordering::Relaxed);
+    if node == 0 {
+        spawn(me, 1);
+        // Unlike `panic!`, without a message.
+        std::panic::resume_unwind(Box::new("the job fails"));
+    }
+    None
+};
+
+fn spawn(me: CurrentWorker, node: u32) {
+    // SAFETY: each of the level's two nodes is spawned once.
+    unsafe { PARTITION.spawn(me, &LEVEL, node) };
+}
+
+/// The first job queues the second without a mark, as a job that is still there to look at the queue afterwards.
+#[test]
+fn a_job_that_unwinds_does_not_forget_what_it_spawned_to_its_level() {
+    // SAFETY: the worker is this thread's alone.
+    let me = unsafe { CurrentWorker::new(&WORKER) };
+    me.enter(1, true);
+    me.allow_calls(true);
+    let unwound = catch_unwind(AssertUnwindSafe(|| spawn(me, 0)));
+    assert!(unwound.is_err());
+    assert_eq!(RAN.load(Ordering::Relaxed), 2, "every job runs once");
+    assert_eq!((PARTITION.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
+}

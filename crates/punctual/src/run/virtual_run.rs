@@ -29,9 +29,11 @@ pub(super) fn run<A: App>(
         let idle = unsafe { part.enter_idle() };
         idle.enter(0, false);
         // SAFETY: there is one thread for each part, of which this is the worker.
-        match part.style {
-            Style::Polling => unsafe { idle.set_polling() },
-            _ => unsafe { idle.set_alone() },
+        unsafe {
+            match part.style {
+                Style::Polling => idle.set_polling(),
+                _ => idle.set_alone(),
+            }
         }
         part.partition.hold_everything(idle);
     }

@@ -18,6 +18,7 @@ mod lane;
 mod loom;
 mod mutants;
 mod process;
+mod sanitize;
 mod scratch;
 mod seeds;
 mod stress;
@@ -56,6 +57,12 @@ const CHORES: &[Chore] = &[
         usage: "mutants [--list] [--package NAME].. [--file SRC].. [..]",
         about: "put small bugs into the protocols one by one, and list those that no model or test notices",
         run: mutants::run,
+    },
+    Chore {
+        name: "sanitize",
+        usage: "sanitize [address|thread]..",
+        about: "run the runtime's tests under AddressSanitizer and ThreadSanitizer",
+        run: sanitize::run,
     },
     Chore {
         name: "fuzz",

@@ -1,0 +1,173 @@
+//! `cargo xtask sanitize`: the runtime's tests under AddressSanitizer and ThreadSanitizer.
+//!
+//! The standard library is built with the sanitizer, too: otherwise ThreadSanitizer sees neither its locks nor its
+//! channels and takes what they order for races. That needs its sources (`rustup component add rust-src`) and unstable
+//! options, which `RUSTC_BOOTSTRAP` gives to the stable compiler. What is reported although it is right stands, each with
+//! its reason, in `thread.supp` and `leak.supp` beside this file.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::cargo::{self, Artifact, Purpose};
+use crate::confined::{self, Limits};
+use crate::process::{self, End, Outcome};
+use crate::{Result, lane};
+
+const PACKAGES: [&str; 3] = ["punctual-core", "punctual-sync", "punctual"];
+
+/// A test executable that takes longer hangs: with a sanitizer it takes ten times as long as without.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// With what a sanitizer ends a program that it has reported something about.
+const REPORTED: &str = "66";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sanitizer {
+    Address,
+    Thread,
+}
+
+impl Sanitizer {
+    const ALL: [Self; 2] = [Self::Address, Self::Thread];
+
+    fn parse(name: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|sanitizer| sanitizer.name() == name);
+        found.ok_or_else(|| "usage: cargo xtask sanitize [address|thread]..".into())
+    }
+
+    /// As the compiler calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Thread => "thread",
+        }
+    }
+
+    /// What its runtime reads from the environment.
+    fn options(self) -> Vec<(&'static str, String)> {
+        let list = |name: &str| cargo::root().join("xtask/src/sanitize").join(name).display().to_string();
+        match self {
+            Self::Address => vec![
+                ("ASAN_OPTIONS", format!("detect_stack_use_after_return=1:exitcode={REPORTED}")),
+                ("LSAN_OPTIONS", format!("suppressions={}:print_suppressions=0", list("leak.supp"))),
+            ],
+            Self::Thread => {
+                let suppressions = list("thread.supp");
+                vec![(
+                    "TSAN_OPTIONS",
+                    format!("suppressions={suppressions}:print_suppressions=0:exitcode={REPORTED}"),
+                )]
+            }
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let mut sanitizers = arguments.iter().map(|name| Sanitizer::parse(name)).collect::<Result<Vec<_>>>()?;
+    if sanitizers.is_empty() {
+        sanitizers.extend(Sanitizer::ALL);
+    }
+    check_sources(&sysroot()?)?;
+    let mut failed = 0;
+    for sanitizer in sanitizers {
+        for test in build(sanitizer)? {
+            failed += usize::from(!passes(sanitizer, &test)?);
+        }
+    }
+    if failed > 0 {
+        return Err(format!("{failed} test executables fail or are reported about").into());
+    }
+    Ok(())
+}
+
+/// Where the toolchain lies.
+fn sysroot() -> Result<PathBuf> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    let printed = process::capture(command.args(["--print", "sysroot"]), Duration::from_secs(60))?;
+    Ok(printed.stdout.trim().into())
+}
+
+fn check_sources(sysroot: &Path) -> Result {
+    let sources = sysroot.join("lib/rustlib/src/rust/library/Cargo.lock");
+    if sources.exists() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is missing: the standard library is built with the sanitizer, too; run `rustup component add rust-src`",
+        sources.display()
+    )
+    .into())
+}
+
+/// Builds all tests of the packages with a sanitizer in them, in a target directory of its own.
+fn build(sanitizer: Sanitizer) -> Result<Vec<Artifact>> {
+    let name = sanitizer.name();
+    let mut command = cargo::command();
+    let flags = env::var("RUSTFLAGS").unwrap_or_default();
+    command
+        .args(["test", "-Zbuild-std", "--no-run", "--lib", "--tests", "--target"])
+        .arg(format!("{}-unknown-linux-gnu", env::consts::ARCH))
+        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", format!("{flags} -Zsanitizer={name}").trim())
+        .env("CARGO_TARGET_DIR", cargo::target_dir().join("sanitize").join(name));
+    let built = cargo::build(&mut command)?;
+    Ok(built.into_iter().filter(|artifact| artifact.purpose == Purpose::Test).collect())
+}
+
+/// Runs the tests of one executable, without real-time priorities: it is too slow for these.
+fn passes(sanitizer: Sanitizer, test: &Artifact) -> Result<bool> {
+    let began = Instant::now();
+    let limits = Limits { processor: LIMIT, wall: LIMIT * 2, is_memory_bounded: false };
+    let outcome = confined::run(&test.path, limits, |command| {
+        command.envs(sanitizer.options()).current_dir(cargo::root().join("crates").join(&test.package));
+    })?;
+    let reports = reports(&outcome);
+    let passed = outcome.end == End::Exited(0) && reports.is_empty();
+    let verdict = if passed { "passed" } else { "FAILED" };
+    let (name, took) = (lane::target_name(test), began.elapsed().as_secs());
+    println!("{} {}::{name}: {verdict} in {took} s", sanitizer.name(), test.package);
+    if !passed {
+        println!("{}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
+        for report in reports {
+            println!("{report}");
+        }
+    }
+    Ok(passed)
+}
+
+/// The last lines of the sanitizer's reports, each once.
+fn reports(outcome: &Outcome) -> Vec<&str> {
+    let mut found: Vec<_> = outcome.stderr.lines().filter(|line| line.starts_with("SUMMARY: ")).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_its_sanitizers() {
+        assert_eq!(Sanitizer::parse("thread").unwrap(), Sanitizer::Thread);
+        assert!(Sanitizer::parse("memory").is_err());
+    }
+
+    #[test]
+    fn says_how_to_get_the_sources() {
+        let error = check_sources(Path::new("/nonexistent")).unwrap_err().to_string();
+        assert!(error.contains("rustup component add rust-src"), "{error}");
+    }
+
+    #[test]
+    fn tells_each_report_once() {
+        let race = "SUMMARY: ThreadSanitizer: data race src/x.rs:1 in f";
+        let stderr = format!("==\n{race}\nmore\n{race}\n");
+        let outcome = Outcome { stdout: String::new(), stderr, end: End::Exited(66) };
+        assert_eq!(reports(&outcome), [race]);
+    }
+}

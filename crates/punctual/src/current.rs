@@ -87,7 +87,7 @@ pub fn shutdown() {
     }
 }
 
-/// Consumes execution time: virtual time passes, or this thread's CPU time is burnt.
+/// Consumes execution time: virtual time passes, but not in `init`, or this thread's CPU time is burnt.
 ///
 /// In virtual time, jobs of higher levels released meanwhile preempt the calling job and their execution
 /// time is not counted, as on a CPU. For models of a load, tests and demonstrations.
@@ -121,7 +121,15 @@ pub fn spend(duration: Duration) {
 /// # Panics
 /// If called anywhere but in `idle`.
 pub fn wait_for_event() {
-    let current = CURRENT.get().filter(|(_, worker)| worker.base() == 0 && worker.running() == 0);
+    let idles = |&(part, worker): &(&'static Part, CurrentWorker)| {
+        // The thread of `init` is the same one.
+        let initialised = match part.partition.port().is_virtual() {
+            true => part.runtime.turns.is_open(),
+            false => part.runtime.has_started(),
+        };
+        worker.base() == 0 && worker.running() == 0 && initialised
+    };
+    let current = CURRENT.get().filter(idles);
     let (part, worker) = current.expect("wait_for_event is for idle only");
     if part.partition.port().is_virtual() {
         virtual_time::wait_for_event(part, worker);

@@ -20,8 +20,9 @@ pub(crate) use claims::{Claim, Claims};
 pub(crate) use turns::Turns;
 use turns::Until;
 
-/// Lays the grids of `part`.
+/// Lays the grids of `part`, and lets time pass from now on. By the thread of `init`, when the resources are there.
 pub(crate) fn lay_grids(part: &'static Part) {
+    part.runtime.turns.open();
     part.partition.levels().iter().for_each(|level| level.start(Instant::from_ticks(0)));
 }
 
@@ -79,8 +80,12 @@ fn step_until(part: &'static Part, me: CurrentWorker, limit: Option<Instant>) {
     release_due(part, me);
 }
 
-/// Lets `duration` of execution time pass for the calling job.
+/// Lets `duration` of execution time pass for the calling job; none in `init`, since others would have their turns in it
+/// before there are resources.
 pub(crate) fn spend(part: &'static Part, me: CurrentWorker, duration: Duration) {
+    if !part.runtime.turns.is_open() {
+        return;
+    }
     let now = || part.partition.port().now();
     let mut left = duration.as_ticks();
     while left > 0 {

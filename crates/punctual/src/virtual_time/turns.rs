@@ -9,6 +9,7 @@
 //! This is a sequential discrete-event simulation, with threads in the place of coroutines.
 
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use punctual_core::{Instant, Port};
@@ -38,6 +39,8 @@ pub(crate) enum Until {
 pub(crate) struct Turns {
     state: Mutex<State>,
     passed: Condvar,
+    /// Whether `init` has made the resources, so that others may have their turns.
+    open: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -53,7 +56,7 @@ struct State {
 impl Turns {
     pub(crate) const fn new() -> Self {
         let state = State { parts: &[], turn: 0, order: Order::new(Vec::new()), limit: u64::MAX };
-        Self { state: Mutex::new(state), passed: Condvar::new() }
+        Self { state: Mutex::new(state), passed: Condvar::new(), open: AtomicBool::new(false) }
     }
 
     /// Begins a run with the turn of `part`, which ends at `limit` at the latest.
@@ -61,6 +64,17 @@ impl Turns {
         let parts = part.runtime.parts;
         let limit = limit.map_or(u64::MAX, |limit| limit.as_ticks());
         *self.lock() = State { parts, turn: part.index(), order: Order::new(ranked(parts)), limit };
+        self.open.store(false, Ordering::Relaxed);
+    }
+
+    /// Lets time pass from now on. By the thread of `init`, when the resources are there.
+    pub(crate) fn open(&self) {
+        self.open.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether time may pass. The threads of others learn what it says with their first turn.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// Waits for the first turn of `part`.

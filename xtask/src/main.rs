@@ -66,8 +66,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "fuzz",
-        usage: "fuzz [--seconds N] [TARGET..]",
-        about: "fuzz the readers of traces, 60 s unless told otherwise",
+        usage: "fuzz [apps|traces [--seconds N] [..]]",
+        about: "run apps that are made up at random, and fuzz the readers of traces, each for 60 s unless told otherwise",
         run: fuzz::run,
     },
     Chore {

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the readers of files that strangers wrote, fed by libFuzzer, on the stable compiler.
+//! `cargo xtask fuzz traces`: the readers of files that strangers wrote, fed by libFuzzer, on the stable compiler.
 //!
 //! What cargo-fuzz adds on a nightly compiler is AddressSanitizer; the readers are safe Rust and get on without. The
 //! instrumentation itself is LLVM's, and the flags for it are stable.
@@ -49,7 +49,7 @@ struct Options {
     targets: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &[String]) -> Result {
+pub(super) fn run(arguments: &[String]) -> Result {
     let options = options(arguments)?;
     let built = build()?;
     let wanted = |target: &str| options.targets.is_empty() || options.targets.iter().any(|t| t == target);
@@ -137,7 +137,7 @@ fn options(arguments: &[String]) -> Result<Options> {
                 return Err("--seconds 0 would go on for ever".into());
             }
         } else if word.starts_with('-') {
-            return Err("usage: cargo xtask fuzz [--seconds N] [TARGET..]".into());
+            return Err("usage: cargo xtask fuzz traces [--seconds N] [TARGET..]".into());
         } else {
             options.targets.push(word.clone());
         }

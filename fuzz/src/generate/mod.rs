@@ -1,0 +1,66 @@
+//! Apps made up at random: the same for the same seed.
+
+mod body;
+mod choose;
+mod description;
+mod model;
+mod package;
+mod source;
+mod steps;
+mod text;
+
+pub use choose::choose;
+pub use model::{Executor, Model};
+pub use package::write;
+pub use source::source;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_the_same_for_the_same_seed() {
+        for seed in 0..50 {
+            assert_eq!(source(&choose(seed, None)), source(&choose(seed, None)));
+        }
+        assert_ne!(source(&choose(1, None)), source(&choose(2, None)));
+    }
+
+    #[test]
+    fn has_everything_in_some_app() {
+        let all: String = (0..200).map(|seed| source(&choose(seed, None))).collect();
+        for part in [
+            "executor = \"global\"",
+            "(poll)",
+            "core = \"one\"",
+            "monitor = false",
+            "#[lock_free]",
+            "period = ",
+            "on_overrun = queue",
+            "on_overrun = stop",
+            "on_overrun = t",
+            "binds = ",
+            "local_task",
+            "async fn",
+            "b: Token",
+            "-> !",
+            "wait_for_event",
+            "Stubborn",
+            "#[shutdown",
+            ".await",
+            "(cx.shared.r",
+            "local_spawner",
+            "timeout_after",
+            "Kind::InPlace",
+        ] {
+            assert!(all.contains(part), "no app has `{part}`");
+        }
+    }
+
+    #[test]
+    fn takes_the_executor_that_is_asked_for() {
+        for executor in Executor::ALL {
+            assert_eq!(choose(9, Some(executor)).executor, executor);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The source of an app.
+
+use super::body::{self, Place};
+use super::description;
+use super::model::{Access, Executor, Idle, Kind, Manner, Model, Overrun, Task};
+use super::text::Text;
+
+/// The numbers of the two local resources of a task or `idle`, which are in their names too.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    pub(super) local: usize,
+    pub(super) in_place: usize,
+}
+
+impl Names {
+    fn of(model: &Model, user: usize) -> Self {
+        let local = model.resources.len() + 2 * user;
+        Self { local, in_place: local + 1 }
+    }
+}
+
+/// The source of a module with the app in it.
+pub fn source(model: &Model) -> String {
+    let mut text = Text::default();
+    text.line(format_args!("// Made up by punctual-fuzz from the seed {}.", model.seed));
+    text.line("use punctual_fuzz::app::{App, Door, Handle, Idle, Spot, Task};");
+    text.line("use punctual_fuzz::token::{Kind, Token};");
+    text.line("");
+    for (number, task) in model.tasks.iter().enumerate() {
+        let Task { part, level, .. } = task;
+        text.line(format_args!(
+            "const T{number}: Spot = Spot {{ task: {number}, part: {part}, level: {level} }};"
+        ));
+    }
+    text.line("");
+    text.line(format_args!("#[punctual::app({})]", arguments(model)));
+    text.block("pub mod app {", "}", |text| module(text, model));
+    text.line("");
+    description::write(&mut text, model);
+    text.finish()
+}
+
+/// The arguments of the attribute.
+fn arguments(model: &Model) -> String {
+    let mut all = vec!["main = false".to_owned()];
+    if !model.monitored {
+        all.push("monitor = false".to_owned());
+    }
+    match (model.executor, model.polling) {
+        (Executor::One, _) => {}
+        (Executor::Global, _) => all.push("executor = \"global\"".to_owned()),
+        (_, None) => all.push("partitions = [one, two]".to_owned()),
+        (_, Some(0)) => all.push("partitions = [one(poll), two]".to_owned()),
+        (_, Some(_)) => all.push("partitions = [one, two(poll)]".to_owned()),
+    }
+    all.join(", ")
+}
+
+fn module(text: &mut Text, model: &Model) {
+    text.line("use punctual::prelude::*;");
+    text.line("use punctual_fuzz::job::{Job, Role};");
+    text.line("use punctual_fuzz::token::{Kind, Pinned, Token};");
+    text.line("use punctual_fuzz::wakers::{Parked, Yield};");
+    text.line("use punctual_fuzz::watch::{self, Alone, Guarded, Idling, Line};");
+    text.line("use super::*;");
+    text.line("");
+    text.block("#[shared]\nstruct Shared {", "}", |text| {
+        for (number, resource) in model.resources.iter().enumerate() {
+            let lock_free = if resource.access == Access::LockFree { "#[lock_free] " } else { "" };
+            text.line(format_args!("{lock_free}r{number}: Guarded,"));
+        }
+    });
+    text.block("#[local]\nstruct Local {", "}", |text| {
+        locals(model, |name, ty, _| text.line(format_args!("{name}: {ty},")))
+    });
+    text.line("");
+    init(text, model);
+    if let Some(idle) = &model.idle {
+        text.line("");
+        self::idle(text, model, idle);
+    }
+    for (number, task) in model.tasks.iter().enumerate() {
+        text.line("");
+        self::task(text, model, number, task);
+    }
+    hook(text, model);
+}
+
+/// The fields of the local struct: name, type and value.
+fn locals(model: &Model, mut each: impl FnMut(String, &str, String)) {
+    let tasks = model.tasks.len();
+    for (number, task) in model.tasks.iter().enumerate() {
+        let local = Names::of(model, number).local;
+        if task.kind == Kind::Bound {
+            each(format!("l{local}"), "Line", format!("Line::new({number}, {local})"));
+        } else if task.local {
+            each(format!("l{local}"), "Guarded", format!("Guarded::new({local}, Kind::Local)"));
+        }
+    }
+    if let Some(idle) = model.idle.as_ref().filter(|idle| idle.local) {
+        let local = Names::of(model, tasks).local;
+        // What is `idle`'s alone lives for ever.
+        let kind = if idle.hooked { "Local" } else { "Eternal" };
+        each(format!("l{local}"), "Guarded", format!("Guarded::new({local}, Kind::{kind})"));
+    }
+    for number in 0..model.unused {
+        each(format!("unused{number}"), "Token", "Token::new(Kind::Local)".to_owned());
+    }
+}
+
+fn init(text: &mut Text, model: &Model) {
+    let own = Names::of(model, model.tasks.len() + 1).local;
+    let attribute = match model.init_local {
+        true => format!("#[init(local = [l{own}: Guarded = Guarded::new({own}, Kind::Eternal)])]"),
+        false => "#[init]".to_owned(),
+    };
+    text.line(attribute);
+    text.block("fn init(cx: init::Context) -> (Shared, Local) {", "}", |text| {
+        text.line("let mut job = Job::of(Role::Init);");
+        text.line("job.point();");
+        if model.init_local {
+            text.line(format_args!("cx.local.l{own}.visit(0, 0, || job.point());"));
+        }
+        text.block("let shared = Shared {", "};", |text| {
+            for number in 0..model.resources.len() {
+                text.line(format_args!("r{number}: Guarded::new({number}, Kind::Shared),"));
+            }
+        });
+        text.line("job.point();");
+        text.block("let local = Local {", "};", |text| {
+            locals(model, |name, _, value| text.line(format_args!("{name}: {value},")));
+        });
+        text.line("job.point();");
+        text.line("punctual_fuzz::ledger::filled();");
+        text.line("(shared, local)");
+    });
+}
+
+/// The entries of `shared` for a handler that uses these resources.
+fn shared(model: &Model, used: impl Fn(usize) -> bool) -> Option<String> {
+    let entry = |number: usize| match model.resources[number].access {
+        Access::ByReference => format!("&r{number}"),
+        _ => format!("r{number}"),
+    };
+    let all: Vec<String> = (0..model.resources.len()).filter(|&number| used(number)).map(entry).collect();
+    (!all.is_empty()).then(|| format!("shared = [{}]", all.join(", ")))
+}
+
+fn attribute(name: &str, entries: impl IntoIterator<Item = Option<String>>) -> String {
+    let entries: Vec<String> = entries.into_iter().flatten().collect();
+    if entries.is_empty() { format!("#[{name}]") } else { format!("#[{name}({})]", entries.join(", ")) }
+}
+
+fn idle(text: &mut Text, model: &Model, idle: &Idle) {
+    let local = Names::of(model, model.tasks.len());
+    let place = Place { model, part: model.home(), level: 0, waits: None, local };
+    let entries = [
+        shared(model, |number| model.resources[number].idle),
+        idle.local.then(|| format!("local = [l{}]", local.local)),
+    ];
+    text.line(attribute("idle", entries));
+    let (result, turns, last) = match idle.manner {
+        Manner::Returns => ("", "for _ in 0..3 {", None),
+        Manner::Waits => (" -> !", "loop {", Some("punctual::wait_for_event();")),
+        // In virtual time nothing could end it.
+        Manner::Stubborn => (
+            "",
+            "while !punctual_fuzz::ledger::is_virtual() {",
+            Some("std::thread::sleep(std::time::Duration::from_micros(50));"),
+        ),
+    };
+    text.block(format_args!("fn idle(mut cx: idle::Context){result} {{"), "}", |text| {
+        text.line("let _idling = Idling::begin();");
+        text.line("let mut job = Job::of(Role::Idle);");
+        let turns = |text: &mut Text| {
+            text.block(turns, "}", |text| {
+                body::steps(text, place, &idle.body);
+                last.iter().for_each(|last| text.line(last));
+            });
+        };
+        match idle.local {
+            // It has it all of the time.
+            true => text.block(format_args!("cx.local.l{}.visit(0, 0, || {{", local.local), "})", turns),
+            false => turns(text),
+        }
+    });
+}
+
+fn task(text: &mut Text, model: &Model, number: usize, task: &Task) {
+    let local = Names::of(model, number);
+    let is_local_level = !model.local_tasks(task.part, task.level).is_empty();
+    let waits = task.kind.is_async().then_some((number, is_local_level));
+    let place = Place { model, part: task.part, level: task.level, waits, local };
+    text.line(attribute("task", keys(model, number, task)));
+    let arguments = match task.kind {
+        Kind::Message { arguments: 1, .. } | Kind::Async => ", a: Token",
+        Kind::Message { .. } => ", a: Token, b: Token",
+        Kind::Local => ", a: Pinned",
+        Kind::Periodic { .. } | Kind::Bound | Kind::Handler { .. } => "",
+    };
+    let asynch = if task.kind.is_async() { "async " } else { "" };
+    let head = format!("{asynch}fn t{number}(mut cx: t{number}::Context{arguments}) {{");
+    text.block(head, "}", |text| {
+        let take = match task.kind {
+            Kind::Message { .. } | Kind::Async => format!("job.take(T{number}, &a);"),
+            Kind::Local => format!("job.take_pinned(T{number}, &a);"),
+            _ => String::new(),
+        };
+        if task.kind.is_async() {
+            text.block("let mut job = {", "};", |text| {
+                text.line(format_args!("let _alone = Alone::at(T{number});"));
+                text.line(format_args!("let job = Job::start(T{number});"));
+                text.line(take);
+                text.line("job");
+            });
+        } else {
+            text.line(format_args!("let _alone = Alone::at(T{number});"));
+            text.line(format_args!("let mut job = Job::start(T{number});"));
+            text.line(take);
+        }
+        if task.kind == Kind::Bound {
+            // What is left there releases it again.
+            text.block("if job.below(8) > 0 {", "}", |text| {
+                text.line(format_args!("cx.local.l{}.drain();", local.local));
+            });
+        }
+        text.block(format_args!("match job.below({}) {{", task.bodies.len()), "}", |text| {
+            for (number, body) in task.bodies.iter().enumerate() {
+                let pattern =
+                    if number + 1 == task.bodies.len() { "_".to_owned() } else { number.to_string() };
+                text.block(format_args!("{pattern} => {{"), "}", |text| body::steps(text, place, body));
+            }
+        });
+    });
+}
+
+/// What is said in the attribute of a task.
+fn keys(model: &Model, number: usize, task: &Task) -> Vec<Option<String>> {
+    let names = Names::of(model, number);
+    let mut keys = vec![Some(format!("priority = {}", task.level))];
+    if model.parts() > 1 {
+        keys.push(Some(format!("core = \"{}\"", ["one", "two"][task.part])));
+    }
+    match task.kind {
+        Kind::Message { capacity, .. } | Kind::Handler { capacity } => {
+            keys.push(Some(format!("capacity = {capacity}")));
+        }
+        Kind::Periodic { period, offset, overrun } => {
+            keys.push(Some(format!("period = {period}.micros()")));
+            keys.push((offset > 0).then(|| format!("offset = {offset}.micros()")));
+            keys.push(match overrun {
+                Overrun::Skip => None,
+                Overrun::Queue(capacity) => Some(format!("on_overrun = queue, capacity = {capacity}")),
+                Overrun::Stop => Some("on_overrun = stop".to_owned()),
+                Overrun::Task(task) => Some(format!("on_overrun = t{task}")),
+            });
+        }
+        Kind::Bound => keys.push(Some(format!("binds = l{}", names.local))),
+        Kind::Async => {}
+        Kind::Local => keys.push(Some("local_task".to_owned())),
+    }
+    if task.execution > 0 {
+        keys.push(Some(format!("execution = {}.micros()", task.execution)));
+    }
+    keys.push(shared(model, |resource| model.resources[resource].users.contains(&number)));
+    let mut local = Vec::new();
+    if task.local || task.kind == Kind::Bound {
+        local.push(format!("l{}", names.local));
+    }
+    if task.in_place {
+        let number = names.in_place;
+        local.push(format!("l{number}: Guarded = Guarded::new({number}, Kind::InPlace)"));
+    }
+    keys.push((!local.is_empty()).then(|| format!("local = [{}]", local.join(", "))));
+    keys
+}
+
+fn hook(text: &mut Text, model: &Model) {
+    let Some(hook) = &model.hook else { return };
+    let tasks = model.tasks.iter().enumerate();
+    let hooked = tasks.filter(|(_, task)| task.hooked && task.local && task.kind != Kind::Bound);
+    let mut local: Vec<usize> = hooked.map(|(number, _)| Names::of(model, number).local).collect();
+    if model.idle.as_ref().is_some_and(|idle| idle.hooked) {
+        local.push(Names::of(model, model.tasks.len()).local);
+    }
+    let names: Vec<String> = local.iter().map(|number| format!("l{number}")).collect();
+    let entries = [
+        shared(model, |number| model.resources[number].hook),
+        (!names.is_empty()).then(|| format!("local = [{}]", names.join(", "))),
+    ];
+    let within = if hook.points { "job.point()" } else { "()" };
+    text.line("");
+    text.line(attribute("shutdown", entries));
+    text.block("fn shutdown(cx: shutdown::Context) {", "}", |text| {
+        text.line("watch::hook();");
+        text.line("let mut job = Job::of(Role::Hook);");
+        for (number, resource) in model.resources.iter().enumerate().filter(|(_, resource)| resource.hook) {
+            text.line(match resource.access {
+                Access::ByReference => format!("cx.shared.r{number}.look();"),
+                _ => format!("cx.shared.r{number}.visit(0, 0, || {within});"),
+            });
+        }
+        local
+            .iter()
+            .for_each(|number| text.line(format_args!("cx.local.l{number}.visit(0, 0, || {within});")));
+        if hook.points {
+            text.line("job.point();");
+        }
+    });
+}

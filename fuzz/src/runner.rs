@@ -1,0 +1,160 @@
+//! Runs apps by script after script, each run in a process of its own, and says what did not hold.
+
+mod case;
+mod options;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::app::App;
+use crate::child::{self, Time};
+use crate::limits;
+use crate::script::Script;
+
+use case::{Case, Ended, Verdict};
+use options::Options;
+
+/// How often a lesser script is tried before it is taken to be harmless, and how long all of that may take.
+const TRIES: usize = 4;
+const SHRINKING: std::time::Duration = std::time::Duration::from_secs(30);
+/// A run that found the machine too busy is repeated so often.
+const PATIENCE: usize = 3;
+
+/// What the generated program's `main` does.
+pub fn main(apps: &'static [&'static App]) -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let result = match &*words {
+        [child, app, time, books, script] if child == case::CHILD => {
+            match (find(apps, app), time.parse::<Time>(), books.parse(), script.parse()) {
+                (Ok(app), Ok(time), Ok(books), Ok(script)) => child::live(app, time, script, books),
+                _ => Err("these are the words of the runner for its children".to_owned()),
+            }
+        }
+        words => Options::parse(words).and_then(|options| run(apps, &options)),
+    };
+    match result {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn find(apps: &[&'static App], name: &str) -> Result<&'static App, String> {
+    let found = apps.iter().find(|app| app.name == name);
+    found.copied().ok_or_else(|| format!("there is no app `{name}`"))
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Sum {
+    runs: u64,
+    skipped: u64,
+    jobs: u64,
+    panics: u64,
+    hooks: u64,
+    repeated: u64,
+}
+
+/// Runs every app by the scripts asked for; returns how many runs failed.
+fn run(apps: &[&'static App], options: &Options) -> Result<usize, String> {
+    let begun = Instant::now();
+    let chosen: Vec<&'static App> = match &options.app {
+        Some(name) => vec![find(apps, name)?],
+        None => apps.to_vec(),
+    };
+    let (mut sum, mut failed) = (Sum::default(), 0);
+    let mut number = 0;
+    while number < options.scripts
+        && options.seconds.is_none_or(|seconds| number == 0 || begun.elapsed().as_secs() < seconds)
+    {
+        for &app in &chosen {
+            let chance = || Script::of(options.seed, app.seed, number).without(&options.without);
+            let script = options.script.clone().unwrap_or_else(chance);
+            for case in cases(app, &script, options) {
+                failed += usize::from(!holds(&case, options, &mut sum)?);
+                if failed >= options.failures {
+                    return Ok(failed);
+                }
+            }
+        }
+        number += 1;
+    }
+    let Sum { runs, skipped, jobs, panics, hooks, repeated } = sum;
+    println!(
+        "{} apps, {runs} processes in {:.1} s: {jobs} jobs, {panics} panics and {hooks} hooks in their last runs; {skipped} \
+         skipped, {repeated} repeated, {failed} failed",
+        chosen.len(),
+        begun.elapsed().as_secs_f64()
+    );
+    Ok(failed)
+}
+
+/// The same script in both kinds of time, and as both users.
+fn cases(app: &'static App, script: &Script, options: &Options) -> Vec<Case> {
+    let case = |time, privileged| Case { app, time, privileged, script: script.clone() };
+    let all = [case(Time::Virtual, true), case(Time::Real, true), case(Time::Real, false)];
+    let wanted = |case: &Case| {
+        options.time.is_none_or(|time| time == case.time)
+            && options.privileged.is_none_or(|privileged| privileged == case.privileged)
+            && (case.privileged || limits::is_root())
+    };
+    all.into_iter().filter(wanted).collect()
+}
+
+/// Whether one run kept to everything; if not, says what happened and how to see it again.
+fn holds(case: &Case, options: &Options, sum: &mut Sum) -> Result<bool, String> {
+    let mut ended = case.run()?;
+    for _ in 0..PATIENCE {
+        if !matches!(ended.verdict, Verdict::Late(_)) {
+            break;
+        }
+        sum.repeated += 1;
+        ended = case.run()?;
+    }
+    sum.runs += 1;
+    sum.jobs += ended.jobs;
+    sum.panics += ended.panics;
+    sum.hooks += ended.hooks;
+    match ended.verdict {
+        Verdict::Holds => return Ok(true),
+        Verdict::Skipped => {
+            sum.skipped += 1;
+            return Ok(true);
+        }
+        Verdict::Late(_) | Verdict::Fails(_) => {}
+    }
+    let (case, ended) = if options.shrink { shrink(case.clone(), ended)? } else { (case.clone(), ended) };
+    println!("FAILED: {case}");
+    for line in ended.verdict.lines() {
+        println!("  {line}");
+    }
+    for line in ended.last_words() {
+        println!("  | {line}");
+    }
+    println!("  again: {}", case.command());
+    Ok(false)
+}
+
+/// Does less and less, as long as it still fails.
+fn shrink(mut case: Case, mut ended: Ended) -> Result<(Case, Ended), String> {
+    let begun = Instant::now();
+    'smaller: loop {
+        for script in case.script.lesser() {
+            let lesser = Case { script, ..case.clone() };
+            for _ in 0..TRIES {
+                if begun.elapsed() > SHRINKING {
+                    return Ok((case, ended));
+                }
+                let tried = lesser.run()?;
+                if matches!(tried.verdict, Verdict::Fails(_)) {
+                    (case, ended) = (lesser, tried);
+                    continue 'smaller;
+                }
+            }
+        }
+        return Ok((case, ended));
+    }
+}

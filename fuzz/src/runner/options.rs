@@ -1,0 +1,93 @@
+//! The words that a generated program takes.
+
+use crate::child::Time;
+use crate::script::Script;
+
+/// What to run.
+#[derive(Debug, PartialEq)]
+pub(super) struct Options {
+    pub(super) seed: u64,
+    /// Scripts for each app.
+    pub(super) scripts: u64,
+    /// After this time no further one is begun.
+    pub(super) seconds: Option<u64>,
+    /// After so many failures it is enough.
+    pub(super) failures: usize,
+    pub(super) app: Option<String>,
+    pub(super) script: Option<Script>,
+    pub(super) time: Option<Time>,
+    pub(super) privileged: Option<bool>,
+    /// What scripts are not to do.
+    pub(super) without: Vec<String>,
+    pub(super) shrink: bool,
+}
+
+const USAGE: &str = "usage: apps [--seed N] [--scripts N] [--seconds N] [--failures N] [--app NAME] [--script WORDS] \
+                     [--without NAME,..] [--time real|virtual] [--user root|nobody] \
+                     [--as-it-is]";
+
+impl Options {
+    pub(super) fn parse(words: &[String]) -> Result<Self, String> {
+        let mut options = Self {
+            seed: 0,
+            scripts: 1,
+            seconds: None,
+            failures: 3,
+            app: None,
+            script: None,
+            time: None,
+            privileged: None,
+            without: Vec::new(),
+            shrink: true,
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            if word == "--as-it-is" {
+                options.shrink = false;
+                continue;
+            }
+            let value = words.next().ok_or(USAGE)?;
+            let number = || value.parse().map_err(|error| format!("{word} {value}: {error}"));
+            match &**word {
+                "--seed" => options.seed = number()?,
+                "--scripts" => options.scripts = number()?,
+                "--seconds" => options.seconds = Some(number()?),
+                "--failures" => options.failures = number()? as usize,
+                "--app" => options.app = Some(value.clone()),
+                "--script" => options.script = Some(value.parse()?),
+                "--without" => options.without = value.split(',').map(str::to_owned).collect(),
+                "--time" => options.time = Some(value.parse()?),
+                "--user" => options.privileged = Some(value == "root"),
+                _ => return Err(USAGE.to_owned()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn takes_what_a_failure_says() {
+        let options =
+            parse("--app app_7 --time real --user nobody --script seed=1,budget=9 --scripts 20").unwrap();
+        assert_eq!(options.app.as_deref(), Some("app_7"));
+        assert_eq!(options.time, Some(Time::Real));
+        assert_eq!(options.privileged, Some(false));
+        assert_eq!(options.script.unwrap().budget, 9);
+        assert_eq!(options.scripts, 20);
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_understand() {
+        for line in ["--scripts", "--scripts many", "--time sidereal", "--script no", "--minutes 1"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What one run does at its points: the same for the same words.
+//!
+//! ```
+//! use punctual_fuzz::script::Script;
+//!
+//! let script = Script::of(7, 1, 0);
+//! assert_eq!(script.to_string().parse::<Script>().unwrap(), script);
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use crate::random::Random;
+use crate::token::Kind;
+
+/// What goes wrong, or comes to an end, at some point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A panic with a `&'static str`.
+    Panic,
+    /// A panic with a `String`.
+    Formatted,
+    /// A panic with a value that is to be dropped.
+    Token,
+    /// A panic with a value whose destructor panics.
+    Bomb,
+    /// `punctual::shutdown()`.
+    Shutdown,
+    /// SIGTERM.
+    Signal,
+    /// The job is in the kernel for some milliseconds.
+    Block,
+}
+
+impl Fault {
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::Panic, "panic"),
+        (Self::Formatted, "formatted"),
+        (Self::Token, "token"),
+        (Self::Bomb, "bomb"),
+        (Self::Shutdown, "shutdown"),
+        (Self::Signal, "signal"),
+        (Self::Block, "block"),
+    ];
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(fault, _)| *fault == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// What a run does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Script {
+    /// Where the random choices of its jobs come from.
+    pub seed: u64,
+    /// Faults, each at the point of this number.
+    pub faults: Vec<(u32, Fault)>,
+    /// Which destructors panic, one in so many of each kind.
+    pub bombs: Vec<(Kind, u32)>,
+    /// Points after which the app is shut down.
+    pub budget: u32,
+    /// How long the app lasts at most, in µs of its own time.
+    pub until: u32,
+    /// Threads that are none of the app's.
+    pub foreigners: u32,
+    /// How often the app is run, one run after the other.
+    pub runs: u32,
+    /// 1 if nothing can be written to standard error.
+    pub deaf: u32,
+}
+
+impl Script {
+    /// The script of this number in the sequence of `seed` for the app of the seed `app`.
+    pub fn of(seed: u64, app: u64, number: u64) -> Self {
+        let mut random = Random::of(&[seed, app, number]);
+        let mut script = Self {
+            seed: random.bits() >> 32,
+            budget: 200 << random.below(5),
+            until: 8_000 << random.below(3),
+            foreigners: random.below(3) as u32,
+            runs: 1 + u32::from(random.one_in(3)),
+            deaf: random.one_in(8).into(),
+            ..Self::default()
+        };
+        // Early points are the interesting ones: they are in `init`, and everything passes them.
+        for _ in 0..random.below(4) {
+            let at = random.scaled(4, 9);
+            script.faults.push((at as u32, random.pick(&Fault::ALL).0));
+        }
+        if random.one_in(3) {
+            let kinds = random.some(&Kind::ALL, 3);
+            script.bombs = kinds.into_iter().map(|kind| (kind, 1 << random.below(6))).collect();
+        }
+        script
+    }
+
+    /// Whether the destructor of this thing panics.
+    pub(crate) fn is_bomb(&self, kind: Kind, id: u32) -> bool {
+        let of_kind = self.bombs.iter().find(|(bomb, _)| *bomb == kind);
+        of_kind.is_some_and(|&(_, times)| Random::of(&[self.seed, id.into()]).one_in(times.into()))
+    }
+
+    /// What goes wrong at the point of this number.
+    pub(crate) fn fault(&self, point: u32) -> Option<Fault> {
+        self.faults.iter().find(|(at, _)| *at == point).map(|&(_, fault)| fault)
+    }
+
+    /// The same without what has one of these names in it: `panic`, `Message`, `deaf`, `foreigners` and so on.
+    pub(crate) fn without(mut self, names: &[String]) -> Self {
+        let named = |name: &str| names.iter().any(|other| other == name);
+        self.faults.retain(|(_, fault)| !named(fault.name()));
+        self.bombs.retain(|(kind, _)| !named(&format!("{kind:?}")) && !named("destructors"));
+        if named("deaf") {
+            self.deaf = 0;
+        }
+        if named("foreigners") {
+            self.foreigners = 0;
+        }
+        if named("runs") {
+            self.runs = 1;
+        }
+        self
+    }
+
+    /// Scripts that do a little less than this one.
+    pub(crate) fn lesser(&self) -> Vec<Self> {
+        let mut all = Vec::new();
+        let mut add = |lesser: Self| {
+            if lesser != *self {
+                all.push(lesser);
+            }
+        };
+        add(Self { runs: 1, ..self.clone() });
+        add(Self { foreigners: 0, ..self.clone() });
+        add(Self { deaf: 0, ..self.clone() });
+        add(Self { bombs: Vec::new(), ..self.clone() });
+        add(Self { budget: self.budget / 2, ..self.clone() });
+        for gone in 0..self.faults.len() {
+            let mut lesser = self.clone();
+            lesser.faults.remove(gone);
+            add(lesser);
+        }
+        for gone in 0..self.bombs.len() {
+            let mut lesser = self.clone();
+            lesser.bombs.remove(gone);
+            add(lesser);
+        }
+        all
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, faults, bombs, budget, until, foreigners, runs, deaf } = self;
+        write!(
+            f,
+            "seed={seed},budget={budget},until={until},foreigners={foreigners},runs={runs},deaf={deaf}"
+        )?;
+        for (at, fault) in faults {
+            write!(f, ",{}={at}", fault.name())?;
+        }
+        bombs.iter().try_for_each(|(kind, times)| write!(f, ",{kind:?}={times}"))
+    }
+}
+
+impl FromStr for Script {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut script = Self::default();
+        for entry in text.split(',') {
+            let parsed = entry.split_once('=').and_then(|(name, value)| {
+                let number = value.parse::<u32>().ok()?;
+                match name {
+                    "seed" => script.seed = number.into(),
+                    "budget" => script.budget = number,
+                    "until" => script.until = number,
+                    "foreigners" => script.foreigners = number,
+                    "runs" => script.runs = number,
+                    "deaf" => script.deaf = number,
+                    _ => {
+                        let fault = Fault::ALL.iter().find(|(_, known)| *known == name);
+                        let kind = Kind::ALL.into_iter().find(|kind| format!("{kind:?}") == name);
+                        match (fault, kind) {
+                            (Some((fault, _)), _) => script.faults.push((number, *fault)),
+                            (None, Some(kind)) if number > 0 => script.bombs.push((kind, number)),
+                            _ => return None,
+                        }
+                    }
+                }
+                Some(())
+            });
+            parsed.ok_or_else(|| format!("`{entry}` is no part of a script"))?;
+        }
+        Ok(script)
+    }
+}
+
+static SCRIPT: OnceLock<Script> = OnceLock::new();
+
+/// Chooses the script of this process.
+pub(crate) fn choose(script: Script) {
+    assert!(SCRIPT.set(script).is_ok(), "a process has one script");
+}
+
+/// The script of this process.
+pub(crate) fn script() -> &'static Script {
+    SCRIPT.get().expect("the process starts by choosing its script")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_can_be_said_in_words() {
+        for number in 0..200 {
+            let script = Script::of(1, 2, number);
+            assert_eq!(script.to_string().parse(), Ok(script));
+        }
+        assert!("seed=1,surprise=2".parse::<Script>().is_err());
+    }
+
+    #[test]
+    fn shrinking_comes_to_an_end() {
+        let mut script =
+            Script { faults: vec![(1, Fault::Panic); 3], budget: 64, runs: 2, ..Script::default() };
+        let mut steps = 0;
+        while let Some(lesser) = script.lesser().into_iter().next() {
+            script = lesser;
+            steps += 1;
+        }
+        assert!(steps < 20, "{steps}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The handles of jobs for later, for anybody to cancel or to move; also when their run is long over.
+
+use std::sync::{Mutex, PoisonError};
+
+use punctual::Duration;
+
+use crate::app::{Door, Handle, Task};
+use crate::ledger::{RELAXED, ledger, violation};
+use crate::random::Random;
+use crate::token::Token;
+
+/// A handle.
+struct Timer {
+    /// In which run it was made.
+    run: u32,
+    task: u8,
+    handle: Box<dyn Handle>,
+}
+
+static TIMERS: Mutex<Vec<Timer>> = Mutex::new(Vec::new());
+
+/// More than these are let go.
+const KEPT: usize = 64;
+
+/// Spawns a job for later; whether it was accepted.
+pub(crate) fn arm(task: &Task, random: &mut Random) -> bool {
+    let Door::Message { after, .. } = task.door else { return false };
+    let number = task.spot.task;
+    match after(delay(random), Token::of_task(crate::token::Kind::Message, number)) {
+        Ok(handle) => {
+            task.sent();
+            keep(Timer { run: ledger().begun.load(RELAXED), task: number, handle });
+            true
+        }
+        Err(token) => {
+            token.refused();
+            false
+        }
+    }
+}
+
+/// Takes some job back, or tries to.
+pub(crate) fn cancel(random: &mut Random) {
+    let Some(Timer { run, task, handle }) = take(random) else { return };
+    if let Some(token) = handle.cancel() {
+        is_of_this_run(run);
+        ledger().tasks[usize::from(task)].cancelled.fetch_add(1, RELAXED);
+        token.cancelled();
+    }
+}
+
+/// Moves some job, or tries to.
+pub(crate) fn reschedule(random: &mut Random) {
+    let Some(Timer { run, task, handle }) = take(random) else { return };
+    if let Some(handle) = handle.reschedule(delay(random)) {
+        is_of_this_run(run);
+        keep(Timer { run, task, handle });
+    }
+}
+
+/// Checks that no handle has any effect once the run is over. Some are kept for the next one.
+pub(crate) fn are_without_effect() {
+    let timers = std::mem::take(&mut *TIMERS.lock().unwrap_or_else(PoisonError::into_inner));
+    for (number, timer) in timers.into_iter().enumerate() {
+        if number % 2 == 0 {
+            keep(timer);
+        } else if let Some(token) = timer.handle.cancel() {
+            violation("a job could be cancelled after its run");
+            token.cancelled();
+        }
+    }
+}
+
+fn is_of_this_run(run: u32) {
+    if run != ledger().begun.load(RELAXED) {
+        violation("a handle had an effect after its run");
+    }
+}
+
+fn delay(random: &mut Random) -> Duration {
+    Duration::from_micros(random.scaled(20, 7))
+}
+
+fn take(random: &mut Random) -> Option<Timer> {
+    let mut timers = TIMERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = timers.len() as u64;
+    (kept > 0).then(|| timers.swap_remove(random.below(kept) as usize))
+}
+
+fn keep(timer: Timer) {
+    let mut timers = TIMERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if timers.len() < KEPT {
+        timers.push(timer);
+    }
+}

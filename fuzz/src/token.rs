@@ -1,0 +1,251 @@
+//! Things that are made once and have to be dropped once: messages, resources, what futures and panics hold.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::thread;
+
+use crate::ledger::{RELAXED, TOKENS, ledger, thread, violation};
+use crate::{foreign, script};
+
+pub(crate) const MADE: u32 = 1;
+pub(crate) const DROPPED: u32 = 2;
+pub(crate) const EXECUTED: u32 = 4;
+pub(crate) const REFUSED: u32 = 8;
+pub(crate) const CANCELLED: u32 = 16;
+/// Where the kind is.
+const KIND: u32 = 8;
+
+/// What a token stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// The argument of a job, by which it is known.
+    Message,
+    /// Another argument of it.
+    Extra,
+    /// A shared resource.
+    Shared,
+    /// A local resource from `init`.
+    Local,
+    /// A local resource declared in place.
+    InPlace,
+    /// A local of `init` or `idle`, which lives for ever.
+    Eternal,
+    /// What a future keeps across an `await`.
+    Future,
+    /// What a job keeps while it runs.
+    Stack,
+    /// What a panic carries.
+    Payload,
+}
+
+impl Kind {
+    /// All of them.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Message,
+        Self::Extra,
+        Self::Shared,
+        Self::Local,
+        Self::InPlace,
+        Self::Eternal,
+        Self::Future,
+        Self::Stack,
+        Self::Payload,
+    ];
+}
+
+const SEAL: u64 = 0x5ea1_5ea1_5ea1_5ea1;
+const BROKEN: u64 = 0xdead_dead_dead_dead;
+
+/// A thing that is dropped once, and not used afterwards.
+#[derive(Debug)]
+pub struct Token {
+    id: u32,
+    task: u8,
+    kind: Kind,
+    /// Whether its destructor panics.
+    bomb: bool,
+    /// Its place among what one thread has spawned to one level.
+    place: Option<Place>,
+    seal: AtomicU64,
+}
+
+/// A place in an order, see [`Token::queued`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) spawner: u32,
+    pub(crate) number: u32,
+}
+
+impl Token {
+    /// A token of this kind; its destructor panics as often as the script says.
+    pub fn new(kind: Kind) -> Self {
+        Self::of_task(kind, 0)
+    }
+
+    pub(crate) fn of_task(kind: Kind, task: u8) -> Self {
+        let id = ledger().next_token.fetch_add(1, RELAXED);
+        if let Some(state) = ledger().tokens.get(id as usize) {
+            state.store(MADE | (kind as u32) << KIND | u32::from(task) << 16, RELAXED);
+        }
+        let bomb = script::script().is_bomb(kind, id);
+        Self { id, task, kind, bomb, place: None, seal: AtomicU64::new(SEAL ^ u64::from(id)) }
+    }
+
+    /// A token whose destructor panics.
+    pub(crate) fn bomb(kind: Kind) -> Self {
+        let mut token = Self::new(kind);
+        token.bomb = true;
+        token
+    }
+
+    /// The argument of a job that is spawned now: those of one spawner to one level are run in this order.
+    pub(crate) fn queued(task: u8, lane: usize) -> Self {
+        thread_local! {
+            static NUMBERS: Cell<[u32; LANES]> = const { Cell::new([0; LANES]) };
+        }
+        let mut numbers = NUMBERS.get();
+        numbers[lane] += 1;
+        NUMBERS.set(numbers);
+        let mut token = Self::of_task(Kind::Message, task);
+        token.place = Some(Place { spawner: thread(), number: numbers[lane] });
+        token
+    }
+
+    /// Checks that it has not been dropped.
+    pub fn touch(&self) {
+        if self.seal.load(RELAXED) != SEAL ^ u64::from(self.id) {
+            violation(&format!("{:?} {} is used after its end, or was overwritten", self.kind, self.id));
+        }
+    }
+
+    fn set(&self, mark: u32) {
+        self.touch();
+        let Some(state) = ledger().tokens.get(self.id as usize) else { return };
+        let before = state.fetch_or(mark, RELAXED);
+        if before & (EXECUTED | REFUSED | CANCELLED) != 0 {
+            violation(&format!(
+                "{:?} {} of task {} gets the mark {mark} after {before:#x}",
+                self.kind, self.id, self.task
+            ));
+        }
+    }
+
+    /// Its job starts, in this lane.
+    pub(crate) fn execute(&self, lane: usize) {
+        self.set(EXECUTED);
+        if let Some(place) = self.place {
+            in_order(lane, place);
+        }
+    }
+
+    /// The spawn gave it back.
+    pub(crate) fn refused(self) {
+        self.set(REFUSED);
+    }
+
+    /// It was taken back before its time.
+    pub(crate) fn cancelled(self) {
+        self.set(CANCELLED);
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.touch();
+        self.seal.store(BROKEN, RELAXED);
+        if let Some(state) = ledger().tokens.get(self.id as usize)
+            && state.fetch_or(DROPPED, RELAXED) & DROPPED != 0
+        {
+            violation(&format!("{:?} {} is dropped twice", self.kind, self.id));
+        }
+        // A second panic ends the process, as anywhere in Rust; one on a thread of our own is nobody's concern.
+        if self.bomb && !thread::panicking() && !foreign::is_here() {
+            self.bomb = false;
+            ledger().panics.fetch_add(1, RELAXED);
+            panic!("the destructor of {:?} {}", self.kind, self.id);
+        }
+    }
+}
+
+/// Lanes: levels of both partitions.
+const LANES: usize = crate::ledger::PARTS * crate::ledger::LEVELS;
+/// Threads that ever spawn; of others the order is not checked.
+const SPAWNERS: usize = 256;
+static LAST: [[AtomicU32; LANES]; SPAWNERS] = [const { [const { AtomicU32::new(0) }; LANES] }; SPAWNERS];
+
+/// Checks that no job of the same spawner and lane that was spawned later has started before.
+fn in_order(lane: usize, place: Place) {
+    let Some(last) = LAST.get(place.spawner as usize) else { return };
+    let last = last[lane].swap(place.number, RELAXED);
+    if last >= place.number {
+        let Place { spawner, number } = place;
+        violation(&format!("lane {lane}: job {number} of thread {spawner} starts after its job {last}"));
+    }
+}
+
+/// A token that is used and dropped on the thread that made it.
+#[derive(Debug)]
+pub struct Pinned {
+    token: Token,
+    thread: u32,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Pinned {
+    /// A token that stays on this thread.
+    pub fn new(kind: Kind) -> Self {
+        Self::of_task(kind, 0)
+    }
+
+    pub(crate) fn of_task(kind: Kind, task: u8) -> Self {
+        Self { token: Token::of_task(kind, task), thread: thread(), not_send: PhantomData }
+    }
+
+    /// The spawn gave it back.
+    pub(crate) fn refused(&self) {
+        self.token.set(REFUSED);
+    }
+
+    /// Checks that it is used where it was made, and before its end.
+    pub fn touch(&self) {
+        self.token.touch();
+        if self.thread != thread() {
+            violation(&format!("{} of thread {} is used by thread {}", self.token.id, self.thread, thread()));
+        }
+    }
+
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.touch();
+    }
+}
+
+/// The tokens from the number `first` on: their number, kind, task and marks.
+fn made(first: u32) -> impl Iterator<Item = (u32, Kind, u8, u32)> {
+    let end = (ledger().next_token.load(RELAXED) as usize).min(TOKENS);
+    (first as usize..end).map(|id| {
+        let state = ledger().tokens[id].load(RELAXED);
+        (id as u32, Kind::ALL[(state >> KIND & 0xff) as usize], (state >> 16) as u8, state & 0xff)
+    })
+}
+
+/// Those that were not dropped.
+pub(crate) fn undropped(first: u32) -> impl Iterator<Item = (u32, Kind, u8, u32)> {
+    made(first).filter(|(.., state)| state & DROPPED == 0)
+}
+
+/// How many jobs' arguments were neither executed nor given back nor taken back.
+pub(crate) fn without_fate(first: u32, of: u8) -> u64 {
+    let fate = EXECUTED | REFUSED | CANCELLED;
+    let lost = |&(_, kind, task, state): &(u32, Kind, u8, u32)| {
+        kind == Kind::Message && task == of && state & fate == 0
+    };
+    made(first).filter(lost).count() as u64
+}

@@ -1,0 +1,116 @@
+//! What must hold when a run has returned, as seen from within its process.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use punctual::Report;
+use punctual::report::Outcome;
+
+use crate::app::{App, Door};
+use crate::ledger::{Jobs, RELAXED, TOKENS, ledger, violation};
+use crate::token::{self, Kind};
+use crate::{timers, watch};
+
+/// Checks everything that can be checked after a run; `first` is the first token that was made in it.
+pub(crate) fn run_has_ended(app: &App, report: &Report, first: u32) {
+    outcome(app, report);
+    jobs(app, report, first);
+    nothing_is_accepted(app);
+    timers::are_without_effect();
+    watch::nobody_runs("the run has ended");
+    watch::nothing_is_used("the run has ended");
+    if ledger().idling.load(RELAXED) != 0 {
+        violation("the run has ended while idle runs");
+    }
+    everything_is_dropped(first);
+    nobody_is_left();
+}
+
+fn outcome(app: &App, report: &Report) {
+    let panics = ledger().panics.load(RELAXED);
+    match &report.outcome {
+        Outcome::Panicked { task, message } if panics == 0 || task.contains("executor") => {
+            violation(&format!("`{task}` is said to have panicked after {panics} panics: {message}"));
+        }
+        Outcome::Panicked { .. } => {}
+        other if panics > 0 => violation(&format!("after {panics} panics the outcome is {other:?}")),
+        Outcome::Signal(_) if ledger().signals.load(RELAXED) == 0 => violation("a signal that nobody sent"),
+        _ => {}
+    }
+    let (filled, hooks) = (ledger().filled.load(RELAXED), ledger().hooks.load(RELAXED));
+    if app.hook && hooks != filled {
+        violation(&format!("the hook ran {hooks} times after `init` had ended {filled} times"));
+    }
+}
+
+/// Spawned is run, dropped or taken back, and the report says the same.
+fn jobs(app: &App, report: &Report, first: u32) {
+    let (mut dropped, mut unseen) = (0, 0);
+    let complete = (ledger().next_token.load(RELAXED) as usize) < TOKENS;
+    for task in app.tasks {
+        let Jobs { sent, runs, cancelled } = &ledger().tasks[usize::from(task.spot.task)];
+        let [sent, runs, cancelled] = [sent, runs, cancelled].map(|count| count.load(RELAXED));
+        if let (true, true, Some(reported)) = (app.monitored, task.counted, report.task(task.name))
+            && reported.jobs != u64::from(runs)
+        {
+            violation(&format!(
+                "the report has {} jobs of {}, which ran {runs} times",
+                reported.jobs, task.name
+            ));
+        }
+        unseen += u64::from(task.unseen);
+        let spawned = matches!(task.door, Door::Message { .. } | Door::Async(_)) || task.is_local;
+        let lost = token::without_fate(first, task.spot.task);
+        if spawned && complete && u64::from(sent) != u64::from(runs) + u64::from(cancelled) + lost {
+            violation(&format!(
+                "{} was spawned {sent} times, ran {runs} times, was cancelled {cancelled} times and dropped {lost} times",
+                task.name
+            ));
+        }
+        if matches!(task.door, Door::Message { .. }) {
+            dropped += lost;
+        }
+    }
+    if complete && !(dropped..=dropped + unseen).contains(&report.dropped_jobs) {
+        violation(&format!(
+            "the report has {} dropped jobs of {dropped} messages and at most {unseen} others",
+            report.dropped_jobs
+        ));
+    }
+}
+
+fn nothing_is_accepted(app: &App) {
+    for task in app.tasks.iter().filter(|task| !matches!(task.door, Door::Pend(_))) {
+        if task.spawn() {
+            violation(&format!("a spawn of {} is accepted after the run", task.name));
+        }
+    }
+}
+
+fn everything_is_dropped(first: u32) {
+    for (id, kind, task, state) in token::undropped(first) {
+        if kind != Kind::Eternal {
+            violation(&format!("{kind:?} {id} of task {task} was never dropped; its state: {state:#x}"));
+        }
+    }
+}
+
+/// However slow the machine is, the kernel has forgotten a thread that was joined by then.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// No thread of the app is left.
+fn nobody_is_left() {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let tasks = fs::read_dir("/proc/self/task").expect("a process can see its threads");
+        let left = tasks.count();
+        if left <= 1 {
+            return;
+        }
+        if Instant::now() > deadline {
+            return violation(&format!("{} threads are left behind", left - 1));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}

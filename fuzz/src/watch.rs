@@ -1,0 +1,253 @@
+//! What must hold at every instant: one user of each resource, one runner of each level, nobody under a ceiling.
+//!
+//! What is noted here is noted by who has got a level or a resource and until it is given back, so it is a part of what the
+//! runtime has granted. What contradicts itself here was not to be granted.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+use std::sync::{Mutex, PoisonError};
+
+use crate::app::{Spot, app};
+use crate::ledger::{LEVELS, RELAXED, TASKS, ledger, thread, violation};
+use crate::token::{Kind, Token};
+
+thread_local! {
+    /// What the calling thread has raised its partition to.
+    static LEVEL: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A job in progress, or a poll of an async task, alone at its level.
+#[derive(Debug)]
+pub struct Alone {
+    spot: Spot,
+    before: usize,
+}
+
+impl Alone {
+    /// A job of this task begins.
+    pub fn at(spot: Spot) -> Self {
+        let (part, level) = (usize::from(spot.part), usize::from(spot.level));
+        let other = ledger().runners[part][level].swap(thread(), RELAXED);
+        if other != 0 {
+            violation(&format!("threads {other} and {} run jobs of level {level} in {part}", thread()));
+        }
+        for ceiling in level..LEVELS {
+            let holder = ledger().held[part][ceiling].load(RELAXED) as usize;
+            if holder != 0 && holder <= level {
+                violation(&format!(
+                    "a job of level {level} in {part} starts while level {} holds the ceiling {ceiling}",
+                    holder - 1
+                ));
+            }
+        }
+        Self { spot, before: LEVEL.replace(level) }
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        LEVEL.set(self.before);
+        let (part, level) = (usize::from(self.spot.part), usize::from(self.spot.level));
+        if ledger().runners[part][level].swap(0, RELAXED) != thread() {
+            violation(&format!("a job of level {level} in {part} was not alone until its end"));
+        }
+    }
+}
+
+/// A ceiling that is held.
+struct Held {
+    part: usize,
+    ceiling: usize,
+    before: usize,
+}
+
+impl Held {
+    /// `None` if the calling thread is as high already, or where there are no ceilings.
+    fn raise(part: usize, ceiling: usize) -> Option<Self> {
+        let before = LEVEL.get();
+        if ceiling <= before || app().is_global() {
+            return None;
+        }
+        for level in before + 1..=ceiling {
+            if ledger().runners[part][level].load(RELAXED) != 0 {
+                violation(&format!(
+                    "level {before} in {part} gets the ceiling {ceiling} beside a job of {level}"
+                ));
+            }
+        }
+        let other = ledger().held[part][ceiling].swap(before as u32 + 1, RELAXED);
+        if other != 0 {
+            violation(&format!("levels {} and {before} in {part} hold the ceiling {ceiling}", other - 1));
+        }
+        LEVEL.set(ceiling);
+        Some(Self { part, ceiling, before })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        LEVEL.set(self.before);
+        ledger().held[self.part][self.ceiling].store(0, RELAXED);
+    }
+}
+
+/// A resource that notices a second user.
+#[derive(Debug)]
+pub struct Guarded {
+    number: usize,
+    token: Token,
+    count: u32,
+}
+
+/// A visit of a resource, until its end or a panic.
+struct Visit(usize);
+
+impl Visit {
+    fn begin(number: usize) -> Self {
+        let other = ledger().users[number].swap(thread(), RELAXED);
+        if other != 0 {
+            violation(&format!("thread {} uses resource {number}, which {other} is using", thread()));
+        }
+        Self(number)
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if ledger().users[self.0].swap(0, RELAXED) != thread() {
+            violation(&format!("resource {} was not alone with thread {}", self.0, thread()));
+        }
+    }
+}
+
+impl Guarded {
+    /// The resource of this number.
+    pub fn new(number: usize, kind: Kind) -> Self {
+        Self { number, token: Token::new(kind), count: 0 }
+    }
+
+    /// Uses it in the partition `part` at its `ceiling`, which is 0 if none is raised to; with `within` in the middle.
+    pub fn visit<R>(&mut self, part: usize, ceiling: usize, within: impl FnOnce() -> R) -> R {
+        let _visit = Visit::begin(self.number);
+        let _held = Held::raise(part, ceiling);
+        self.token.touch();
+        let before = *black_box(&mut self.count);
+        let result = within();
+        if *black_box(&mut self.count) != before {
+            violation(&format!("resource {} changed under its user", self.number));
+        }
+        self.count = before + 1;
+        ledger().visits[self.number].fetch_add(1, RELAXED);
+        result
+    }
+
+    /// Looks at it without changing it.
+    pub fn look(&self) {
+        self.token.touch();
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let user = ledger().users[self.number].load(RELAXED);
+        if user != 0 {
+            violation(&format!("resource {} is dropped while thread {user} uses it", self.number));
+        }
+        let visits = ledger().visits[self.number].load(RELAXED);
+        if self.count != visits {
+            violation(&format!("resource {} has kept {} of {visits} visits", self.number, self.count));
+        }
+    }
+}
+
+/// The other ends of the sources of bound tasks, by task.
+static ENDS: Mutex<[Option<UnixDatagram>; TASKS]> = Mutex::new([const { None }; TASKS]);
+
+/// An event source.
+#[derive(Debug)]
+pub struct Line {
+    inbox: UnixDatagram,
+    guarded: Guarded,
+}
+
+impl Line {
+    /// The source of the task of this number, which is a local resource of another.
+    pub fn new(task: usize, resource: usize) -> Self {
+        let (inbox, outbox) = UnixDatagram::pair().expect("sockets can be made");
+        inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");
+        ENDS.lock().unwrap_or_else(PoisonError::into_inner)[task] = Some(outbox);
+        Self { inbox, guarded: Guarded::new(resource, Kind::Local) }
+    }
+
+    /// Takes what is there.
+    pub fn drain(&mut self) {
+        let inbox = &self.inbox;
+        self.guarded.visit(0, 0, || while inbox.recv(&mut [0; 8]).is_ok() {});
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inbox.as_fd()
+    }
+}
+
+/// Makes the source of a task readable.
+pub(crate) fn ring(task: usize) {
+    if let Some(end) = &ENDS.lock().unwrap_or_else(PoisonError::into_inner)[task] {
+        // Full means that it is readable.
+        let _ = end.send(b"!");
+    }
+}
+
+/// `idle` on its thread.
+#[derive(Debug)]
+pub struct Idling(());
+
+impl Idling {
+    /// It begins.
+    pub fn begin() -> Self {
+        if ledger().idling.swap(1, RELAXED) != 0 {
+            violation("idle runs twice");
+        }
+        Self(())
+    }
+}
+
+impl Drop for Idling {
+    fn drop(&mut self) {
+        ledger().idling.store(0, RELAXED);
+    }
+}
+
+/// The hook begins.
+pub fn hook() {
+    if ledger().hooks.fetch_add(1, RELAXED) > 0 {
+        violation("the hook runs twice");
+    }
+    nobody_runs("the hook runs");
+}
+
+/// Checks that no job is in progress and nothing is in use.
+pub(crate) fn nobody_runs(when: &str) {
+    for (part, runners) in ledger().runners.iter().enumerate() {
+        for (level, runner) in runners.iter().enumerate() {
+            let runner = runner.load(RELAXED);
+            if runner != 0 {
+                violation(&format!("{when} while thread {runner} runs a job of level {level} in {part}"));
+            }
+        }
+    }
+}
+
+/// Checks that nothing is in use.
+pub(crate) fn nothing_is_used(when: &str) {
+    for (number, user) in ledger().users.iter().enumerate() {
+        let user = user.load(RELAXED);
+        if user != 0 {
+            violation(&format!("{when} while thread {user} uses resource {number}"));
+        }
+    }
+}

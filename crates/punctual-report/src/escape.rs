@@ -1,0 +1,129 @@
+//! Text that cannot become markup.
+//!
+//! ```
+//! use punctual_report::escape::{Code, Escaped, NoBreak};
+//!
+//! assert_eq!(Escaped("<b a=\"1\">").to_string(), "&lt;b a=&quot;1&quot;&gt;");
+//! assert_eq!(NoBreak("1 812 µs").to_string(), "1\u{202F}812\u{202F}µs");
+//! assert_eq!(Code("held by `<log>/7`").to_string(), "held by <code>&lt;log&gt;/7</code>");
+//! ```
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+/// Text in which nothing is markup, neither between tags nor inside a quoted attribute.
+///
+/// Names of threads are chosen by whoever runs them, and a trace by whoever sends it. So what HTML has no place for becomes
+/// U+FFFD: control characters except for line feeds and tabs, and U+FFFE and U+FFFF. So do the marks that change the order
+/// of the text behind them, by which a name could make the rest of a line read otherwise.
+///
+/// It does not protect where text is something else: within `<script>` or `<style>`, in an attribute without quotes, as the
+/// address of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Escaped<'a>(pub &'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                // Not allowed in HTML, not even as a character reference; and marks that change the order of what follows.
+                c if c.is_control() && !matches!(c, '\n' | '\t') => {
+                    f.write_char(char::REPLACEMENT_CHARACTER)?;
+                }
+                '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FFFE}' | '\u{FFFF}' => {
+                    f.write_char(char::REPLACEMENT_CHARACTER)?;
+                }
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// [`Escaped`], and kept on one line: its spaces are narrow ones that do not break. For numbers with their units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoBreak<'a>(pub &'a str);
+
+impl Display for NoBreak<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, part) in self.0.split(' ').enumerate() {
+            if index > 0 {
+                f.write_char('\u{202F}')?;
+            }
+            Escaped(part).fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// [`Escaped`], with what stands between backquotes marked as code.
+///
+/// A name may have backquotes of its own: then something else is marked, and tags still come in pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code<'a>(pub &'a str);
+
+impl Display for Code<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if !self.0.matches('`').count().is_multiple_of(2) {
+            return Escaped(self.0).fmt(f);
+        }
+        for (index, part) in self.0.split('`').enumerate() {
+            match index % 2 {
+                0 => Escaped(part).fmt(f)?,
+                _ => write!(f, "<code>{}</code>", Escaped(part))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_no_markup() {
+        let text = Escaped("<b a=\"1\" b='2'>&]]>").to_string();
+        assert_eq!(text, "&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;]]&gt;");
+    }
+
+    #[test]
+    fn no_character_can_be_markup_wherever_it_stands() {
+        for c in ('\0'..'\u{3000}').chain('\u{FE00}'..='\u{10010}').filter(|c| !c.is_alphanumeric()) {
+            let text = format!("a{c}`{c}`");
+            for html in [Escaped(&text).to_string(), NoBreak(&text).to_string(), Code(&text).to_string()] {
+                let html = html.replace("<code>", "").replace("</code>", "");
+                assert!(!html.contains(['<', '>', '"', '\'']), "{c:?} in {html}");
+                let mut references = html.split('&').skip(1);
+                assert!(references.all(|rest| rest.contains(';')), "{c:?} in {html}");
+            }
+        }
+    }
+
+    #[test]
+    fn replaces_what_a_page_has_no_place_for() {
+        for c in ['\0', '\r', '\u{1b}', '\u{7f}', '\u{85}', '\u{FFFE}', '\u{FFFF}'] {
+            assert_eq!(Escaped(&format!("a{c}b")).to_string(), "a\u{FFFD}b", "{c:?}");
+        }
+        assert_eq!(Escaped("a\n\tb").to_string(), "a\n\tb");
+    }
+
+    #[test]
+    fn keeps_the_order_of_text() {
+        for c in ('\u{202A}'..='\u{202E}').chain('\u{2066}'..='\u{2069}') {
+            assert_eq!(Escaped(&format!("a{c}b")).to_string(), "a\u{FFFD}b", "{c:?}");
+        }
+        // Letters that are read from right to left are no marks.
+        assert_eq!(Escaped("שלום 1").to_string(), "שלום 1");
+    }
+
+    #[test]
+    fn tags_of_code_come_in_pairs() {
+        assert_eq!(Code("by ``</code>` for 3").to_string(), "by ``&lt;/code&gt;` for 3");
+        assert_eq!(Code("by `` `x`").to_string(), "by <code></code> <code>x</code>");
+    }
+}

@@ -1,0 +1,35 @@
+//! What the tables and pages of Punctual share: one number format, one look.
+//!
+//! Text for a terminal comes from [`format`](mod@format), [`text`] and [`table`]; pages from [`page`], which holds tables
+//! and the drawings of [`chart`] and [`histogram`]. Nothing here knows what is reported.
+//!
+//! A page is one file without scripts of this crate, and needs no network and no fonts. Whatever text it is given becomes
+//! text, never markup; what is documented as *HTML* is taken as it is, and classes are `&'static str` for that reason.
+//!
+//! ```
+//! use punctual_report::page::{Figure, Frame, Page};
+//! use punctual_report::table::{Cell, Column, Table};
+//!
+//! let mut table = Table::new([Column::left("task"), Column::right("max µs")]);
+//! table.row([Cell::new("<control>"), Cell::micros(81_960)]);
+//! assert_eq!(table.to_string(), "task       max µs\n<control>    82.0\n");
+//!
+//! let mut page = Page::new(&Frame { title: "A run", ..Frame::default() });
+//! page.figures(&[Figure::new("Longest response", "82.0 µs", "<control>")]);
+//! page.body().push_str(&table.html("Response times"));
+//! assert!(page.finish().contains("&lt;control&gt;"));
+//! ```
+
+pub mod chart;
+pub mod escape;
+pub mod format;
+pub mod histogram;
+pub mod page;
+pub mod scale;
+pub mod svg;
+pub mod table;
+pub mod text;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,218 @@
+//! The few SVG elements that drawings are made of.
+//!
+//! What is a matter of looks (colours, widths, fonts) is left to classes of the style sheet, so that a drawing follows the
+//! light or dark scheme of its page.
+//!
+//! ```
+//! use punctual_report::svg::{Anchor, Mark, Svg};
+//!
+//! let mut svg = Svg::new(100.0);
+//! svg.line("axis", (0.0, 20.0), (100.0, 20.0));
+//! svg.rect("bar", (10.0, 5.0), (8.0, 15.0), &Mark::titled("3 jobs").data("n", 3));
+//! svg.text("tick", (10.0, 30.0), Anchor::Middle, "<1 µs>");
+//! let drawing = svg.finish("histogram", 35.0, &Mark::titled("Response times"));
+//! assert!(drawing.contains("data-n=\"3\"") && drawing.contains("&lt;1 µs&gt;"));
+//! ```
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+use crate::escape::Escaped;
+use crate::text;
+
+/// How wide a character is at the size of drawings, rather too wide: fonts differ.
+const CHARACTER: f64 = 6.8;
+
+/// How wide a text is, rather too wide.
+#[must_use]
+pub fn width(text: &str) -> f64 {
+    text.chars().count() as f64 * CHARACTER
+}
+
+/// A text cut to that much room.
+#[must_use]
+pub fn fitted(text: &str, room: f64) -> String {
+    text::shortened(text, (room / CHARACTER) as usize)
+}
+
+/// Where a text is relative to its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// It begins there.
+    Start,
+    /// It has its middle there.
+    Middle,
+    /// It ends there.
+    End,
+}
+
+/// What an element says about itself: when it is pointed at, and to scripts and tests.
+#[derive(Debug, Clone, Default)]
+pub struct Mark {
+    title: String,
+    data: String,
+}
+
+impl Mark {
+    /// Nothing.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { title: String::new(), data: String::new() }
+    }
+
+    /// Shown when the element is pointed at, and read out instead of a whole drawing.
+    #[must_use]
+    pub fn titled(title: impl Into<String>) -> Self {
+        Self { title: title.into(), data: String::new() }
+    }
+
+    /// Adds an attribute `data-…`.
+    #[must_use]
+    pub fn data(mut self, name: &'static str, value: impl Display) -> Self {
+        let _ = write!(self.data, " data-{name}=\"{}\"", Escaped(&value.to_string()));
+        self
+    }
+}
+
+/// A drawing that is being made.
+#[derive(Debug, Clone)]
+pub struct Svg {
+    body: String,
+    width: f64,
+}
+
+// Writing to a String does not fail.
+impl Svg {
+    /// An empty drawing of that many units, which are pixels at its natural size.
+    #[must_use]
+    pub const fn new(width: f64) -> Self {
+        Self { body: String::new(), width }
+    }
+
+    /// How wide it is.
+    #[must_use]
+    pub const fn width(&self) -> f64 {
+        self.width
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(Short);
+        self.path(class, &format!("M{x1} {y1}L{x2} {y2}"), &Mark::none());
+    }
+
+    /// Straight lines from point to point.
+    pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+        let mut d = String::new();
+        for (index, &(x, y)) in points.iter().enumerate() {
+            let _ = write!(d, "{}{} {}", if index == 0 { 'M' } else { 'L' }, Short(x), Short(y));
+        }
+        self.path(class, &d, &Mark::none());
+    }
+
+    /// A rectangle from its upper left corner.
+    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), mark: &Mark) {
+        let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(Short);
+        self.path(class, &format!("M{x} {y}h{width}v{height}h-{width}z"), mark);
+    }
+
+    /// A path with the commands `d`, which are letters and numbers.
+    pub fn path(&mut self, class: &str, d: &str, mark: &Mark) {
+        self.element("path", class, format_args!(" d=\"{}\"", Escaped(d)), mark);
+    }
+
+    /// A path whose line has that width.
+    pub fn path_of_width(&mut self, class: &str, width: f64, d: &str) {
+        let (width, d) = (Short(width), Escaped(d));
+        self.element("path", class, format_args!(" stroke-width=\"{width}\" d=\"{d}\""), &Mark::none());
+    }
+
+    /// A circle.
+    pub fn dot(&mut self, class: &str, at: (f64, f64), radius: f64, mark: &Mark) {
+        let [x, y, radius] = [at.0, at.1, radius].map(Short);
+        self.element("circle", class, format_args!(" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), mark);
+    }
+
+    fn element(&mut self, name: &str, class: &str, attributes: fmt::Arguments<'_>, mark: &Mark) {
+        let (class, data) = (Escaped(class), &mark.data);
+        let _ = write!(self.body, "<{name} class=\"{class}\"{data}{attributes}");
+        let _ = match mark.title.as_str() {
+            "" => write!(self.body, "/>"),
+            title => write!(self.body, "><title>{}</title></{name}>", Escaped(title)),
+        };
+    }
+
+    /// A text.
+    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let (class, x, y, text) = (Escaped(class), Short(at.0), Short(at.1), Escaped(text));
+        let _ = write!(self.body, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>");
+    }
+
+    /// Elements that belong together, as `draw` adds them.
+    pub fn group(&mut self, class: &str, mark: &Mark, draw: impl FnOnce(&mut Self)) {
+        let _ = write!(self.body, "<g class=\"{}\"{}>", Escaped(class), mark.data);
+        draw(self);
+        self.body += "</g>";
+    }
+
+    /// The finished drawing of that height; the title of `mark` is read out instead of it.
+    #[must_use]
+    pub fn finish(self, class: &str, height: f64, mark: &Mark) -> String {
+        let Self { body, width } = self;
+        let (class, label, data) = (Escaped(class), Escaped(&mark.title), &mark.data);
+        let (width, height) = (Short(width), Short(height));
+        format!(
+            "<svg class=\"{class}\"{data} viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\
+             {body}</svg>"
+        )
+    }
+}
+
+/// A coordinate to a tenth of a unit, as short as it can be; what is no number is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Short(pub f64);
+
+impl Display for Short {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tenths = (self.0 * 10.0).round() as i64;
+        if tenths % 10 == 0 { write!(f, "{}", tenths / 10) } else { write!(f, "{}", tenths as f64 / 10.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_text_wherever_it_goes() {
+        let evil = "\"><script>";
+        let mut svg = Svg::new(10.0);
+        let mark = Mark::titled(evil).data("n", evil);
+        svg.text(evil, (1.0, 2.0), Anchor::Start, evil);
+        svg.rect(evil, (1.0, 2.0), (3.0, 4.0), &mark);
+        svg.dot(evil, (1.0, 2.0), 3.0, &mark);
+        svg.path(evil, evil, &mark);
+        svg.group(evil, &mark, |svg| svg.line(evil, (0.0, 0.0), (1.0, 1.0)));
+        let drawing = svg.finish(evil, 10.0, &mark);
+        assert!(!drawing.contains("<script>"));
+        assert_eq!(drawing.matches("&quot;&gt;&lt;script&gt;").count(), 18);
+    }
+
+    #[test]
+    fn numbers_are_short_and_finite() {
+        let texts = [0.0, -0.04, 12.34, 12.96, -3.25, f64::NAN].map(|number| Short(number).to_string());
+        assert_eq!(texts, ["0", "0", "12.3", "13", "-3.3", "0"]);
+        assert!(!Short(f64::INFINITY).to_string().contains("inf"));
+    }
+
+    #[test]
+    fn a_text_fits_its_room() {
+        for room in [0.0, 34.0, 100.0, f64::NAN] {
+            assert!(width(&fitted("ööööööööö", room)) <= room.max(CHARACTER), "{room}");
+        }
+    }
+}

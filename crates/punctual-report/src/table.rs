@@ -1,0 +1,424 @@
+//! A table, described once: printed with `{}` it is aligned text, and [`Table::html`] is the same for a page.
+//!
+//! The first column says what a row is about. Columns of microseconds have their points below each other in both forms.
+//!
+//! ```
+//! use punctual_report::table::{Cell, Column, Table};
+//!
+//! let mut table = Table::new([Column::left("task"), Column::micros("max µs"), Column::right("misses")]);
+//! table.row([Cell::new("control"), Cell::micros(1_234), Cell::fault(2)]).marks(&[1]);
+//! table.row([Cell::new("log"), Cell::micros(812_000), Cell::fault(0)]);
+//! assert_eq!(
+//!     table.to_string(),
+//!     "task     max µs  misses\n\
+//!      control    1.23       2  [1]\n\
+//!      log      812          0\n"
+//! );
+//! assert!(table.html("Tasks").contains("<td class=\"fault\">2</td>"));
+//! ```
+
+mod html;
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::format::{NONE, format_count, format_micros, format_nanos};
+use crate::text::shortened;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Align {
+    Left,
+    /// To the left, and broken into lines on a page.
+    Wrap,
+    Right,
+    /// To the right, with the points below each other.
+    Point,
+}
+
+/// A column and its head.
+#[derive(Debug, Clone)]
+pub struct Column {
+    head: String,
+    group: &'static str,
+    align: Align,
+    width: usize,
+    most: usize,
+}
+
+impl Column {
+    fn new(head: impl Into<String>, align: Align) -> Self {
+        Self { head: head.into(), group: "", align, width: 0, most: usize::MAX }
+    }
+
+    /// Words.
+    pub fn left(head: impl Into<String>) -> Self {
+        Self::new(head, Align::Left)
+    }
+
+    /// Words that a page may break into lines.
+    pub fn wrap(head: impl Into<String>) -> Self {
+        Self::new(head, Align::Wrap)
+    }
+
+    /// Numbers.
+    pub fn right(head: impl Into<String>) -> Self {
+        Self::new(head, Align::Right)
+    }
+
+    /// Numbers of one unit, whose points are below each other.
+    pub fn micros(head: impl Into<String>) -> Self {
+        Self::new(head, Align::Point)
+    }
+
+    /// Is under a common head with the neighbours that name the same one.
+    #[must_use]
+    pub fn group(mut self, group: &'static str) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// As text it is at least so many characters wide, so that tables printed one after the other are alike.
+    #[must_use]
+    pub fn at_least(mut self, width: usize) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// As text it is at most so many characters wide; the middle of longer words is left out.
+    #[must_use]
+    pub fn at_most(mut self, width: usize) -> Self {
+        self.most = width;
+        self
+    }
+}
+
+/// What stands in a column of a row.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    text: String,
+    class: &'static str,
+    title: String,
+    lead: Option<(&'static str, String)>,
+    link: String,
+    below: String,
+    span: usize,
+}
+
+impl Cell {
+    /// A text.
+    pub fn new(text: impl Into<String>) -> Self {
+        let (title, link, below) = Default::default();
+        Self { text: text.into(), class: "", title, lead: None, link, below, span: 1 }
+    }
+
+    /// A count.
+    #[must_use]
+    pub fn count(count: u64) -> Self {
+        Self::new(format_count(count))
+    }
+
+    /// A count that should be zero.
+    #[must_use]
+    pub fn fault(count: u64) -> Self {
+        Self::count(count).class(if count > 0 { "fault" } else { "muted" })
+    }
+
+    /// Nanoseconds, in microseconds without the unit.
+    #[must_use]
+    pub fn micros(ns: u64) -> Self {
+        Self::new(format_micros(ns))
+    }
+
+    /// Nanoseconds, with the unit that suits them; a dash if they are unknown.
+    pub fn nanos(ns: impl Into<Option<f64>>) -> Self {
+        ns.into().map_or(Self::none(), |ns| Self::new(format_nanos(ns)))
+    }
+
+    /// Nothing that is known.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::new(NONE).class("muted")
+    }
+
+    /// On a page it has these classes of the style sheet.
+    #[must_use]
+    pub fn class(mut self, class: &'static str) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// On a page, shown when it is pointed at.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// On a page, a link to the element of that id.
+    #[must_use]
+    pub fn link(mut self, id: &str) -> Self {
+        self.link = format!("#{id}");
+        self
+    }
+
+    /// Begins with a coloured sign, which may hold a few letters.
+    #[must_use]
+    pub fn sign(mut self, class: &'static str, letters: impl Into<String>) -> Self {
+        self.lead = Some((class, letters.into()));
+        self
+    }
+
+    /// On a page, has a second line in small letters.
+    #[must_use]
+    pub fn below(mut self, text: impl Into<String>) -> Self {
+        self.below = text.into();
+        self
+    }
+
+    /// Takes the room of so many columns.
+    #[must_use]
+    pub fn span(mut self, columns: usize) -> Self {
+        self.span = columns.max(1);
+        self
+    }
+
+    fn plain(&self) -> String {
+        match &self.lead {
+            Some((_, letters)) if !letters.is_empty() => format!("{letters:<2} {}", self.text),
+            _ => self.text.clone(),
+        }
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub struct Row {
+    cells: Vec<Cell>,
+    class: &'static str,
+    marks: Vec<usize>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Cells,
+    Heading,
+    Lines,
+}
+
+impl Row {
+    /// On a page it has this class of the style sheet.
+    pub fn class(&mut self, class: &'static str) -> &mut Self {
+        self.class = class;
+        self
+    }
+
+    /// The numbers of its footnotes.
+    pub fn marks(&mut self, marks: &[usize]) -> &mut Self {
+        self.marks = marks.to_vec();
+        self
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+    class: &'static str,
+    indent: usize,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Self { columns: columns.into_iter().collect(), rows: Vec::new(), class: "", indent: 0 }
+    }
+
+    /// On a page it has this class of the style sheet.
+    #[must_use]
+    pub fn class(mut self, class: &'static str) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// As text it is indented by so many spaces, except for its headings.
+    #[must_use]
+    pub fn indent(mut self, spaces: usize) -> Self {
+        self.indent = spaces;
+        self
+    }
+
+    /// Whether it has no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Row {
+        self.push(cells.into_iter().collect(), Kind::Cells)
+    }
+
+    /// Adds a line about the rows that follow.
+    pub fn heading(&mut self, text: impl Into<String>) {
+        self.push(vec![Cell::new(text)], Kind::Heading);
+    }
+
+    /// Adds lines as they are.
+    pub fn lines(&mut self, text: impl Into<String>) {
+        self.push(vec![Cell::new(text)], Kind::Lines);
+    }
+
+    fn push(&mut self, cells: Vec<Cell>, kind: Kind) -> &mut Row {
+        self.rows.push(Row { cells, class: "", marks: Vec::new(), kind });
+        self.rows.last_mut().expect("it has just been added")
+    }
+
+    /// The rows as text, without the heads of their columns.
+    #[must_use]
+    pub fn body(&self) -> String {
+        let widths = self.widths();
+        self.rows.iter().map(|row| self.line_of(row, &widths)).collect()
+    }
+
+    /// The heads of the columns as text.
+    #[must_use]
+    pub fn head(&self) -> String {
+        let heads = self.columns.iter().zip(self.widths()).map(|(column, width)| {
+            let head = column.head();
+            match column.align {
+                Align::Left | Align::Wrap => format!("{head:width$}"),
+                // Above the digits before the point, rather than above decimals that are not there.
+                Align::Right | Align::Point => format!("{head:>width$}"),
+            }
+        });
+        self.line(&heads.collect::<Vec<_>>())
+    }
+
+    /// How wide each column is, in characters.
+    fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> =
+            self.columns.iter().map(|column| column.width.max(column.head().chars().count())).collect();
+        for (column, cell) in self.rows.iter().flat_map(placed).filter(|(_, cell)| cell.span == 1) {
+            let fraction = self.fraction(column) - fraction(&cell.text) * self.is_pointed(column);
+            let width = (cell.plain().chars().count() + fraction).min(self.columns[column].most);
+            widths[column] = widths[column].max(width);
+        }
+        widths
+    }
+
+    fn is_pointed(&self, column: usize) -> usize {
+        usize::from(self.columns[column].align == Align::Point)
+    }
+
+    /// How many characters a column has from its points on.
+    fn fraction(&self, column: usize) -> usize {
+        let cells = self.rows.iter().flat_map(placed).filter(|&(at, cell)| at == column && cell.span == 1);
+        cells.map(|(_, cell)| fraction(&cell.text)).max().unwrap_or(0) * self.is_pointed(column)
+    }
+
+    fn line_of(&self, row: &Row, widths: &[usize]) -> String {
+        match row.kind {
+            Kind::Heading => return format!("{}\n", row.cells[0].text),
+            Kind::Lines => return format!("{}\n", row.cells[0].text.trim_end()),
+            Kind::Cells => {}
+        }
+        let mut cells: Vec<String> = Vec::new();
+        for (index, cell) in placed(row) {
+            let column = &self.columns[index];
+            let room = widths[index..index + cell.span].iter().sum::<usize>() + 2 * (cell.span - 1);
+            let text = shortened(&cell.plain(), if cell.span == 1 { room } else { usize::MAX });
+            cells.push(match column.align {
+                _ if cell.span > 1 => format!("{text:room$}"),
+                Align::Left | Align::Wrap => format!("{text:room$}"),
+                Align::Right => format!("{text:>room$}"),
+                Align::Point => {
+                    let pad = self.fraction(index) - fraction(&cell.text);
+                    format!("{text:>room$}{:pad$}", "", room = room - pad)
+                }
+            });
+        }
+        let marks: String = row.marks.iter().map(|mark| format!("[{mark}]")).collect();
+        self.line(&[cells, vec![marks]].concat())
+    }
+
+    fn line(&self, cells: &[String]) -> String {
+        let line = cells.join("  ");
+        format!("{:indent$}{}\n", "", line.trim_end(), indent = self.indent)
+    }
+}
+
+impl Column {
+    fn head(&self) -> String {
+        format!("{} {}", self.group, self.head).trim_start().to_owned()
+    }
+}
+
+/// The cells of a row with the columns that they begin in; lines of text have none.
+fn placed(row: &Row) -> impl Iterator<Item = (usize, &Cell)> {
+    let cells = if row.kind == Kind::Cells { &row.cells[..] } else { &[] };
+    cells.iter().scan(0, |column, cell| {
+        let at = *column;
+        *column += cell.span;
+        Some((at, cell))
+    })
+}
+
+/// How many characters there are from the point on.
+fn fraction(text: &str) -> usize {
+    text.find('.').map_or(0, |point| text[point..].chars().count())
+}
+
+impl Display for Table {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.head())?;
+        f.write_str(&self.body())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_below_each_other() {
+        let mut table = Table::new([Column::left(""), Column::micros("µs"), Column::right("n")]).indent(1);
+        for text in ["0", "0.007", "10.0", "≤ 1.00", "1 234 568"] {
+            table.row([Cell::new("x"), Cell::new(text), Cell::count(1)]);
+        }
+        let expected = [
+            "               µs  n",
+            " x          0      1",
+            " x          0.007  1",
+            " x         10.0    1",
+            " x        ≤ 1.00   1",
+            " x  1 234 568      1",
+        ];
+        assert_eq!(table.to_string().lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn headings_spans_and_marks_keep_to_their_place() {
+        let columns = [Column::left("").at_least(6).at_most(6), Column::right("a"), Column::right("b")];
+        let mut table = Table::new(columns).indent(2);
+        table.heading("a group of rows");
+        table.row([Cell::new("a long name"), Cell::nanos(5.0), Cell::nanos(None)]);
+        table.row([Cell::new("x"), Cell::new("not measured").span(2)]).marks(&[1, 3]);
+        table.lines("    as it is");
+        let expected = [
+            "                a  b",
+            "a group of rows",
+            "  a l…me  5.00 ns  –",
+            "  x       not measured  [1][3]",
+            "    as it is",
+        ];
+        assert_eq!(table.to_string().lines().collect::<Vec<_>>(), expected);
+        assert_eq!(table.head() + &table.body(), table.to_string());
+    }
+
+    #[test]
+    fn a_table_without_rows_has_its_heads() {
+        let table = Table::new([Column::left("task"), Column::micros("max").group("R")]);
+        assert_eq!((table.to_string(), table.is_empty()), ("task  R max\n".into(), true));
+    }
+}

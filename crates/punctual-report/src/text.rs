@@ -1,0 +1,82 @@
+//! Text in the room it has.
+//!
+//! ```
+//! use punctual_report::text::{shortened, wrapped};
+//!
+//! assert_eq!(shortened("kworker/u8:2-events/4711", 9), "kwor…4711");
+//! assert_eq!(wrapped("R  ", "took 2 122 µs in all", 3, 16), "R  took 2 122 µs\n   in all\n");
+//! ```
+
+use std::fmt::Write as _;
+
+/// At most that many characters of a text: of a longer one the middle is left out.
+///
+/// Names differ in their ends, where numbers are, as often as in their beginnings.
+#[must_use]
+pub fn shortened(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let tail = width.saturating_sub(1) / 2;
+    let head = width.saturating_sub(1) - tail;
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
+}
+
+/// Breaks text into lines of at most `width` characters, of which all but the first are indented. Numbers stay in one piece
+/// with their units.
+#[must_use]
+pub fn wrapped(first: &str, text: &str, indent: usize, width: usize) -> String {
+    let mut out = first.to_owned();
+    let mut column = first.chars().count();
+    let mut fresh = true;
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let mut word = word.to_owned();
+        while let Some(next) = words.next_if(|next| belongs(&word, next)) {
+            word = word + " " + next;
+        }
+        let length = word.chars().count();
+        if !fresh && column + 1 + length > width {
+            let _ = write!(out, "\n{:indent$}", "");
+            column = indent;
+            fresh = true;
+        }
+        if !fresh {
+            out.push(' ');
+            column += 1;
+        }
+        out += &word;
+        column += length;
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}
+
+/// Whether a word continues a number.
+fn belongs(number: &str, next: &str) -> bool {
+    let unit = next.trim_end_matches([',', ';', '.', ':']);
+    let is_thousand = next.len() >= 3 && next.bytes().all(|byte| byte.is_ascii_digit());
+    number.ends_with(|last: char| last.is_ascii_digit())
+        && (is_thousand || ["ns", "µs", "ms", "s"].contains(&unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_out_the_middle_of_long_names() {
+        assert_eq!(shortened("abcde", 5), "abcde");
+        assert_eq!(shortened("ööööööööö", 5), "öö…öö");
+        assert_eq!([0, 1, 2].map(|width| shortened("abc", width)), ["…", "…", "a…"]);
+    }
+
+    #[test]
+    fn breaks_lines_between_words() {
+        assert_eq!(wrapped("R  ", "one two three", 3, 10), "R  one two\n   three\n");
+        assert_eq!(wrapped("", "of 2 122 µs, or 1 s", 2, 12), "of 2 122 µs,\n  or 1 s\n");
+        assert_eq!(wrapped("R  ", "overlongwords stay", 3, 8), "R  overlongwords\n   stay\n");
+    }
+}

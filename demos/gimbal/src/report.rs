@@ -3,14 +3,9 @@
 //! [`RunSummary`] is all there is to tell. [`to_html`] makes one self-contained file of it, which needs
 //! neither network nor scripts; [`to_json`] writes the same numbers for other programs.
 
-mod angle;
 mod charts;
 pub mod data;
-mod histogram;
-mod line_chart;
 mod page;
-mod scale;
-mod svg;
 mod tables;
 
 pub use data::{
@@ -20,7 +15,7 @@ pub use data::{
 
 /// The report as a page of HTML.
 pub fn to_html(summary: &RunSummary) -> String {
-    page::Page(summary).to_string()
+    page::page(summary)
 }
 
 /// The report as JSON, with the field names of [`RunSummary`].

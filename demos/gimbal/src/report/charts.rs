@@ -3,12 +3,13 @@
 //! Each chart is drawn twice, for wide and for narrow screens, of which the style sheet shows one. Scaling
 //! one drawing to both would leave its text unreadable on a phone.
 
-use super::angle::Microradians;
 use super::data::{AxisResponse, Distribution, RunSummary, StepResponse, TaskRow};
-use super::histogram;
-use super::line_chart::{LineChart, Series};
-use punctual_html::{Escaped, Grouped, Micros};
-use std::fmt::{self, Formatter};
+use punctual_report::chart::{LineChart, Series, Size};
+use punctual_report::escape::{Escaped, NoBreak};
+use punctual_report::format::{format_count, format_nanos, format_significant};
+use punctual_report::histogram::Histogram;
+use punctual_report::page;
+use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
 /// Width of a chart that fills the page, of one that shares it with another, and of one on a phone.
@@ -21,35 +22,31 @@ const BEFORE_STEP_NS: u64 = 50_000_000;
 const AFTER_STEP_NS: u64 = 550_000_000;
 
 /// Writes the section on how the gimbal moved.
-pub(super) fn step_response(step: &StepResponse, f: &mut Formatter<'_>) -> fmt::Result {
-    f.write_str("<section><h2>Step response</h2>")?;
+pub(super) fn step_response(step: &StepResponse, out: &mut String) {
     let angles = if step.true_angles { "true angles of the simulated gimbal" } else { "encoder angles" };
-    write!(f, "<p>{} samples per axis, {angles}", Grouped(step.samples))?;
+    let samples = format_count(step.samples);
+    let _ = write!(out, "<section><h2>Step response</h2><p>{} samples per axis, {angles}", NoBreak(&samples));
     if step.dropped > 0 {
-        write!(f, "; <strong>{} more did not fit the record</strong>", Grouped(step.dropped))?;
+        let dropped = format_count(step.dropped);
+        let _ = write!(out, "; <b class=\"fault\">{} more did not fit the record</b>", NoBreak(&dropped));
     }
-    f.write_str(
-        ". Of every pixel column the lowest and the highest sample are drawn, so no spike is lost.</p>",
-    )?;
-    for axis in &step.axes {
-        axis_figure(axis, f)?;
-    }
-    f.write_str("<div class=\"pair\">")?;
-    for axis in &step.axes {
-        largest_step_figure(axis, f)?;
-    }
-    f.write_str("</div></section>")
+    *out += ". Of every pixel column the lowest and the highest sample are drawn, so no spike is lost.</p>";
+    step.axes.iter().for_each(|axis| axis_figure(axis, out));
+    *out += "<div class=\"pair\">";
+    step.axes.iter().for_each(|axis| largest_step_figure(axis, out));
+    *out += "</div></section>\n";
 }
 
-fn axis_figure(axis: &AxisResponse, f: &mut Formatter<'_>) -> fmt::Result {
+fn axis_figure(axis: &AxisResponse, out: &mut String) {
     let name = Escaped(&axis.name);
-    write!(f, "<figure class=\"axis\"><h3>{name}</h3>")?;
-    legend(axis, f)?;
+    let _ = write!(out, "<figure class=\"axis\"><h3>{name}</h3>{}", legend(axis));
     let whole = span(&axis.run);
     let label = format!("Angle of the {} axis over time", axis.name);
-    both_sizes(&angles_chart(axis, label, whole.clone()), FULL_PX, (280.0, 240.0), f)?;
+    let angles = angles_chart(axis, label, whole.clone());
+    *out += &both_sizes(FULL_PX, 280.0, 240.0, |size| angles.draw(size));
     let (Some(max), Some(rms)) = (axis.residual_max_urad, axis.residual_rms_urad) else {
-        return f.write_str("<figcaption>There is no reference to compare with.</figcaption></figure>");
+        *out += "<figcaption>There is no reference to compare with.</figcaption></figure>";
+        return;
     };
     let residual = LineChart {
         label: format!("Run minus reference of the {} axis over time", axis.name),
@@ -58,29 +55,27 @@ fn axis_figure(axis: &AxisResponse, f: &mut Formatter<'_>) -> fmt::Result {
         span_ns: whole,
         series: vec![Series { class: "residual", points: &axis.residual }],
     };
-    both_sizes(&residual, FULL_PX, (160.0, 160.0), f)?;
+    *out += &both_sizes(FULL_PX, 160.0, 160.0, |size| residual.draw(size));
     let at_s = axis.residual_max_at_ns.unwrap_or_default() as f64 * 1e-9;
-    write!(f, "<figcaption>Run minus reference, {name}: maximum <b>{} µrad</b>", Microradians(max))?;
+    let [max_text, rms] = [max, rms].map(|urad| format!("{} µrad", format_significant(urad)));
+    let (max_text, rms) = (NoBreak(&max_text), NoBreak(&rms));
+    let _ = write!(out, "<figcaption>Run minus reference, {name}: maximum <b>{max_text}</b>");
     if max > 0.0 {
-        write!(f, " (at {at_s:.3} s)")?;
+        let _ = write!(out, " (at {at_s:.3} s)");
     }
-    write!(
-        f,
-        ", RMS <b>{} µrad</b>. One count of the encoder is 767 µrad.</figcaption></figure>",
-        Microradians(rms)
-    )
+    let _ = write!(out, ", RMS <b>{rms}</b>. One count of the encoder is 767 µrad.</figcaption></figure>");
 }
 
-fn largest_step_figure(axis: &AxisResponse, f: &mut Formatter<'_>) -> fmt::Result {
-    let Some((at_ns, size_rad)) = largest_step(&axis.setpoint) else { return Ok(()) };
+fn largest_step_figure(axis: &AxisResponse, out: &mut String) {
+    let Some((at_ns, size_rad)) = largest_step(&axis.setpoint) else { return };
     let name = Escaped(&axis.name);
-    write!(f, "<figure class=\"axis\"><h3>{name}, largest step</h3>")?;
-    legend(axis, f)?;
+    let _ = write!(out, "<figure class=\"axis\"><h3>{name}, largest step</h3>{}", legend(axis));
     let span_ns = at_ns.saturating_sub(BEFORE_STEP_NS)..=at_ns.saturating_add(AFTER_STEP_NS);
     let label = format!("Angle of the {} axis around its largest step", axis.name);
-    both_sizes(&angles_chart(axis, label, span_ns), HALF_PX, (260.0, 240.0), f)?;
-    let at_s = at_ns as f64 * 1e-9;
-    write!(f, "<figcaption>The step of {:.2} rad at {at_s:.3} s.</figcaption></figure>", size_rad.abs())
+    let angles = angles_chart(axis, label, span_ns);
+    *out += &both_sizes(HALF_PX, 260.0, 240.0, |size| angles.draw(size));
+    let (size_rad, at_s) = (size_rad.abs(), at_ns as f64 * 1e-9);
+    let _ = write!(out, "<figcaption>The step of {size_rad:.2} rad at {at_s:.3} s.</figcaption></figure>");
 }
 
 fn angles_chart(axis: &AxisResponse, label: String, span_ns: RangeInclusive<u64>) -> LineChart<'_> {
@@ -89,31 +84,20 @@ fn angles_chart(axis: &AxisResponse, label: String, span_ns: RangeInclusive<u64>
     LineChart { label, y_title: "angle in rad", y_factor: 1.0, span_ns, series: series.into() }
 }
 
-fn legend(axis: &AxisResponse, f: &mut Formatter<'_>) -> fmt::Result {
+fn legend(axis: &AxisResponse) -> String {
     let entries = [
-        ("setpoint", "setpoint", &axis.setpoint),
-        ("run", "this run", &axis.run),
-        ("reference", "reference (ideal time)", &axis.reference),
+        (("setpoint", "setpoint"), &axis.setpoint),
+        (("run", "this run"), &axis.run),
+        (("reference", "reference (ideal time)"), &axis.reference),
     ];
-    f.write_str("<ul class=\"legend\">")?;
-    for (class, text, _) in entries.iter().filter(|entry| !entry.2.is_empty()) {
-        write!(
-            f,
-            "<li><svg viewBox=\"0 0 26 8\" aria-hidden=\"true\"><line class=\"{class}\" x1=\"1\" y1=\"4\" \
-             x2=\"25\" y2=\"4\"/></svg>{text}</li>"
-        )?;
-    }
-    f.write_str("</ul>")
+    let drawn = entries.iter().filter(|entry| !entry.1.is_empty()).map(|entry| entry.0);
+    page::legend(&drawn.collect::<Vec<_>>())
 }
 
-fn both_sizes(
-    chart: &LineChart<'_>,
-    width: f64,
-    (tall, narrow_tall): (f64, f64),
-    f: &mut Formatter<'_>,
-) -> fmt::Result {
-    chart.draw("wide", width, tall, f)?;
-    chart.draw("narrow", NARROW_PX, narrow_tall, f)
+/// What `draw` makes for wide screens and for narrow ones.
+fn both_sizes(width: f64, height: f64, narrow_height: f64, draw: impl Fn(Size) -> String) -> String {
+    draw(Size { class: "wide", width, height })
+        + &draw(Size { class: "narrow", width: NARROW_PX, height: narrow_height })
 }
 
 fn span(points: &[(u64, f64)]) -> RangeInclusive<u64> {
@@ -131,39 +115,40 @@ fn largest_step(setpoint: &[(u64, f64)]) -> Option<(u64, f64)> {
 }
 
 /// Writes the section with the histograms of all tasks.
-pub(super) fn histograms(summary: &RunSummary, f: &mut Formatter<'_>) -> fmt::Result {
-    let jitters = histogram::common_decades(summary.tasks.iter().map(|task| &task.jitter));
-    let responses = histogram::common_decades(summary.tasks.iter().map(|task| &task.response));
-    f.write_str(
-        "<section><h2>Distributions</h2><p>Both axes are logarithmic, ten bars per decade; the dashed line \
-         marks the longest of all. The horizontal axis is the same for every task.</p>",
-    )?;
-    for task in &summary.tasks {
-        f.write_str("<div class=\"pair\">")?;
-        task_figure(task, "release jitter", &task.jitter, &jitters, f)?;
-        task_figure(task, "response time", &task.response, &responses, f)?;
-        f.write_str("</div>")?;
+pub(super) fn histograms(summary: &RunSummary, out: &mut String) {
+    *out += "<section><h2>Distributions</h2><p>Both axes are logarithmic, ten bars per decade; the dashed line \
+             marks the longest of all. The horizontal axis is the same for every task.</p>";
+    let histograms = |of: fn(&TaskRow) -> &Distribution| -> Vec<Histogram> {
+        let all = summary.tasks.iter().map(of);
+        all.map(|times| Histogram::new(times.buckets.iter().copied(), times.max_ns)).collect()
+    };
+    let (jitters, responses) = (histograms(|task| &task.jitter), histograms(|task| &task.response));
+    let (jitter_decades, response_decades) = (Histogram::decades(&jitters), Histogram::decades(&responses));
+    for (task, (jitter, response)) in summary.tasks.iter().zip(jitters.iter().zip(&responses)) {
+        *out += "<div class=\"pair\">";
+        task_figure(task, "release jitter", (jitter, task.jitter.max_ns), &jitter_decades, out);
+        task_figure(task, "response time", (response, task.response.max_ns), &response_decades, out);
+        *out += "</div>";
     }
-    f.write_str("</section>")
+    *out += "</section>\n";
 }
 
 fn task_figure(
     task: &TaskRow,
     what: &str,
-    distribution: &Distribution,
-    decades_us: &RangeInclusive<i32>,
-    f: &mut Formatter<'_>,
-) -> fmt::Result {
-    write!(f, "<figure><h3><code>{}</code> {what}</h3>", Escaped(&task.name))?;
+    (histogram, max_ns): (&Histogram, u64),
+    decades: &RangeInclusive<i32>,
+    out: &mut String,
+) {
+    let _ = write!(out, "<figure><h3>{} {what}</h3>", Escaped(&task.name));
     if task.jobs == 0 {
-        return f.write_str("<p class=\"note\">No jobs.</p></figure>");
+        *out += &page::note("No jobs.");
+    } else {
+        let max = format_nanos(max_ns as f64);
+        let label = format!("Histogram of the {what} of task {}, maximum {max}", task.name);
+        *out += &both_sizes(HALF_PX, 170.0, 160.0, |size| histogram.draw("bar", decades, size, &label));
     }
-    let label =
-        format!("Histogram of the {what} of task {}, maximum {} µs", task.name, Micros(distribution.max_ns));
-    for size in [("wide", HALF_PX, 170.0), ("narrow", NARROW_PX, 160.0)] {
-        histogram::draw(distribution, &label, decades_us, size, f)?;
-    }
-    f.write_str("</figure>")
+    *out += "</figure>";
 }
 
 #[cfg(test)]

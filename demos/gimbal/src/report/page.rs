@@ -1,90 +1,53 @@
 //! The page as a whole: head, key figures, and the sections in the order in which they are asked for.
 
-use super::angle::Microradians;
 use super::data::{Clock, RunSummary, TaskRow};
 use super::{charts, tables};
-use punctual_html::{Escaped, Grouped, Micros};
-use std::fmt::{self, Display, Formatter};
-
-/// The report as HTML.
-pub(super) struct Page<'a>(pub(super) &'a RunSummary);
+use punctual_report::format::{format_count, format_nanos, format_significant};
+use punctual_report::page::{Figure, Frame, Page};
 
 const STYLE: &str = include_str!("style.css");
 
-impl Display for Page<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let summary = self.0;
-        let title = Escaped(&summary.meta.title);
-        write!(
-            f,
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-             <meta name=\"color-scheme\" content=\"light dark\">\
-             <title>{title}</title>\n<style>\n{STYLE}</style></head>\n<body><main><header><h1>{title}</h1>"
-        )?;
-        let clock = match summary.meta.clock {
-            Clock::Real => "in real time",
-            Clock::Virtual => "in virtual time",
-        };
-        let length_s = summary.meta.length_ns as f64 * 1e-9;
-        writeln!(f, "<p>{} · {length_s:.1} s {clock}</p></header>", Escaped(&summary.meta.started))?;
-        key_figures(summary, f)?;
-        f.write_str("\n")?;
-        charts::step_response(&summary.step, f)?;
-        f.write_str("\n")?;
-        tables::tasks(summary, f)?;
-        f.write_str("\n")?;
-        charts::histograms(summary, f)?;
-        f.write_str("\n")?;
-        tables::settings(&summary.settings, f)?;
-        f.write_str("\n")?;
-        tables::conditions(summary, f)?;
-        f.write_str("\n</main></body></html>\n")
-    }
+/// The report as HTML.
+pub(super) fn page(summary: &RunSummary) -> String {
+    let meta = &summary.meta;
+    let clock = match meta.clock {
+        Clock::Real => "in real time",
+        Clock::Virtual => "in virtual time",
+    };
+    let line = format!("{} · {:.1} s {clock}", meta.started, meta.length_ns as f64 * 1e-9);
+    let mut page = Page::new(&Frame { title: &meta.title, lines: &[line], style: STYLE, ..Frame::default() });
+    page.figures(&key_figures(summary));
+    let body = page.body();
+    charts::step_response(&summary.step, body);
+    tables::tasks(summary, body);
+    charts::histograms(summary, body);
+    tables::settings(&summary.settings, body);
+    tables::conditions(summary, body);
+    page.finish()
 }
 
 /// The numbers one looks for first, maxima before everything else.
-fn key_figures(summary: &RunSummary, f: &mut Formatter<'_>) -> fmt::Result {
-    f.write_str("<ul class=\"figures\">")?;
-    let ran = || summary.tasks.iter().filter(|task| task.jobs > 0);
-    if let Some(task) = ran().max_by_key(|task| task.jitter.max_ns) {
-        worst("Longest release jitter", task, task.jitter.max_ns, f)?;
-    }
-    if let Some(task) = ran().max_by_key(|task| task.response.max_ns) {
-        worst("Longest response time", task, task.response.max_ns, f)?;
-    }
+fn key_figures(summary: &RunSummary) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut longest = |what: &str, ns: fn(&TaskRow) -> u64| {
+        let ran = summary.tasks.iter().filter(|task| task.jobs > 0);
+        if let Some(task) = ran.max_by_key(|task| ns(task)) {
+            figures.push(Figure::new(what, format_nanos(ns(task) as f64), &*task.name));
+        }
+    };
+    longest("Longest release jitter", |task| task.jitter.max_ns);
+    longest("Longest response time", |task| task.response.max_ns);
     let differences = summary.step.axes.iter().filter_map(|axis| Some((axis.residual_max_urad?, &axis.name)));
     if let Some((max_urad, name)) = differences.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        let value = Microradians(max_urad);
-        figure("Largest difference to reference", &value, "µrad", false, &Escaped(name), f)?;
+        let value = format!("{} µrad", format_significant(max_urad));
+        figures.push(Figure::new("Largest difference to reference", value, &**name));
     }
-    let jobs: u64 = summary.tasks.iter().map(|task| task.jobs).sum();
-    let misses: u64 = summary.tasks.iter().map(|task| task.misses).sum();
-    let overruns: u64 = summary.tasks.iter().map(|task| task.overruns).sum();
-    let of = format!("of {} jobs; overruns: {}", Grouped(jobs), Grouped(overruns));
-    figure("Deadline misses", &Grouped(misses), "", misses > 0, &of, f)?;
-    f.write_str("</ul>")
-}
-
-fn worst(what: &str, task: &TaskRow, ns: u64, f: &mut Formatter<'_>) -> fmt::Result {
-    let name = format!("<code>{}</code>", Escaped(&task.name));
-    figure(what, &Micros(ns), "µs", false, &name, f)
-}
-
-/// `detail` is HTML, everything else is text.
-fn figure(
-    what: &str,
-    value: &dyn Display,
-    unit: &str,
-    fault: bool,
-    detail: &dyn Display,
-    f: &mut Formatter<'_>,
-) -> fmt::Result {
-    let class = if fault { " class=\"fault\"" } else { "" };
-    write!(
-        f,
-        "<li><span>{what}</span><strong{class}>{value}<small> {unit}</small></strong><em>{detail}</em></li>"
-    )
+    let sum = |count: fn(&TaskRow) -> u64| summary.tasks.iter().map(count).sum::<u64>();
+    let (jobs, misses, overruns) =
+        (sum(|task| task.jobs), sum(|task| task.misses), sum(|task| task.overruns));
+    let of = format!("of {} jobs; overruns: {}", format_count(jobs), format_count(overruns));
+    figures.push(Figure::new("Deadline misses", format_count(misses), of).fault_if(misses > 0));
+    figures
 }
 
 #[cfg(test)]
@@ -146,7 +109,7 @@ mod tests {
     #[test]
     fn the_page_needs_no_network() {
         let page = to_html(&hostile());
-        for outside in ["http:", "https:", "src=", "href=", "url(", "@import"] {
+        for outside in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
             assert!(!page.contains(outside), "{outside}");
         }
     }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use punctual_report::format::format_part;
 use punctual_trace::explain;
 use punctual_trace::export;
 use punctual_trace::jobs::{Actor, Job};
@@ -93,7 +94,7 @@ pub(crate) fn summary(job: &Job, limit: u64, names: &Names) -> String {
         "{} took {}, and {} were allowed",
         names.of(Key::of(job).actor),
         explain::value(job.response),
-        explain::time(limit)
+        format_part(limit)
     )
 }
 

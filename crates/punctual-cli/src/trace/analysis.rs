@@ -1,7 +1,7 @@
 //! From events to statistics, for `report` and `watch` alike: whose jobs, by which names, and by when they are to end.
 
+use punctual_report::format::format_count;
 use punctual_trace::event::{Event, Tid};
-use punctual_trace::explain::grouped;
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, Select, Sort};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{Key, MAX_TASKS, TaskStats, Watch, Whole};
@@ -152,7 +152,7 @@ impl Analyst {
         if self.watch.left_out() > 0 {
             say!(
                 "warning: {} jobs are of further tasks than the {MAX_TASKS} that there is room for; choose with --task",
-                grouped(self.watch.left_out())
+                format_count(self.watch.left_out())
             );
         }
     }

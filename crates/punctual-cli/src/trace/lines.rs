@@ -57,17 +57,18 @@ impl Lines {
     pub(crate) fn summary(&mut self, analyst: &Analyst, elapsed: Duration) -> Result<(), Failure> {
         let tasks = analyst.tasks();
         let mut out = String::new();
-        for stats in tasks {
-            if self.json {
-                out += &summary(stats, analyst.names(), elapsed);
-            } else {
-                if self.since_head >= PAGE {
-                    self.since_head = 0;
-                    out += &format!("{:>8}  {}", "time", text::overview_head());
-                }
-                self.since_head += 1;
-                out += &format!("{}  {}", time(elapsed), text::overview(stats, analyst.names()));
+        if self.json {
+            out.extend(tasks.iter().map(|stats| summary(stats, analyst.names(), elapsed)));
+            return self.print(&out);
+        }
+        let table = text::overview(&tasks, analyst.names());
+        for line in table.body().lines() {
+            if self.since_head >= PAGE {
+                self.since_head = 0;
+                out += &format!("{:>8}  {}", "time", table.head());
             }
+            self.since_head += 1;
+            out += &format!("{}  {line}\n", time(elapsed));
         }
         self.print(&out)
     }

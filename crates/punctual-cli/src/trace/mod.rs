@@ -12,7 +12,6 @@ mod reading;
 mod record;
 mod report;
 mod signals;
-mod table;
 mod text;
 mod watch;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use punctual_trace::explain::grouped;
+use punctual_report::format::{format_count, format_nanos};
 use punctual_trace::record::{self, Config, Filter, RecordError, Recording, Summary};
 use punctual_trace::write::dat;
 use signal_hook::consts::{SIGKILL, SIGTERM};
@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGKILL, SIGTERM};
 use super::args::{Record, Source};
 use super::child::{self, Held, Running};
 use super::signals::{Notice, Signals};
-use super::{FAILED, Failure, text};
+use super::{FAILED, Failure};
 use crate::output::{self, say};
 
 /// How often it is looked whether the recording still works.
@@ -192,16 +192,16 @@ fn report(summary: &Summary, output: &Path, took: Duration) {
     say!(
         "{}: {} events of {} CPUs in {}, {:.1} MB",
         output.display(),
-        grouped(events),
+        format_count(events),
         summary.losses.len(),
-        text::span(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
+        format_nanos(took.as_nanos() as f64),
         bytes as f64 / 1e6
     );
     for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {
         say!(
             "LOST: {} events of CPU {}; jobs that they touch are left out of statistics. Record with a larger --buffer, \
              fewer --events or --narrow",
-            grouped(cpu.lost),
+            format_count(cpu.lost),
             cpu.cpu
         );
     }

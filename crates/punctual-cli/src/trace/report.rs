@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::thread;
 
+use punctual_report::format::{format_count, format_nanos};
 use punctual_trace::counted;
-use punctual_trace::explain::grouped;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
@@ -114,9 +114,13 @@ fn complain(analyst: &Analyst, arguments: &Report) -> bool {
 
 /// What the trace is.
 fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
-    let span = text::span(span.map_or(0, |(start, end)| end - start));
-    let mut out =
-        format!("{}: {} events of {} CPUs in {span}", path.display(), grouped(counters.events), trace.cpus());
+    let span = format_nanos(span.map_or(0.0, |(start, end)| (end - start) as f64));
+    let mut out = format!(
+        "{}: {} events of {} CPUs in {span}",
+        path.display(),
+        format_count(counters.events),
+        trace.cpus()
+    );
     if !trace.clock().is_empty() {
         let _ = write!(out, ", clock {}", trace.clock());
     }
@@ -136,11 +140,11 @@ fn losses(trace: &Trace, counters: &Counters) {
         return;
     }
     for (cpu, count) in counted::losses(trace.statistics()) {
-        say!("LOST: {} events of CPU {cpu}", grouped(count));
+        say!("LOST: {} events of CPU {cpu}", format_count(count));
     }
     say!(
         "LOST: events are missing in {} places; the jobs that they touch are counted as flawed and left out. Record again \
          with a larger --buffer, fewer --events or --narrow",
-        grouped(counters.gaps)
+        format_count(counters.gaps)
     );
 }

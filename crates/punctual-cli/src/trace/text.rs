@@ -3,13 +3,16 @@
 use std::fmt::Write;
 use std::io;
 
-use punctual_trace::explain::{self, grouped};
+use punctual_report::format::{format_clock, format_count};
+use punctual_report::table::{Cell, Column, Table};
+use punctual_report::text::wrapped;
+use punctual_trace::explain;
+use punctual_trace::export::table;
 use punctual_trace::jobs::{Counters, Job};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{TaskStats, Term};
 
 use super::analysis::Analyst;
-use super::table;
 
 /// Where there is no terminal.
 const WIDTH: usize = 100;
@@ -26,8 +29,7 @@ pub(crate) fn tasks(analyst: &Analyst, worst: usize) -> String {
     let tasks = analyst.tasks();
     let mut out = String::new();
     if tasks.len() > 1 || tasks.iter().any(|stats| stats.jobs() == 0) {
-        let _ = write!(out, "\n{}", overview_head());
-        tasks.iter().for_each(|stats| out += &overview(stats, analyst.names()));
+        let _ = write!(out, "\n{}", overview(&tasks, analyst.names()));
     }
     // Of those without a job that counts there is no more to say.
     for stats in tasks.into_iter().filter(|stats| stats.jobs() > 0) {
@@ -43,47 +45,41 @@ pub(crate) fn left_out(counters: &Counters) -> Option<String> {
         format!(
             "warning: in {} places, beside {} switches between threads, the kernel has left one out without counting it as \
              lost; jobs around these are counted as flawed and left out. Larger buffers do not help",
-            grouped(counters.unseen_switches),
-            grouped(counters.switches)
+            format_count(counters.unseen_switches),
+            format_count(counters.switches)
         )
     })
 }
 
-/// The columns of [`overview`].
-pub(crate) fn overview_head() -> String {
-    let head = ["R max", "p99.9", "p50"].map(|name| format!("{name:>11}")).concat();
-    format!("{:<18}{:>10}{head}{:>9}\n", "task, times in µs", "jobs", "missed")
-}
-
-/// A line for a task.
-pub(crate) fn overview(stats: &TaskStats, names: &Names) -> String {
-    let response = stats.summary(Term::Response);
-    let at_most = if response.bounded > 0 { "≤" } else { "" };
-    let times = [response.max, response.p999, response.p50].map(|ns| match response.count {
-        0 => "–".to_owned(),
-        _ => format!("{at_most}{}", table::micros(ns)),
-    });
-    let mut out = table::shortened(&names.of(stats.key().actor), 18);
-    let _ = write!(out, "{:>10}", grouped(stats.jobs()));
-    times.iter().for_each(|time| out += &format!("{time:>11}"));
-    let _ = write!(out, "{:>9}", grouped(stats.misses()));
-    if stats.flawed() > 0 {
-        let _ = write!(out, "  {} flawed", grouped(stats.flawed()));
+/// A line for each task. The columns are as wide whatever is in them, so that lines printed later are alike.
+pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
+    let columns = ["jobs", "R max", "p99.9", "p50", "missed"].map(|head| Column::right(head).at_least(9));
+    let name = Column::left("task, times in µs").at_least(18).at_most(18);
+    let mut table = Table::new([name].into_iter().chain(columns).chain([Column::left("")]));
+    for stats in tasks {
+        let response = stats.summary(Term::Response);
+        let times = [response.max, response.p999, response.p50].map(|ns| table::time(&response, ns));
+        let [max, p999, p50] = times;
+        let flawed = match stats.flawed() {
+            0 => String::new(),
+            flawed => format!("{} flawed", format_count(flawed)),
+        };
+        let (name, missed) = (names.of(stats.key().actor), Cell::count(stats.misses()));
+        table.row([Cell::new(name), Cell::count(stats.jobs()), max, p999, p50, missed, Cell::new(flawed)]);
     }
-    out.push('\n');
-    out
+    table
 }
 
 fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String {
     let head = format!("{}{}", names.of(stats.key().actor), counts(stats));
-    let mut out = table::wrapped("", &head, 2, width);
-    out += &table::task(stats);
+    let mut out = wrapped("", &head, 2, width);
+    let _ = write!(out, "{}", table::terms(stats).indent(2));
     for (index, whole) in stats.worst().iter().take(worst).enumerate() {
         let rank = match index {
             0 => "longest job".to_owned(),
             index => format!("{}. longest job", index + 1),
         };
-        let _ = writeln!(out, "\n  {rank}, ended at {} by the trace's clock", clock(whole.job.end));
+        let _ = writeln!(out, "\n  {rank}, ended at {} by the trace's clock", format_clock(whole.job.end));
         out += &explained(&whole.job, names, width);
     }
     out
@@ -101,7 +97,7 @@ fn counts(stats: &TaskStats) -> String {
     }
     let plural = |count: u64, one: &str, many: &str| match count {
         1 => format!(", 1 {one}"),
-        count => format!(", {} {many}", grouped(count)),
+        count => format!(", {} {many}", format_count(count)),
     };
     out += &plural(stats.jobs(), "job", "jobs");
     if stats.misses() > 0 {
@@ -118,20 +114,7 @@ pub(crate) fn explained(job: &Job, names: &Names, width: usize) -> String {
     let mut out = String::new();
     for sentence in explain::job(job, names) {
         let (term, text) = sentence.split_once(": ").unwrap_or(("", &sentence));
-        out += &table::wrapped(&format!("    {term:<4}"), text, 8, width);
+        out += &wrapped(&format!("    {term:<4}"), text, 8, width);
     }
     out
-}
-
-/// How long something took, as people say it.
-pub(crate) fn span(ns: u64) -> String {
-    match ns {
-        1_000_000_000.. => format!("{:.1} s", ns as f64 / 1e9),
-        _ => explain::time(ns),
-    }
-}
-
-/// A time as other tools print it: seconds and microseconds.
-fn clock(ns: u64) -> String {
-    format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }

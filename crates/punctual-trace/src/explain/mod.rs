@@ -29,6 +29,8 @@
 
 mod wait;
 
+use punctual_report::format::format_part;
+
 use crate::event::Section;
 use crate::jobs::{Actor, Cause, Flaw, Job, Off, ReleasedBy, Sort, Value};
 use crate::names::Names;
@@ -38,39 +40,13 @@ pub use wait::blocking;
 /// Of many causes, this many are named.
 const NAMED: usize = 3;
 
-/// A length of time for people: short ones with one decimal, others in the unit that leaves up to four digits, so that the
-/// terms of a job are in the same unit as their sum.
-#[must_use]
-pub fn time(ns: u64) -> String {
-    let (unit, size) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..9_950 => return format!("{}.{} µs", (ns + 50) / 1_000, (ns + 50) % 1_000 / 100),
-        9_950..9_999_500 => ("µs", 1_000),
-        9_999_500..9_999_500_000 => ("ms", 1_000_000),
-        _ => ("s", 1_000_000_000),
-    };
-    // Rounds without overflow, whatever the number.
-    let whole = ns / size + u64::from(ns % size >= size / 2);
-    format!("{} {unit}", grouped(whole))
-}
-
-/// A number for people, thousands apart: `1 812`.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    if number < 1_000 {
-        number.to_string()
-    } else {
-        format!("{} {:03}", grouped(number / 1_000), number % 1_000)
-    }
-}
-
 /// A value for people.
 #[must_use]
 pub fn value(value: Value) -> String {
     match value {
-        Value::Exact(ns) => time(ns),
-        Value::Bounded { lo: 0, hi } => format!("at most {}", time(hi)),
-        Value::Bounded { lo, hi } => format!("{} to {}", time(lo), time(hi)),
+        Value::Exact(ns) => format_part(ns),
+        Value::Bounded { lo: 0, hi } => format!("at most {}", format_part(hi)),
+        Value::Bounded { lo, hi } => format!("{} to {}", format_part(lo), format_part(hi)),
         Value::Unknown => "an unknown time".into(),
     }
 }
@@ -117,11 +93,11 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     sentences.push(format!("I: {} {of_response}: {displaced}.", value(job.interference)));
     let suspended = match job.suspended {
         0 => String::new(),
-        ns => format!(", {} of it asleep of its own accord", time(ns)),
+        ns => format!(", {} of it asleep of its own accord", format_part(ns)),
     };
     let nmi = match job.nmi {
         0 => String::new(),
-        ns => format!(", {} of it and of I in non-maskable interrupts", time(ns)),
+        ns => format!(", {} of it and of I in non-maskable interrupts", format_part(ns)),
     };
     sentences.push(format!("C: {} {of_response}: executing{suspended}{nmi}.", value(job.execution)));
     sentences
@@ -175,7 +151,7 @@ fn jitter(job: &Job, names: &Names) -> String {
         && let Some(late) = job.lateness().filter(|&late| late > 0)
     {
         let most = if matches!(job.jitter, Value::Exact(_)) { "" } else { "at most " };
-        parts.push(format!("woken {most}{} late", time(late)));
+        parts.push(format!("woken {most}{} late", format_part(late)));
     }
     if job.jitter_causes.is_empty() {
         parts.push("released and not yet running".into());
@@ -189,7 +165,10 @@ fn jitter(job: &Job, names: &Names) -> String {
             Section::Interrupts => "interrupts were",
             Section::Preemption => "preemption was",
         };
-        text += &format!("; {what} off for {} of it, by the kernel's code at _stext{caller:+#x}", time(ns));
+        text += &format!(
+            "; {what} off for {} of it, by the kernel's code at _stext{caller:+#x}",
+            format_part(ns)
+        );
     }
     text
 }
@@ -218,11 +197,11 @@ pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
     let mut parts: Vec<String> = causes
         .iter()
         .take(NAMED)
-        .map(|cause| format!("{} for {}", names.of(cause.actor), time(cause.ns)))
+        .map(|cause| format!("{} for {}", names.of(cause.actor), format_part(cause.ns)))
         .collect();
     if rest > 0 {
         let others = causes.len() - NAMED;
-        parts.push(format!("{others} other{} for {}", if others == 1 { "" } else { "s" }, time(rest)));
+        parts.push(format!("{others} other{} for {}", if others == 1 { "" } else { "s" }, format_part(rest)));
     }
     if parts.is_empty() { "somebody unseen".into() } else { listed(parts) }
 }
@@ -233,29 +212,5 @@ fn listed(mut parts: Vec<String>) -> String {
         Some(last) if parts.is_empty() => last,
         Some(last) => format!("{} and {last}", parts.join(", ")),
         None => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn units_leave_few_digits() {
-        let texts = [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (3_000, "3.0 µs"),
-            (9_949, "9.9 µs"),
-            (9_950, "10 µs"),
-            (1_812_400, "1 812 µs"),
-            (9_999_499, "9 999 µs"),
-            (9_999_500, "10 ms"),
-            (12_345_678_901, "12 s"),
-            (u64::MAX, "18 446 744 074 s"),
-        ];
-        for (ns, text) in texts {
-            assert_eq!(time(ns), text);
-        }
     }
 }

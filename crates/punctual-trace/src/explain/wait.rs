@@ -1,6 +1,8 @@
 //! Says what a wait for a lock was for, and what kept the holder.
 
-use super::{listed, repeated, time};
+use punctual_report::format::format_part;
+
+use super::{listed, repeated};
 use crate::event::Tid;
 use crate::jobs::{Actor, Blocking, Doing, Job, On};
 use crate::names::Names;
@@ -15,7 +17,7 @@ pub(super) fn all(job: &Job, names: &Names) -> String {
         return blocking(longest, names);
     }
     let times = repeated(u32::try_from(waits).unwrap_or(u32::MAX));
-    format!("blocked {times}, the longest for {}: {}", time(longest.ns()), blocking(longest, names))
+    format!("blocked {times}, the longest for {}: {}", format_part(longest.ns()), blocking(longest, names))
 }
 
 /// One wait: "blocked on futex 0x2a held by `logger/411`, which was preempted by `irq/24` for 310 µs".
@@ -45,7 +47,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
     for (index, &(at, tid)) in holders.iter().enumerate() {
         if at > depth {
             let below: u64 = wait.shares.iter().filter(|share| share.depth >= at).map(|share| share.ns).sum();
-            text += &format!("; it waited {} for {}", time(below), name(tid));
+            text += &format!("; it waited {} for {}", format_part(below), name(tid));
             depth = at;
         } else if index > 0 {
             text += &format!("; then by {}", name(tid));
@@ -55,7 +57,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
     let back: Vec<_> = wait.shares.iter().filter(|share| share.holder.is_none()).collect();
     let total: u64 = back.iter().map(|share| share.ns).sum();
     if total > 0 {
-        text += &format!("; {} to get going again", time(total));
+        text += &format!("; {} to get going again", format_part(total));
     }
     let mut in_the_way: Vec<_> = back
         .iter()
@@ -66,7 +68,10 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
         .collect();
     in_the_way.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     if !in_the_way.is_empty() {
-        let by = in_the_way.iter().map(|&(ns, by)| format!("`{}` for {}", names.of(by), time(ns))).collect();
+        let by = in_the_way
+            .iter()
+            .map(|&(ns, by)| format!("`{}` for {}", names.of(by), format_part(ns)))
+            .collect();
         text += &format!(", kept from the CPU by {}", listed(by));
     }
     text
@@ -80,7 +85,7 @@ fn deeds(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
     let mut preempted = Vec::new();
     let mut clauses = Vec::new();
     for share in shares {
-        let took = time(share.ns);
+        let took = format_part(share.ns);
         match share.doing {
             Doing::Preempted { by } => preempted.push(format!("`{}` for {took}", names.of(by))),
             Doing::Running => clauses.push(format!("ran for {took}")),

@@ -1,4 +1,5 @@
-//! Writes jobs for other programs, CSV and JSON per job and a Perfetto trace, and for people, [a page](html).
+//! Writes jobs for other programs, CSV and JSON per job and a Perfetto trace, and for people, [a page](html) and
+//! [tables](table).
 //!
 //! ```
 //! # use punctual_trace::event::{Event, Kind, Left, Task};
@@ -32,6 +33,7 @@ pub mod html;
 mod json;
 mod perfetto;
 mod proto;
+pub mod table;
 
 pub use csv::{COLUMNS, Csv};
 pub use json::{json, whole};

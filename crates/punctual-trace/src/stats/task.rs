@@ -80,6 +80,20 @@ impl Term {
         }
     }
 
+    /// What it is called.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Response => "response time",
+            Self::Jitter => "release jitter",
+            Self::Overhead => "scheduling overhead",
+            Self::Window => "busy window",
+            Self::Blocking => "blocking",
+            Self::Interference => "interference",
+            Self::Execution => "execution",
+        }
+    }
+
     /// That of a job.
     #[must_use]
     pub fn of(self, job: &Job) -> Value {

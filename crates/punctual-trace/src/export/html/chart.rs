@@ -2,17 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::scale::{Linear, unit};
+use punctual_report::chart::{Plot, Size};
+use punctual_report::format::{format_nanos, unit};
+use punctual_report::scale::Linear;
+use punctual_report::svg::{Mark, Short};
+
 use super::series::{Extremes, Series, Track};
-use super::svg::{Anchor, Short, Svg};
-use super::text::width;
-use crate::explain;
 
 const WIDTH: f64 = 640.0;
-const LEFT: f64 = 52.0;
-const RIGHT: f64 = 12.0;
-const TOP: f64 = 24.0;
-const BOTTOM: f64 = 24.0;
 
 /// Jobs that are all alike are a line of this height.
 const LOWEST: f64 = 2.5;
@@ -41,34 +38,17 @@ pub(super) fn draw(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
     let longest = |best: (u64, u64), (at, Extremes { max, .. })| if max > best.1 { (at, max) } else { best };
     let (at_max, max) = points().fold((0, 0), longest);
     let length = span.1.saturating_sub(span.0) as f64;
-    let bottom = height - BOTTOM;
-    let x = Linear::new(0.0, length, LEFT, WIDTH - RIGHT);
-    let y = Linear::new(0.0, max.max(reach) as f64, bottom, TOP);
+    let mut plot = Plot::new(Size { class: "series", width: WIDTH, height });
+    let x = Linear::new(0.0, length, plot.left, plot.right);
+    let y = Linear::new(0.0, max.max(reach) as f64, plot.bottom, plot.top);
+    let (y_unit, x_unit) = (unit(max.max(reach) as f64), unit(length));
+    plot.y_scale(y_unit.0, &y, y_unit.1);
+    plot.x_scale(&x, x_unit);
     // Where the middle of the slot is.
     let place = |at: u64| {
         let middle = at.saturating_add(series.width() / 2);
-        x.at(middle.saturating_sub(span.0) as f64).clamp(LEFT, WIDTH - RIGHT)
+        x.at(middle.saturating_sub(span.0) as f64).clamp(plot.left, plot.right)
     };
-
-    let mut svg = Svg::new(WIDTH);
-    let y_unit = unit(max.max(reach) as f64);
-    for (value, text) in y.ticks((bottom - TOP) / 28.0, y_unit) {
-        let at = y.at(value);
-        svg.line("grid", (LEFT, at), (WIDTH - RIGHT, at));
-        svg.text("tick", (LEFT - 8.0, at + 4.0), Anchor::End, &text);
-    }
-    svg.text("tick", (LEFT - 8.0, 12.0), Anchor::End, y_unit.0);
-    let x_unit = unit(length);
-    let ticks = x.ticks(7.0, x_unit);
-    for (index, (value, text)) in ticks.iter().enumerate() {
-        let at = x.at(*value);
-        svg.line("axis", (at, bottom), (at, bottom + 4.0));
-        let text = if index + 1 == ticks.len() { format!("{text} {}", x_unit.0) } else { text.clone() };
-        let edge = WIDTH - width(&text) / 2.0;
-        let (at, anchor) = if at > edge { (WIDTH, Anchor::End) } else { (at, Anchor::Middle) };
-        svg.text("tick", (at, bottom + 17.0), anchor, &text);
-    }
-    svg.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
     // Slots are as wide as they are, but wide enough to be seen.
     let wide = (x.at(series.width() as f64) - x.at(0.0)).clamp(2.5, 9.0);
     let mut d = String::new();
@@ -78,17 +58,15 @@ pub(super) fn draw(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
         let _ = write!(d, "M{} {}v{}", Short(place(at)), Short(top - spare), Short(foot - top + 2.0 * spare));
     }
     if !d.is_empty() {
-        svg.path_wide(class, wide, &d);
+        plot.svg.path_of_width(class, wide, &d);
     }
     if max > 0 {
-        let at = place(at_max);
-        let when = explain::time(at_max.saturating_sub(span.0));
-        svg.dot("longest", (at, y.at(max as f64)), 3.5, &format!("{} at {when}", explain::time(max)));
-        let text = format!("{part}max {}", explain::time(max));
-        let (at, anchor) = if at > 0.5 * WIDTH { (at + 3.0, Anchor::End) } else { (at - 3.0, Anchor::Start) };
-        svg.text("max-label", (at, 13.0), anchor, &text);
+        let (at, longest) = (place(at_max), format_nanos(max as f64));
+        let title = format!("{longest} at {}", format_nanos(at_max.saturating_sub(span.0) as f64));
+        plot.svg.dot("longest", (at, y.at(max as f64)), 3.5, &Mark::titled(title));
+        plot.max_label(at, &format!("{part}max {longest}"));
     }
-    svg.finish("series", height, &format!(" data-max=\"{max}\""), label)
+    plot.finish(&Mark::titled(label).data("max", max))
 }
 
 #[cfg(test)]
@@ -113,7 +91,7 @@ mod tests {
         }
         series.record(&job(100_000_000_000, Value::Unknown));
         let drawing = drawn(&series, Track::Response, (0, 100_000_000_000));
-        assert!(drawing.contains("data-max=\"80000\"") && drawing.contains("max 80 µs"), "{drawing}");
+        assert!(drawing.contains("data-max=\"80000\"") && drawing.contains("max 80.0 µs"), "{drawing}");
         let path = drawing.split("class=\"points R\"").nth(1).unwrap().split(" d=\"").nth(1).unwrap();
         let points = path.split('"').next().unwrap().split('M').skip(1);
         let tops: Vec<&str> = points.map(|point| point.split([' ', 'v']).nth(1).unwrap()).collect();

@@ -2,25 +2,34 @@
 
 use std::fmt::Write as _;
 
+use punctual_report::chart::Size;
+use punctual_report::histogram::Histogram;
+use punctual_report::page::note;
+
 use super::chart::{self, Chart};
 use super::series::{Extremes, Series, Track};
-use super::task::meaning;
-use super::{Report, histogram, page};
+use super::{Report, page};
 use crate::stats::{TaskStats, Term};
+
+const HISTOGRAM: Size = Size { class: "histogram", width: 430.0, height: 160.0 };
 
 /// Draws them; series have at most so many slots.
 pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize) -> String {
     if task.jobs() == 0 {
-        return "<p class=\"note\">No job of it is without a flaw, so there are no figures.</p>".into();
+        return note("No job of it is without a flaw, so there are no figures.");
     }
     let mut out = String::from("<h3>Every job</h3>");
     let name = page::name(task.key().actor, report.names);
-    let decades = histogram::common_decades(Term::ALL.iter().map(|&term| task.quantity(term)));
+    let histograms = Term::ALL.map(|term| {
+        let quantity = task.quantity(term);
+        Histogram::new(quantity.buckets(), quantity.summary().max)
+    });
+    let decades = Histogram::decades(&histograms);
     let span = report.collector.span().unwrap_or_default();
     let series = report.collector.task(task.key()).map(|gathered| gathered.series.within(slots));
-    for term in Term::ALL {
+    for (term, histogram) in Term::ALL.into_iter().zip(&histograms) {
         let (letter, summary) = (term.letter(), task.summary(term));
-        let head = format!("<b class=\"chip {letter}\">{letter}</b> {}", meaning(term));
+        let head = format!("<i class=\"sign {letter}\">{letter}</i>{}", term.meaning());
         let nothing = match (summary.count, summary.max) {
             (0, _) => "unknown of every job",
             (_, 0) => "none in any job",
@@ -31,10 +40,10 @@ pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize) -> Strin
             continue;
         }
         let _ = write!(out, "<figure class=\"pair\" data-term=\"{letter}\"><figcaption>{head}</figcaption>");
-        let label = format!("Histogram of the {} of {name}", meaning(term));
-        out += &histogram::draw(task.quantity(term), &format!("bar {letter}"), &decades, &label);
+        let label = format!("Histogram of the {} of {name}", term.meaning());
+        out += &histogram.draw(&format!("bar {letter}"), &decades, HISTOGRAM, &label);
         if let Some(series) = &series {
-            let label = format!("The {} of every job of {name} over time", meaning(term));
+            let label = format!("The {} of every job of {name} over time", term.meaning());
             let _ = write!(out, "<div>{}</div>", over_time(term, series, span, &label));
         }
         out += "</figure>";

@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use punctual_html::{Escaped, Grouped};
+use punctual_report::escape::Escaped;
+use punctual_report::format::{format_count, format_nanos};
+use punctual_report::page::{Facts, Figure, Frame, Page, note};
+use punctual_report::svg::fitted;
+use punctual_report::table::{Cell, Column, Table};
 
 use super::Report;
 use super::collector::{CpuCounts, Source};
 use super::page::name;
-use super::text::shortened;
 use crate::counted;
-use crate::explain;
 use crate::stats::{TaskStats, Term};
 
 const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
 
 /// CPUs are listed one by one up to this many.
 const MAX_CPUS: usize = 32;
@@ -22,27 +25,20 @@ const MAX_CPUS: usize = 32;
 const MAX_LISTED: usize = 64;
 
 /// The head of the page, up to what follows about tasks.
-pub(super) fn head(report: &Report<'_>, tasks: &[&TaskStats]) -> String {
+pub(super) fn head(report: &Report<'_>, tasks: &[&TaskStats]) -> Page {
     let about = report.about;
-    let title = if about.title.is_empty() { "punctual trace" } else { &about.title };
-    let title = Escaped(title);
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         <noscript><style>.job[hidden] {{ display: block; }}</style></noscript></head>\n\
-         <body><main><header><div><h1>{title}</h1>"
-    );
-    let _ = write!(out, "<p>{}", Escaped(&recorded(report)));
-    if !about.system.is_empty() {
-        let _ = write!(out, "<br>{}", Escaped(&about.system));
-    }
-    out += "</p></div><label class=\"theme\" hidden>Colours <select><option value=\"\">as the system</option>\
-            <option value=\"light\">light</option><option value=\"dark\">dark</option></select></label></header>\n";
-    key_figures(report, tasks, &mut out);
-    conditions(report, &mut out);
-    out
+    let mut lines = vec![recorded(report)];
+    lines.extend((!about.system.is_empty()).then(|| about.system.clone()));
+    let mut page = Page::new(&Frame {
+        title: if about.title.is_empty() { "punctual trace" } else { &about.title },
+        lines: &lines,
+        style: STYLE,
+        style_without_scripts: ".job[hidden] { display: block; }",
+        script: SCRIPT,
+    });
+    page.figures(&key_figures(report, tasks));
+    conditions(report, page.body());
+    page
 }
 
 /// "2 034 123 events of 4 CPUs in 10 s, clock mono"
@@ -52,20 +48,13 @@ fn recorded(report: &Report<'_>) -> String {
     let length = report.collector.span().map_or(0, |(first, last)| last - first);
     let clock = if report.about.clock.is_empty() { "not known" } else { &report.about.clock };
     let plural = if cpus == 1 { "" } else { "s" };
-    format!("{} events of {cpus} CPU{plural} in {} · clock: {clock}", Grouped(events), explain::time(length))
+    let (events, length) = (format_count(events), format_nanos(length as f64));
+    format!("{events} events of {cpus} CPU{plural} in {length} · clock: {clock}")
 }
 
 /// The numbers one looks for first, maxima before everything else.
-fn key_figures(report: &Report<'_>, tasks: &[&TaskStats], out: &mut String) {
-    *out += "<ul class=\"figures\">";
-    let mut figure = |what: &str, value: &str, fault: bool, detail: &str| {
-        let class = if fault { " class=\"fault\"" } else { "" };
-        let _ = write!(
-            out,
-            "<li><span>{what}</span><strong{class}>{value}</strong><em>{}</em></li>",
-            Escaped(detail)
-        );
-    };
+fn key_figures(report: &Report<'_>, tasks: &[&TaskStats]) -> Vec<Figure> {
+    let mut figures = Vec::new();
     for (what, term) in [
         ("Longest response", Term::Response),
         ("Longest jitter", Term::Jitter),
@@ -73,50 +62,48 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats], out: &mut String) {
         ("Longest interference", Term::Interference),
     ] {
         let worst = tasks.iter().max_by_key(|task| task.summary(term).max);
-        match worst.map(|task| (task.summary(term).max, task)) {
+        figures.push(match worst.map(|task| (task.summary(term).max, task)) {
             Some((ns, task)) if ns > 0 => {
-                figure(what, &explain::time(ns), false, &name(task.key().actor, report.names));
+                Figure::new(what, format_nanos(ns as f64), name(task.key().actor, report.names))
             }
-            _ => figure(what, "none", false, "of no task"),
-        }
+            _ => Figure::new(what, "none", "of no task"),
+        });
     }
     let misses: u64 = tasks.iter().map(|task| task.misses()).sum();
     if misses > 0 {
-        figure("Deadline misses", &Grouped(misses).to_string(), true, "jobs that certainly ended too late");
+        let late = "jobs that certainly ended too late";
+        figures.push(Figure::new("Deadline misses", format_count(misses), late).fault_if(true));
     }
     let add = |(gaps, lost): (u64, u64), counts: &CpuCounts| {
         (gaps.saturating_add(counts.gaps), lost.saturating_add(counts.lost))
     };
     let (gaps, lost) = losses(report).values().fold((0, 0), add);
-    let value = if gaps > 0 && lost == 0 { "some".to_owned() } else { Grouped(lost).to_string() };
+    let value = if gaps > 0 && lost == 0 { "some".to_owned() } else { format_count(lost) };
     let detail = match (gaps, lost) {
         (0, 0) => "no gaps".into(),
         (0, _) => "as the kernel counted".into(),
-        _ => format!("in {} gaps", Grouped(gaps)),
+        _ => format!("in {} gaps", format_count(gaps)),
     };
-    figure("Events lost", &value, gaps > 0 || lost > 0, &detail);
+    figures.push(Figure::new("Events lost", value, detail).fault_if(gaps > 0 || lost > 0));
     let (jobs, flawed) =
         tasks.iter().fold((0, 0), |(jobs, flawed), task| (jobs + task.jobs(), flawed + task.flawed()));
-    let of = format!("of {}, left out", Grouped(jobs + flawed));
-    figure("Flawed jobs", &Grouped(flawed).to_string(), flawed > 0, &of);
-    *out += "</ul>\n";
+    let of = format!("of {}, left out", format_count(jobs + flawed));
+    figures.push(Figure::new("Flawed jobs", format_count(flawed), of).fault_if(flawed > 0));
+    figures
 }
 
 /// What is behind the numbers, and what is missing.
 fn conditions(report: &Report<'_>, out: &mut String) {
     let about = report.about;
-    *out += "<section><h2>The recording</h2><dl>";
-    let mut entry = |what: &str, value: &str| {
-        let _ = write!(out, "<dt>{what}</dt><dd>{}</dd>", Escaped(value));
-    };
+    let mut facts = Facts::default();
     for (what, value) in [("Recording", &about.source), ("System", &about.system), ("Clock", &about.clock)] {
-        entry(what, if value.is_empty() { "not known" } else { value });
+        facts.add(what, if value.is_empty() { "not known" } else { value });
     }
     for note in about.notes.iter().take(MAX_LISTED) {
-        entry("Note", note);
+        facts.add("Note", note);
     }
     for absent in about.absent.iter().take(MAX_LISTED) {
-        entry("Absent", absent);
+        facts.add("Absent", absent);
     }
     for (source, meaning) in [
         (Source::Switches, "no switches between threads: there are no jobs"),
@@ -129,7 +116,7 @@ fn conditions(report: &Report<'_>, out: &mut String) {
         (Source::Scheduler, "no calls of the scheduler: SS is bounded, and so is C"),
     ] {
         if !report.collector.seen(source) {
-            entry("Not in it", meaning);
+            facts.add("Not in it", meaning);
         }
     }
     let [lost, contradiction, cut] = report.collector.flawed();
@@ -142,15 +129,15 @@ fn conditions(report: &Report<'_>, out: &mut String) {
         ("Doubtful events", counters.disordered, "are older than the one before"),
     ] {
         if count > 0 {
-            entry(what, &format!("{} {why}", Grouped(count)));
+            facts.add(what, &format!("{} {why}", format_count(count)));
         }
     }
-    *out += "</dl>";
+    let _ = write!(out, "<section><h2>The recording</h2>{}", facts.html());
     cpus(report, out);
     if !about.statistics.is_empty() {
         *out += "<details><summary>What the kernel counted</summary><pre>";
         for text in about.statistics.iter().take(MAX_LISTED) {
-            let _ = writeln!(out, "{}", Escaped(&shortened(text, 4000.0)));
+            let _ = writeln!(out, "{}", Escaped(&fitted(text, 4000.0)));
         }
         *out += "</pre></details>";
     }
@@ -161,31 +148,20 @@ fn conditions(report: &Report<'_>, out: &mut String) {
 fn cpus(report: &Report<'_>, out: &mut String) {
     let cpus = losses(report);
     let lossy = |counts: &CpuCounts| counts.gaps > 0 || counts.lost > 0;
-    *out += "<div class=\"scroll\"><table class=\"cpus\"><thead><tr><th>CPU</th><th>events</th><th>gaps</th>\
-             <th>events lost</th></tr></thead><tbody>";
+    let mut table = Table::new(["CPU", "events", "gaps", "events lost"].map(Column::right)).class("cpus");
     let chosen = |(_, counts): &(&usize, &CpuCounts)| cpus.len() <= MAX_CPUS || lossy(counts);
     for (cpu, counts) in cpus.iter().filter(chosen).take(MAX_CPUS) {
-        let class = if lossy(counts) { "fault" } else { "zero" };
-        let lost = if counts.gaps > 0 && counts.lost == 0 {
-            "not said".into()
-        } else {
-            Grouped(counts.lost).to_string()
+        let lost = match counts.gaps > 0 && counts.lost == 0 {
+            true => Cell::new("not said").class("fault"),
+            false => Cell::fault(counts.lost),
         };
-        let _ = write!(
-            out,
-            "<tr><th>{cpu}</th><td>{}</td><td class=\"{class}\">{}</td><td class=\"{class}\">{lost}</td></tr>",
-            Grouped(counts.events),
-            Grouped(counts.gaps)
-        );
+        table.row([Cell::new(cpu.to_string()), Cell::count(counts.events), Cell::fault(counts.gaps), lost]);
     }
-    *out += "</tbody></table></div>";
+    *out += &table.html("Events of each CPU");
     if cpus.len() > MAX_CPUS {
         let with = cpus.values().filter(|counts| lossy(counts)).count();
-        let _ = write!(
-            out,
-            "<p class=\"note\">{with} of {} CPUs lost events; at most {MAX_CPUS} are listed.</p>",
-            cpus.len()
-        );
+        let all = cpus.len();
+        *out += &note(&format!("{with} of {all} CPUs lost events; at most {MAX_CPUS} are listed."));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds room for labels below a row, so that none covers another or a line.
 
-use super::text::width;
+use punctual_report::svg::width;
 
 /// Lines of labels below a row.
 const LINES: usize = 3;

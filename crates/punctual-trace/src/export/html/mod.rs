@@ -43,15 +43,11 @@ mod chart;
 mod charts;
 mod collector;
 mod head;
-mod histogram;
 mod labels;
 mod page;
-mod scale;
 mod scene;
 mod series;
-mod svg;
 mod task;
-mod text;
 mod timeline;
 
 use std::io::{self, Write};
@@ -151,16 +147,13 @@ pub struct Written {
 
 /// Writes the page.
 ///
-/// It takes up to [`MAX_BYTES`] of memory.
+/// It takes up to twice [`MAX_BYTES`] of memory.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn write(report: &Report<'_>, to: &mut impl Write) -> io::Result<Written> {
-    let (page, mut written) = page::page(report);
-    for part in &page {
-        written.bytes += part.len();
-        to.write_all(part.as_bytes())?;
-    }
+    let (page, written) = page::page(report);
+    to.write_all(page.as_bytes())?;
     to.flush()?;
     Ok(written)
 }

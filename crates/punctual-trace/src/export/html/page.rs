@@ -2,27 +2,28 @@
 
 use std::fmt::Write as _;
 
-use punctual_html::{Escaped, Grouped, Micros};
+use punctual_report::format::format_count;
+use punctual_report::page::note;
+use punctual_report::svg::fitted;
+use punctual_report::table::{Cell, Column, Table};
 
-use super::task::{Section, at_most, sort_word};
-use super::text::{priority, shortened};
+use super::task::{Section, priority, sort_word};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
+use crate::export::table::time;
 use crate::jobs::Actor;
 use crate::names::Names;
 use crate::stats::{TaskStats, Term};
-
-const SCRIPT: &str = include_str!("script.js");
 
 /// All series together have at most so many slots for each term: with many tasks, timelines need the room more.
 const SLOTS: usize = 8192;
 
 /// A name that leaves room for others.
 pub(super) fn name(actor: Actor, names: &Names) -> String {
-    shortened(&names.of(actor), 330.0)
+    fitted(&names.of(actor), 330.0)
 }
 
-/// The page in parts, and what is in it.
-pub(super) fn page(report: &Report<'_>) -> (Vec<String>, Written) {
+/// The page, and what is in it.
+pub(super) fn page(report: &Report<'_>) -> (String, Written) {
     let mut tasks: Vec<&TaskStats> = report.tasks.clone();
     // Sections go to those that took most time in all: of few long jobs, or of many.
     tasks.sort_by_key(|task| std::cmp::Reverse(total(task)));
@@ -34,12 +35,11 @@ pub(super) fn page(report: &Report<'_>) -> (Vec<String>, Written) {
     let slots = SLOTS / shown.len().max(1);
     let mut sections: Vec<Section> =
         shown.iter().enumerate().map(|(index, task)| Section::new(index, task, report, slots)).collect();
-    let mut parts = vec![head::head(report, &[shown, others].concat())];
-    overview(report, shown, others, &mut parts[0]);
-    let end = format!("</main>\n<script>\n{SCRIPT}</script>\n</body></html>\n");
+    let mut page = head::head(report, &[shown, others].concat());
+    overview(report, shown, others, page.body());
 
     // What is left of the page goes to timelines: the worst of every task first, then the second worst.
-    let used = parts[0].len() + end.len() + sections.iter().map(Section::len).sum::<usize>();
+    let used = page.len() + sections.iter().map(Section::len).sum::<usize>();
     let mut room = MAX_BYTES.saturating_sub(used);
     let most = shown.iter().map(|task| task.worst().len()).max().unwrap_or(0);
     for rank in 0..most {
@@ -49,9 +49,10 @@ pub(super) fn page(report: &Report<'_>) -> (Vec<String>, Written) {
     }
     let timelines = sections.iter().map(|section| section.timelines()).sum();
     let left_out = shown.iter().map(|task| task.worst().len()).sum::<usize>() - timelines;
-    parts.extend(sections.into_iter().map(Section::finish));
-    parts.push(end);
-    (parts, Written { bytes: 0, timelines, left_out })
+    sections.into_iter().for_each(|section| *page.body() += &section.finish());
+    let page = page.finish();
+    let written = Written { bytes: page.len(), timelines, left_out };
+    (page, written)
 }
 
 /// Threads before handlers, the most urgent first, the longest first.
@@ -78,63 +79,47 @@ fn longest(task: &TaskStats) -> u64 {
 fn overview(report: &Report<'_>, shown: &[&TaskStats], others: &[&TaskStats], out: &mut String) {
     *out += "<section><h2>All tasks</h2>";
     if shown.is_empty() {
-        *out += "<p class=\"note\">No job of a chosen thread was seen.</p></section>\n";
+        *out += &note("No job of a chosen thread was seen.");
+        *out += "</section>\n";
         return;
     }
     *out += "<p>The longest of each term in µs, with ≤ where the recording gives a bound.</p>";
-    longest_terms(report, shown, true, out);
+    *out += &longest_terms(report, shown, true);
     if !others.is_empty() {
         let _ = write!(
             out,
-            "<details><summary>{} more tasks, which took less time in all and have no section below</summary>",
-            others.len()
+            "<details><summary>{} more tasks, which took less time in all and have no section below</summary>{}</details>",
+            others.len(),
+            longest_terms(report, others, false)
         );
-        longest_terms(report, others, false, out);
-        *out += "</details>";
     }
     if report.left_out > 0 {
-        let _ = write!(
-            out,
-            "<p class=\"note\">{} jobs of further tasks are in no figure: there were too many tasks.</p>",
-            Grouped(report.left_out)
-        );
+        let jobs = format_count(report.left_out);
+        *out += &note(&format!("{jobs} jobs of further tasks are in no figure: there were too many tasks."));
     }
     *out += "</section>\n";
 }
 
-fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], linked: bool, out: &mut String) {
-    *out +=
-        "<div class=\"scroll\"><table class=\"tasks\"><thead><tr><th>task</th><th>kind</th><th>priority</th>";
-    for term in Term::ALL {
-        let _ = write!(out, "<th>{}</th>", term.letter());
-    }
-    *out += "<th>jobs</th><th>flawed</th></tr></thead><tbody>";
+fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], is_linked: bool) -> String {
+    let columns = ["task", "kind", "priority"].map(Column::left).into_iter();
+    let columns = columns.chain(Term::ALL.map(|term| Column::micros(term.letter())));
+    let mut table = Table::new(columns.chain(["jobs", "flawed"].map(Column::right)));
     for (index, task) in tasks.iter().enumerate() {
         let key = task.key();
-        let name = name(key.actor, report.names);
-        let name = Escaped(&name);
-        *out += "<tr>";
-        let _ = match linked {
-            true => write!(out, "<th><a href=\"#t{index}\">{name}</a></th>"),
-            false => write!(out, "<th>{name}</th>"),
-        };
-        let gathered = report.collector.task(key);
-        let known = match (key.actor, gathered) {
+        let name = Cell::new(name(key.actor, report.names));
+        let known = match (key.actor, report.collector.task(key)) {
             (Actor::Thread(_) | Actor::Task(_), Some(gathered)) => priority(gathered.priority),
             _ => String::new(),
         };
-        let _ = write!(out, "<td>{}</td><td>{known}</td>", sort_word(key.sort));
-        for term in Term::ALL {
+        let mut cells = vec![if is_linked { name.link(&format!("t{index}")) } else { name }];
+        cells.extend([Cell::new(sort_word(key.sort)), Cell::new(known)]);
+        cells.extend(Term::ALL.map(|term| {
             let summary = task.summary(term);
-            let _ = match (summary.count, summary.max) {
-                (0, _) => write!(out, "<td class=\"zero\">–</td>"),
-                (_, 0) => write!(out, "<td class=\"zero\">0</td>"),
-                (_, max) => write!(out, "<td>{}{}</td>", at_most(&summary), Micros(max)),
-            };
-        }
-        let class = if task.flawed() > 0 { "fault" } else { "zero" };
-        let (jobs, flawed) = (Grouped(task.jobs()), Grouped(task.flawed()));
-        let _ = write!(out, "<td>{jobs}</td><td class=\"{class}\">{flawed}</td></tr>");
+            let cell = time(&summary, summary.max);
+            if summary.count > 0 && summary.max == 0 { cell.class("muted") } else { cell }
+        }));
+        cells.extend([Cell::count(task.jobs()), Cell::fault(task.flawed())]);
+        table.row(cells);
     }
-    *out += "</tbody></table></div>";
+    table.html("The longest of each term")
 }

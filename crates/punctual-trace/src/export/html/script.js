@@ -1,12 +1,5 @@
 'use strict';
 
-// The theme: the switch does nothing without this script, so only this script shows it.
-const theme = document.querySelector('.theme');
-theme.hidden = false;
-theme.querySelector('select').addEventListener('change', (event) => {
-  document.documentElement.dataset.theme = event.target.value;
-});
-
 // The scrubber over the worst jobs of a task: slider, buttons, and arrow keys.
 const scrubbers = new Map();
 for (const figure of document.querySelectorAll('.worst')) {

@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
-use punctual_html::{Escaped, Grouped, Micros};
+use punctual_report::escape::{Code, Escaped};
+use punctual_report::format::{format_clock, format_count};
+use punctual_report::page::{legend, note};
 
-use super::text::{Quoted, priority};
 use super::{Report, charts, page, timeline};
 use crate::explain;
+use crate::export::table;
 use crate::jobs::{Actor, Job, Phase, Sort, Value};
-use crate::stats::{Summary, TaskStats, Term, Whole};
+use crate::stats::{TaskStats, Term, Whole};
 
 /// A section that is being made: everything but the timelines, and the timelines.
 pub(super) struct Section<'a> {
@@ -25,7 +27,7 @@ impl<'a> Section<'a> {
     pub(super) fn new(index: usize, task: &'a TaskStats, report: &Report<'_>, slots: usize) -> Self {
         let mut head = String::new();
         heading(index, task, report, &mut head);
-        terms(task, &mut head);
+        head += &table::terms(task).class("terms").html("Terms of response-time analysis");
         let charts = charts::draw(task, report, slots);
         Self { index, task, head, charts, jobs: String::new(), timelines: 0, full: false }
     }
@@ -60,7 +62,7 @@ impl<'a> Section<'a> {
         let worst = self.task.worst().len();
         if worst > 0 {
             out += "<h3>The worst jobs</h3><figure class=\"worst\">";
-            legend(&mut out);
+            out += &phases();
             if self.timelines > 1 {
                 let _ = write!(
                     out,
@@ -72,11 +74,10 @@ impl<'a> Section<'a> {
             }
             out += &self.jobs;
             if self.timelines < worst {
-                let _ = write!(
-                    out,
-                    "<p class=\"note\">{} of the {worst} worst jobs kept have no timeline here: the page would be too large.</p>",
-                    worst - self.timelines
-                );
+                let missing = worst - self.timelines;
+                out += &note(&format!(
+                    "{missing} of the {worst} worst jobs kept have no timeline here: the page would be too large."
+                ));
             }
             out += "</figure>";
         }
@@ -96,16 +97,13 @@ pub(super) fn sort_word(sort: Sort) -> &'static str {
     }
 }
 
-/// What a term is called.
-pub(super) fn meaning(term: Term) -> &'static str {
-    match term {
-        Term::Response => "response time",
-        Term::Jitter => "release jitter",
-        Term::Overhead => "scheduling overhead",
-        Term::Window => "busy window",
-        Term::Blocking => "blocking",
-        Term::Interference => "interference",
-        Term::Execution => "execution",
+/// A kernel priority in the words of `chrt`: 0 to 98 are SCHED_FIFO or SCHED_RR, 99 to 1.
+pub(super) fn priority(kernel: i32) -> String {
+    match kernel {
+        ..0 => "SCHED_DEADLINE".into(),
+        0..=98 => format!("real-time {}", 99 - kernel),
+        99 => "real-time 0".into(),
+        nice => format!("nice {}", nice - 120),
     }
 }
 
@@ -127,12 +125,12 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
         match count {
             0 => {}
             1 => facts.push(format!("1 {what}")),
-            count => facts.push(format!("{} {what}s", Grouped(count))),
+            count => facts.push(format!("{} {what}s", format_count(count))),
         }
     }
     let _ = write!(out, "<p class=\"facts\">{}", Escaped(&facts.join(" · ")));
     if task.misses() > 0 {
-        let _ = write!(out, " · <b class=\"fault\">{} deadline misses</b>", Grouped(task.misses()));
+        let _ = write!(out, " · <b class=\"fault\">{} deadline misses</b>", format_count(task.misses()));
     }
     if task.flawed() > 0 {
         let [lost, contradiction, cut] = gathered.map_or([0; 3], |gathered| gathered.flawed);
@@ -144,78 +142,30 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
         let why = why
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, why)| format!("{} {why}", Grouped(*count)));
+            .map(|(count, why)| format!("{} {why}", format_count(*count)));
         let why: Vec<String> = why.collect();
         let _ = write!(
             out,
             " · <b class=\"fault\">{} more left out</b> ({})",
-            Grouped(task.flawed()),
+            format_count(task.flawed()),
             why.join(", ")
         );
     }
     *out += "</p>";
 }
 
-/// What stands before a figure that upper bounds are summed up in.
-pub(super) fn at_most(summary: &Summary) -> &'static str {
-    if summary.bounded > 0 { "≤\u{202F}" } else { "" }
-}
-
-/// The table of R, J, SS, W, B, I, C.
-fn terms(task: &TaskStats, out: &mut String) {
-    *out += "<div class=\"scroll\"><table class=\"terms\"><thead><tr><th>term</th><th>max µs</th><th>p99.9</th>\
-             <th>p50</th><th>mean</th><th>jobs</th><th>known</th></tr></thead><tbody>";
-    for term in Term::ALL {
-        let (letter, summary) = (term.letter(), task.summary(term));
-        let _ = write!(
-            out,
-            "<tr data-term=\"{letter}\"><th><b class=\"chip {letter}\">{letter}</b> {}</th>",
-            meaning(term)
-        );
-        if summary.count == 0 {
-            *out += "<td class=\"zero\" colspan=\"4\">unknown</td>";
-        } else {
-            let most = at_most(&summary);
-            let [max, p999, p50, mean] =
-                [summary.max, summary.p999, summary.p50, summary.mean as u64].map(Micros);
-            let _ = write!(
-                out,
-                "<td class=\"key\" title=\"{} ns\">{most}{max}</td><td>{most}{p999}</td><td>{most}{p50}</td>\
-                 <td>{most}{mean}</td>",
-                summary.max
-            );
-        }
-        let mut known = Vec::new();
-        if summary.bounded > 0 {
-            known.push(match summary.bounded == summary.count {
-                true => "bounded".to_owned(),
-                false => format!("{} bounded", Grouped(summary.bounded)),
-            });
-        } else if summary.count > 0 {
-            known.push("exact".to_owned());
-        }
-        if summary.unknown > 0 {
-            known.push(format!("{} unknown", Grouped(summary.unknown)));
-        }
-        let _ = write!(out, "<td>{}</td><td>{}</td></tr>", Grouped(summary.count), known.join(", "));
-    }
-    *out += "</tbody></table></div>";
-}
-
-fn legend(out: &mut String) {
-    *out += "<ul class=\"legend\">";
-    for (phase, text) in [
+/// What the colours of timelines mean.
+fn phases() -> String {
+    let phases = [
         (Phase::Jitter, "J not running yet"),
         (Phase::Execution, "C executes"),
         (Phase::ExecutionOrOverhead, "C or SS"),
         (Phase::Overhead, "SS in the scheduler"),
         (Phase::Blocking, "B waits for a lock"),
         (Phase::Interference, "I displaced"),
-    ] {
-        let _ = write!(out, "<li><i class=\"{}\"></i>{text}</li>", timeline::look(phase).0);
-    }
-    *out += "<li><i class=\"ran\"></i>others</li><li><i class=\"waits\"></i>ready</li>\
-             <li><i class=\"held\"></i>holds the lock</li></ul>";
+    ];
+    let phases = phases.map(|(phase, text)| (timeline::look(phase).0, text));
+    legend(&[&phases[..], &[("ran", "others"), ("waits", "ready"), ("held", "holds the lock")]].concat())
 }
 
 /// A job: what it is, its timeline, and what happened in words.
@@ -234,11 +184,12 @@ fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>)
     );
     out += &timeline::draw(whole, report.names);
     if whole.truncated {
-        out += "<p class=\"note\">Events of this job are missing: it was longer than what is remembered, so the rows of the \
-                others are incomplete.</p>";
+        out += &note(
+            "Events of this job are missing: it was longer than what is remembered, so the rows of the others are incomplete.",
+        );
     }
     if job.segments.is_empty() {
-        out += "<p class=\"note\">The phases of jobs were not kept.</p>";
+        out += &note("The phases of jobs were not kept.");
     }
     out += "<dl class=\"words\">";
     for sentence in explain::job(job, report.names) {
@@ -247,7 +198,7 @@ fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>)
         let letter = Term::ALL.into_iter().map(Term::letter).find(|letter| *letter == term);
         let _ = match letter {
             Some(letter) => {
-                write!(out, "<dt><b class=\"chip {letter}\">{letter}</b></dt><dd>{}</dd>", Quoted(text))
+                write!(out, "<dt><i class=\"sign {letter}\">{letter}</i></dt><dd>{}</dd>", Code(text))
             }
             None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&sentence)),
         };
@@ -263,6 +214,15 @@ fn facts(job: &Job, report: &Report<'_>) -> String {
         true => format!("CPU {}", job.first_cpu),
         false => format!("CPU {} → {}", job.first_cpu, job.last_cpu),
     };
-    let seconds = format!("{}.{:06}", into / 1_000_000_000, into % 1_000_000_000 / 1_000);
-    format!("ended {seconds} s into the recording · {cpus} · job {}", job.number)
+    format!("ended {} s into the recording · {cpus} · job {}", format_clock(into), job.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_are_those_of_chrt() {
+        assert_eq!([10, 120, -1].map(priority), ["real-time 89", "nice 0", "SCHED_DEADLINE"]);
+    }
 }

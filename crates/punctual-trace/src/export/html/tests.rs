@@ -1,4 +1,5 @@
-use punctual_html::Grouped;
+use punctual_report::escape::NoBreak;
+use punctual_report::format::format_count;
 
 use super::*;
 use crate::event::{Event, Kind, Left, Task};
@@ -137,6 +138,6 @@ fn a_file_may_claim_to_have_lost_everything() {
     let (watch, names) = (Watch::new(Config::default(), KEEP), Names::new());
     let mut page = Vec::new();
     write(&Report::new(&about, &watch, &collector, &names), &mut page).unwrap();
-    let lost = format!("<td class=\"fault\">{}</td>", Grouped(u64::MAX));
+    let lost = format!("<td class=\"fault\">{}</td>", NoBreak(&format_count(u64::MAX)));
     assert!(String::from_utf8(page).unwrap().contains(&lost));
 }

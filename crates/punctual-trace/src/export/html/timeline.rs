@@ -1,11 +1,12 @@
 //! A job as a drawing, in the style of figures 8 to 10 of the *Timeflow* paper: its phases in one row, below it those
 //! who delayed it, arrows from who woke it, and times.
 
+use punctual_report::format::{format_part, unit};
+use punctual_report::scale::Linear;
+use punctual_report::svg::{Anchor, Mark, Svg, fitted, width};
+
 use super::labels::{Labels, Spot};
-use super::scale::{Linear, unit};
 use super::scene::{Row, Scene, scene};
-use super::svg::{Anchor, Svg};
-use super::text::{shortened, width};
 use crate::explain;
 use crate::jobs::{Job, On, Phase, Value};
 use crate::names::Names;
@@ -71,8 +72,8 @@ fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
     drawing.arrows(job, scene, first, bottom, names);
     drawing.axis(bottom + 4.0);
     let label = format!("Timeline of a job that took {}", explain::value(job.response));
-    let attributes = format!(" data-job=\"{}\"", job.number);
-    drawing.svg.finish(size.class, bottom + 4.0 + AXIS, &attributes, &label)
+    let mark = Mark::titled(label).data("job", job.number);
+    drawing.svg.finish(size.class, bottom + 4.0 + AXIS, &mark)
 }
 
 struct Drawing {
@@ -86,9 +87,9 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), attributes: &str, title: &str) {
-        let (attributes, title) = if self.titled { (attributes, title) } else { ("", "") };
-        self.svg.rect(class, at, size, attributes, title);
+    fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), mark: &Mark) {
+        let none = Mark::none();
+        self.svg.rect(class, at, size, if self.titled { mark } else { &none });
     }
 
     fn x(&self, time: u64) -> f64 {
@@ -115,7 +116,7 @@ impl Drawing {
         if width(text) < to - from - 8.0 {
             self.svg.text("sum", ((from + to) / 2.0, y - 4.0), Anchor::Middle, text);
         } else {
-            let text = shortened(text, self.left - 16.0);
+            let text = fitted(text, self.left - 16.0);
             self.svg.text("sum", (self.left - 12.0, y + 4.0), Anchor::End, &text);
         }
     }
@@ -136,16 +137,10 @@ impl Drawing {
             drawn = Some((segment.phase, end));
             let ns = segment.end - segment.start;
             let (class, letter) = look(segment.phase);
-            let title = format!("{letter}: {} on CPU {}", explain::time(ns), segment.cpu);
-            let at = (start, TOP);
-            self.rect(
-                &format!("phase {class}"),
-                at,
-                (end - start, TALL),
-                &format!(" data-ns=\"{ns}\""),
-                &title,
-            );
-            let text = format!("{letter} {}", explain::time(ns));
+            let title = format!("{letter}: {} on CPU {}", format_part(ns), segment.cpu);
+            let mark = Mark::titled(title).data("ns", ns);
+            self.rect(&format!("phase {class}"), (start, TOP), (end - start, TALL), &mark);
+            let text = format!("{letter} {}", format_part(ns));
             let middle = (start + end) / 2.0;
             if width(&text) + 6.0 < end - start {
                 self.svg.text(
@@ -161,13 +156,8 @@ impl Drawing {
         let listed = job.segments.last().map_or(job.start, |segment| segment.end);
         if listed < job.end {
             let (start, end) = (self.x(listed), self.x(job.end));
-            self.rect(
-                "unlisted",
-                (start, TOP),
-                (end - start, TALL),
-                "",
-                "stretches beyond these are not listed",
-            );
+            let mark = Mark::titled("stretches beyond these are not listed");
+            self.rect("unlisted", (start, TOP), (end - start, TALL), &mark);
         }
         // The longest get their room first.
         outside.sort_by_key(|&(ns, ..)| std::cmp::Reverse(ns));
@@ -189,12 +179,7 @@ impl Drawing {
         let name = names.of(row.actor);
         let base = y + PIECE;
         self.svg.line("rule", (self.left, base), (self.right, base));
-        self.svg.text(
-            "name",
-            (self.left - 12.0, base - 4.0),
-            Anchor::End,
-            &shortened(&name, self.left - 16.0),
-        );
+        self.svg.text("name", (self.left - 12.0, base - 4.0), Anchor::End, &fitted(&name, self.left - 16.0));
         let mut drawn: Option<(bool, Option<Phase>, f64)> = None;
         for piece in &row.pieces {
             let (start, end) = (self.x(piece.start), self.x(piece.end));
@@ -204,10 +189,10 @@ impl Drawing {
                 continue;
             }
             drawn = Some((kind.0, kind.1, end));
-            let time = explain::time(piece.end - piece.start);
+            let time = format_part(piece.end - piece.start);
             let Some(cpu) = piece.cpu else {
                 let title = format!("{name}: ready to run for {time}");
-                self.rect("ready", (start, base - 5.0), (end - start, 5.0), "", &title);
+                self.rect("ready", (start, base - 5.0), (end - start, 5.0), &Mark::titled(title));
                 continue;
             };
             let (class, title) = match piece.cost {
@@ -217,7 +202,7 @@ impl Drawing {
                 }
                 None => ("ran", format!("{name} on CPU {cpu} for {time}")),
             };
-            self.rect(&format!("piece {class}"), (start, y), (end - start, PIECE), "", &title);
+            self.rect(&format!("piece {class}"), (start, y), (end - start, PIECE), &Mark::titled(title));
             let long = format!("{time} on CPU {cpu}");
             let at = ((start + end) / 2.0, base - 4.0);
             if let Some(text) = [&long, &time].into_iter().find(|text| width(text) + 6.0 < end - start) {
@@ -228,7 +213,8 @@ impl Drawing {
             let (start, end) = (self.x(start), self.x(end));
             let on = job.blockings.get(wait).map_or(String::new(), |wait| lock(wait.on));
             let title = format!("{name} holds {on} while this job waits for it");
-            self.rect("holds", (start, base + 1.5), ((end - start).max(NARROWEST), 3.0), "", &title);
+            let size = ((end - start).max(NARROWEST), 3.0);
+            self.rect("holds", (start, base + 1.5), size, &Mark::titled(title));
         }
     }
 
@@ -238,7 +224,7 @@ impl Drawing {
             let at = self.x(self.from);
             self.svg.line("release", (at, TOP + TALL), (at, TOP - 12.0));
             let head = format!("M{} {}l-4 9h8z", at, TOP - 18.0);
-            self.svg.path("release-head", &head);
+            self.svg.path("release-head", &head, &Mark::none());
         }
         for wake in &scene.wakes {
             let at = self.x(wake.time);
@@ -248,16 +234,17 @@ impl Drawing {
                 None => (bottom, "wake from-none"),
             };
             self.svg.line(class, (at, y), (at, TOP + TALL + 7.0));
-            self.svg.path("wake-head", &format!("M{at:.1} {}l-4 8h8z", TOP + TALL + 1.0));
-            let title = format!("woken by {}", names.of(wake.actor));
-            self.svg.dot("wake-from", (at, y), 2.5, &title);
+            let head = format!("M{at:.1} {}l-4 8h8z", TOP + TALL + 1.0);
+            self.svg.path("wake-head", &head, &Mark::none());
+            let mark = Mark::titled(format!("woken by {}", names.of(wake.actor)));
+            self.svg.dot("wake-from", (at, y), 2.5, &mark);
         }
     }
 
     fn axis(&mut self, y: f64) {
         let unit = unit((self.to - self.from) as f64);
         self.svg.line("axis", (self.left, y), (self.right, y));
-        for (ns, text) in self.scale.ticks((self.right - self.left) / 90.0, unit) {
+        for (ns, text) in self.scale.ticks(((self.right - self.left) / 90.0) as u32, unit.1) {
             let at = self.scale.at(ns);
             self.svg.line("axis", (at, y), (at, y + 4.0));
             let anchor = if at > self.right - 16.0 { Anchor::End } else { Anchor::Middle };

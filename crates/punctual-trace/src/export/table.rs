@@ -1,0 +1,90 @@
+//! What a task's jobs come to, as a table for a terminal or a page.
+
+use punctual_report::format::{format_count, format_micros};
+use punctual_report::table::{Cell, Column, Table};
+
+use crate::stats::{Summary, TaskStats, Term};
+
+/// A row for each term of response-time analysis, maximum first, in microseconds.
+///
+/// ```
+/// use punctual_trace::export::table;
+/// # use punctual_trace::jobs::{Actor, Sort};
+/// # use punctual_trace::stats::{Key, TaskStats};
+/// # let stats = TaskStats::new(Key { sort: Sort::Thread, actor: Actor::Thread(7) });
+///
+/// assert!(table::terms(&stats).to_string().contains("response time"));
+/// ```
+#[must_use]
+pub fn terms(stats: &TaskStats) -> Table {
+    let times = ["max µs", "p99.9", "p50", "mean"].map(Column::micros);
+    let columns = [Column::left("term")].into_iter().chain(times);
+    let mut table = Table::new(columns.chain([Column::right("jobs"), Column::left("known")]));
+    for term in Term::ALL {
+        let summary = stats.summary(term);
+        let Summary { max, p999, p50, mean, count, .. } = summary;
+        let [max_cell, p999, p50, mean] = [max, p999, p50, mean.round() as u64].map(|ns| time(&summary, ns));
+        let max_cell = if count > 0 { max_cell.class("key").title(format!("{max} ns")) } else { max_cell };
+        let letter = term.letter();
+        let name = Cell::new(term.meaning()).sign(letter, letter);
+        table.row([
+            name,
+            max_cell,
+            p999,
+            p50,
+            mean,
+            Cell::count(count),
+            Cell::new(known(&summary)).class("muted"),
+        ]);
+    }
+    table
+}
+
+/// One of the times of a summary: a bound where upper bounds are what is summed up, a dash where nothing is known.
+#[must_use]
+pub fn time(summary: &Summary, ns: u64) -> Cell {
+    match (summary.count, summary.bounded) {
+        (0, _) => Cell::none(),
+        (_, 0) => Cell::micros(ns),
+        _ => Cell::new(format!("≤ {}", format_micros(ns))),
+    }
+}
+
+/// Of how many jobs how much is known.
+fn known(summary: &Summary) -> String {
+    let &Summary { count, bounded, unknown, .. } = summary;
+    let jobs = count + unknown;
+    let all = [(count - bounded, "exact"), (bounded, "bounded"), (unknown, "unknown")];
+    let parts = all.into_iter().filter(|part| part.0 > 0).map(|(some, how)| match some {
+        some if some == jobs => how.to_owned(),
+        some => format!("{} {how}", format_count(some)),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_of_how_many_jobs_what_is_known() {
+        let of = |count, bounded, unknown| known(&Summary { count, bounded, unknown, ..Summary::default() });
+        assert_eq!([of(5, 0, 0), of(5, 5, 0), of(0, 0, 3), of(0, 0, 0)], ["exact", "bounded", "unknown", ""]);
+        assert_eq!(of(1_234, 34, 3), "1 200 exact, 34 bounded, 3 unknown");
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_dash() {
+        let texts = |summary: &Summary| {
+            let mut table = Table::new([Column::micros("x")]);
+            table.row([time(summary, 1_500)]);
+            table.body()
+        };
+        let some = Summary { count: 2, ..Summary::default() };
+        assert_eq!(texts(&Summary::default()), "–\n");
+        assert_eq!(
+            (texts(&some), texts(&Summary { bounded: 1, ..some })),
+            ("1.50\n".into(), "≤ 1.50\n".into())
+        );
+    }
+}

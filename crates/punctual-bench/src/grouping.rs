@@ -1,6 +1,6 @@
 //! Rows of one operation under one condition, which are shown together.
 
-use crate::model::{Row, Suite};
+use crate::model::{Published, Row, Suite};
 use crate::suites::PEER;
 
 /// Rows that can be held against each other.
@@ -26,6 +26,17 @@ impl Group<'_> {
             || row.nominal_ns.is_some()
             || other.p50_ns <= 0.0;
         (!says_nothing).then(|| own.p50_ns / other.p50_ns)
+    }
+
+    /// The published figures of all rows, each once.
+    pub(crate) fn published(&self) -> Vec<&Published> {
+        let mut published: Vec<&Published> = Vec::new();
+        for line in self.rows.iter().flat_map(|row| &row.published) {
+            if !published.contains(&line) {
+                published.push(line);
+            }
+        }
+        published
     }
 
     /// What it is about, in a line.
@@ -57,6 +68,16 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
         });
     }
     groups
+}
+
+/// The class of the style sheet that gives a subject its colour.
+pub(crate) fn colour(subject: &str) -> &'static str {
+    match subject {
+        "Punctual" | "SCHED_FIFO" => "c1",
+        "punctual-sync" => "c2",
+        PEER | "ordinary thread" => "c3",
+        _ => "c4",
+    }
 }
 
 /// A ratio with two digits that say something.

@@ -5,24 +5,13 @@
 
 mod chart;
 mod page;
-mod tables;
 
 use crate::compare::Comparison;
 use crate::model::Run;
 
 /// The page. With a comparison it says what has changed.
 pub fn page(run: &Run, comparison: Option<&Comparison>) -> String {
-    page::Page { run, comparison }.to_string()
-}
-
-/// The class that gives a subject its colour.
-fn colour(subject: &str) -> &'static str {
-    match subject {
-        "Punctual" | "SCHED_FIFO" => "c1",
-        "punctual-sync" => "c2",
-        "POSIX" | "ordinary thread" => "c3",
-        _ => "c4",
-    }
+    page::page(run, comparison)
 }
 
 #[cfg(test)]

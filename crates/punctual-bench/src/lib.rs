@@ -42,6 +42,7 @@ mod sample;
 mod session;
 mod stop;
 mod suites;
+mod tables;
 mod tagged;
 mod time;
 
@@ -51,7 +52,6 @@ pub use machine::Machine;
 pub use options::{BadOptions, MOST_SAMPLES, Options, SuiteName};
 pub use session::{Progress, run};
 pub use stop::Stop;
-pub use time::humane;
 
 /// Tells nobody how far a run is.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,4 +1,4 @@
-//! Times for people: dates, and durations with a unit.
+//! Dates for people.
 
 /// Now, in UTC, as in RFC 3339.
 pub(crate) fn now_utc() -> String {
@@ -22,22 +22,6 @@ fn utc(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// Nanoseconds with the unit that leaves one to three digits before the point, three digits in all.
-pub fn humane(ns: f64) -> String {
-    let (value, unit) = match ns.abs() {
-        a if a < 999.5 => (ns, "ns"),
-        a if a < 999.5e3 => (ns / 1e3, "µs"),
-        a if a < 999.5e6 => (ns / 1e6, "ms"),
-        _ => (ns / 1e9, "s"),
-    };
-    let decimals = match value.abs() {
-        a if a >= 99.95 || a == 0.0 => 0,
-        a if a >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$} {unit}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,22 +31,5 @@ mod tests {
         assert_eq!(utc(0), "1970-01-01T00:00:00Z");
         assert_eq!(utc(951_826_154), "2000-02-29T12:09:14Z");
         assert_eq!(utc(1_798_761_599), "2026-12-31T23:59:59Z");
-    }
-
-    #[test]
-    fn three_digits_and_a_unit() {
-        let cases = [
-            (0.0, "0 ns"),
-            (5.321, "5.32 ns"),
-            (999.4, "999 ns"),
-            (999.6, "1.00 µs"),
-            (1_234.0, "1.23 µs"),
-            (99_960.0, "100 µs"),
-            (2.5e9, "2.50 s"),
-            (-1_500.0, "-1.50 µs"),
-        ];
-        for (ns, text) in cases {
-            assert_eq!(humane(ns), text);
-        }
     }
 }

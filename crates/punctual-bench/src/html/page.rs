@@ -1,135 +1,147 @@
 //! The page as a whole: what it was measured on, the key figures, what has changed, and the suites.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::Write as _;
 
-use punctual_html::Escaped;
+use punctual_report::escape::{Escaped, NoBreak};
+use punctual_report::format::{format_count, format_nanos};
+use punctual_report::page::{Figure, Frame, Page, note};
 
-use super::{chart, tables};
+use super::chart;
 use crate::compare::Comparison;
 use crate::grouping::{Footnotes, groups};
-use crate::model::{Run, Suite, Verdict};
-use crate::time::humane;
+use crate::model::{Row, Run, Suite, Verdict};
+use crate::tables::{self, Figures, quantity_text};
 
 const STYLE: &str = include_str!("style.css");
 
-pub(super) struct Page<'a> {
-    pub(super) run: &'a Run,
-    pub(super) comparison: Option<&'a Comparison>,
-}
-
-impl Display for Page<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let run = self.run;
-        write!(
-            f,
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-             <meta name=\"color-scheme\" content=\"light dark\">\
-             <title>punctual bench</title>\n<style>\n{STYLE}</style></head>\n<body><main><header><h1>punctual bench</h1>"
-        )?;
-        writeln!(
-            f,
-            "<p>{}<br>{}<br>{}, in {:.0} s; CPU {}; {} samples a row</p>",
-            Escaped(&run.machine.hardware_line()),
-            Escaped(&run.machine.kernel_line()),
-            Escaped(&run.started),
-            run.took_s,
-            run.settings.cpu,
-            run.settings.samples
-        )?;
-        if run.interrupted {
-            writeln!(
-                f,
-                "<p class=\"fail\">The run was ended before it was through: this is what it had measured.</p>"
-            )?;
-        }
-        for note in &run.machine.notes {
-            writeln!(f, "<p class=\"note\">{}</p>", Escaped(note))?;
-        }
-        f.write_str("</header>\n")?;
-        key_figures(run, self.comparison, f)?;
-        navigation(run, self.comparison, f)?;
-        if let Some(comparison) = self.comparison {
-            tables::comparison(comparison, f)?;
-        }
-        for each in &run.suites {
-            suite(each, run.overhead.p50_ns, f)?;
-        }
-        f.write_str("</main></body></html>\n")
+pub(super) fn page(run: &Run, compared: Option<&Comparison>) -> String {
+    let samples = format_count(run.settings.samples as u64);
+    let lines = [
+        run.machine.hardware_line(),
+        run.machine.kernel_line(),
+        format!("{}, in {:.0} s; CPU {}; {samples} samples a row", run.started, run.took_s, run.settings.cpu),
+    ];
+    let mut page =
+        Page::new(&Frame { title: "punctual bench", lines: &lines, style: STYLE, ..Frame::default() });
+    let out = page.body();
+    if run.interrupted {
+        *out +=
+            "<p class=\"fault\">The run was ended before it was through: this is what it had measured.</p>\n";
     }
+    run.machine.notes.iter().for_each(|text| *out += &note(text));
+    page.figures(&key_figures(run, compared));
+    let out = page.body();
+    navigation(run, compared, out);
+    if let Some(compared) = compared {
+        comparison(compared, out);
+    }
+    run.suites.iter().for_each(|each| suite(each, run.overhead.p50_ns, out));
+    page.finish()
 }
 
 /// The numbers one looks for first.
-fn key_figures(run: &Run, comparison: Option<&Comparison>, f: &mut Formatter<'_>) -> fmt::Result {
-    f.write_str("<ul class=\"figures\">")?;
-    let mut figure = |what: &str, value: String, fault: bool, detail: String| {
-        let class = if fault { " class=\"fail\"" } else { "" };
-        write!(f, "<li><span>{what}</span><strong{class}>{value}</strong><em>{}</em></li>", Escaped(&detail))
-    };
+fn key_figures(run: &Run, comparison: Option<&Comparison>) -> Vec<Figure> {
+    let mut figures = Vec::new();
     let judged =
         run.checks().filter(|check| matches!(check.verdict, Verdict::Passed | Verdict::Failed)).count();
     if run.checks().next().is_some() {
-        let kept = judged - run.failures();
-        figure(
-            "Rules kept",
-            format!("{kept} of {judged}"),
-            run.failures() > 0,
-            "by the order of events".into(),
-        )?;
+        let kept = format!("{} of {judged}", judged - run.failures());
+        figures.push(Figure::new("Rules kept", kept, "by the order of events").fault_if(run.failures() > 0));
     }
     let late = run
         .rows()
         .filter(|row| row.subject == "Punctual" && row.condition.is_some() && row.nominal_ns.is_none());
-    let late = late.filter_map(|row| Some((row, row.figures.as_ref()?.max_ns)));
-    if let Some((row, max)) = late.max_by(|a, b| a.1.total_cmp(&b.1)) {
+    if let Some((row, max)) = longest(late) {
         let of = format!("{}, {}", row.operation, row.condition.as_deref().unwrap_or_default());
-        figure("Longest latency of a task", humane(max), false, of)?;
+        figures.push(Figure::new("Longest latency of a task", format_nanos(max), of));
     }
-    let gap = run.rows().filter(|row| row.id.starts_with("hourglass/"));
-    let gap = gap.filter_map(|row| Some((row, row.figures.as_ref()?.max_ns)));
-    if let Some((row, max)) = gap.max_by(|a, b| a.1.total_cmp(&b.1)) {
+    if let Some((row, max)) = longest(run.rows().filter(|row| row.id.starts_with("hourglass/"))) {
         let cause = row.causes.first().map_or(String::new(), |cause| format!(", {}", cause.name));
-        figure("Longest gap of a loop", humane(max), false, format!("{}{cause}", row.subject))?;
+        let of = format!("{}{cause}", row.subject);
+        figures.push(Figure::new("Longest gap of a loop", format_nanos(max), of));
     }
     if let Some(comparison) = comparison {
         let count = comparison.regressions();
-        figure("Regressions", count.to_string(), count > 0, "since the earlier run".into())?;
+        let figure = Figure::new("Regressions", count.to_string(), "since the earlier run");
+        figures.push(figure.fault_if(count > 0));
     }
-    let empty = &run.overhead;
-    let detail = format!("at most {}, by {}; not subtracted", humane(empty.max_ns), run.machine.clock);
-    figure("An empty measurement", humane(empty.p50_ns), false, detail)?;
-    f.write_str("</ul>\n")
+    let (empty, clock) = (&run.overhead, &run.machine.clock);
+    let detail = format!("at most {}, by {clock}; not subtracted", format_nanos(empty.max_ns));
+    figures.push(Figure::new("An empty measurement", format_nanos(empty.p50_ns), detail));
+    figures
 }
 
-fn navigation(run: &Run, comparison: Option<&Comparison>, f: &mut Formatter<'_>) -> fmt::Result {
-    f.write_str("<nav>")?;
+/// The row with the longest time.
+fn longest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<(&'a Row, f64)> {
+    rows.filter_map(|row| Some((row, row.figures.as_ref()?.max_ns))).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn navigation(run: &Run, comparison: Option<&Comparison>, out: &mut String) {
+    *out += "<nav>";
     if comparison.is_some() {
-        f.write_str("<a href=\"#comparison\">comparison</a>")?;
+        *out += "<a href=\"#comparison\">comparison</a>";
     }
     for suite in &run.suites {
-        write!(f, "<a href=\"#{0}\">{0}</a>", Escaped(&suite.name))?;
+        let _ = write!(out, "<a href=\"#{0}\">{0}</a>", Escaped(&suite.name));
     }
-    f.write_str("</nav>\n")
+    *out += "</nav>\n";
 }
 
-fn suite(suite: &Suite, empty_ns: f64, f: &mut Formatter<'_>) -> fmt::Result {
-    writeln!(f, "<section id=\"{}\"><h2>{}</h2>", Escaped(&suite.name), Escaped(&suite.title))?;
+/// What has changed since an earlier run.
+fn comparison(comparison: &Comparison, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "<section id=\"comparison\"><h2>Compared with the run of {}</h2><p>{} regressions: a median that has grown by more \
+         than a tenth, with middle halves that do not overlap, or a rule that was kept and is not.</p>",
+        Escaped(&comparison.old_started),
+        comparison.regressions()
+    );
+    comparison.notes.iter().for_each(|text| *out += &note(text));
+    let table = tables::comparison(comparison);
+    *out += &match table.is_empty() {
+        true => note("Nothing that both have measured differs."),
+        false => table.html("What has changed"),
+    };
+    *out += "</section>\n";
+}
+
+fn suite(suite: &Suite, empty_ns: f64, out: &mut String) {
+    let _ = writeln!(out, "<section id=\"{}\"><h2>{}</h2>", Escaped(&suite.name), Escaped(&suite.title));
     let mut footnotes = Footnotes::default();
     if !suite.checks.is_empty() {
-        tables::checks(&suite.checks, &mut footnotes, f)?;
+        *out += &tables::checks(&suite.checks, &mut footnotes).html("Rules");
     }
     for group in groups(suite) {
-        writeln!(f, "<article><h3>{}</h3>", Escaped(&group.title()))?;
-        chart::draw(&group, f)?;
-        tables::figures(&group, empty_ns, &mut footnotes, f)?;
-        f.write_str("</article>\n")?;
+        let title = group.title();
+        let _ = write!(out, "<article><h3>{}</h3>{}", Escaped(&title), chart::draw(&group));
+        let mut figures = Figures::new(std::slice::from_ref(&group), empty_ns, true);
+        figures.add(&group, &mut footnotes, |_, _| {});
+        *out += &figures.table.html(&title);
+        group.rows.iter().for_each(|row| details(row, out));
+        *out += "</article>\n";
     }
-    f.write_str("<div class=\"notes\">")?;
+    *out += "<div class=\"notes\">";
     for (number, text) in footnotes.iter() {
-        writeln!(f, "<p><sup>{number}</sup> {}</p>", Escaped(text))?;
+        let _ = writeln!(out, "<p><sup>{number}</sup> {}</p>", Escaped(text));
     }
     for note in &suite.notes {
-        writeln!(f, "<p>{}</p>", Escaped(note))?;
+        let _ = writeln!(out, "<p>{}</p>", Escaped(note));
     }
-    f.write_str("</div></section>\n")
+    *out += "</div></section>\n";
+}
+
+/// Single numbers and causes of a row.
+fn details(row: &Row, out: &mut String) {
+    if !row.quantities.is_empty() {
+        let _ = write!(out, "<p class=\"quantities\"><b>{}</b>", Escaped(&row.subject));
+        for quantity in &row.quantities {
+            let text = quantity_text(quantity);
+            let _ = write!(out, " · {}: {}", Escaped(&quantity.name), NoBreak(&text));
+        }
+        *out += "</p>\n";
+    }
+    if !row.causes.is_empty() {
+        let title = format!("{}: what took the time", row.subject);
+        *out += &tables::causes(&title, row).html(&title);
+    }
 }

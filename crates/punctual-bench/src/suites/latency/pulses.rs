@@ -3,6 +3,8 @@
 //! The signal comes from a timer of the kernel. What a signal from outside adds is in the rows about GPIO, where there is
 //! a line.
 
+use punctual_report::format::format_nanos;
+
 use super::timers::{Periodic, What, tasks, threads};
 use super::{Condition, Contender, affordable, alternate, row};
 use crate::model::Row;
@@ -10,19 +12,18 @@ use crate::options::Plan;
 use crate::published;
 use crate::session::{Step, Unit};
 use crate::suites::Subject;
-use crate::time::humane;
 
 const PERIODS_US: [u64; 5] = [20, 40, 160, 1_000, 2_000];
 
 pub(super) fn steps(_: &Plan, condition: Condition) -> Vec<Step> {
     let step = |us: u64| {
         let ns = us * 1000;
-        Step::new(format!("pulses of {}, {}", humane(ns as f64), condition.name()), move |session| {
+        Step::new(format!("pulses of {}, {}", format_nanos(ns as f64), condition.name()), move |session| {
             let _load = condition.begin(session);
             let row = |subject| Row {
                 nominal_ns: Some(ns as f64),
                 published: published::pulse(us),
-                ..row(&format!("pulse-{us}"), format!("Pulses of {}", humane(ns as f64)), subject)
+                ..row(&format!("pulse-{us}"), format!("Pulses of {}", format_nanos(ns as f64)), subject)
                     .under(condition.name())
             };
             let periodic = Periodic { interval_ns: ns, what: What::Interval };

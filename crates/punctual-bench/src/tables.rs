@@ -1,0 +1,138 @@
+//! The tables of a run, for a terminal and for a page: figures of groups, causes, rules, and what has changed. The maximum
+//! comes first.
+
+use punctual_report::format::format_nanos;
+use punctual_report::table::{Cell, Column, Table};
+
+use crate::compare::{Change, Comparison};
+use crate::grouping::{Footnotes, Group, colour, ratio_text};
+use crate::model::{Check, Quantity, Row, Verdict};
+
+/// A table of the figures of groups.
+pub(crate) struct Figures {
+    pub(crate) table: Table,
+    empty_ns: f64,
+    has_samples: bool,
+}
+
+impl Figures {
+    /// An empty table for these groups, with a column for ratios if there are any. `empty_ns` is the median of an empty
+    /// measurement.
+    pub(crate) fn new(groups: &[Group<'_>], empty_ns: f64, has_samples: bool) -> Self {
+        let has_ratio =
+            groups.iter().any(|group| group.rows.iter().any(|row| group.ratio(row, empty_ns).is_some()));
+        let heads = ["max", "p99", "p50", "min", "mean", "σ"].into_iter();
+        let heads = heads.chain(has_samples.then_some("samples")).chain(has_ratio.then_some("p50:POSIX"));
+        let table = Table::new([Column::left("")].into_iter().chain(heads.map(Column::right)));
+        Self { table, empty_ns, has_samples }
+    }
+
+    /// Adds a group. After each row, `after` may add to the table, too.
+    pub(crate) fn add(
+        &mut self,
+        group: &Group<'_>,
+        footnotes: &mut Footnotes,
+        after: impl Fn(&Row, &mut Table),
+    ) {
+        for row in &group.rows {
+            let marks: Vec<usize> = row.why.iter().map(|why| footnotes.number(why)).collect();
+            let mut cells = vec![Cell::new(&*row.subject).sign(colour(&row.subject), "")];
+            match &row.figures {
+                Some(f) => {
+                    let times = [f.max_ns, f.p99_ns, f.p50_ns, f.min_ns, f.mean_ns, f.sigma_ns];
+                    cells.extend(times.map(Cell::nanos));
+                    cells.extend(self.has_samples.then(|| Cell::count(f.samples)));
+                    cells.extend(group.ratio(row, self.empty_ns).map(|ratio| Cell::new(ratio_text(ratio))));
+                }
+                None => cells.push(Cell::new("not measured").class("muted").span(6)),
+            }
+            self.table.row(cells).class(if row.why.is_empty() { "" } else { "doubtful" }).marks(&marks);
+            after(row, &mut self.table);
+        }
+        for line in group.published() {
+            let source = footnotes.number(&format!("published: {}", line.source));
+            let name = Cell::new(format!("published: {}", line.system));
+            let [max, min, mean, sigma] =
+                [line.max_ns, line.min_ns, Some(line.mean_ns), line.sigma_ns].map(Cell::nanos);
+            let cells = [name, max, Cell::none(), Cell::none(), min, mean, sigma];
+            self.table.row(cells).class("muted").marks(&[source]);
+        }
+    }
+}
+
+/// What took the time of a row.
+pub(crate) fn causes(title: &str, row: &Row) -> Table {
+    let heads = ["at most at once", "in all", "gaps mostly due to it"].map(Column::right);
+    let mut table = Table::new([Column::left(title)].into_iter().chain(heads));
+    for cause in &row.causes {
+        let (max, total) = (Cell::nanos(cause.max_ns), Cell::nanos(cause.total_ns));
+        table.row([Cell::new(&*cause.name), max, total, Cell::count(cause.count)]);
+    }
+    table
+}
+
+/// Rules, with those who were to keep them and what was seen.
+pub(crate) fn checks(checks: &[Check], footnotes: &mut Footnotes) -> Table {
+    let heads =
+        [Column::wrap("rule"), Column::left("subject"), Column::left("verdict"), Column::wrap("observed")];
+    let mut table = Table::new(heads);
+    for check in checks {
+        let class = match check.verdict {
+            Verdict::Passed => "good",
+            Verdict::Failed => "fault",
+            _ => "muted",
+        };
+        let is_as_expected = check.observed.starts_with(&check.expected);
+        let expected = if is_as_expected { String::new() } else { format!("expected: {}", check.expected) };
+        let marks: Vec<usize> = check.why.iter().map(|why| footnotes.number(why)).collect();
+        let verdict = Cell::new(check.verdict.text()).class(class);
+        let cells = [Cell::new(&*check.rule), Cell::new(&*check.subject), verdict];
+        table.row(cells.into_iter().chain([Cell::new(&*check.observed).below(expected)])).marks(&marks);
+    }
+    table
+}
+
+/// What has changed since an earlier run, regressions first.
+pub(crate) fn comparison(comparison: &Comparison) -> Table {
+    let heads = ["before", "now", "ratio", "ratio of maxima"].map(Column::right);
+    let heads = [Column::left(""), Column::left("p50, or rule")].into_iter().chain(heads);
+    let mut table = Table::new(heads);
+    for check in &comparison.checks {
+        let change = if check.is_regression() { Change::Slower } else { Change::Same };
+        let text = if check.is_regression() { Change::Slower.text() } else { "changed" };
+        let verdicts = [check.verdicts.0, check.verdicts.1].map(|verdict| Cell::new(verdict.text()));
+        let name = [changed(change, text), Cell::new(&*check.id)];
+        table.row(name.into_iter().chain(verdicts).chain([Cell::new(""), Cell::new("")]));
+    }
+    let mut rows: Vec<_> = comparison.rows.iter().collect();
+    rows.sort_by_key(|row| row.change != Change::Slower);
+    for row in rows {
+        let text = if row.change == Change::Same { "" } else { row.change.text() };
+        let name = [changed(row.change, text), Cell::new(&*row.id)];
+        let medians = [row.p50_ns.map(|(old, _)| old), row.p50_ns.map(|(_, new)| new)].map(Cell::nanos);
+        let ratios = [row.p50_ratio, row.max_ratio]
+            .map(|ratio| ratio.map_or(Cell::none(), |ratio| Cell::new(ratio_text(ratio))));
+        table.row(name.into_iter().chain(medians).chain(ratios));
+    }
+    table
+}
+
+fn changed(change: Change, text: &str) -> Cell {
+    Cell::new(text).class(match change {
+        Change::Slower => "fault",
+        Change::Faster => "good",
+        _ => "muted",
+    })
+}
+
+/// A single number with its unit.
+pub(crate) fn quantity_text(quantity: &Quantity) -> String {
+    match quantity.unit.as_str() {
+        "ns" => format_nanos(quantity.value),
+        "%" => format!("{:.3} %", quantity.value),
+        "1/s" if quantity.value >= 1e6 => format!("{:.1} million/s", quantity.value / 1e6),
+        "1/s" => format!("{:.0}/s", quantity.value),
+        "×" => ratio_text(quantity.value),
+        unit => format!("{} {unit}", quantity.value).trim_end().to_owned(),
+    }
+}

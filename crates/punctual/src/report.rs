@@ -181,11 +181,11 @@ impl Report {
 }
 
 /// Nanoseconds, with the unit that suits them and three significant digits.
-pub fn humane(ns: f64) -> String {
+pub(crate) fn format_nanos(ns: f64) -> String {
     let (value, unit) = match ns {
-        ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "µs"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns if ns < 999.5 => (ns, "ns"),
+        ns if ns < 999.5e3 => (ns / 1e3, "µs"),
+        ns if ns < 999.5e6 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
     };
     match value {
@@ -203,7 +203,7 @@ impl fmt::Display for Report {
             "{}: {} after {} of {time}",
             self.app,
             self.outcome,
-            humane(self.elapsed.as_nanos() as f64)
+            format_nanos(self.elapsed.as_nanos() as f64)
         )?;
         writeln!(f)?;
         table(f, &self.task_rows())?;
@@ -254,9 +254,9 @@ impl Report {
             }
             for quantity in [&task.jitter, &task.response] {
                 let values = [quantity.max as f64, quantity.p999 as f64, quantity.p50 as f64, quantity.mean];
-                row.extend(values.map(humane));
+                row.extend(values.map(format_nanos));
             }
-            row.push(humane(task.execution.max as f64));
+            row.push(format_nanos(task.execution.max as f64));
             row.extend([task.overruns, task.misses, task.self_suspensions].map(|count| count.to_string()));
             row
         });
@@ -301,10 +301,16 @@ mod tests {
 
     #[test]
     fn three_digits_and_a_unit() {
-        let cases =
-            [(0.0, "0 ns"), (999.0, "999 ns"), (1_234.0, "1.23 µs"), (99_960.0, "100 µs"), (2.5e9, "2.50 s")];
+        let cases = [
+            (0.0, "0 ns"),
+            (999.4, "999 ns"),
+            (999.6, "1.00 µs"),
+            (1_234.0, "1.23 µs"),
+            (99_960.0, "100 µs"),
+            (2.5e9, "2.50 s"),
+        ];
         for (ns, text) in cases {
-            assert_eq!(humane(ns), text);
+            assert_eq!(format_nanos(ns), text);
         }
     }
 

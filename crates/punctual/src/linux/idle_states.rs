@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::Duration;
-use crate::report::humane;
+use crate::report::format_nanos;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
@@ -38,7 +38,7 @@ impl Bound {
             Ok(file) => Self { file: Some(file), missing: None },
             Err(error) if pointless(&error) => Self::default(),
             Err(error) => {
-                let longest = humane(longest.as_ticks() as f64);
+                let longest = format_nanos(longest.as_ticks() as f64);
                 let missing = format!(
                     "CPUs may take longer than {longest} to wake up: {DEVICE}: {error}; run as root, or let a udev rule \
                      open it to the user"
@@ -97,7 +97,7 @@ fn describe(cpu: usize, deepest: Option<State>, bound: Option<u64>) -> Option<St
     if bound.is_some_and(|bound| bound < latency) {
         return None;
     }
-    let latency = humane(latency as f64);
+    let latency = format_nanos(latency as f64);
     Some(format!(
         "CPU {cpu} may rest in {name}, which takes {latency} to leave (bound it with `wake_latency`)"
     ))

@@ -89,6 +89,11 @@ impl Part {
         self.partition.levels().iter().map(|level| level.number()).max().unwrap_or(0)
     }
 
+    /// The tasks of `level`, for a message. Neither allocates nor takes a lock.
+    pub(crate) fn names_at(&'static self, level: u8) -> Names {
+        Names { part: self, level }
+    }
+
     /// Whether it is the partition of `idle`.
     pub(crate) fn is_home(&self) -> bool {
         std::ptr::eq(self, self.runtime.home)
@@ -146,5 +151,22 @@ impl Part {
     #[inline]
     pub(crate) fn set_executed(&self, executed: u64) {
         self.executed.store(executed, Ordering::Relaxed);
+    }
+}
+
+/// See [`Part::names_at`].
+pub(crate) struct Names {
+    part: &'static Part,
+    level: u8,
+}
+
+impl std::fmt::Display for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let marked = self.part.runtime.tasks.iter().filter_map(|task| task.marked());
+        let here = marked.filter(|task| task.level == self.level && std::ptr::eq(task.part, self.part));
+        for (number, task) in here.enumerate() {
+            write!(f, "{}`{}`", if number == 0 { "" } else { " or " }, task.name)?;
+        }
+        Ok(())
     }
 }

@@ -59,7 +59,7 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     }
 
     fn marked(&'static self) -> Option<Marked> {
-        Some(Marked { name: B::NAME, part: B::part(), mark: &self.monitor.mark })
+        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
     }
 }
 

@@ -235,7 +235,7 @@ impl<A> std::fmt::Debug for SpawnHandle<A> {
 
 impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
     fn marked(&'static self) -> Option<Marked> {
-        Some(Marked { name: B::NAME, part: B::part(), mark: &self.monitor.mark })
+        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
     }
 
     unsafe fn begin(&self) {

@@ -292,7 +292,7 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     }
 
     fn marked(&'static self) -> Option<Marked> {
-        Some(Marked { name: B::NAME, part: B::part(), mark: &self.monitor.mark })
+        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
     }
 
     unsafe fn retire(&self, level: &'static Level) {

@@ -72,9 +72,10 @@ impl Mark {
     }
 }
 
-/// A task, as far as marks go.
+/// A task, as far as marks and messages go.
 pub struct Marked {
     pub(crate) name: &'static str,
+    pub(crate) level: u8,
     pub(crate) part: &'static Part,
     pub(crate) mark: &'static Mark,
 }

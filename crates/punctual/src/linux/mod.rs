@@ -6,6 +6,7 @@ pub(crate) mod cpu;
 pub(crate) mod events;
 pub(crate) mod futex;
 pub(crate) mod idle_states;
+pub(crate) mod last_words;
 pub(crate) mod marks;
 pub(crate) mod memory;
 pub(crate) mod neighbours;

@@ -3,6 +3,7 @@
 mod linux;
 mod plan;
 mod start_error;
+mod stuck;
 mod supervisor;
 mod threads;
 mod virtual_run;

@@ -11,8 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::StartError;
+use super::{StartError, stuck};
 use crate::linux::chance::Chances;
+use crate::linux::last_words;
 use crate::linux::marks::Marks;
 use crate::linux::tsc::{self, Tsc};
 use crate::part::Style;
@@ -176,8 +177,8 @@ impl Watch {
         while !self.progress.over.load(Ordering::Acquire) {
             if let Some(signal) = self.take_signal() {
                 if stopping_since.is_some() {
-                    eprintln!("punctual: second signal; the process ends now");
-                    std::process::exit(128 + signal);
+                    last_words::say(format_args!("second signal; the process ends now"));
+                    end_process(128 + signal);
                 }
                 self.runtime.stop(Outcome::Signal(signal));
             }
@@ -242,15 +243,11 @@ impl Watch {
         if since.elapsed() < if panicked { PATIENCE_AFTER_PANIC } else { PATIENCE } {
             return;
         }
-        let workers = self.runtime.parts.iter().flat_map(|part| part.partition.workers());
-        let levels = workers.map(|w| w.running()).filter(|&l| l > 0);
-        let levels: Vec<String> = levels.map(|level| level.to_string()).collect();
-        let what = match levels.is_empty() {
-            false => format!("the job at level {}", levels.join(", ")),
-            true => "a thread of the app, perhaps in a call given to `helper::submit`,".into(),
-        };
-        eprintln!("punctual: {outcome}, and {what} does not end; the process ends under it");
-        std::process::exit(if panicked { 101 } else { 1 });
+        let (what, threads) = stuck::describe(self.runtime);
+        // Past every lock: it may be the one of standard error that the job holds.
+        last_words::say(format_args!("{outcome}, and {what} does not end; the process ends under it"));
+        threads.iter().for_each(|thread| last_words::say(format_args!("  {thread}")));
+        end_process(if panicked { 101 } else { 1 });
     }
 
     /// Sleeps until rung for, at most `pause`.
@@ -263,4 +260,11 @@ impl Watch {
             let _ = rustix::io::read(&self.ringing, &mut rung);
         }
     }
+}
+
+/// Ends the process under threads that may hold anything. So nothing of what a process does on an orderly exit is done:
+/// destructors of C and C++ and the flushing of their streams wait for locks.
+fn end_process(code: i32) -> ! {
+    // SAFETY: the call takes no pointers and does not return.
+    unsafe { libc::_exit(code) }
 }

@@ -154,7 +154,9 @@ impl Config {
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
     /// time it shows, and by the execution times that tasks declare.
     ///
-    /// The run ends when nothing can happen any more, at the latest after [`until`](Self::until). Event sources are
+    /// The run ends when nothing can happen any more, at the latest after [`until`](Self::until), and without that
+    /// with the end of virtual time, 2⁶⁴ − 2 ns or 584 years after its beginning: what is to be released then or later
+    /// is dropped, and the outcome is [`TimeUp`](crate::report::Outcome::TimeUp). Event sources are
     /// looked at between jobs; one that stays readable, because its task does not read it, keeps time from passing.
     pub fn virtual_time(mut self) -> Self {
         self.platform = Platform::Virtual;

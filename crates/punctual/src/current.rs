@@ -90,15 +90,17 @@ pub fn shutdown() {
 /// Consumes execution time: virtual time passes, but not in `init`, or this thread's CPU time is burnt.
 ///
 /// In virtual time, jobs of higher levels released meanwhile preempt the calling job and their execution
-/// time is not counted, as on a CPU. For models of a load, tests and demonstrations.
+/// time is not counted, as on a CPU. What would take longer than virtual time lasts, until 2⁶⁴ − 2 ns, takes until then.
+/// For models of a load, tests and demonstrations.
 pub fn spend(duration: Duration) {
     match CURRENT.get() {
         Some((part, worker)) if part.partition.port().is_virtual() => {
             virtual_time::spend(part, worker, duration);
         }
         Some((part, _)) if !part.partition.port().may_sleep() => {
-            let end = part.partition.port().now() + duration;
-            while part.partition.port().now() < end {
+            let now = || part.partition.port().now().as_ticks();
+            let end = now().saturating_add(duration.as_ticks());
+            while now() < end {
                 std::hint::spin_loop();
             }
         }

@@ -25,7 +25,7 @@ pub enum Outcome {
     /// `punctual::shutdown` was called.
     #[default]
     Shutdown,
-    /// The time set with [`Config::until`](crate::Config::until) was up.
+    /// The time set with [`Config::until`](crate::Config::until) was up, or virtual time was at its end.
     TimeUp,
     /// In virtual time: nothing was left that could happen.
     Quiescent,

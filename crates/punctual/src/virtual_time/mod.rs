@@ -18,7 +18,7 @@ use crate::part::{Part, Style};
 
 pub(crate) use claims::{Claim, Claims};
 pub(crate) use turns::Turns;
-use turns::Until;
+use turns::{END, Until};
 
 /// Lays the grids of `part`, and lets time pass from now on. By the thread of `init`, when the resources are there.
 pub(crate) fn lay_grids(part: &'static Part) {
@@ -91,7 +91,7 @@ pub(crate) fn spend(part: &'static Part, me: CurrentWorker, duration: Duration) 
     while left > 0 {
         part.partition.port().take_woken();
         look_at_sources(part);
-        let end = Instant::from_ticks(now().as_ticks().saturating_add(left));
+        let end = Instant::from_ticks(now().as_ticks().saturating_add(left).min(END));
         // When the app is stopping nothing is released any more, and a thread that polls looks after the job.
         let preempts = part.style != Style::Polling;
         let released = preempts && !part.partition.is_stopping();

@@ -49,20 +49,20 @@ struct State {
     /// Whose turn it is.
     turn: usize,
     order: Order,
-    /// When virtual time ends, in ns; `u64::MAX` for never.
+    /// When the run ends, in ns; [`END`] if nobody says.
     limit: u64,
 }
 
 impl Turns {
     pub(crate) const fn new() -> Self {
-        let state = State { parts: &[], turn: 0, order: Order::new(Vec::new()), limit: u64::MAX };
+        let state = State { parts: &[], turn: 0, order: Order::new(Vec::new()), limit: END };
         Self { state: Mutex::new(state), passed: Condvar::new(), open: AtomicBool::new(false) }
     }
 
     /// Begins a run with the turn of `part`, which ends at `limit` at the latest.
     pub(crate) fn begin(&self, part: &'static Part, limit: Option<Instant>) {
         let parts = part.runtime.parts;
-        let limit = limit.map_or(u64::MAX, |limit| limit.as_ticks());
+        let limit = limit.map_or(END, |limit| limit.as_ticks().min(END));
         *self.lock() = State { parts, turn: part.index(), order: Order::new(ranked(parts)), limit };
         self.open.store(false, Ordering::Relaxed);
     }
@@ -140,7 +140,7 @@ impl State {
         // What is left when the app is stopping is finished, whatever the limit.
         if time >= self.limit && !runtime.is_stopping() {
             self.turn = mine;
-            if self.limit == NEVER {
+            if time == NEVER && self.limit == END {
                 return runtime.stop(Outcome::Quiescent);
             }
             self.set_clock(now.max(self.limit));
@@ -177,6 +177,9 @@ fn ranked(parts: &[&'static Part]) -> Vec<usize> {
 
 /// In ns: not at any time.
 const NEVER: u64 = u64::MAX;
+
+/// The end of virtual time in ns, 584 years after its beginning. Nothing happens then: the app ends before.
+pub(super) const END: u64 = NEVER - 1;
 
 /// Who goes next: a decision without clock or thread in it.
 #[derive(Debug)]

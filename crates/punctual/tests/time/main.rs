@@ -3,6 +3,7 @@
 //! No test sleeps, and each is the same every time.
 
 mod ceilings;
+mod end;
 mod init;
 #[path = "../support/log.rs"]
 mod log;

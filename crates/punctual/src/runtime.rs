@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, O
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use punctual_core::{Duration, Instant, Level, Port, Worker};
-use rustix::thread::futex::{self, Flags};
 
 use crate::across::Ceilings;
 use crate::asynch::Reactor;
+use crate::linux::futex;
 use crate::linux::marks::Marked;
 use crate::outside::{Outside, Visit};
 use crate::part::Part;
@@ -228,7 +228,7 @@ impl Runtime {
         self.parts.iter().for_each(|part| part.partition.stop());
         self.interrupt();
         self.stop_requested.store(1, Ordering::Release);
-        let _ = futex::wake(&self.stop_requested, Flags::PRIVATE, i32::MAX as u32);
+        futex::wake_all(&self.stop_requested);
         ring(self.bell.load(Ordering::Acquire));
     }
 
@@ -252,7 +252,7 @@ impl Runtime {
     /// Sleeps until the app is to stop.
     pub(crate) fn wait_for_stop(&self) {
         while self.stop_requested.load(Ordering::Acquire) == 0 {
-            let _ = futex::wait(&self.stop_requested, Flags::PRIVATE, 0, None);
+            futex::wait_while(&self.stop_requested, 0);
         }
     }
 

@@ -12,7 +12,9 @@ use punctual_core::{Instant, Worker};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::{clock, polling, suspension};
+use crate::run::StartError;
+
+use super::{clock, last_words, polling, suspension};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -35,8 +37,7 @@ fn wake_sleeping(worker: &Worker) {
         // Unless it has woken by itself meanwhile, and then it looks.
         let _ = worker.signal.compare_exchange(SIGNALLED, CALLED, Ordering::AcqRel, Ordering::Relaxed);
     } else {
-        // Nobody there any more is as good as woken.
-        let _ = futex::wake(&worker.signal, Flags::PRIVATE, 1);
+        wake_up_to(&worker.signal, 1);
     }
 }
 
@@ -54,9 +55,7 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
     let signal = &worker.signal;
     if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         let timeout = until.map(clock::timespec);
-        // Whether woken, timed out, interrupted or not even asleep: the caller looks for itself.
-        let _ = futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY);
-        suspension::slept();
+        slept("FUTEX_WAIT_BITSET", futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
     }
     // Not a store, whose effect may come after the caller's look, so that it wipes out a wake that the look did not see
     // yet. A wake is either before this, and the look sees what it was about, or after it, and stays for the next wait.
@@ -65,13 +64,81 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
 
 /// See [`Port::wait_turn`](punctual_core::Port::wait_turn).
 pub(crate) fn wait_turn(turn: &AtomicU32, seen: u32) {
-    let _ = futex::wait(turn, Flags::PRIVATE, seen, None);
-    suspension::slept();
+    wait_while(turn, seen);
 }
 
 /// See [`Port::wake_turn`](punctual_core::Port::wake_turn).
 pub(crate) fn wake_turn(turn: &AtomicU32) {
-    let _ = futex::wake(turn, Flags::PRIVATE, i32::MAX as u32);
+    wake_all(turn);
+}
+
+/// Sleeps while `word` is `value`, or returns at once.
+pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
+    slept("FUTEX_WAIT", futex::wait(word, Flags::PRIVATE, value, None));
+}
+
+/// Wakes all who wait while `word` is something else.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    wake_up_to(word, i32::MAX as u32);
+}
+
+fn wake_up_to(word: &AtomicU32, count: u32) {
+    // Nobody there any more is as good as woken.
+    if let Err(error) = futex::wake(word, Flags::PRIVATE, count) {
+        refused("FUTEX_WAKE", error);
+    }
+}
+
+/// Whether woken, timed out, interrupted or not even asleep: the caller looks for itself.
+fn slept(what: &str, result: Result<(), Errno>) {
+    match result {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => suspension::slept(),
+        Err(error) => refused(what, error),
+    }
+}
+
+/// Ends the process. A thread that cannot sleep would spin at its real-time priority, and one that cannot wake another
+/// would leave it asleep for ever.
+#[cold]
+fn refused(what: &str, error: Errno) -> ! {
+    last_words::say(format_args!(
+        "the kernel refuses futex({what}): {error}; {ADVICE}; the process ends, since its threads can neither wait nor wake"
+    ));
+    last_words::end_process(1)
+}
+
+/// What to do about it.
+const ADVICE: &str = "if a seccomp filter does (a container's, say), have it allow the system call futex";
+
+/// Tries everything that a run needs; what is refused, and with which answer.
+pub(crate) fn probe() -> Result<(), Refused> {
+    let word = AtomicU32::new(AWAKE);
+    let refused = |what| move |error| Refused { what, error };
+    // The word has another value, so nobody sleeps.
+    match futex::wait(&word, Flags::PRIVATE, ASLEEP, None) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+        Err(error) => return Err(refused("FUTEX_WAIT")(error)),
+    }
+    match futex::wait_bitset(&word, Flags::PRIVATE, ASLEEP, None, ANY) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+        Err(error) => return Err(refused("FUTEX_WAIT_BITSET")(error)),
+    }
+    futex::wake(&word, Flags::PRIVATE, 1).map_err(refused("FUTEX_WAKE"))?;
+    futex::lock_pi(&word, Flags::PRIVATE, None).map_err(refused("FUTEX_LOCK_PI"))?;
+    futex::unlock_pi(&word, Flags::PRIVATE).map_err(refused("FUTEX_UNLOCK_PI"))
+}
+
+/// What [`probe`] was refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refused {
+    what: &'static str,
+    error: Errno,
+}
+
+impl From<Refused> for StartError {
+    fn from(Refused { what, error }: Refused) -> Self {
+        Self::Futex { operation: what, error: error.into(), advice: ADVICE }
+    }
 }
 
 /// See [`Port::lend`](punctual_core::Port::lend).
@@ -90,9 +157,21 @@ pub(crate) fn lend(lent: &AtomicU32) -> bool {
 
 /// See [`Port::repay`](punctual_core::Port::repay).
 pub(crate) fn repay(lent: &AtomicU32) {
-    // Refused only if a waiter took it back in the meantime; then there is nothing to release.
-    let _ = futex::unlock_pi(lent, Flags::PRIVATE);
+    let mut last = Errno::PERM;
+    for _ in 0..REPAYMENTS {
+        let Err(error) = futex::unlock_pi(lent, Flags::PRIVATE) else { return };
+        // A waiter took it back in the meantime, and then there is nothing to release; unless another has put it there
+        // again since.
+        if lent.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK != super::kernel_thread() {
+            return;
+        }
+        last = error;
+    }
+    refused("FUTEX_UNLOCK_PI", last);
 }
+
+/// How often a waiter may take back what it lends and another put it there again while it is being released.
+const REPAYMENTS: usize = 1000;
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,7 @@ use crate::linux::cpu::{self, Allowed};
 use crate::linux::events::Controls;
 use crate::linux::marks::Marks;
 use crate::linux::reactor::Opened;
-use crate::linux::{self, idle_states, memory, neighbours, settings};
+use crate::linux::{self, futex, idle_states, memory, neighbours, settings};
 use crate::part::Part;
 use crate::report::{Report, Settings, ThreadSettings};
 use crate::runtime::{Runtime, Taken};
@@ -32,6 +32,7 @@ pub(super) fn run<A: App>(
     let plan = Plan::new(runtime, config)?;
     let system =
         |attempt| move |error: rustix::io::Errno| StartError::System { attempt, error: error.into() };
+    futex::probe()?;
     let memory = memory::Locked::all();
     let awake = idle_states::Bound::new(plan.wake_latency);
     let _controls = Controls::new(runtime).map_err(system("making an eventfd"))?;

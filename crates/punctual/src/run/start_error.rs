@@ -63,6 +63,15 @@ pub enum StartError {
     },
     /// `strict` is set and these real-time settings do not apply.
     Strict(Vec<String>),
+    /// The kernel does not let threads wait for each other.
+    Futex {
+        /// The operation of futex(2) that it refuses.
+        operation: &'static str,
+        /// What it answered.
+        error: std::io::Error,
+        /// What to do about it.
+        advice: &'static str,
+    },
     /// The system refused something that the app cannot run without.
     System {
         /// What was attempted.
@@ -76,7 +85,7 @@ impl StartError {
     /// What the process should exit with: 2 for a bad environment variable, CPU or priority, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::AlreadyRunning(_) | Self::Strict(_) | Self::System { .. } => 1,
+            Self::AlreadyRunning(_) | Self::Strict(_) | Self::Futex { .. } | Self::System { .. } => 1,
             _ => 2,
         }
     }
@@ -149,6 +158,12 @@ impl fmt::Display for StartError {
                 f.write_str("strict: the app does not start, because it would not be real time:")?;
                 missing.iter().try_for_each(|what| write!(f, "\n  {what}"))
             }
+            Self::Futex { operation, error, advice } => {
+                write!(
+                    f,
+                    "the kernel refuses futex({operation}), without which threads cannot wait: {error}; {advice}"
+                )
+            }
             Self::System { attempt, error } => write!(f, "{attempt}: {error}"),
         }
     }
@@ -157,7 +172,7 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::System { error, .. } => Some(error),
+            Self::Futex { error, .. } | Self::System { error, .. } => Some(error),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{StartError, stuck};
 use crate::linux::chance::Chances;
-use crate::linux::last_words;
+use crate::linux::last_words::{self, end_process};
 use crate::linux::marks::Marks;
 use crate::linux::tsc::{self, Tsc};
 use crate::part::Style;
@@ -260,11 +260,4 @@ impl Watch {
             let _ = rustix::io::read(&self.ringing, &mut rung);
         }
     }
-}
-
-/// Ends the process under threads that may hold anything. So nothing of what a process does on an orderly exit is done:
-/// destructors of C and C++ and the flushing of their streams wait for locks.
-fn end_process(code: i32) -> ! {
-    // SAFETY: the call takes no pointers and does not return.
-    unsafe { libc::_exit(code) }
 }

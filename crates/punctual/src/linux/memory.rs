@@ -1,10 +1,20 @@
 //! Locking the process's memory, so that no job waits for a page.
+//!
+//! What is locked, and whether a limit binds this process, the kernel is asked by trying, not by reading `/proc`, which may
+//! not be there and does not tell what a capability of a user namespace is worth.
 
 use std::fs;
+use std::io::Error;
 use std::sync::{Mutex, PoisonError};
 
-/// How many runs keep memory locked. The lock is the process's, not theirs.
-static USERS: Mutex<usize> = Mutex::new(0);
+/// The runs that keep memory locked. The lock is the process's, not theirs.
+static USERS: Mutex<Users> = Mutex::new(Users { count: 0, locked_before: false });
+
+struct Users {
+    count: usize,
+    /// Whether something was locked before the first of them: that is somebody else's, and not to be undone.
+    locked_before: bool,
+}
 
 /// Keeps memory locked; the last one gives it free again when dropped, if it was locked here.
 #[derive(Debug)]
@@ -29,29 +39,40 @@ impl Locked {
             };
         }
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
-        if *users == 0 && locked_kib() > 0 {
-            // Somebody else did it and is not to have it undone.
-            return Self { user: false, missing: None };
+        if users.count == 0 {
+            users.locked_before = is_locked_now() || status_kib("VmLck:").is_some_and(|locked| locked > 0);
+            if is_locked() {
+                return Self { user: false, missing: None };
+            }
         }
         // SAFETY: the call takes no pointers.
-        match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {
-            0 => {
-                *users += 1;
+        let refused = match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } {
+            0 if is_locked() => None,
+            0 => Some("mlockall succeeded and locked nothing".to_owned()),
+            _ => Some(format!("mlockall: {}", Error::last_os_error())),
+        };
+        match refused {
+            None => {
+                users.count += 1;
                 Self { user: true, missing: None }
             }
-            _ => Self {
+            Some(refused) => Self {
                 user: false,
-                missing: Some(format!("memory is not locked: mlockall: {}", std::io::Error::last_os_error())),
+                missing: Some(format!(
+                    "memory is not locked: {refused}; RLIMIT_MEMLOCK is not the cause; see whether a seccomp filter or a \
+                     security module forbids it"
+                )),
             },
         }
     }
 
-    /// How much is locked now, as the kernel tells.
+    /// Whether memory is locked now, and how much of it there is if the kernel tells.
     pub(crate) fn describe() -> String {
-        match locked_kib() {
-            0 => "not locked".into(),
-            // Not how much is locked: that counts address space which is only reserved.
-            _ => format!("locked, {:.1} MiB resident", resident_kib() as f64 / 1024.0),
+        // Not how much is locked: that counts address space which is only reserved.
+        match (is_locked(), status_kib("VmRSS:")) {
+            (false, _) => "not locked".into(),
+            (true, Some(resident)) => format!("locked, {:.1} MiB resident", resident as f64 / 1024.0),
+            (true, None) => "locked".into(),
         }
     }
 }
@@ -62,35 +83,86 @@ impl Drop for Locked {
             return;
         }
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
-        *users -= 1;
-        if *users == 0 {
-            // SAFETY: the call takes no pointers.
-            unsafe { libc::munlockall() };
+        users.count -= 1;
+        if users.count > 0 {
+            return;
         }
+        // SAFETY: the calls take no pointers.
+        unsafe {
+            match users.locked_before {
+                // Only what is mapped from now on is not locked.
+                true => libc::mlockall(libc::MCL_CURRENT),
+                false => libc::munlockall(),
+            }
+        };
     }
 }
 
-/// The limit on locked memory in bytes, if one binds this process.
+/// Address space, given back when dropped.
+struct Mapping {
+    start: *mut libc::c_void,
+    length: usize,
+}
+
+impl Mapping {
+    /// Reserves `length` bytes that nobody touches, and that count against no limit but that on address space.
+    fn reserve(length: usize) -> Option<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: the kernel chooses where, so nothing that is there is replaced.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0) };
+        (start != libc::MAP_FAILED).then_some(Self { start, length })
+    }
+
+    /// Whether it may be locked. Nothing of it is made resident.
+    fn may_be_locked(&self) -> bool {
+        // SAFETY: the range is this mapping's. Locking it changes nothing for anybody else, and ends with it.
+        unsafe { libc::mlock2(self.start, self.length, libc::MLOCK_ONFAULT) == 0 }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is this mapping's, and nothing refers into it.
+        unsafe { libc::munmap(self.start, self.length) };
+    }
+}
+
+/// The limit on locked memory in bytes, if one binds this process: if it may not lock more than that.
 fn limit() -> Option<u64> {
-    const CAP_IPC_LOCK: u64 = 1 << 14;
-    let effective = status_field("CapEff:").and_then(|caps| u64::from_str_radix(&caps, 16).ok());
-    if effective.is_some_and(|caps| caps & CAP_IPC_LOCK != 0) {
-        return None;
-    }
-    rustix::process::getrlimit(rustix::process::Resource::Memlock).current
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current?;
+    let more = usize::try_from(limit).ok()?.checked_add(PAGE)?;
+    // A limit beyond what can be mapped does not bind anybody.
+    let mapping = Mapping::reserve(more)?;
+    (!mapping.may_be_locked()).then_some(limit)
 }
 
-fn locked_kib() -> u64 {
-    status_field("VmLck:").and_then(|kib| kib.parse().ok()).unwrap_or(0)
+const PAGE: usize = 4096;
+
+/// Whether memory that is there now, and what is mapped from now on, is locked.
+fn is_locked() -> bool {
+    is_locked_now() && Mapping::reserve(PAGE).is_some_and(|new| is_locked_at(new.start))
 }
 
-fn resident_kib() -> u64 {
-    status_field("VmRSS:").and_then(|kib| kib.parse().ok()).unwrap_or(0)
+/// Whether memory that is there now is locked: the calling thread's stack.
+fn is_locked_now() -> bool {
+    let here = 0_u8;
+    is_locked_at(std::ptr::from_ref(&here).cast())
 }
 
-/// The first word after `name` in this process's status.
-fn status_field(name: &str) -> Option<String> {
+/// Whether the page of `address` is locked.
+fn is_locked_at(address: *const libc::c_void) -> bool {
+    // SAFETY: the call takes no pointers.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE);
+    let start = address.map_addr(|address| address & !(page - 1)).cast_mut();
+    // SAFETY: nothing is written or given up: for memory that is no file's the call does nothing but look whether it is
+    // mapped and, with this flag, whether it is locked.
+    let looked = unsafe { libc::msync(start, page, libc::MS_INVALIDATE) };
+    looked != 0 && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
+}
+
+/// A number of KiB in this process's status, if `/proc` is there to tell.
+fn status_kib(name: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next().map(str::to_owned)
+    line.split_whitespace().next()?.parse().ok()
 }

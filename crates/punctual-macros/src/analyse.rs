@@ -131,6 +131,16 @@ impl Analysis {
         }
     }
 
+    /// The part and the level of the thread that waits for the descriptors of async tasks, if there are any that may enter
+    /// the kernel: those of the highest, so that it can poll there what it wakes.
+    ///
+    /// Tasks that are configured out count, as they do for the levels.
+    pub(crate) fn reactor(&self, app: &App) -> Option<(usize, u8)> {
+        let tasks = app.tasks.iter().zip(&self.part_of_task).filter(|(task, _)| task.is_async());
+        let places = tasks.map(|(task, &part)| (part, task.priority));
+        places.filter(|&(part, _)| self.parts[part].style != Style::Polling).max_by_key(|&(_, level)| level)
+    }
+
     /// Puts into one group the resources shared across partitions that one handler may hold at once.
     ///
     /// Then nobody who holds one waits for another, whatever the order in which critical sections are nested (A. Block,

@@ -10,12 +10,16 @@ use crate::model::App;
 /// How many threads can take part in the ceiling protocol of the global executor.
 const MEMBERS: usize = 64;
 
+/// How many threads a partition can count.
+const THREADS: usize = 254;
+
 pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
     exclusive_arguments(app, errors);
     declared_twice(app, errors);
     named_by_tasks(app, errors);
     if app.args.global.is_none() {
         without_tasks(app, analysis, errors);
+        too_many_in_a_partition(app, analysis, errors);
     } else {
         too_many_threads(app, analysis, errors);
     }
@@ -88,6 +92,31 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
     }
 }
 
+/// Points at the first bound task that is one too many: the other threads of a partition are some thirty at most.
+fn too_many_in_a_partition(app: &App, analysis: &Analysis, errors: &mut Errors) {
+    let reactor = analysis.reactor(app).map(|(part, _)| part);
+    for (index, part) in analysis.parts.iter().enumerate() {
+        let tasks = app.tasks.iter().zip(&analysis.part_of_task);
+        let bound: Vec<_> = tasks.filter(|(task, of)| task.is_bound() && **of == index).collect();
+        let others = 1 + part.levels.len() + usize::from(reactor == Some(index));
+        if let Some((task, _)) = bound.get(THREADS - others) {
+            let (name, threads) = (&task.handler.ident, others + bound.len());
+            let partition = match app.args.partitions.get(index) {
+                Some(partition) => format!("the partition `{}`", partition.ident),
+                None => "a partition".into(),
+            };
+            errors.at(
+                name,
+                format_args!(
+                    "`{name}` is one bound task too many: {partition} has room for {THREADS} threads, and this one needs \
+                     {threads}: one for each level and each bound task, one for `idle`, and one if there are async tasks; \
+                     wait for several descriptors in one task, by epoll or in async tasks, or make more partitions"
+                ),
+            );
+        }
+    }
+}
+
 fn too_many_threads(app: &App, analysis: &Analysis, errors: &mut Errors) {
     let threads = analysis.parts.len() + app.tasks.iter().filter(|task| task.is_bound()).count() + 1;
     if let (Some(global), true) = (&app.args.global, threads > MEMBERS) {
@@ -104,7 +133,7 @@ fn too_many_threads(app: &App, analysis: &Analysis, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use proc_macro2::TokenStream;
-    use quote::quote;
+    use quote::{format_ident, quote};
 
     use crate::testing::{assert_one, errors_with};
 
@@ -125,6 +154,34 @@ mod tests {
             &["no partition is named `moter`; did you mean `motor`?"],
         );
         rejects(quote!(), task(), &["no partitions are declared", "partitions = [a, ..]"]);
+    }
+
+    /// An app with so many bound tasks, each with a source of its own.
+    fn bound(count: usize, more: TokenStream) -> TokenStream {
+        let sources: Vec<_> = (0..count).map(|n| format_ident!("source_{n}")).collect();
+        let tasks: Vec<_> = (0..count).map(|n| format_ident!("task_{n}")).collect();
+        quote! {
+            #[shared] struct Shared {}
+            #[local] struct Local { #(#sources: Line,)* }
+            #(#[task(binds = #sources, local = [#sources])] fn #tasks(cx: #tasks::Context) {})*
+            #more
+        }
+    }
+
+    #[test]
+    fn a_partition_has_room_for_254_threads() {
+        let none = || quote!();
+        // One level and `idle`.
+        assert!(errors_with(none(), bound(252, none())).is_empty());
+        rejects(
+            none(),
+            bound(253, none()),
+            &["`task_252` is one bound task too many", "254 threads", "needs 255"],
+        );
+        rejects(none(), bound(300, none()), &["`task_252` is one bound task too many", "needs 302"]);
+        let another = || quote! { #[task(priority = 2)] async fn waits(cx: waits::Context) {} };
+        assert!(errors_with(none(), bound(250, another())).is_empty());
+        rejects(none(), bound(251, another()), &["`task_250`", "needs 255"]);
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::analyse::{Analysis, Style};
+use crate::analyse::Analysis;
 use crate::model::App;
 
 use super::{levels, names, quiet};
 
 /// The statics, if there are async tasks that may enter the kernel.
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
-    let Some((part, level)) = place(app, analysis) else { return TokenStream::new() };
+    let Some((part, level)) = analysis.reactor(app) else { return TokenStream::new() };
     let (quiet, worker, reactor) = (quiet(), worker(), name());
     let (part, slots) = (names::part("part", part), names::sole("slots"));
     // One more: see `Reactor`.
@@ -22,15 +22,6 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         #quiet static #reactor: ::punctual::export::Reactor =
             ::punctual::export::Reactor::new(&#part, &#worker, &#slots);
     }
-}
-
-/// The part and the level of the thread: those of the highest async task, so that it can poll there what it wakes.
-///
-/// Tasks that are configured out count, as they do for the levels.
-pub(super) fn place(app: &App, analysis: &Analysis) -> Option<(usize, u8)> {
-    let tasks = app.tasks.iter().zip(&analysis.part_of_task).filter(|(task, _)| task.is_async());
-    let places = tasks.map(|(task, &part)| (part, task.priority));
-    places.filter(|&(part, _)| analysis.parts[part].style != Style::Polling).max_by_key(|&(_, level)| level)
 }
 
 /// The static that is the reactor.

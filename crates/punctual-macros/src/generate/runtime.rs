@@ -26,7 +26,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         timed.map(move |(&level, _)| names::level("timers", index, level))
     });
     let all = names::sole("tasks");
-    let reactor = option(reactor::place(app, analysis).map(|_| {
+    let reactor = option(analysis.reactor(app).map(|_| {
         let reactor = reactor::name();
         quote!(&#reactor)
     }));
@@ -67,7 +67,7 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
         let (cfgs, listener) = (&task.handler.cfgs, names::listener(&task.handler.ident));
         quote!(#(#cfgs)* &#listener)
     });
-    let waiter = reactor::place(app, analysis).filter(|&(part, _)| part == index).map(|_| {
+    let waiter = analysis.reactor(app).filter(|&(part, _)| part == index).map(|_| {
         let worker = reactor::worker();
         quote!(&#worker)
     });

@@ -38,6 +38,12 @@ impl Drop for Member {
     }
 }
 
+/// Of which part, and which of its workers, the calling thread is, if it is one of an app.
+#[inline]
+pub(crate) fn get() -> Option<(&'static Part, CurrentWorker)> {
+    CURRENT.get()
+}
+
 /// The worker that the calling thread is in `part`, if it is one of its threads.
 #[inline]
 pub(crate) fn worker_of(part: &'static Part) -> Option<CurrentWorker> {

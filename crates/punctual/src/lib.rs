@@ -69,6 +69,14 @@
 //! *Timing* needs the real-time settings: the run's [`Report`] says per thread what really applied, and
 //! [`Config::strict`] refuses to run with less.
 //!
+//! # Forks
+//!
+//! A child made by `fork` has none of the app's threads but the one that forked, whatever that was: a job, `idle`, `init` or
+//! a thread of yours. It may `exec` or `_exit`, as `std::process::Command` does. In it every app is stopping, so that spawns
+//! are refused; and one that comes back to the executor, by returning from the job that forked, is ended there with a
+//! message and exit code 70, before another job runs. It does not notice children made past the C library, by
+//! `clone(2)` itself.
+//!
 //! # In the kernel's trace
 //!
 //! With `PUNCTUAL_TRACE=1` or [`Config::trace`] every job marks its start and end in the trace of the kernel, where
@@ -88,6 +96,7 @@ mod across;
 mod asynch;
 mod bound_task;
 mod current;
+mod forked;
 mod job;
 mod linux;
 mod monitor;

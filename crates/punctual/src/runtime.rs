@@ -8,6 +8,7 @@ use punctual_core::{Duration, Instant, Level, Port, Worker};
 
 use crate::across::Ceilings;
 use crate::asynch::Reactor;
+use crate::forked::{self, Birth};
 use crate::linux::futex;
 use crate::linux::marks::Marked;
 use crate::outside::{Outside, Visit};
@@ -19,6 +20,8 @@ use crate::virtual_time::{Claims, Turns};
 const ABORTS: u8 = 1;
 /// Jobs are marked in the kernel's trace.
 const MARKS: u8 = 2;
+/// This is the copy of a running app that the child of a `fork` has.
+const COPY: u8 = 4;
 
 /// What the `#[app]` attribute says about where to run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -117,6 +120,8 @@ pub struct Runtime {
     /// A descriptor to write to when the app begins to stop, -1 if there is none.
     bell: AtomicI32,
     first_mark: OnceLock<u16>,
+    /// In which process it runs.
+    pub(crate) birth: Birth,
     /// Who runs in virtual time.
     pub(crate) turns: Turns,
     /// Who holds what across partitions in virtual time.
@@ -157,6 +162,7 @@ impl Runtime {
             stop_requested: AtomicU32::new(0),
             bell: AtomicI32::new(-1),
             first_mark: OnceLock::new(),
+            birth: Birth::new(),
             turns: Turns::new(),
             claims: Claims::new(),
         }
@@ -267,6 +273,14 @@ impl Runtime {
         self.unusual.load(Ordering::Relaxed) != 0
     }
 
+    /// Stops the copy of a running app that the child of a `fork` has. Does what a signal handler may do.
+    pub(crate) fn stop_copy(&self) {
+        if self.taken.load(Ordering::Relaxed) {
+            self.unusual.fetch_or(COPY, Ordering::Relaxed);
+            self.parts.iter().for_each(|part| part.partition.stop());
+        }
+    }
+
     /// Notes whether there are tasks that mark their jobs, while none can run.
     pub(crate) fn set_marks(&self, marks: bool) {
         match marks {
@@ -278,7 +292,11 @@ impl Runtime {
     /// Whether a task has panicked, so that the queued job at hand is dropped instead of run.
     #[inline]
     pub(crate) fn drops_jobs(&self) -> bool {
-        let drops = self.unusual.load(Ordering::Relaxed) & ABORTS != 0;
+        let unusual = self.unusual.load(Ordering::Relaxed);
+        if unusual & COPY != 0 {
+            forked::check(self);
+        }
+        let drops = unusual & ABORTS != 0;
         if drops {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

@@ -12,6 +12,7 @@ use punctual_core::{Instant, Worker};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
+use crate::forked;
 use crate::run::StartError;
 
 use super::{clock, last_words, polling, suspension};
@@ -54,6 +55,7 @@ pub(crate) fn wake_called(worker: &Worker) -> bool {
 pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
     let signal = &worker.signal;
     if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        forked::check_mine();
         let timeout = until.map(clock::timespec);
         slept("FUTEX_WAIT_BITSET", futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
     }
@@ -74,6 +76,7 @@ pub(crate) fn wake_turn(turn: &AtomicU32) {
 
 /// Sleeps while `word` is `value`, or returns at once.
 pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
+    forked::check_mine();
     slept("FUTEX_WAIT", futex::wait(word, Flags::PRIVATE, value, None));
 }
 

@@ -8,6 +8,7 @@ use std::fs;
 
 use super::cpu;
 use super::tsc::Tsc;
+use crate::forked;
 use crate::helper;
 use crate::part::Part;
 use punctual_core::CurrentWorker;
@@ -32,6 +33,7 @@ pub(crate) fn live(part: &'static Part, me: CurrentWorker) {
     MINE.set(true);
     helper::with(calls, || {
         part.partition().poll(me);
+        forked::check(part.runtime);
         // SAFETY: this thread alone runs jobs of the partition.
         part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
     });

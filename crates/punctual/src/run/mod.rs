@@ -20,7 +20,7 @@ use crate::config::Platform;
 use crate::current::LeaveIdle;
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
-use crate::{Config, job};
+use crate::{Config, forked, job};
 
 /// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
 pub trait App: Sized {
@@ -63,6 +63,8 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     }
     let virtual_time = config.platform == Platform::Virtual;
     let taken = runtime.take(virtual_time).ok_or(StartError::AlreadyRunning(runtime.name))?;
+    forked::begin(runtime)
+        .map_err(|error| StartError::System { attempt: "registering a handler of forks", error })?;
     let ended = match virtual_time {
         true => virtual_run::run(runtime, &config, app, &taken),
         false => linux::run(runtime, &config, app, &taken),
@@ -97,7 +99,9 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
 /// As for [`App::init`].
 unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> Option<A::Kept> {
     // SAFETY: by this function's contract.
-    match catch_unwind(AssertUnwindSafe(|| unsafe { app.init(me) })) {
+    let made = catch_unwind(AssertUnwindSafe(|| unsafe { app.init(me) }));
+    forked::check(runtime);
+    match made {
         Ok(kept) => Some(kept),
         Err(panic) => {
             job::panicked(runtime, "init", &*panic);
@@ -115,7 +119,9 @@ unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut 
         return;
     }
     // SAFETY: by this function's contract.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(me, kept) }))
+    let left = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(me, kept) }));
+    forked::check(runtime);
+    if let Err(panic) = left
         && !panic.is::<LeaveIdle>()
     {
         job::panicked(runtime, "idle", &*panic);
@@ -143,6 +149,7 @@ unsafe fn finish<A: App>(
             if let Err(panic) = catch_unwind(|| unsafe { step() }) {
                 job::panicked(runtime, name, &*panic);
             }
+            forked::check(runtime);
         }
     }
     tasks.sort_by_key(|task| std::cmp::Reverse(task.level));

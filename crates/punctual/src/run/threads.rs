@@ -12,6 +12,7 @@ use super::StartError;
 use super::plan::Plan;
 use super::supervisor::Progress;
 use crate::current::Member;
+use crate::forked;
 use crate::linux::settings::{self, Place, Wanted};
 use crate::linux::{self, events, polling, reactor, suspension};
 use crate::part::{Part, Style};
@@ -212,6 +213,7 @@ impl<'a> Threads<'a> {
 fn as_member(part: &'static Part, me: CurrentWorker, life: impl FnOnce(CurrentWorker)) {
     let _member = Member::join(part, me);
     life(me);
+    forked::check(part.runtime);
 }
 
 /// Counts a thread from before its start until after its end.

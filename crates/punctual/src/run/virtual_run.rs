@@ -11,7 +11,7 @@ use crate::linux::reactor::Opened;
 use crate::part::{Part, Style};
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
-use crate::{Config, job, virtual_time};
+use crate::{Config, forked, job, virtual_time};
 
 pub(super) fn run<A: App>(
     runtime: &'static Runtime,
@@ -78,6 +78,7 @@ fn live(part: &'static Part, me: CurrentWorker) {
         virtual_time::step(part, me);
     }
     part.partition.serve(me, None);
+    forked::check(part.runtime);
 }
 
 /// Drops what has to be dropped on the partition's thread, which this is.

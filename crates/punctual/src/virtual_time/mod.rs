@@ -14,6 +14,7 @@ use std::os::fd::BorrowedFd;
 use punctual_core::{CurrentWorker, Duration, Instant, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::forked;
 use crate::part::{Part, Style};
 
 pub(crate) use claims::{Claim, Claims};
@@ -106,6 +107,7 @@ pub(crate) fn spend(part: &'static Part, me: CurrentWorker, duration: Duration) 
 
 /// Lets time pass for `part`.
 pub(crate) fn pause(part: &'static Part, until: Until) {
+    forked::check(part.runtime);
     part.runtime.turns.pause(part, until);
 }
 

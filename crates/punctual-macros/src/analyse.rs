@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::Expr;
 
-use crate::model::{Access, App, Handler, Role, SharedUse};
+use crate::model::{Access, App, Handler, Role, SharedUse, Size};
 
 /// The results of the analysis.
 pub(crate) struct Analysis {
@@ -30,6 +30,7 @@ pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) style: Style,
     pub(crate) cpu: Option<Expr>,
+    pub(crate) stack: Option<Size>,
     /// Its levels, each with the indices of its tasks in order of declaration.
     pub(crate) levels: BTreeMap<u8, Vec<usize>>,
 }
@@ -92,7 +93,7 @@ impl Analysis {
             Some(home) => home,
             None => {
                 let (name, levels) = ("idle".to_owned(), BTreeMap::new());
-                parts.push(Part { name, style: Style::Anywhere, cpu: None, levels });
+                parts.push(Part { name, style: Style::Anywhere, cpu: None, stack: None, levels });
                 parts.len() - 1
             }
         };
@@ -194,12 +195,13 @@ fn partitions(app: &App) -> (Vec<Part>, Vec<usize>) {
         name: partition.ident.to_string(),
         style: if partition.poll { Style::Polling } else { Style::Levels },
         cpu: partition.cpu.clone(),
+        stack: partition.stack.clone(),
         levels: BTreeMap::new(),
     });
     let mut parts: Vec<Part> = declared.collect();
     if parts.is_empty() {
         let (name, cpu) = ("main".to_owned(), app.args.cpu.clone());
-        parts.push(Part { name, style: Style::Levels, cpu, levels: BTreeMap::new() });
+        parts.push(Part { name, style: Style::Levels, cpu, stack: None, levels: BTreeMap::new() });
     }
     let mut of_task = Vec::new();
     for (index, task) in app.tasks.iter().enumerate() {
@@ -217,7 +219,7 @@ fn levels_apart(app: &App) -> (Vec<Part>, Vec<usize>) {
     let parts = levels.iter().map(|&level| {
         let tasks = app.tasks.iter().enumerate().filter(|(_, task)| task.priority == level);
         let levels = BTreeMap::from([(level, tasks.map(|(index, _)| index).collect())]);
-        Part { name: format!("level {level}"), style: Style::Anywhere, cpu: None, levels }
+        Part { name: format!("level {level}"), style: Style::Anywhere, cpu: None, stack: None, levels }
     });
     let place = |level| levels.iter().position(|&other| other == level).unwrap_or(0);
     (parts.collect(), app.tasks.iter().map(|task| place(task.priority)).collect())

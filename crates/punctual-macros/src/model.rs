@@ -39,6 +39,8 @@ pub(crate) struct AppArgs {
     /// The partitions, in order of declaration; empty if there is one without a name.
     pub(crate) partitions: Vec<Partition>,
     pub(crate) priority_base: Option<u8>,
+    /// The stack of each thread.
+    pub(crate) stack: Option<Size>,
     /// How long CPUs may take to wake up, if that is bounded.
     pub(crate) wake_latency: Option<Duration>,
     pub(crate) strict: bool,
@@ -54,6 +56,8 @@ pub(crate) struct AppArgs {
 pub(crate) struct Partition {
     pub(crate) ident: Ident,
     pub(crate) cpu: Option<Expr>,
+    /// The stack of each thread.
+    pub(crate) stack: Option<Size>,
     /// One thread that never sleeps.
     pub(crate) poll: bool,
 }
@@ -160,6 +164,15 @@ pub(crate) struct Duration {
     /// What it comes to, if it was written `<literal>.<unit>()`. Otherwise `source` is an expression of type
     /// `punctual::Duration`, to be evaluated in a const context.
     pub(crate) nanos: Option<u64>,
+    pub(crate) source: Box<Expr>,
+}
+
+/// A number of bytes.
+#[derive(Clone)]
+pub(crate) struct Size {
+    /// What it comes to, if it was written `<literal>.<unit>()`. Otherwise `source` is an expression of type `usize`,
+    /// to be evaluated in a const context.
+    pub(crate) bytes: Option<usize>,
     pub(crate) source: Box<Expr>,
 }
 

@@ -24,33 +24,44 @@ pub enum Platform {
     Virtual,
 }
 
-/// The CPUs that somebody asked for.
+/// Numbers that somebody asked for: of CPUs, of bytes of stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Cpus {
-    /// For the only partition.
+pub(crate) struct PerPartition {
+    /// For the only partition, or for all.
     pub(crate) sole: Option<usize>,
     /// For partitions by name.
     pub(crate) named: Vec<(String, usize)>,
 }
 
-impl Cpus {
+impl PerPartition {
     /// What was asked for `partition`.
     pub(crate) fn of(&self, partition: &str) -> Option<usize> {
         let named = self.named.iter().rev().find(|(name, _)| name == partition);
-        named.map(|&(_, cpu)| cpu).or(self.sole)
+        named.map(|&(_, number)| number).or(self.sole)
     }
 
     /// Reads `N` or `NAME=N,NAME=N`.
     fn parse(text: &str) -> Option<Self> {
-        if let Ok(cpu) = text.parse() {
-            return Some(Self { sole: Some(cpu), named: Vec::new() });
+        if let Ok(number) = text.parse() {
+            return Some(Self { sole: Some(number), named: Vec::new() });
         }
         let named = text.split(',').map(|entry| {
-            let (name, cpu) = entry.split_once('=')?;
+            let (name, number) = entry.split_once('=')?;
             let name = Some(name.trim()).filter(|name| !name.is_empty())?;
-            Some((name.to_owned(), cpu.trim().parse().ok()?))
+            Some((name.to_owned(), number.trim().parse().ok()?))
         });
         Some(Self { sole: None, named: named.collect::<Option<_>>()? })
+    }
+
+    /// KiB in bytes.
+    fn kib(self) -> Option<Self> {
+        let bytes = |kib: usize| kib.checked_mul(1024);
+        let sole = match self.sole {
+            Some(kib) => Some(bytes(kib)?),
+            None => None,
+        };
+        let named = self.named.into_iter().map(|(name, kib)| Some((name, bytes(kib)?)));
+        Some(Self { sole, named: named.collect::<Option<_>>()? })
     }
 }
 
@@ -75,7 +86,9 @@ impl Marks {
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) platform: Platform,
-    pub(crate) cpus: Cpus,
+    pub(crate) cpus: PerPartition,
+    /// In bytes.
+    pub(crate) stacks: PerPartition,
     pub(crate) priority_base: Option<u8>,
     pub(crate) wake_latency: Option<Duration>,
     pub(crate) strict: Option<bool>,
@@ -95,6 +108,8 @@ impl Config {
     /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
     /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`; it overrides the program's choice in
     ///   any case.
+    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see [`stack`](Self::stack); it
+    ///   overrides the program's choice in any case.
     /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
     /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
@@ -111,8 +126,8 @@ impl Config {
                 }
             }
         };
-        let (mut platform, mut cpus, mut strict) = (Platform::Linux, Cpus::default(), None);
-        let (mut wake_latency, mut trace) = (None, None);
+        let (mut platform, mut cpus, mut strict) = (Platform::Linux, PerPartition::default(), None);
+        let (mut wake_latency, mut trace, mut stacks) = (None, None, PerPartition::default());
         read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
             platform = match value {
                 "linux" => Platform::Linux,
@@ -122,9 +137,15 @@ impl Config {
             true
         });
         read("PUNCTUAL_CPU", "the number of a CPU, or to NAME=CPU,… for several partitions", &mut |value| {
-            let parsed = Cpus::parse(value);
+            let parsed = PerPartition::parse(value);
             let understood = parsed.is_some();
             cpus = parsed.unwrap_or_default();
+            understood
+        });
+        read("PUNCTUAL_STACK", "a number of KiB, or to NAME=KIB,… for several partitions", &mut |value| {
+            let parsed = PerPartition::parse(value).and_then(PerPartition::kib);
+            let understood = parsed.is_some();
+            stacks = parsed.unwrap_or_default();
             understood
         });
         read("PUNCTUAL_WAKE_LATENCY", "a number of µs", &mut |value| {
@@ -148,7 +169,7 @@ impl Config {
             };
             true
         });
-        Self { platform, cpus, wake_latency, strict, trace, ..config }
+        Self { platform, cpus, stacks, wake_latency, strict, trace, ..config }
     }
 
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
@@ -174,6 +195,35 @@ impl Config {
     /// A name that the app does not have is reported when the app is run.
     pub fn partition_cpu(mut self, name: &str, cpu: usize) -> Self {
         self.cpus.named.push((name.to_owned(), cpu));
+        self
+    }
+
+    /// The size of the stack that each thread of the app gets which runs tasks, in bytes. Default: 2 MiB, or 1 MiB and 256 KiB
+    /// for each level that may run on the thread if that is more. What is asked for here comes before the `stack` of the
+    /// `#[app]` attribute. At least 64 KiB.
+    ///
+    /// A spawn of a higher task is a call on the spawner's stack, so a thread needs **the sum, over its own level and all above
+    /// it, of what the deepest job of each level takes**, and some KiB for what lies between. The
+    /// [report](crate::report::ThreadSettings::stack_used) says how much of it was in use. A thread that uses up its
+    /// stack ends the process by SIGABRT, after a message that names the task and its level.
+    ///
+    /// Each thread touches its whole stack before its first job, so that no job takes a page fault for it, also where memory
+    /// is not locked. Where it is, the kernel keeps all of it resident: what is asked for here is memory that is
+    /// taken, once for each thread.
+    ///
+    /// A partition that polls has one thread, on which all of its levels run. In virtual time the same goes for every
+    /// partition but that of `idle`, whose jobs run on the thread that runs the app; its stack is not ours to choose.
+    /// Without real-time privileges `idle`'s thread runs jobs on threads of the kernel, too.
+    pub fn stack(mut self, bytes: usize) -> Self {
+        self.stacks.sole = Some(bytes);
+        self
+    }
+
+    /// The same for the threads of the partition `name`, which comes before what [`stack`](Self::stack) says.
+    ///
+    /// A name that the app does not have is reported when the app is run.
+    pub fn partition_stack(mut self, name: &str, bytes: usize) -> Self {
+        self.stacks.named.push((name.to_owned(), bytes));
         self
     }
 

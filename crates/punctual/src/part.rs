@@ -29,6 +29,8 @@ pub struct Declared {
     pub style: Style,
     /// The CPU, if one is given.
     pub cpu: Option<usize>,
+    /// The stack of each thread in bytes, if it is given.
+    pub stack: Option<usize>,
 }
 
 /// A partition of an app, in a static of the generated code.
@@ -37,6 +39,7 @@ pub struct Part {
     pub(crate) style: Style,
     /// The CPU, if one is given.
     pub(crate) cpu: Option<usize>,
+    pub(crate) stack: Option<usize>,
     pub(crate) partition: Partition<AppPort>,
     /// The thread below all levels: that of `init`, and in the app's home that of `idle`.
     pub(crate) idle: &'static Worker,
@@ -66,10 +69,10 @@ impl Part {
         idle: &'static Worker,
         calls: Option<&'static Calls>,
     ) -> Self {
-        let Declared { name, style, cpu } = declared;
+        let Declared { name, style, cpu, stack } = declared;
         // SAFETY: by this function's contract.
         let partition = unsafe { Partition::new(AppPort::new(), levels, workers) };
-        Self { name, style, cpu, partition, idle, runtime, calls, executed: AtomicU64::new(0) }
+        Self { name, style, cpu, stack, partition, idle, runtime, calls, executed: AtomicU64::new(0) }
     }
 
     /// What to call it, if the app has several that a user has named.

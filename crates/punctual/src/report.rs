@@ -115,6 +115,10 @@ pub struct ThreadSettings {
     pub priority: i32,
     /// The CPUs it may run on, as read back.
     pub cpus: String,
+    /// The size of its stack, in bytes; `None` if it is not known, as of `idle`, whose thread is the caller's.
+    pub stack: Option<usize>,
+    /// How much of its stack has been in use at most, in bytes; `None` if that was not measured.
+    pub stack_used: Option<usize>,
     /// What it lacks, each with the fix.
     pub missing: Vec<String>,
 }
@@ -264,17 +268,24 @@ impl Report {
     }
 
     fn thread_rows(&self) -> Vec<Vec<String>> {
-        let head = ["thread", "policy", "priority", "CPUs"].map(str::to_owned).to_vec();
+        let head = ["thread", "policy", "priority", "CPUs", "stack used", "of"].map(str::to_owned).to_vec();
         let rows = self.settings.threads.iter().map(|thread| {
             vec![
                 thread.thread.clone(),
                 thread.policy.clone(),
                 thread.priority.to_string(),
                 thread.cpus.clone(),
+                kib(thread.stack_used),
+                kib(thread.stack),
             ]
         });
         std::iter::once(head).chain(rows).collect()
     }
+}
+
+/// A size in KiB, rounded up.
+fn kib(bytes: Option<usize>) -> String {
+    bytes.map_or_else(|| "unknown".into(), |bytes| format!("{} KiB", bytes.div_ceil(1024)))
 }
 
 /// Rows under a head, the first column to the left and the rest to the right.

@@ -28,6 +28,8 @@ const COPY: u8 = 4;
 pub struct Options {
     /// The kernel priority of level 0, if one is given.
     pub priority_base: Option<u8>,
+    /// The stack of each thread in bytes, if it is given.
+    pub stack: Option<usize>,
     /// How long CPUs may take to wake up, if that is bounded.
     pub wake_latency: Option<Duration>,
     /// Whether to refuse less than full real-time settings.

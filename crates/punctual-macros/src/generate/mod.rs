@@ -24,7 +24,7 @@ use quote::quote;
 use syn::AttrStyle;
 
 use crate::analyse::Analysis;
-use crate::model::{App, Duration, Handler, HandlerItem};
+use crate::model::{App, Duration, Handler, HandlerItem, Size};
 
 pub(crate) use stubs::stubs;
 
@@ -93,6 +93,17 @@ fn duration(duration: &Duration) -> TokenStream {
         None => {
             let source = &duration.source;
             quote!({ const __PUNCTUAL_DURATION: ::punctual::Duration = #source; __PUNCTUAL_DURATION })
+        }
+    }
+}
+
+/// A constant expression of type `usize`.
+fn size(size: &Size) -> TokenStream {
+    match size.bytes {
+        Some(bytes) => quote!(#bytes),
+        None => {
+            let source = &size.source;
+            quote!({ const __PUNCTUAL_SIZE: usize = #source; __PUNCTUAL_SIZE })
         }
     }
 }

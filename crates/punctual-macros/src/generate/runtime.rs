@@ -6,13 +6,14 @@ use quote::quote;
 use crate::analyse::{Analysis, Part, Style};
 use crate::model::App;
 
-use super::{duration, levels, locks, names, option, quiet, reactor, tasks};
+use super::{duration, levels, locks, names, option, quiet, reactor, size, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime) = (quiet(), names::sole("runtime"));
     let name = names::plain(&app.module.ident);
     let base = option(app.args.priority_base.map(|base| quote!(#base)));
     let wake_latency = option(app.args.wake_latency.as_ref().map(duration));
+    let stack = option(app.args.stack.as_ref().map(size));
     let (strict, trace) = (app.args.strict, app.args.trace);
     let tasks = app.tasks.iter().map(|task| {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
@@ -41,6 +42,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
             #name,
             ::punctual::export::Options {
                 priority_base: #base,
+                stack: #stack,
                 wake_latency: #wake_latency,
                 strict: #strict,
                 trace: #trace,
@@ -59,6 +61,7 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
     let [statik, idle] = ["part", "idle"].map(|what| names::part(what, index));
     let (name, style) = (&part.name, Ident::new(&format!("{:?}", part.style), Span::call_site()));
     let cpu = option(part.cpu.as_ref().map(|cpu| quote!(#cpu)));
+    let stack = option(part.stack.as_ref().map(size));
     let levels = part.levels.keys().map(|&level| names::level("level", index, level));
     let workers = part.levels.keys().map(|&level| names::level("worker", index, level));
     let bound =
@@ -85,6 +88,7 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
                 name: #name,
                 style: ::punctual::export::Style::#style,
                 cpu: #cpu,
+                stack: #stack,
             },
             &#runtime,
             &[#(&#levels),*],

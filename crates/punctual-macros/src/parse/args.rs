@@ -6,17 +6,19 @@ use syn::{Expr, ExprLit, Lit, LitStr, UnOp};
 
 use super::duration::{Purpose, duration};
 use super::keys::{Key, Keys, ungrouped};
-use super::partitions;
+use super::{partitions, size};
 use crate::errors::Errors;
 use crate::model::AppArgs;
 
 pub(super) const CPU: Key = Key::new("cpu", "<integer or constant expression>");
+pub(super) const STACK: Key = Key::new("stack", "<size>");
 
 const KEYS: &[Key] = &[
     CPU,
     Key::new("executor", "\"partition\" or \"global\""),
-    Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, poll)]"),
+    Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll)]"),
     Key::new("priority_base", "<integer from 1 to 98>"),
+    STACK,
     Key::new("wake_latency", "<duration>"),
     Key::flag("strict"),
     Key::flag("trace"),
@@ -31,6 +33,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
         global: global(&keys, errors),
         partitions: partitions::parse(&keys, errors),
         priority_base: keys.int("priority_base", 1..=98, errors).and_then(|base| base.try_into().ok()),
+        stack: size::stack(&keys, errors),
         wake_latency: duration(&keys, "wake_latency", Purpose::Other, errors),
         strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),
         trace: keys.boolean("trace", errors).is_some_and(|trace| trace.value),
@@ -100,6 +103,7 @@ mod tests {
         let args = args(quote!(
             cpu = CPUS - 1,
             priority_base = 40,
+            stack = 4.mib(),
             wake_latency = 0.micros(),
             strict,
             trace,
@@ -109,6 +113,7 @@ mod tests {
         let args = args.expect("the arguments are right");
         assert!(args.cpu.is_some() && args.strict && args.trace && !args.monitor());
         assert_eq!(args.priority_base, Some(40));
+        assert_eq!(args.stack.and_then(|size| size.bytes), Some(4 << 20));
         assert_eq!(args.wake_latency.and_then(|longest| longest.nanos), Some(0));
         assert_eq!(args.main.map(|main| main.value), Some(false));
     }
@@ -117,13 +122,15 @@ mod tests {
     fn wrong_arguments() {
         rejects(
             quote!(device = x),
-            "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `wake_latency`, `strict`, \
-             `trace`, `monitor`, `main`",
+            "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `stack`, `wake_latency`, \
+             `strict`, `trace`, `monitor`, `main`",
         );
         rejects(quote!(cpu = "0"), "`cpu` is the number of a processor");
         rejects(quote!(cpu = -1), "`cpu` is the number of a processor");
         rejects(quote!(priority_base = 99), "an integer from 1 to 98");
         rejects(quote!(wake_latency = 10), "a duration has a unit");
+        rejects(quote!(stack = 8), "a size has a unit: `8.kib()`");
+        rejects(quote!(stack = 63.kib()), "at least `64.kib()`");
         rejects(quote!(strict = 1), "`strict` is `true` or `false`");
         rejects(quote!(executor = "local"), "`executor` is \"partition\" or \"global\"");
         rejects(quote!(executor = global), "write `executor = \"partition\" or \"global\"`");

@@ -13,6 +13,7 @@ mod partitions;
 mod recover;
 mod resources;
 mod signature;
+mod size;
 mod task;
 
 use proc_macro2::TokenStream;

@@ -7,11 +7,11 @@ use syn::{Ident, LitBool, token};
 
 use super::args;
 use super::keys::{Key, Keys};
-use super::recover;
+use super::{recover, size};
 use crate::errors::Errors;
 use crate::model::Partition;
 
-const KEYS: &[Key] = &[args::CPU, Key::flag("poll")];
+const KEYS: &[Key] = &[args::CPU, args::STACK, Key::flag("poll")];
 
 /// The entries, of which some may have the same name.
 pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<Partition> {
@@ -20,7 +20,7 @@ pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<Partition> {
     let parsed = entries.into_iter().map(|(ident, keys)| {
         let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
-        Partition { ident, cpu: args::cpu(&keys, errors), poll }
+        Partition { ident, cpu: args::cpu(&keys, errors), stack: size::stack(&keys, errors), poll }
     });
     parsed.collect()
 }
@@ -64,6 +64,6 @@ mod tests {
         let all = errors.finish().expect_err("there are three mistakes");
         let messages: Vec<String> = all.into_iter().map(|error| error.to_string()).collect();
         assert_eq!(messages.len(), 3, "{messages:#?}");
-        assert!(messages.iter().any(|m| m.contains("the keys are `cpu`, `poll`")), "{messages:#?}");
+        assert!(messages.iter().any(|m| m.contains("the keys are `cpu`, `stack`, `poll`")), "{messages:#?}");
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod neighbours;
 pub(crate) mod polling;
 pub(crate) mod reactor;
 pub(crate) mod settings;
+pub(crate) mod stack;
 pub(crate) mod suspension;
 pub(crate) mod tsc;
 

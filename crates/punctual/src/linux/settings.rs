@@ -9,6 +9,7 @@ use std::io::Error;
 use crate::report::ThreadSettings;
 
 use super::cpu;
+use super::stack::Bounds;
 
 /// What a worker thread is to have.
 #[derive(Debug, Clone)]
@@ -32,8 +33,8 @@ pub(crate) enum Place {
     Anywhere,
 }
 
-/// Applies `wanted` to the calling thread and reads back what came of it.
-pub(crate) fn apply(thread: &str, wanted: Wanted) -> ThreadSettings {
+/// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back what came of it.
+pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> ThreadSettings {
     let mut missing = Vec::new();
 
     let (placed, where_to) = match &wanted.place {
@@ -46,11 +47,14 @@ pub(crate) fn apply(thread: &str, wanted: Wanted) -> ThreadSettings {
             "not pinned to CPU {where_to}: {error}; allow that CPU to the process (cpuset, taskset)"
         ));
     }
+    // On its CPU, whose memory it takes, and not yet at a priority at which others would have to wait for that.
+    if let Some(stack) = stack {
+        stack.fill();
+    }
     let refused = wanted.priority.and_then(|priority| set_fifo(priority).err());
     if set_timer_slack().is_err() {
         missing.push("timer slack is not 1 ns: prctl(PR_SET_TIMERSLACK) was refused".into());
     }
-    prefault_stack();
 
     let (policy, priority) = policy();
     if let Some(wanted) = wanted.priority
@@ -66,6 +70,9 @@ pub(crate) fn apply(thread: &str, wanted: Wanted) -> ThreadSettings {
         policy: policy.into(),
         priority,
         cpus,
+        stack: stack.map(|stack| stack.size()),
+        // Until its end.
+        stack_used: None,
         missing,
     }
 }
@@ -79,6 +86,8 @@ pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
         policy: policy.into(),
         priority,
         cpus: cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string()),
+        stack: None,
+        stack_used: None,
         missing: Vec::new(),
     }
 }
@@ -149,28 +158,6 @@ pub(crate) fn set_timer_slack() -> rustix::io::Result<()> {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
 }
 
-/// How much of each worker's stack is touched before the first job.
-pub(crate) const PREFAULTED_STACK: usize = 256 * 1024;
-
-/// Touches the stack below this frame, so that no job takes a page fault for it.
-fn prefault_stack() {
-    const CHUNK: usize = 16 * 1024;
-    #[inline(never)]
-    fn touch(chunks: usize) {
-        let mut chunk = [0_u8; CHUNK];
-        for page in chunk.chunks_mut(4096) {
-            page[0] = 1;
-        }
-        std::hint::black_box(&mut chunk);
-        if chunks > 1 {
-            touch(chunks - 1);
-        }
-        // Keeps the call from becoming a loop over one frame.
-        std::hint::black_box(&chunk);
-    }
-    touch(PREFAULTED_STACK / CHUNK);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,13 +178,13 @@ mod tests {
         // On a thread of its own, whose settings end with it.
         std::thread::spawn(|| {
             let cpu = cpu::Allowed::of_this_thread().unwrap().iter().next_back().unwrap();
-            let settings = apply("test", Wanted { place: Place::Cpu(cpu), priority: Some(1) });
+            let settings = apply("test", Wanted { place: Place::Cpu(cpu), priority: Some(1) }, None);
             assert_eq!(settings.cpus, cpu.to_string());
             match settings.policy.as_str() {
                 "SCHED_FIFO" => assert_eq!((settings.priority, settings.missing.len()), (1, 0)),
                 _ => assert!(settings.missing[0].contains("CAP_SYS_NICE"), "{:?}", settings.missing),
             }
-            let absurd = apply("test", Wanted { place: Place::Cpu(1023), priority: Some(1) });
+            let absurd = apply("test", Wanted { place: Place::Cpu(1023), priority: Some(1) }, None);
             assert!(absurd.missing.iter().any(|m| m.contains("not pinned to CPU 1023")), "{absurd:?}");
         })
         .join()

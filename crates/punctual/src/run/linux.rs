@@ -62,7 +62,7 @@ pub(super) fn run<A: App>(
     let _member = Member::join(home, me);
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
-    let granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
+    let mut granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
     let missing = granted.all_missing();
     if plan.strict && !missing.is_empty() {
         threads.abandon();
@@ -98,7 +98,7 @@ pub(super) fn run<A: App>(
         runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
     }
     runtime.wait_for_stop();
-    threads.join();
+    note_stacks(&mut granted, threads.join());
     drop(caller);
     // SAFETY: every other thread of the run has ended.
     Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), false, granted) })
@@ -146,6 +146,24 @@ fn report_settings(
         threads: threads.iter().cloned().chain([idle]).collect(),
         missing: memory.missing.iter().chain(&awake.missing).cloned().collect(),
         notes,
+    }
+}
+
+/// Notes how much of its stack each thread has used, and which had little left.
+fn note_stacks(settings: &mut Settings, used: Vec<Option<usize>>) {
+    for (thread, used) in settings.threads.iter_mut().zip(used) {
+        thread.stack_used = used;
+        if let (Some(size), Some(used)) = (thread.stack, used)
+            && used > size / 10 * 9
+        {
+            settings.notes.push(format!(
+                "thread {} has used {} of the {} KiB of its stack; give it more with `#[app(stack = ..)]`, \
+                 `Config::stack` or PUNCTUAL_STACK, in KiB",
+                thread.thread,
+                used / 1024,
+                size / 1024
+            ));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod linux;
 mod plan;
+mod stacks;
 mod start_error;
 mod stuck;
 mod supervisor;
@@ -18,6 +19,7 @@ pub use start_error::StartError;
 
 use crate::config::Platform;
 use crate::current::LeaveIdle;
+use crate::linux::stack::{Bounds, Watched};
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
 use crate::{Config, forked, job};
@@ -65,6 +67,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     let taken = runtime.take(virtual_time).ok_or(StartError::AlreadyRunning(runtime.name))?;
     forked::begin(runtime)
         .map_err(|error| StartError::System { attempt: "registering a handler of forks", error })?;
+    let _watched = Bounds::of_this_thread().and_then(|stack| Watched::begin(stack).ok());
     let ended = match virtual_time {
         true => virtual_run::run(runtime, &config, app, &taken),
         false => linux::run(runtime, &config, app, &taken),

@@ -3,7 +3,8 @@
 use punctual_core::Worker;
 
 use super::StartError;
-use crate::config::{Cpus, Marks};
+use super::stacks::Stacks;
+use crate::config::{Marks, PerPartition};
 use crate::linux::cpu::{self, Allowed};
 use crate::part::{Part, Style};
 use crate::runtime::Runtime;
@@ -25,10 +26,11 @@ pub(super) struct Plan {
     /// What this process may use.
     pub(super) allowed: Allowed,
     parts: &'static [&'static Part],
+    pub(super) stacks: Stacks,
 }
 
 impl Plan {
-    pub(super) fn new(runtime: &Runtime, config: &Config) -> Result<Self, StartError> {
+    pub(super) fn new(runtime: &'static Runtime, config: &Config) -> Result<Self, StartError> {
         let allowed = Allowed::of_this_thread().map_err(|error| StartError::System {
             attempt: "reading the CPU affinity",
             error: error.into(),
@@ -51,7 +53,8 @@ impl Plan {
         let wake_latency = wake_latency.or(runtime.options.wake_latency);
         let marks = from_environment.trace.or(config.trace.clone());
         let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
-        Ok(Self { cpus, priority_base: base, wake_latency, strict, marks, allowed, parts: runtime.parts })
+        let (stacks, parts) = (Stacks::new(runtime, config)?, runtime.parts);
+        Ok(Self { cpus, priority_base: base, wake_latency, strict, marks, allowed, parts, stacks })
     }
 
     /// The CPU of `part`; `None` for any.
@@ -103,7 +106,7 @@ struct Wish {
 }
 
 /// What is asked for, the first of `overriding` before the next and all before the program.
-fn wishes(parts: &[&'static Part], overriding: [&Cpus; 2]) -> Result<Vec<Wish>, StartError> {
+fn wishes(parts: &[&'static Part], overriding: [&PerPartition; 2]) -> Result<Vec<Wish>, StartError> {
     let placed = || parts.iter().filter(|part| part.style != Style::Anywhere);
     let names: Vec<&str> = placed().map(|part| part.name).collect();
     for cpus in overriding {
@@ -164,7 +167,7 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
     Ok(given)
 }
 
-fn list<T: ToString>(items: &[T]) -> String {
+pub(super) fn list<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 

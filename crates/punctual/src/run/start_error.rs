@@ -54,6 +54,20 @@ pub enum StartError {
         /// The partitions that the app has, none if it runs on all CPUs.
         partitions: String,
     },
+    /// A stack was given for a partition that the app does not have.
+    StackOfUnknownPartition {
+        /// Its name.
+        name: String,
+        /// The partitions that the app has, none if it runs on all CPUs.
+        partitions: String,
+    },
+    /// The stack that was asked for is too small for any thread.
+    Stack {
+        /// What was asked for, in bytes.
+        bytes: usize,
+        /// What a thread takes at least, in bytes.
+        least: usize,
+    },
     /// The kernel priorities of the levels would not all lie in 1..=99.
     Priority {
         /// The priority base asked for.
@@ -147,6 +161,24 @@ impl fmt::Display for StartError {
                      `Config::partition_cpu` or PUNCTUAL_CPU=NAME=CPU,…"
                 ),
             },
+            Self::StackOfUnknownPartition { name, partitions } => match partitions.as_str() {
+                "" => write!(
+                    f,
+                    "a stack is given for a partition `{name}`, but the app has no partitions; take the name out of \
+                     `Config::partition_stack` or PUNCTUAL_STACK"
+                ),
+                _ => write!(
+                    f,
+                    "a stack is given for a partition `{name}`; those of the app are {partitions} (see \
+                     `Config::partition_stack` and PUNCTUAL_STACK)"
+                ),
+            },
+            Self::Stack { bytes, least } => write!(
+                f,
+                "a stack of {bytes} bytes is too small; give each thread at least {} KiB, with `#[app(stack = ..)]`, \
+                 `Config::stack` or PUNCTUAL_STACK, in KiB",
+                least / 1024
+            ),
             Self::Priority { base, highest } => write!(
                 f,
                 "with priority base {base}, level {highest} would have kernel priority {}, and the highest is 99; \

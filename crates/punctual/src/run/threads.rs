@@ -14,12 +14,11 @@ use super::supervisor::Progress;
 use crate::current::Member;
 use crate::forked;
 use crate::linux::settings::{self, Place, Wanted};
+use crate::linux::stack::{Bounds, Watched};
 use crate::linux::{self, events, polling, reactor, suspension};
 use crate::part::{Part, Style};
 use crate::report::ThreadSettings;
 use crate::runtime::Runtime;
-
-const STACK: usize = 2 * 1024 * 1024;
 
 /// The threads, each with its settings.
 #[derive(Debug)]
@@ -27,7 +26,8 @@ pub(super) struct Threads<'a> {
     runtime: &'static Runtime,
     plan: &'a Plan,
     progress: &'a Arc<Progress>,
-    handles: Vec<JoinHandle<()>>,
+    /// Each tells how much of its stack it has used, if that is known.
+    handles: Vec<JoinHandle<Option<usize>>>,
     /// What the kernel granted, in order of starting.
     pub(super) settings: Vec<ThreadSettings>,
     real_time: Vec<&'static Worker>,
@@ -142,18 +142,23 @@ impl<'a> Threads<'a> {
         let name = part.public_name().map_or(what.clone(), |name| format!("{name} {what}"));
         let alive = Alive::new(Arc::clone(self.progress));
         let (report, settings) = channel();
-        let handle = Builder::new().name(name.clone()).stack_size(STACK).spawn(move || {
+        let size = self.plan.stacks.size(part, worker.unwrap_or(part.idle).base());
+        let handle = Builder::new().name(name.clone()).stack_size(size).spawn(move || {
             let _alive = alive;
+            let stack = Bounds::of_this_thread();
+            // Without it, its end is the one that the process had anyhow.
+            let _watched = stack.and_then(|stack| Watched::begin(stack).ok());
             // Kept until the end: the last to leave a channel gives its memory back, and this thread may have jobs
             // by then.
             let report = report;
             // SAFETY: the worker is of this run, which starts one thread for it, and those of earlier runs have ended.
             let me = worker.map(|worker| unsafe { CurrentWorker::new(worker) });
-            prepare(&name, me, wanted, polls, &report);
+            prepare(&name, me, wanted, polls, stack, &report);
             // Jobs' panics are caught where they run; one that arrives here is the executor's own.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| life(me))) {
                 crate::job::panicked(part.runtime, "the executor", &*panic);
             }
+            stack.map(|stack| stack.used())
         })?;
         self.handles.push(handle);
         let settings: ThreadSettings = settings.recv().expect("a new thread reports its settings first");
@@ -199,13 +204,11 @@ impl<'a> Threads<'a> {
         self.join();
     }
 
-    /// Waits until all have ended.
-    pub(super) fn join(mut self) {
+    /// Waits until all have ended; tells how much of its stack each has used, if that is known.
+    pub(super) fn join(mut self) -> Vec<Option<usize>> {
         self.hand_over();
-        for handle in self.handles {
-            // They do not unwind.
-            let _ = handle.join();
-        }
+        // They do not unwind.
+        self.handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
     }
 }
 
@@ -237,9 +240,10 @@ fn prepare(
     me: Option<CurrentWorker>,
     wanted: Wanted,
     polls: bool,
+    stack: Option<Bounds>,
     report: &Sender<ThreadSettings>,
 ) {
-    let mut settings = settings::apply(name, wanted);
+    let mut settings = settings::apply(name, wanted, stack);
     if polls {
         settings.missing.extend(polling::missing(&settings.cpus));
     }

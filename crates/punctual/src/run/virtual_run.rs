@@ -5,9 +5,11 @@ use std::thread::{Builder, JoinHandle};
 
 use punctual_core::{CurrentWorker, Instant};
 
+use super::stacks::Stacks;
 use super::{App, StartError};
 use crate::current::Member;
 use crate::linux::reactor::Opened;
+use crate::linux::stack::{Bounds, Watched};
 use crate::part::{Part, Style};
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
@@ -20,6 +22,7 @@ pub(super) fn run<A: App>(
     taken: &Taken,
 ) -> Result<Report, StartError> {
     let home = runtime.home;
+    let stacks = Stacks::new(runtime, config)?;
     let system =
         |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
     let _opened = Opened::new(runtime, false).map_err(system)?;
@@ -43,7 +46,7 @@ pub(super) fn run<A: App>(
     let _member = Member::join(home, me);
     let start = Instant::from_ticks(0);
     runtime.turns.begin(home, config.until.map(|until| start + until));
-    let others = match Others::start(runtime) {
+    let others = match Others::start(runtime, &stacks) {
         Ok(others) => others,
         Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),
     };
@@ -91,11 +94,13 @@ fn retire(part: &'static Part) {
 struct Others(Vec<JoinHandle<()>>);
 
 impl Others {
-    fn start(runtime: &'static Runtime) -> std::io::Result<Self> {
+    fn start(runtime: &'static Runtime, stacks: &Stacks) -> std::io::Result<Self> {
         let mut others = Self(Vec::new());
         let mut parts = runtime.away();
         while let Some(part) = parts.next() {
-            let started = Builder::new().name(part.name.into()).spawn(move || {
+            let size = stacks.size(part, part.idle.base());
+            let started = Builder::new().name(part.name.into()).stack_size(size).spawn(move || {
+                let _watched = Bounds::of_this_thread().and_then(|stack| Watched::begin(stack).ok());
                 runtime.turns.wait(part);
                 // SAFETY: whoever started this thread has left the part to it, or has given up the run and does so.
                 let me = unsafe { part.enter_idle() };

@@ -20,6 +20,7 @@ pub(crate) fn program(path: &str) -> Command {
     [
         "PUNCTUAL_PORT",
         "PUNCTUAL_CPU",
+        "PUNCTUAL_STACK",
         "PUNCTUAL_WAKE_LATENCY",
         "PUNCTUAL_STRICT",
         "PUNCTUAL_TRACE",

@@ -18,7 +18,7 @@
 //! }
 //! ```
 
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::atomic::UnsafeCell;
 use crate::current::CurrentWorker;
@@ -34,7 +34,13 @@ pub trait Mutex {
     /// Runs `f` with exclusive access to the value, at the resource's ceiling.
     ///
     /// Real-time safety: does not allocate; does not enter the kernel, unless a job above this one has
-    /// suspended itself, which this then waits for. The lock is released if `f` panics.
+    /// suspended itself, which this then waits for.
+    ///
+    /// # Panics
+    /// If `f` panics. The lock is released, but the value may be half changed, and nothing marks it. So a panic that leaves
+    /// `f` is a fault of the whole app, **even if the job catches it**: the app stops, and no job that waits for the lock
+    /// to be released, or is released by the clock meanwhile, runs any more. Jobs that have begun go on, and may still lock
+    /// the value and see what `f` left; so does `#[shutdown]`. To survive a panic, catch it inside `f`.
     fn lock<R>(&mut self, f: impl FnOnce(&mut Self::T) -> R) -> R;
 }
 
@@ -138,30 +144,50 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
     #[inline(always)]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         // The job's own level is enough, or a ceiling it already holds is; see `Partition`'s proof.
-        let _raised = if LEVEL == CEILING || CEILING <= self.worker.level() {
-            None
-        } else {
-            self.partition.raise(self.worker, CEILING);
-            Some(Raised { partition: self.partition, worker: self.worker, ceiling: CEILING })
-        };
-        // SAFETY: this thread occupies a level at or above the ceiling while `_raised` lives or its job
-        // runs, so no other thread has access (proof with `Partition`); and within this thread `&mut self`
+        let raises = LEVEL != CEILING && CEILING > self.worker.level();
+        let section = CriticalSection::enter(self.partition, self.worker, raises.then_some(CEILING));
+        // SAFETY: this thread occupies a level at or above the ceiling until `section` ends or its job
+        // does, so no other thread has access (proof with `Partition`); and within this thread `&mut self`
         // is borrowed, of which the job has one.
-        f(unsafe { self.resource.get_mut() })
+        let result = f(unsafe { self.resource.get_mut() });
+        section.end();
+        result
     }
 }
 
-/// Lowers the level again, also when the critical section unwinds.
-struct Raised<P: Port + 'static> {
+/// A critical section, for which the level is raised or high enough. It is ended; to drop it is to unwind out of it.
+struct CriticalSection<P: Port + 'static> {
     partition: &'static Partition<P>,
     worker: CurrentWorker,
-    ceiling: u8,
+    raised: Option<u8>,
 }
 
-impl<P: Port> Drop for Raised<P> {
-    #[inline]
+impl<P: Port> CriticalSection<P> {
+    #[inline(always)]
+    fn enter(partition: &'static Partition<P>, worker: CurrentWorker, raised: Option<u8>) -> Self {
+        if let Some(ceiling) = raised {
+            partition.raise(worker, ceiling);
+        }
+        Self { partition, worker, raised }
+    }
+
+    /// Lowers the level again and serves what that makes possible.
+    #[inline(always)]
+    fn end(self) {
+        let Self { partition, worker, raised } = *ManuallyDrop::new(self);
+        if let Some(ceiling) = raised {
+            partition.lower(worker, ceiling);
+        }
+    }
+}
+
+impl<P: Port> Drop for CriticalSection<P> {
+    #[cold]
     fn drop(&mut self) {
-        self.partition.lower(self.worker, self.ceiling);
+        match self.raised {
+            Some(ceiling) => self.partition.unwind(self.worker, ceiling),
+            None => self.partition.port().unwinds(),
+        }
     }
 }
 
@@ -172,11 +198,11 @@ impl<P: Port> Partition<P> {
     /// Real-time safety: as [`Mutex::lock`].
     #[inline]
     pub fn at_the_top<R>(&'static self, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
-        let _raised = (me.level() < MAX_LEVEL).then(|| {
-            self.raise(me, MAX_LEVEL);
-            Raised { partition: self, worker: me, ceiling: MAX_LEVEL }
-        });
-        f()
+        let raised = (me.level() < MAX_LEVEL).then_some(MAX_LEVEL);
+        let section = CriticalSection::enter(self, me, raised);
+        let result = f();
+        section.end();
+        result
     }
 }
 

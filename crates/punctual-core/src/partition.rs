@@ -180,6 +180,21 @@ impl<P: Port> Partition<P> {
         self.serve(me, now);
     }
 
+    /// Vacates a level in the middle of an unwind. What that makes possible is not run here, over data that may be half
+    /// changed: the port is told before anybody can start it, and its worker is woken to see to it.
+    #[cold]
+    pub(crate) fn unwind(&'static self, me: CurrentWorker, level: u8) {
+        self.port.unwinds();
+        let word = self.vacate(me, level);
+        if word.waiters() != 0 {
+            self.release_waiters(me);
+        }
+        let ready = word.highest_ready();
+        if ready > word.level() {
+            self.port.wake(self.level(ready).worker());
+        }
+    }
+
     /// Occupies `level` to run jobs of it, if it is above the partition's level.
     ///
     /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
@@ -437,7 +452,8 @@ const fn distinct(levels: &[&Level]) -> bool {
     true
 }
 
-/// A level occupied to run jobs of it, entered on the worker; vacated in the end, also on unwinding.
+/// A level occupied to run jobs of it, entered on the worker; vacated in the end, also on unwinding. Jobs do not unwind into
+/// here; what does is a fault of whoever runs them.
 #[derive(Debug)]
 struct Running<P: Port + 'static> {
     partition: &'static Partition<P>,
@@ -469,7 +485,7 @@ impl<P: Port> Drop for Running<P> {
         // Only on unwinding: jobs of the level that were queued without a mark must not be forgotten.
         self.partition.word.0.fetch_or(Word::ready_bit(self.level), Ordering::AcqRel);
         self.me.set_running(self.outer);
-        self.partition.lower(self.me, self.level);
+        self.partition.unwind(self.me, self.level);
     }
 }
 

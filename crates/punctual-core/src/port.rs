@@ -58,4 +58,11 @@ pub trait Port: Sync {
 
     /// Releases `lent`, owned by the calling thread, to its first waiter.
     fn repay(&self, lent: &AtomicU32);
+
+    /// A panic leaves a critical section on the calling thread, or code of the executor's, and the level is about to be
+    /// vacated. What it protected may be half changed, so whoever must not see that is to be told here.
+    ///
+    /// Jobs that start because the level is vacated see what the calling thread did in here. Must not panic. Does nothing
+    /// unless overridden.
+    fn unwinds(&self) {}
 }

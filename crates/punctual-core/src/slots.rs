@@ -133,20 +133,20 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         (self.base..self.base + N as u32).contains(&node)
     }
 
-    /// Drops every waiting job and returns how many there were.
+    /// Takes every waiting job out and hands its arguments to `each`; returns how many there were.
     ///
     /// # Safety
     /// No other thread uses the task or its level.
-    pub unsafe fn clear(&self) -> u32 {
-        let mut dropped = 0;
+    pub unsafe fn clear(&self, mut each: impl FnMut(A)) -> u32 {
+        let mut cleared = 0;
         for slot in 0..N as u32 {
             if self.used[slot as usize / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) != 0 {
                 // SAFETY: with no spawn in progress a taken slot holds arguments.
-                drop(unsafe { self.read(slot) });
-                dropped += 1;
+                each(unsafe { self.read(slot) });
+                cleared += 1;
             }
         }
-        dropped
+        cleared
     }
 
     #[inline]
@@ -223,7 +223,7 @@ mod tests {
             (false, true, true, false)
         );
         // SAFETY: there is one thread.
-        assert_eq!(unsafe { slots.clear() }, n);
+        assert_eq!(unsafe { slots.clear(drop) }, n);
         assert_eq!(slots.put(1, 0), Ok(1));
     }
 
@@ -253,9 +253,9 @@ mod tests {
         }
         assert_eq!(Arc::strong_count(&argument), 68);
         // SAFETY: there is one thread.
-        assert_eq!((unsafe { slots.clear() }, Arc::strong_count(&argument)), (67, 1));
+        assert_eq!((unsafe { slots.clear(drop) }, Arc::strong_count(&argument)), (67, 1));
         // SAFETY: there is one thread.
-        assert_eq!(unsafe { slots.clear() }, 0);
+        assert_eq!(unsafe { slots.clear(drop) }, 0);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn a_job_that_comes_too_late_is_found() {
         foreign.join().unwrap();
         thread.join().unwrap();
         // SAFETY: every thread has ended.
-        let left = unsafe { slots.clear() };
+        let left = unsafe { slots.clear(drop) };
         assert_eq!(ran.load(Ordering::Relaxed) + left, 2);
         assert_eq!(dropped.load(Ordering::Relaxed), 2);
     });

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Port, Stamp, Worker};
 
+use crate::fault::{self, Culprit};
 use crate::linux::events::NONE;
 use crate::linux::marks::Marked;
 use crate::part::Part;
@@ -79,8 +80,9 @@ impl<B: Bound> BoundTask<B> {
     /// Called at the task's level, while no job of the task runs.
     pub unsafe fn after_job(&self) {
         let before = self.fd();
+        // The descriptor is the user's to tell.
         // SAFETY: by this function's contract.
-        unsafe { self.refresh() };
+        fault::contained(B::runtime(), Culprit::Handler(B::NAME), || unsafe { self.refresh() });
         // The thread of a polling partition does not enter the kernel, and the waiting thread looks by itself.
         if before != self.fd() && B::part().partition.port().may_sleep() {
             self.interrupt();

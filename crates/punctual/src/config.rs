@@ -94,6 +94,7 @@ pub struct Config {
     pub(crate) strict: Option<bool>,
     pub(crate) trace: Option<Marks>,
     pub(crate) until: Option<Duration>,
+    pub(crate) keep_panic_hook: bool,
     pub(crate) bad_environment: Option<String>,
 }
 
@@ -265,6 +266,23 @@ impl Config {
     /// the program's choice in any case. Partitions that poll do not mark, and nothing does in virtual time.
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = Some(Marks::new(trace));
+        self
+    }
+
+    /// Whether a panic on a thread of the app goes to the program's panic hook (`std::panic::set_hook`). Default: not.
+    ///
+    /// A panic hook runs on the thread that panics, before unwinding starts: at the priority of a job, with its level occupied,
+    /// and the app does not know yet that it has to stop. A hook that blocks, as the standard library's does when standard
+    /// error is a pipe that is full, or that panics, keeps the app from its safe stop. So while an app runs on threads, what
+    /// a panic on one of them says is noted down, without allocating or entering the kernel for output, and an ordinary thread
+    /// writes it to standard error: the thread, the place and up to 1000 bytes of message. The program's hook is called for all other
+    /// threads meanwhile, and for panics of the app only in virtual time, which has no such threads.
+    ///
+    /// With `true` the program's hook is called for them all the same, and printing, blocking and allocating in it is the program's
+    /// responsibility. That is also how to get a backtrace (`RUST_BACKTRACE`), which can be had on the panicking thread only. A hook
+    /// that is set while the app runs, in `init` say, is called in any case.
+    pub fn keep_panic_hook(mut self, keep: bool) -> Self {
+        self.keep_panic_hook = keep;
         self
     }
 

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use punctual_core::{CurrentWorker, Duration, Instant, Port};
 
 use crate::across::Membership;
+use crate::fault;
 use crate::linux;
 use crate::outside::Visit;
 use crate::part::Part;
@@ -147,9 +148,6 @@ pub fn wait_for_event() {
         part.partition.port().wait(&worker, Some(tick));
     }
     if part.partition.is_stopping() {
-        std::panic::resume_unwind(Box::new(LeaveIdle));
+        fault::leave_idle();
     }
 }
-
-/// The payload with which [`wait_for_event`] leaves `idle`.
-pub(crate) struct LeaveIdle;

@@ -13,9 +13,8 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use crate::current;
-use crate::linux::last_words;
 use crate::runtime::Runtime;
+use crate::{current, diagnostics, linux};
 
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -98,15 +97,15 @@ fn end() -> ! {
     match current::get() {
         Some((part, worker)) if worker.running() > 0 => {
             let (tasks, level) = (part.names_at(worker.running()), worker.running());
-            last_words::say(format_args!(
+            diagnostics::line(format_args!(
                 "process {process}, forked by {tasks} at level {level}, has returned from the job and ends: {ADVICE}"
             ));
         }
-        _ => last_words::say(format_args!(
+        _ => diagnostics::line(format_args!(
             "process {process} was forked, came back to the executor and ends: {ADVICE}"
         )),
     }
-    last_words::end_process(EXIT_CODE)
+    linux::end_process(EXIT_CODE)
 }
 
 const ADVICE: &str = "it has none of the app's threads; call exec or _exit in the child";

@@ -1,14 +1,12 @@
 //! What running one job involves, whatever kind of task it is of.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
+use crate::fault::{self, Culprit};
 use crate::linux::suspension;
 use crate::monitor::{self, Monitor};
-use crate::report::Outcome;
-use crate::runtime::Runtime;
 use crate::task::Body;
 use crate::virtual_time;
 
@@ -67,6 +65,7 @@ unsafe fn execute_unusual<B: Body>(
     now: Stamp,
 ) -> Stamp {
     if B::runtime().drops_jobs() {
+        fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
         return None;
     }
     // SAFETY: by this function's contract.
@@ -112,8 +111,9 @@ unsafe fn measured<B: Body>(
     };
     if !B::MONITOR {
         // As below, and not in one closure with it: that makes a spawn a tenth slower.
-        if let Err(panic) = body(Instant::from_ticks(release)) {
-            panicked(runtime, B::NAME, &*panic);
+        let result = body(Instant::from_ticks(release));
+        if result.is_err() || runtime.is_unusual() {
+            fault::ended(runtime, Culprit::Handler(B::NAME), result);
         }
         if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
             virtual_time::spend(part, me, B::EXECUTION);
@@ -129,8 +129,9 @@ unsafe fn measured<B: Body>(
         release => Instant::from_ticks(release.max(runtime.started())),
     };
     let executed = part.executed();
-    if let Err(panic) = body(release) {
-        panicked(runtime, B::NAME, &*panic);
+    let result = body(release);
+    if result.is_err() || runtime.is_unusual() {
+        fault::ended(runtime, Culprit::Handler(B::NAME), result);
     }
     if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
         virtual_time::spend(part, me, B::EXECUTION);
@@ -152,14 +153,4 @@ unsafe fn measured<B: Body>(
 #[inline]
 pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
     if B::MONITOR || monitor.mark.is_on() { B::part().partition.port().now().as_ticks() } else { 0 }
-}
-
-/// Ends the app because `task` panicked.
-#[cold]
-pub(crate) fn panicked(runtime: &Runtime, task: &str, panic: &(dyn Any + Send)) {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let message = text.unwrap_or("(the panic carries no text)").to_owned();
-    eprintln!("punctual: task `{task}` panicked: {message}; the app stops");
-    runtime.stop(Outcome::Panicked { task: task.to_owned(), message });
 }

@@ -96,6 +96,8 @@ mod across;
 mod asynch;
 mod bound_task;
 mod current;
+mod diagnostics;
+mod fault;
 mod forked;
 mod job;
 mod linux;

@@ -71,7 +71,7 @@ impl Part {
     ) -> Self {
         let Declared { name, style, cpu, stack } = declared;
         // SAFETY: by this function's contract.
-        let partition = unsafe { Partition::new(AppPort::new(), levels, workers) };
+        let partition = unsafe { Partition::new(AppPort::new(runtime), levels, workers) };
         Self { name, style, cpu, stack, partition, idle, runtime, calls, executed: AtomicU64::new(0) }
     }
 

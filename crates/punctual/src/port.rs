@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::{Instant, Port, Worker};
 
+use crate::fault;
 use crate::linux;
+use crate::runtime::Runtime;
 
 /// What a partition runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,7 @@ pub(crate) enum Kind {
 /// Linux or virtual time.
 #[derive(Debug)]
 pub struct AppPort {
+    runtime: &'static Runtime,
     kind: AtomicU8,
     virtual_now: AtomicU64,
     /// In virtual time: whether there is something to look at since the last look.
@@ -33,8 +36,9 @@ pub struct AppPort {
 }
 
 impl AppPort {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(runtime: &'static Runtime) -> Self {
         Self {
+            runtime,
             kind: AtomicU8::new(Kind::Threads as u8),
             virtual_now: AtomicU64::new(0),
             woken: AtomicBool::new(false),
@@ -114,5 +118,9 @@ impl Port for AppPort {
 
     fn repay(&self, lent: &AtomicU32) {
         linux::futex::repay(lent);
+    }
+
+    fn unwinds(&self) {
+        fault::leaves_section(self.runtime);
     }
 }

@@ -1,5 +1,6 @@
 //! The static state of an app, and how a run of it begins and ends.
 
+use std::cell::Cell;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -8,13 +9,22 @@ use punctual_core::{Duration, Instant, Level, Port, Worker};
 
 use crate::across::Ceilings;
 use crate::asynch::Reactor;
+use crate::fault::Fault;
 use crate::forked::{self, Birth};
 use crate::linux::futex;
 use crate::linux::marks::Marked;
 use crate::outside::{Outside, Visit};
 use crate::part::Part;
 use crate::report::{Outcome, TaskReport};
+use crate::run::StartError;
 use crate::virtual_time::{Claims, Turns};
+
+/// Nobody runs the app.
+const FREE: u8 = 0;
+/// A run is in progress.
+const TAKEN: u8 = 1;
+/// A run did not get as far as making the app as it was before.
+const NOT_RESET: u8 = 2;
 
 /// Set by a panic: queued jobs are not run any more.
 const ABORTS: u8 = 1;
@@ -46,7 +56,8 @@ pub trait Registered: Sync {
     /// No job of the task can run.
     unsafe fn begin(&self);
 
-    /// Drops jobs that were never run and returns their number with the measurements, if any are taken.
+    /// Drops jobs that were never run and returns their number with the measurements, if any are taken. A panic in doing so
+    /// is a fault of the app, and keeps nothing from being dropped.
     ///
     /// # Safety
     /// No job of the task can run and none can be spawned.
@@ -109,7 +120,8 @@ pub struct Runtime {
     reactor: Option<&'static Reactor>,
     /// Of the global executor: what the locks belong to.
     pub(crate) ceilings: Option<&'static Ceilings>,
-    taken: AtomicBool,
+    /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
+    state: AtomicU8,
     outside: Outside,
     /// What makes a queued job no usual one, [`ABORTS`] or [`MARKS`]: one word, so that one look is enough.
     unusual: AtomicU8,
@@ -117,6 +129,11 @@ pub struct Runtime {
     dropped: AtomicU64,
     started: AtomicU64,
     outcome: Mutex<Option<Outcome>>,
+    fault: Mutex<Option<Fault>>,
+    /// Whether a supervisor writes out what the threads of the app leave to it.
+    watched: AtomicBool,
+    /// Whether a panic on a thread of the app goes to the panic hook of the program.
+    keeps_panic_hook: AtomicBool,
     /// 0 while running, 1 once it is to stop; a futex.
     stop_requested: AtomicU32,
     /// A descriptor to write to when the app begins to stop, -1 if there is none.
@@ -155,12 +172,15 @@ impl Runtime {
             tasks,
             reactor,
             ceilings,
-            taken: AtomicBool::new(false),
+            state: AtomicU8::new(FREE),
             outside: Outside::closed(),
             unusual: AtomicU8::new(0),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
             outcome: Mutex::new(None),
+            fault: Mutex::new(None),
+            watched: AtomicBool::new(false),
+            keeps_panic_hook: AtomicBool::new(false),
             stop_requested: AtomicU32::new(0),
             bell: AtomicI32::new(-1),
             first_mark: OnceLock::new(),
@@ -170,12 +190,14 @@ impl Runtime {
         }
     }
 
-    /// Takes the app for a run; `None` if it is running already.
-    pub(crate) fn take(&'static self, virtual_time: bool) -> Option<Taken> {
-        if self.taken.swap(true, Ordering::Acquire) {
-            return None;
+    /// Takes the app for a run, if it may be run.
+    pub(crate) fn take(&'static self, virtual_time: bool) -> Result<Taken, StartError> {
+        match self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => {}
+            Err(NOT_RESET) => return Err(StartError::NotReset(self.name)),
+            Err(_) => return Err(StartError::AlreadyRunning(self.name)),
         }
-        // SAFETY: the previous run, if any, has joined its threads and closed the app to others.
+        // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and dropped every job.
         unsafe {
             self.parts.iter().for_each(|part| part.reset(virtual_time));
             self.tasks.iter().for_each(|task| task.begin());
@@ -185,9 +207,10 @@ impl Runtime {
         self.stop_requested.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.forget_fault();
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         self.outside.open();
-        Some(Taken { runtime: self })
+        Ok(Taken { runtime: self, ended: Cell::new(false) })
     }
 
     /// The number of its first task in the trace, the same in every run; `numbers` gives so many theirs.
@@ -221,23 +244,63 @@ impl Runtime {
         self.home.partition.is_stopping()
     }
 
-    /// Begins to stop. The first cause is the one reported, except that a panic comes before any other.
+    /// Begins to stop. The first cause is the one reported, unless there is a fault.
     pub(crate) fn stop(&self, cause: Outcome) {
-        if matches!(cause, Outcome::Panicked { .. }) {
-            self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
-        }
-        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-        let panicked = |outcome: &Outcome| matches!(outcome, Outcome::Panicked { .. });
-        // A job that finishes or the hook may still panic, and then the app has not ended well.
-        if outcome.as_ref().is_none_or(|before| panicked(&cause) && !panicked(before)) {
-            *outcome = Some(cause);
-        }
-        drop(outcome);
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+        self.begin_to_stop();
+    }
+
+    /// Begins to stop because of a fault: queued jobs are dropped. Neither allocates nor takes a lock.
+    ///
+    /// Whoever starts a job because of something that the calling thread does afterwards sees that it is to be dropped.
+    pub(crate) fn abort(&self) {
+        self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
+        self.begin_to_stop();
+    }
+
+    fn begin_to_stop(&self) {
         self.parts.iter().for_each(|part| part.partition.stop());
-        self.interrupt();
         self.stop_requested.store(1, Ordering::Release);
         futex::wake_all(&self.stop_requested);
+        self.interrupt();
+    }
+
+    /// Notes a fault, which comes before any other cause of the stop, for which the app [aborts](Self::abort) already. The
+    /// first counts: what comes after it may be its consequence.
+    pub(crate) fn record(&self, fault: Fault) {
+        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let another = match *first {
+            None => first.replace(fault),
+            Some(_) => Some(fault),
+        };
+        // Dropping what it carries is code of the user's.
+        drop(first);
+        drop(another);
+    }
+
+    /// Drops what the fault carries, which is the user's.
+    pub(crate) fn forget_fault(&self) {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(fault);
+    }
+
+    /// Makes the supervisor look. For threads of the app.
+    pub(crate) fn ring(&self) {
         ring(self.bell.load(Ordering::Acquire));
+    }
+
+    /// Notes whether a panic on a thread of the app goes to the panic hook of the program, before there are threads.
+    pub(crate) fn keep_panic_hook(&self, keeps: bool) {
+        self.keeps_panic_hook.store(keeps, Ordering::Relaxed);
+    }
+
+    pub(crate) fn keeps_panic_hook(&self) -> bool {
+        self.keeps_panic_hook.load(Ordering::Relaxed)
+    }
+
+    /// Whether a supervisor writes out what the threads of the app leave to it.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
     }
 
     /// Ends a run before it has begun. What other threads have spawned by now is dropped: there are no resources for it.
@@ -250,6 +313,7 @@ impl Runtime {
     /// after every thread of the app has ended.
     pub(crate) fn set_bell(&self, bell: RawFd) {
         self.bell.store(bell, Ordering::Release);
+        self.watched.store(bell >= 0, Ordering::Relaxed);
     }
 
     /// Whether `init` is done.
@@ -264,7 +328,11 @@ impl Runtime {
         }
     }
 
+    /// Why the app stops.
     pub(crate) fn outcome(&self) -> Outcome {
+        if let Some(fault) = &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Outcome::Panicked { task: fault.culprit.to_string(), message: fault.text().to_owned() };
+        }
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.clone().unwrap_or(Outcome::Shutdown)
     }
@@ -277,7 +345,7 @@ impl Runtime {
 
     /// Stops the copy of a running app that the child of a `fork` has. Does what a signal handler may do.
     pub(crate) fn stop_copy(&self) {
-        if self.taken.load(Ordering::Relaxed) {
+        if self.state.load(Ordering::Relaxed) == TAKEN {
             self.unusual.fetch_or(COPY, Ordering::Relaxed);
             self.parts.iter().for_each(|part| part.partition.stop());
         }
@@ -291,14 +359,19 @@ impl Runtime {
         };
     }
 
-    /// Whether a task has panicked, so that the queued job at hand is dropped instead of run.
+    /// Whether there was a fault.
+    #[inline]
+    pub(crate) fn aborts(&self) -> bool {
+        self.unusual.load(Ordering::Relaxed) & ABORTS != 0
+    }
+
+    /// Whether there was a fault, so that the queued job at hand is dropped instead of run.
     #[inline]
     pub(crate) fn drops_jobs(&self) -> bool {
-        let unusual = self.unusual.load(Ordering::Relaxed);
-        if unusual & COPY != 0 {
+        if self.unusual.load(Ordering::Relaxed) & COPY != 0 {
             forked::check(self);
         }
-        let drops = unusual & ABORTS != 0;
+        let drops = self.aborts();
         if drops {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -321,10 +394,12 @@ impl Runtime {
         self.reactor
     }
 
-    /// Makes the threads that wait for descriptors look whether the app is stopping.
+    /// Makes the supervisor, and the threads that wait for descriptors, look whether the app is stopping.
     pub(crate) fn interrupt(&self) {
-        // When nobody is let in any more, those threads have ended and their descriptors are being closed.
+        // When nobody is let in any more, those threads have ended and their descriptors are being closed. The supervisor
+        // looks by itself then.
         let Some(_visit) = self.outside.enter() else { return };
+        self.ring();
         self.sources().for_each(|source| source.interrupt());
         if let Some(reactor) = self.reactor {
             reactor.interrupt();
@@ -355,10 +430,11 @@ pub(crate) fn each_running(f: impl Fn(&'static Runtime)) {
     running.into_iter().for_each(f);
 }
 
-/// A run in progress; gives the app free again when dropped.
+/// A run in progress. When dropped it gives the app free again, if the run has [ended](Self::end).
 #[derive(Debug)]
 pub(crate) struct Taken {
     runtime: &'static Runtime,
+    ended: Cell<bool>,
 }
 
 impl Taken {
@@ -375,6 +451,7 @@ impl Taken {
             tasks.extend(task);
             dropped += u64::from(waiting);
         }
+        self.ended.set(true);
         (tasks, dropped)
     }
 }
@@ -386,6 +463,8 @@ impl Drop for Taken {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|running| !std::ptr::eq(*running, self.runtime));
-        self.runtime.taken.store(false, Ordering::Release);
+        // What has not been dropped would be found by the next run, and used with other resources on another thread.
+        let state = if self.ended.get() { FREE } else { NOT_RESET };
+        self.runtime.state.store(state, Ordering::Release);
     }
 }

@@ -3,6 +3,7 @@
 use punctual_core::{Armed, CurrentWorker, Duration, Instant, Level, Port, Slots, Stamp};
 
 use crate::current;
+use crate::fault::{self, Culprit};
 use crate::job::{AT_ITS_START, execute, execute_queued, stamp};
 use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
@@ -92,15 +93,20 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let part = B::part();
         let Some(me) = current::worker_of(part) else { return self.spawn_from_outside(args) };
         let partition = part.partition();
-        if partition.is_stopping() {
-            return Err(args);
-        }
         // SAFETY: the level is the part's, by `new`'s contract; the job is over when this preemption is finished.
         if let Some(preemption) = unsafe { partition.preempt(me, self.slots.level()) } {
+            // Not before: a fault that let this thread come to occupy the level is seen now.
+            if partition.is_stopping() {
+                preemption.finish(None);
+                return Err(args);
+            }
             // SAFETY: `preempt` made this thread occupy the level to run this job.
             let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
             preemption.finish(end);
             return Ok(());
+        }
+        if partition.is_stopping() {
+            return Err(args);
         }
         let node = self.slots.put(args, stamp::<B>(&self.monitor))?;
         // SAFETY: the level is the part's, by `new`'s contract, and the node was just given out.
@@ -244,7 +250,13 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+        let drop = |args| {
+            fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
+        };
         // SAFETY: by this function's contract.
-        unsafe { (Some(self.monitor.report(B::NAME, B::LEVEL, B::part().public_name())), self.slots.clear()) }
+        let (report, dropped) = unsafe {
+            (self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()), self.slots.clear(drop))
+        };
+        (Some(report), dropped)
     }
 }

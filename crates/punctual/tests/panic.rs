@@ -43,7 +43,7 @@ const PLACES: [(Place, &str); 11] = [
     (Place::Init, "init"),
     (Place::Idle, "idle"),
     (Place::Shutdown, "shutdown"),
-    (Place::Destructor, "a destructor"),
+    (Place::Destructor, "drop of fragile"),
     (Place::AboveSleeper, "top"),
     (Place::AboveSpinner, "top"),
 ];
@@ -226,7 +226,8 @@ fn ends(place: Place, task: &str, mut command: Command) -> Ended {
     privileges::no_runaways(&mut command);
     command.env("PLACE", format!("{place:?}"));
     let mut running = process::start(command, Duration::from_secs(30));
-    running.wait_for(&format!("punctual: task `{task}` panicked: here; the app stops"));
+    let whose = if place == Place::Destructor { task.to_owned() } else { format!("task `{task}`") };
+    running.wait_for(&format!("punctual: {whose} panicked: here; the app stops"));
     // It is to be over within a second. Less than the 5 s that jobs get without a panic is what is sure
     // to be told apart from it on any machine.
     running.within(Duration::from_secs(4));

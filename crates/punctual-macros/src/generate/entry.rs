@@ -2,9 +2,10 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
+use syn::Attribute;
 
 use crate::analyse::Analysis;
-use crate::model::App;
+use crate::model::{App, Handler, SharedUse};
 
 use super::{contexts, names, option, overview, quiet, resources, tasks};
 
@@ -18,15 +19,16 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let params = names::params(&init.args);
     let types = init.args.iter().map(|arg| &arg.ty);
     let (shared, local) = (&app.shared.item.ident, &app.local.item.ident);
-    let [worker, kept_value, context, shared_value, local_value] =
-        ["worker", "kept", "context", "shared", "local"].map(names::var);
+    let [worker, kept_value, context, shared_value, local_value, drops] =
+        ["worker", "kept", "context", "shared", "local", "drops"].map(names::var);
     let config = Ident::new("config", Span::mixed_site());
 
     let fill = resources::fill(app);
     let empty = resources::empty(app);
     let (kept_types, kept_values) = kept_fields(app);
-    let (has_idle, shares, idle) = idle(app, analysis);
-    let shutdown = shutdown(app, analysis);
+    let (has_idle, idle) = idle(app, analysis);
+    let (has_shutdown, shutdown) = shutdown(app, analysis);
+    let in_common = in_common(app);
     let overview = overview::text(app, analysis);
     quote! {
         /// What `init` returned and no static holds.
@@ -42,7 +44,8 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
         {
             type Kept = #kept;
             const HAS_IDLE: bool = #has_idle;
-            const IDLE_SHARES: bool = #shares;
+            const HAS_SHUTDOWN: bool = #has_shutdown;
+            const IDLE_AND_SHUTDOWN: &'static [&'static str] = &[#in_common];
 
             unsafe fn init(self, #worker: ::punctual::export::CurrentWorker) -> #kept {
                 let #context = #init_context;
@@ -59,7 +62,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
                 #shutdown
             }
 
-            unsafe fn drop_resources() {
+            unsafe fn drop_resources(#kept_value: #kept, #drops: &::punctual::export::Drops) {
                 #empty
             }
         }
@@ -103,21 +106,52 @@ fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
     (types, values)
 }
 
-fn idle(app: &App, analysis: &Analysis) -> (TokenStream, bool, TokenStream) {
-    let Some(idle) = &app.idle else { return (quote!(false), false, TokenStream::new()) };
-    let (handler, cfgs) = (&idle.handler, &idle.handler.cfgs);
-    let (name, context) = (&handler.ident, contexts::make(app, analysis, handler));
-    let is = names::var("is");
-    let has_idle = match cfgs.is_empty() {
+/// Whether a handler is there, as an expression: the conjunction of its `#[cfg]`s.
+fn is_there(handler: &Handler) -> TokenStream {
+    let (cfgs, is) = (&handler.cfgs, names::var("is"));
+    match cfgs.is_empty() {
         true => quote!(true),
-        // The conjunction of the `#[cfg]`s, as a value.
         false => quote!({
             #[allow(unused_mut)]
             let mut #is = false;
             #(#cfgs)* { #is = true; }
             #is
         }),
+    }
+}
+
+/// The names of what both `idle` and `shutdown` use and one of them may change, as elements of an array.
+///
+/// While `idle` runs, `shutdown` must have none of this.
+fn in_common(app: &App) -> TokenStream {
+    let (Some(idle), Some(shutdown)) = (&app.idle, &app.shutdown) else { return TokenStream::new() };
+    let (idle, shutdown) = (&idle.handler, &shutdown.handler);
+    let element = |name: &Ident, one: &[Attribute], other: &[Attribute]| {
+        let name = names::plain(name);
+        let cfgs = idle.cfgs.iter().chain(&shutdown.cfgs).chain(one).chain(other);
+        quote!(#(#cfgs)* #name,)
     };
+    let mut elements = TokenStream::new();
+    for used in &idle.shared {
+        let same = |other: &&SharedUse| other.ident == used.ident;
+        let read_only = |other: &SharedUse| used.access.is_reference() && other.access.is_reference();
+        for other in shutdown.shared.iter().filter(same).filter(|other| !read_only(other)) {
+            elements.extend(element(&used.ident, &used.cfgs, &other.cfgs));
+        }
+    }
+    // What one declares in its list is its own, whatever it is called.
+    for used in idle.local_fields() {
+        for other in shutdown.local_fields().filter(|other| other.ident == used.ident) {
+            elements.extend(element(&used.ident, &used.cfgs, &other.cfgs));
+        }
+    }
+    elements
+}
+
+fn idle(app: &App, analysis: &Analysis) -> (TokenStream, TokenStream) {
+    let Some(idle) = &app.idle else { return (quote!(false), TokenStream::new()) };
+    let (handler, cfgs) = (&idle.handler, &idle.handler.cfgs);
+    let (name, context) = (&handler.ident, contexts::make(app, analysis, handler));
     let (variable, ty, function) =
         (names::var("function"), tasks::function_type(handler), names::function(name));
     let call = quote! {
@@ -128,24 +162,25 @@ fn idle(app: &App, analysis: &Analysis) -> (TokenStream, bool, TokenStream) {
             #variable(unsafe { #context });
         }
     };
-    (has_idle, !handler.shared.is_empty(), call)
+    (is_there(handler), call)
 }
 
-fn shutdown(app: &App, analysis: &Analysis) -> TokenStream {
-    let Some(shutdown) = &app.shutdown else { return TokenStream::new() };
+fn shutdown(app: &App, analysis: &Analysis) -> (TokenStream, TokenStream) {
+    let Some(shutdown) = &app.shutdown else { return (quote!(false), TokenStream::new()) };
     let (handler, cfgs) = (&shutdown.handler, &shutdown.handler.cfgs);
     let (name, context) = (&handler.ident, contexts::make(app, analysis, handler));
     let (variable, ty, function) =
         (names::var("function"), tasks::function_type(handler), names::function(name));
     // In one expression, so that the locals it declares live as long as the call.
-    quote! {
+    let call = quote! {
         #(#cfgs)*
         {
             let #variable: #ty = #function;
             // The caller excludes everything else.
             unsafe { #variable(#context) };
         }
-    }
+    };
+    (is_there(handler), call)
 }
 
 /// `main`, unless the user writes one.

@@ -68,28 +68,57 @@ pub(super) fn fill(app: &App) -> TokenStream {
         let (cfgs, ident, name) = (&field.cfgs, &field.ident, names::field(&field.ident));
         quote! { #(#cfgs)* unsafe { #name.0.fill(#local_value.#ident) }; }
     });
+    let [done, undo] = ["done", "undo"].map(names::var);
     let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
         let (name, initial) = (names::declared(handler, local), names::initial(handler, local));
-        quote! { #(#cfgs)* unsafe { #name.0.fill(#initial()) }; }
+        quote! {
+            #(#cfgs)* unsafe { #name.0.fill(#initial()) };
+            #(#cfgs)* let #undo = ::punctual::export::Undo(&#done, || unsafe { #name.0.empty() });
+        }
     });
-    quote!(#(#declared)* #(#shared)* #(#fields)*)
+    // Of these only the initial values are code of the user's, which may panic.
+    quote! {
+        let #done = ::core::cell::Cell::new(false);
+        #(#declared)*
+        #(#shared)*
+        #(#fields)*
+        #done.set(true);
+    }
 }
 
-/// Statements that drop what every static holds, in the order of the struct fields.
+/// Statements that drop what every static holds, in the order of the struct fields, and then what is in the variable
+/// `kept`; each by the variable `drops`.
 pub(super) fn empty(app: &App) -> TokenStream {
+    let [drops, value, source] = ["drops", "value", "kept"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
-        let (cfgs, name) = (&resource.cfgs, names::shared(&resource.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
+        let (cfgs, name, text) =
+            (&resource.cfgs, names::shared(&resource.ident), names::plain(&resource.ident));
+        quote! { #(#cfgs)* #drops.resource(#text, || unsafe { #name.0.empty() }); }
     });
-    let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
-        let (cfgs, name) = (&field.cfgs, names::field(&field.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
+    let (fields, kept): (Vec<_>, Vec<_>) =
+        app.local.fields.iter().partition(|field| is_static(app, &field.ident));
+    let fields = fields.into_iter().map(|field| {
+        let (cfgs, name, text) = (&field.cfgs, names::field(&field.ident), names::plain(&field.ident));
+        quote! { #(#cfgs)* #drops.resource(#text, || unsafe { #name.0.empty() }); }
     });
     let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
-        let name = names::declared(handler, local);
-        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
+        let (name, text) = (
+            names::declared(handler, local),
+            format!("{} of {}", names::plain(local), names::plain(handler)),
+        );
+        quote! { #(#cfgs)* #drops.resource(#text, || unsafe { #name.0.empty() }); }
     });
-    quote!(#(#shared)* #(#fields)* #(#declared)*)
+    let kept = kept.into_iter().map(|field| {
+        let (cfgs, ident, text) = (&field.cfgs, names::own(&field.ident), names::plain(&field.ident));
+        quote! {
+            #(#cfgs)*
+            {
+                let #value = #source.#ident;
+                #drops.resource(#text, move || ::core::mem::drop(#value));
+            }
+        }
+    });
+    quote!(#(#shared)* #(#fields)* #(#declared)* #(#kept)*)
 }
 
 /// A local that a task declares itself.

@@ -9,7 +9,7 @@ use punctual_core::{Mutex, Resource, Worker};
 use punctual_sync::pcp::Member;
 use punctual_sync::{PcpGroup, PcpMutex};
 
-use super::user;
+use super::{critical, user};
 use crate::linux::suspension;
 use crate::part::Part;
 use crate::virtual_time::Claim;
@@ -84,7 +84,7 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
             let claim = Claim::Ceiling { level: LEVEL, ceiling: self.mutex.ceiling() };
             let _claimed = self.part.runtime.claims.acquire(self.part, claim);
             // SAFETY: as below: nobody else's claim of this ceiling is granted meanwhile.
-            return f(unsafe { resource.get_mut() });
+            return critical(self.part, unsafe { resource.get_mut() }, f);
         }
         let member = MEMBER.get().expect("every thread of the app is a member");
         let waits = member.waits();
@@ -95,7 +95,7 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
             }
             // SAFETY: who has the mutex is alone with the resource: of other threads by the mutex, of this thread because
             // the mutex refuses to be locked twice.
-            f(unsafe { resource.get_mut() })
+            critical(self.part, unsafe { resource.get_mut() }, f)
         });
         match locked {
             Ok(result) => result,

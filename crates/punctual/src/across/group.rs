@@ -23,7 +23,7 @@ use punctual_core::{CurrentWorker, Mutex, Resource, Worker};
 use punctual_sync::shared::TicketLock;
 use punctual_sync::{MsrpLock, MsrpThread};
 
-use super::user;
+use super::{critical, user};
 use crate::linux::suspension;
 use crate::part::{Part, Style};
 use crate::virtual_time::Claim;
@@ -152,7 +152,7 @@ impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
         self.part.partition().at_the_top(me, || {
             // SAFETY: the group lets one thread at a time in here. Of that thread only the job at hand is in a critical
             // section, since its partition is at the top; it has one right to lock this resource, which is borrowed.
-            self.group.with(self.part, me, || f(unsafe { resource.get_mut() }))
+            self.group.with(self.part, me, || critical(self.part, unsafe { resource.get_mut() }, f))
         })
     }
 }

@@ -15,10 +15,30 @@ pub(crate) use ceiling::Membership;
 pub use ceiling::{CeilingLocked, CeilingMutex, Ceilings};
 pub use group::{Group, GroupLocked};
 
-use punctual_core::CurrentWorker;
+use punctual_core::{CurrentWorker, Port};
 
 use crate::current;
 use crate::part::Part;
+
+/// Runs `f` with the value of a resource. A panic that leaves it is a fault of the app, of which it is told before anybody else
+/// can enter.
+#[inline]
+fn critical<T, R>(part: &'static Part, value: &mut T, f: impl FnOnce(&mut T) -> R) -> R {
+    let section = Section(part);
+    let result = f(value);
+    std::mem::forget(section);
+    result
+}
+
+/// A critical section; to drop it is to unwind out of it.
+struct Section(&'static Part);
+
+impl Drop for Section {
+    #[cold]
+    fn drop(&mut self) {
+        self.0.partition.port().unwinds();
+    }
+}
 
 /// The worker that the calling thread is, which runs a job of `level` of `part`.
 ///

@@ -13,6 +13,7 @@ use punctual_core::{Standing, Wait, WaitSlot, Worker};
 use rustix::event::{Timespec, epoll};
 use rustix::io::{Errno, Result};
 
+use crate::fault::{self, Culprit};
 use crate::part::Part;
 use crate::runtime;
 
@@ -199,7 +200,8 @@ impl Reactor {
         let ticket = Ticket::from_data(data);
         let waker = self.slots.get(ticket.slot).and_then(|slot| slot.fire(ticket.wait));
         // The slot is done with: whatever the waker does, the next wait can have it.
-        waker.map(Waker::wake).is_some()
+        let woken = waker.map(|waker| fault::contained(self.part.runtime, Culprit::Waker, || waker.wake()));
+        woken.is_some()
     }
 
     /// Makes the thread look whether the app is stopping.
@@ -229,7 +231,8 @@ impl Reactor {
         self.waits.store(0, Ordering::Relaxed);
         for slot in self.slots {
             // SAFETY: by this function's contract.
-            drop(unsafe { slot.clear() });
+            let waker = unsafe { slot.clear() };
+            fault::contained(self.part.runtime, Culprit::Waker, || drop(waker));
         }
     }
 }

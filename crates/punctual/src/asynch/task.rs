@@ -2,14 +2,14 @@
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
 use punctual_core::{Activation, CurrentWorker, Level, Stamp};
 
 use super::timers::{self, AnyTimers};
 use crate::current;
-use crate::job::{AT_ITS_START, execute, panicked, stamp};
+use crate::fault::{self, Culprit};
+use crate::job::{AT_ITS_START, execute, stamp};
 use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
 use crate::report::TaskReport;
@@ -59,6 +59,15 @@ pub trait AsyncBody: Body<Args = ()> {
 impl Stays {
     const fn future(self) -> bool {
         !matches!(self, Self::Nothing)
+    }
+}
+
+/// A future that could not be made, for what makes it is a function of the user's: there is none to poll or to drop.
+struct Unmade<'a>(&'a Activation);
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        self.0.dying();
     }
 }
 
@@ -121,9 +130,6 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is this task's.
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        if B::runtime().drops_jobs() {
-            return None;
-        }
         // SAFETY: by this function's contract.
         unsafe { self.activate(me, self.activation.level().released(node), now) }
     }
@@ -132,6 +138,10 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// The calling thread occupies the level to run this.
     #[inline]
     unsafe fn activate(&'static self, me: CurrentWorker, release: u64, now: Stamp) -> Stamp {
+        // After a fault. It is counted when it is dropped.
+        if B::runtime().aborts() {
+            return None;
+        }
         // After its retirement it may be released once more, by what is dropped on this thread.
         if B::STAYS.future() && self.activation.is_retired() || !self.activation.poll() {
             return now;
@@ -152,8 +162,10 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         // SAFETY: this thread runs the level of the task, and so it alone looks at an instance.
         let message = unsafe { &mut *self.message.get() };
         if let Some(message) = message.take() {
+            let unmade = Unmade(&self.activation);
             // SAFETY: the last instance has left the storage, and the resources are filled, since jobs run.
             unsafe { B::make(storage, message) };
+            std::mem::forget(unmade);
         }
         // SAFETY: there is a future, and this thread runs the level.
         let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
@@ -254,9 +266,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             None if future => unsafe { B::drop(storage) },
             None => {}
         };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(drop)) {
-            panicked(B::runtime(), B::NAME, &*panic);
-        }
+        fault::contained(B::runtime(), Culprit::Handler(B::NAME), drop);
     }
 
     fn storage(&self) -> *mut u8 {

@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use punctual_core::{Armed, Instant, Level, Slots};
 
+use crate::fault::{self, Culprit};
 use crate::linux::marks::Marked;
 use crate::part::Part;
 use crate::report::TaskReport;
@@ -93,7 +94,8 @@ impl<const N: usize, const W: usize> Timers<N, W> {
         // SAFETY: by this function's contract.
         let (waker, due) = unsafe { self.slots.take(node) };
         let _outer = Restore(&DUE, DUE.replace(Some(due)));
-        waker.wake();
+        // It may be one that a future of the user's has made.
+        fault::contained(self.part.runtime, Culprit::Waker, || waker.wake());
     }
 }
 
@@ -131,9 +133,12 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
     unsafe fn begin(&self) {}
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
-        // A waker is nobody's job.
+        let drop = |waker: Waker| {
+            fault::contained(self.part.runtime, Culprit::Waker, || drop(waker));
+        };
         // SAFETY: by this function's contract.
-        let _wakers = unsafe { self.slots.clear() };
+        unsafe { self.slots.clear(drop) };
+        // A waker is nobody's job.
         (None, 0)
     }
 

@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,7 +14,8 @@ use std::time::Duration;
 
 use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 
-use crate::job;
+use crate::diagnostics::Leaves;
+use crate::fault::{self, Culprit};
 use crate::linux::{futex, settings};
 use crate::runtime::Runtime;
 
@@ -176,6 +176,7 @@ impl Caller {
                 let life = move || {
                     // Else a pause would take twice as long.
                     let _ = settings::set_timer_slack();
+                    let _leaves = Leaves::to(runtime);
                     make(runtime, calls, || over.load(Ordering::Acquire) || alone());
                     drop(alive);
                 };
@@ -210,9 +211,7 @@ fn make(
         for calls in &mut calls {
             while let Some(call) = calls.pop() {
                 any = true;
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| call.run())) {
-                    job::panicked(runtime, "a call submitted to the helper thread", &*panic);
-                }
+                fault::contained(runtime, Culprit::Call, || call.run());
             }
         }
         match (any, last) {

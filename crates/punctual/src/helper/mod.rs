@@ -14,6 +14,8 @@ mod calls;
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
+use crate::diagnostics;
+
 pub(crate) use calls::{Caller, with};
 pub use calls::{Calls, submit};
 
@@ -32,7 +34,7 @@ pub fn spawn<T: Send + 'static>(
         if let Some(cpus) = cpus {
             // Staying where the parent was is worse for timing and no error for the helper.
             if let Err(error) = cpus.apply() {
-                eprintln!("punctual: a helper thread stays on its parent's CPUs: {error}");
+                diagnostics::line(format_args!("a helper thread stays on its parent's CPUs: {error}"));
             }
         }
         body()

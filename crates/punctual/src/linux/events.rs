@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
 use super::suspension;
-use crate::report::Outcome;
+use crate::fault::{self, Culprit};
 use crate::runtime::{Runtime, Source};
 
 /// One eventfd per event source, which makes its thread look again; taken back when dropped.
@@ -52,14 +52,9 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
             Ok(Event::LookAgain) => continue,
             Ok(Event::Ready) => {}
             Err(problem) => {
-                eprintln!(
-                    "punctual: task `{}` is bound to a descriptor that {problem}; the app stops",
-                    source.name()
-                );
-                return source.part().runtime.stop(Outcome::Panicked {
-                    task: source.name().into(),
-                    message: format!("its event source {problem}"),
-                });
+                let (runtime, message) = (source.part().runtime, format!("its event source {problem}"));
+                fault::panicked(runtime, Culprit::Handler(source.name()), Box::new(message));
+                break;
             }
         }
         let ended = source.ended();

@@ -12,10 +12,10 @@ use punctual_core::{Instant, Worker};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use crate::forked;
 use crate::run::StartError;
+use crate::{diagnostics, forked};
 
-use super::{clock, last_words, polling, suspension};
+use super::{clock, polling, suspension};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -104,10 +104,10 @@ fn slept(what: &str, result: Result<(), Errno>) {
 /// would leave it asleep for ever.
 #[cold]
 fn refused(what: &str, error: Errno) -> ! {
-    last_words::say(format_args!(
+    diagnostics::line(format_args!(
         "the kernel refuses futex({what}): {error}; {ADVICE}; the process ends, since its threads can neither wait nor wake"
     ));
-    last_words::end_process(1)
+    super::end_process(1)
 }
 
 /// What to do about it.

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use punctual_core::mark;
 
 use crate::config::Marks as Wanted;
+use crate::diagnostics;
 use crate::part::{Part, Style};
 use crate::runtime::Runtime;
 
@@ -101,7 +102,7 @@ impl Marks {
             Ok(opened) => opened,
             Err(why) => {
                 let note = format!("jobs are not marked in the trace: {why}");
-                eprintln!("punctual: {note}");
+                diagnostics::line(format_args!("{note}"));
                 return Self { runtime, marker: None, notes: vec![note] };
             }
         };

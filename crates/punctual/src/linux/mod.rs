@@ -6,7 +6,6 @@ pub(crate) mod cpu;
 pub(crate) mod events;
 pub(crate) mod futex;
 pub(crate) mod idle_states;
-pub(crate) mod last_words;
 pub(crate) mod marks;
 pub(crate) mod memory;
 pub(crate) mod neighbours;
@@ -45,4 +44,24 @@ pub(crate) fn kernel() -> String {
 /// The kernel's number for the calling thread.
 pub(crate) fn kernel_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+/// Ends the process under threads that may hold anything. So nothing of what a process does on an orderly exit is done:
+/// destructors of C and C++ and the flushing of their streams wait for locks.
+pub(crate) fn end_process(code: i32) -> ! {
+    // SAFETY: the call takes no pointers and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Ends the process in good order, under a thread that may hold something which that waits for: then without.
+pub(crate) fn exit_process(code: i32) -> ! {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+    let ended = std::thread::Builder::new().spawn(move || {
+        std::thread::sleep(PATIENCE);
+        end_process(code)
+    });
+    match ended {
+        Ok(_) => std::process::exit(code),
+        Err(_) => end_process(code),
+    }
 }

@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 
 use super::suspension;
 use crate::asynch::Reactor;
-use crate::report::Outcome;
+use crate::fault::{self, Culprit};
 use crate::runtime::Runtime;
 
 /// The descriptors of a run's reactor, if there is one; closed when dropped, which is after its threads have ended.
@@ -49,13 +49,9 @@ pub(crate) fn listen(reactor: &'static Reactor, me: CurrentWorker) {
     let partition = reactor.part().partition();
     while !partition.is_stopping() {
         if let Err(error) = reactor.react(true, suspension::slept) {
-            eprintln!(
-                "punctual: the descriptors of async tasks cannot be waited for: {error}; the app stops"
-            );
-            return reactor.part().runtime.stop(Outcome::Panicked {
-                task: "the executor".into(),
-                message: format!("descriptors cannot be waited for: {error}"),
-            });
+            let message = format!("the descriptors of async tasks cannot be waited for: {error}");
+            fault::panicked(reactor.part().runtime, Culprit::Executor, Box::new(message));
+            break;
         }
     }
     // As the other threads that wait for events: what was woken just now may have been handed to this one.

@@ -6,6 +6,7 @@
 
 use std::io::Error;
 
+use crate::diagnostics;
 use crate::report::ThreadSettings;
 
 use super::cpu;
@@ -112,7 +113,8 @@ pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
     let result = f();
     // SAFETY: as above. A thread may always go back to what it had.
     if boosted && unsafe { libc::sched_setscheduler(0, policy, &before) } != 0 {
-        eprintln!("punctual: the thread of idle keeps a real-time priority: {}", Error::last_os_error());
+        let error = Error::last_os_error();
+        diagnostics::line(format_args!("the thread of idle keeps a real-time priority: {error}"));
     }
     result
 }

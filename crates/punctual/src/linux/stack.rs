@@ -11,8 +11,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::last_words;
-use crate::current;
+use crate::{current, diagnostics};
 
 /// What an untouched word holds.
 const PATTERN: usize = 0xa5a5_a5a5_5a5a_5a5a_u64 as usize;
@@ -200,24 +199,24 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
 fn explain(stack: Bounds) {
     let (size, thread) = (stack.size() / 1024, super::kernel_thread());
     let Some((part, worker)) = current::get() else {
-        return last_words::say(format_args!("thread {thread} has used up its stack of {size} KiB"));
+        return diagnostics::line(format_args!("thread {thread} has used up its stack of {size} KiB"));
     };
     let level = worker.running();
     let idle = std::ptr::eq(&*worker, part.runtime.home.idle);
     let (whose, advice) = if idle { ("idle's thread", OF_CALLER) } else { ("thread", MORE) };
     let below = if level > worker.base() { ", on top of what it has preempted" } else { "" };
     match (level, idle) {
-        (0, true) => last_words::say(format_args!(
+        (0, true) => diagnostics::line(format_args!(
             "idle has used up the stack of {whose} {thread}, {size} KiB; {advice}"
         )),
         (0, false) => {
-            last_words::say(format_args!(
+            diagnostics::line(format_args!(
                 "the executor has used up the stack of {whose} {thread}, {size} KiB; {advice}"
             ));
         }
         _ => {
             let tasks = part.names_at(level);
-            last_words::say(format_args!(
+            diagnostics::line(format_args!(
                 "{tasks} at level {level} has used up the stack of {whose} {thread}, {size} KiB{below}; {advice}"
             ));
         }

@@ -7,12 +7,15 @@ use std::time::Duration as StdDuration;
 
 use punctual_core::Port;
 
+use super::last_resort::LastResort;
 use super::plan::Plan;
 use super::supervisor::Supervisor;
 use super::threads::{Alive, Threads};
 use super::{App, StartError};
 use crate::Config;
 use crate::current::Member;
+use crate::diagnostics::{self, Leaves, Written};
+use crate::fault::{self, Culprit};
 use crate::helper::Caller;
 use crate::linux::cpu::{self, Allowed};
 use crate::linux::events::Controls;
@@ -30,6 +33,12 @@ pub(super) fn run<A: App>(
     taken: &Taken,
 ) -> Result<Report, StartError> {
     let plan = Plan::new(runtime, config)?;
+    runtime.keep_panic_hook(config.keep_panic_hook);
+    if !config.keep_panic_hook {
+        diagnostics::record_panics();
+    }
+    let _written = Written;
+    let _leaves = Leaves::to(runtime);
     let system =
         |attempt| move |error: rustix::io::Errno| StartError::System { attempt, error: error.into() };
     futex::probe()?;
@@ -39,7 +48,7 @@ pub(super) fn run<A: App>(
     let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let marks = Arc::new(Marks::new(runtime, &plan.marks));
-    let supervisor = Supervisor::start(runtime, until, &marks, move || last_resort::<A>(runtime))?;
+    let supervisor = Supervisor::start(runtime, until, &marks, LastResort::of::<A>(runtime))?;
     let placement = Placement::new(&plan);
     let progress = Arc::clone(supervisor.progress());
     let alone = move || runtime.is_stopping() && progress.workers.load(Ordering::Acquire) == 1;
@@ -71,37 +80,44 @@ pub(super) fn run<A: App>(
     threads.allow_calls();
     warn(&granted, &missing);
 
-    // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
-    let mut kept = unsafe { super::init(runtime, me, app) };
-    if let Some(kept) = &mut kept {
-        // SAFETY: the resources are filled and no task runs.
-        runtime.sources().for_each(|source| unsafe { source.refresh() });
-        placement.idle(runtime, &plan);
-        runtime.sources().for_each(|source| source.interrupt());
-        let start = home.partition.port().now();
-        runtime.set_started(start);
-        // SAFETY: this thread holds everything, and has nobody take over yet.
-        let go_one = |part: &'static Part| unsafe { part.partition().go(part.enter_idle(), start) };
-        let go = || starting_order(runtime).into_iter().for_each(go_one);
-        match runtime.parts {
-            [_] => go(),
-            // All at once, and not whenever this thread gets a CPU again.
-            _ => settings::boosted(plan.highest_priority(), go),
+    let mut kept = None;
+    // Nothing in here panics but by mistake, the user's functions being contained by themselves. Whatever happens, the threads
+    // are joined before their descriptors and resources go.
+    fault::contained(runtime, Culprit::Executor, || {
+        // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
+        kept = unsafe { super::init(runtime, me, app) };
+        if let Some(kept) = &mut kept {
+            // SAFETY: the resources are filled and no task runs.
+            unsafe { super::refresh_sources(runtime) };
+            placement.idle(runtime, &plan);
+            runtime.sources().for_each(|source| source.interrupt());
+            let start = home.partition.port().now();
+            runtime.set_started(start);
+            // SAFETY: this thread holds everything, and has nobody take over yet.
+            let go_one = |part: &'static Part| unsafe { part.partition().go(part.enter_idle(), start) };
+            let go = || starting_order(runtime).into_iter().for_each(go_one);
+            match runtime.parts {
+                [_] => go(),
+                // All at once, and not whenever this thread gets a CPU again.
+                _ => settings::boosted(plan.highest_priority(), go),
+            }
+            threads.hand_over();
+            supervisor.progress().idle.begins();
+            // SAFETY: the resources are filled, and this is the idle thread.
+            unsafe { super::idle::<A>(runtime, me, kept) };
+            // A panic may have left jobs ready that wait for nobody else.
+            home.partition().serve(me, None);
+            supervisor.progress().idle.ends();
+        } else {
+            // SAFETY: this thread holds everything, and has nobody take over yet.
+            runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
         }
-        threads.hand_over();
-        supervisor.progress().idling.store(true, Ordering::Release);
-        // SAFETY: the resources are filled, and this is the idle thread.
-        unsafe { super::idle::<A>(runtime, me, kept) };
-        supervisor.progress().idling.store(false, Ordering::Release);
-    } else {
-        // SAFETY: this thread holds everything, and has nobody take over yet.
-        runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
-    }
+    });
     runtime.wait_for_stop();
     note_stacks(&mut granted, threads.join());
     drop(caller);
     // SAFETY: every other thread of the run has ended.
-    Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), false, granted) })
+    Ok(unsafe { super::finish::<A>(runtime, taken, kept, false, granted) })
 }
 
 /// The parts in the order in which they are let go.
@@ -185,7 +201,8 @@ impl Placement {
             None => plan.helper_cpus().apply(),
         };
         if let Err(error) = pinned {
-            eprintln!("punctual: idle does not run on CPU {}: {error}", idle_cpus(runtime, plan));
+            let cpus = idle_cpus(runtime, plan);
+            diagnostics::line(format_args!("idle does not run on CPU {cpus}: {error}"));
         }
     }
 }
@@ -198,7 +215,7 @@ impl Drop for Placement {
     fn drop(&mut self) {
         linux::set_helper_cpus(None);
         if let Err(error) = self.before.apply() {
-            eprintln!("punctual: this thread stays pinned: {error}");
+            diagnostics::line(format_args!("this thread stays pinned: {error}"));
         }
     }
 }
@@ -216,37 +233,11 @@ fn warn(settings: &Settings, missing: &[String]) {
         |thread: &ThreadSettings| thread.missing.iter().any(|what| what.starts_with(settings::NO_FIFO));
     let real_time = settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO");
     if real_time || !settings.threads.iter().any(refused) {
-        eprintln!("punctual: real-time settings are incomplete; timing is not guaranteed:");
+        diagnostics::line(format_args!("real-time settings are incomplete; timing is not guaranteed:"));
     } else {
-        eprintln!("punctual: without real-time priorities; everything works, and no timing is guaranteed:");
+        diagnostics::line(format_args!(
+            "without real-time priorities; everything works, and no timing is guaranteed:"
+        ));
     }
-    missing.iter().for_each(|what| eprintln!("punctual:   {what}"));
-}
-
-/// For an `idle` that neither returns nor waits for events: ends the process in its stead, unless it is running
-/// a job.
-fn last_resort<A: App>(runtime: &'static Runtime) {
-    let report = Report { outcome: runtime.outcome(), ..Report::default() };
-    let mut code = report.exit_code();
-    if A::IDLE_SHARES {
-        eprintln!(
-            "punctual: idle does not return and uses shared resources, so #[shutdown] cannot run; call \
-             punctual::wait_for_event() in its loop"
-        );
-        code = code.max(1);
-    } else if !home_first(runtime).all(|part| part.partition.close()) {
-        // The idle thread is in the middle of a job, which without privileges it may be.
-        return;
-    } else {
-        // SAFETY: every worker has ended, and on the idle thread no job runs and none will, for the partitions are
-        // closed. The idle thread itself touches no resource that the hook may use.
-        unsafe { A::shutdown() };
-    }
-    std::process::exit(code.into());
-}
-
-/// The parts, those last that nobody but their workers runs jobs of: closing them cannot fail, so an attempt that fails
-/// leaves nothing closed.
-fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static Part> {
-    std::iter::once(runtime.home).chain(runtime.away())
+    missing.iter().for_each(|what| diagnostics::line(format_args!("  {what}")));
 }

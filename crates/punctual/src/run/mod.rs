@@ -1,5 +1,6 @@
 //! Running an app: what the generated `run` and `main` call.
 
+mod last_resort;
 mod linux;
 mod plan;
 mod stacks;
@@ -18,11 +19,11 @@ use punctual_core::CurrentWorker;
 pub use start_error::StartError;
 
 use crate::config::Platform;
-use crate::current::LeaveIdle;
+use crate::fault::{self, Culprit};
 use crate::linux::stack::{Bounds, Watched};
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
-use crate::{Config, forked, job};
+use crate::{Config, diagnostics, forked};
 
 /// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
 pub trait App: Sized {
@@ -30,8 +31,10 @@ pub trait App: Sized {
     type Kept;
     /// Whether there is an `#[idle]` function.
     const HAS_IDLE: bool;
-    /// Whether it uses shared resources.
-    const IDLE_SHARES: bool;
+    /// Whether there is a `#[shutdown]` function.
+    const HAS_SHUTDOWN: bool;
+    /// What both `#[idle]` and `#[shutdown]` use, unless both only read it: resources by name.
+    const IDLE_AND_SHUTDOWN: &'static [&'static str];
 
     /// Runs `#[init]` and fills every resource.
     ///
@@ -48,14 +51,25 @@ pub trait App: Sized {
     /// Runs `#[shutdown]`.
     ///
     /// # Safety
-    /// The resources are filled, and every other thread of the app has ended.
+    /// The resources are filled. No job runs or will, and every other thread of the app has ended, except that `idle` may
+    /// still be running if [`IDLE_AND_SHUTDOWN`](Self::IDLE_AND_SHUTDOWN) is empty.
     unsafe fn shutdown();
 
-    /// Drops every resource.
+    /// Drops every resource, and what no static holds, each in a call of `drops`.
     ///
     /// # Safety
-    /// As for [`shutdown`](Self::shutdown), and nothing uses the resources afterwards.
-    unsafe fn drop_resources();
+    /// The resources are filled, every other thread of the app has ended, and nothing uses the resources afterwards.
+    unsafe fn drop_resources(kept: Self::Kept, drops: &Drops);
+}
+
+/// Drops resources one by one: a destructor that panics is a fault of the app, and keeps no other from being run.
+pub struct Drops(&'static Runtime);
+
+impl Drops {
+    /// Runs the destructor of a resource.
+    pub fn resource(&self, name: &'static str, drop: impl FnOnce()) {
+        fault::contained(self.0, Culprit::Resource(name), drop);
+    }
 }
 
 /// Runs an app until it is shut down.
@@ -64,7 +78,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
         return Err(StartError::Environment(problem));
     }
     let virtual_time = config.platform == Platform::Virtual;
-    let taken = runtime.take(virtual_time).ok_or(StartError::AlreadyRunning(runtime.name))?;
+    let taken = runtime.take(virtual_time)?;
     forked::begin(runtime)
         .map_err(|error| StartError::System { attempt: "registering a handler of forks", error })?;
     let _watched = Bounds::of_this_thread().and_then(|stack| Watched::begin(stack).ok());
@@ -85,12 +99,12 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
     match run(Config::from_env()) {
         Ok(report) => {
             if std::env::var_os("PUNCTUAL_REPORT").is_some_and(|value| value != "0") {
-                eprintln!("\n{report}");
+                diagnostics::text(format_args!("\n{report}\n"));
             }
             report.exit_code().into()
         }
         Err(error) => {
-            eprintln!("punctual: {error}");
+            diagnostics::line(format_args!("{error}"));
             error.exit_code().into()
         }
     }
@@ -102,14 +116,19 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
 /// As for [`App::init`].
 unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> Option<A::Kept> {
     // SAFETY: by this function's contract.
-    let made = catch_unwind(AssertUnwindSafe(|| unsafe { app.init(me) }));
+    let made = fault::contained(runtime, Culprit::Handler("init"), || unsafe { app.init(me) });
     forked::check(runtime);
-    match made {
-        Ok(kept) => Some(kept),
-        Err(panic) => {
-            job::panicked(runtime, "init", &*panic);
-            None
-        }
+    made
+}
+
+/// Asks every event source for its descriptor, which is the user's to tell.
+///
+/// # Safety
+/// The resources are filled, and no job runs.
+unsafe fn refresh_sources(runtime: &'static Runtime) {
+    for source in runtime.sources() {
+        // SAFETY: by this function's contract.
+        fault::contained(runtime, Culprit::Handler(source.name()), || unsafe { source.refresh() });
     }
 }
 
@@ -124,21 +143,17 @@ unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut 
     // SAFETY: by this function's contract.
     let left = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(me, kept) }));
     forked::check(runtime);
-    if let Err(panic) = left
-        && !panic.is::<LeaveIdle>()
-    {
-        job::panicked(runtime, "idle", &*panic);
-    }
+    fault::idle_ended(runtime, left);
 }
 
 /// Runs `#[shutdown]`, drops the resources, and collects the report.
 ///
 /// # Safety
-/// Every thread of the run but this one has ended; `filled` tells whether the resources are filled.
+/// Every thread of the run but this one has ended; if there is something `kept` the resources are filled.
 unsafe fn finish<A: App>(
     runtime: &'static Runtime,
     taken: &Taken,
-    filled: bool,
+    kept: Option<A::Kept>,
     virtual_time: bool,
     settings: Settings,
 ) -> Report {
@@ -146,23 +161,16 @@ unsafe fn finish<A: App>(
     // Nobody comes in from outside any more, and waiting jobs' arguments are dropped before the hook runs.
     // SAFETY: by this function's contract.
     let (mut tasks, dropped_jobs) = unsafe { taken.end() };
-    if filled {
-        for (step, name) in [(A::shutdown as unsafe fn(), "shutdown"), (A::drop_resources, "a destructor")] {
-            // SAFETY: by this function's contract, in this order.
-            if let Err(panic) = catch_unwind(|| unsafe { step() }) {
-                job::panicked(runtime, name, &*panic);
-            }
-            forked::check(runtime);
-        }
+    if let Some(kept) = kept {
+        // SAFETY: by this function's contract.
+        fault::contained(runtime, Culprit::Handler("shutdown"), || unsafe { A::shutdown() });
+        forked::check(runtime);
+        // SAFETY: by this function's contract.
+        fault::contained(runtime, Culprit::Executor, || unsafe { A::drop_resources(kept, &Drops(runtime)) });
+        forked::check(runtime);
     }
     tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
-    Report {
-        app: runtime.name.into(),
-        virtual_time,
-        outcome: runtime.outcome(),
-        elapsed,
-        settings,
-        tasks,
-        dropped_jobs,
-    }
+    let outcome = runtime.outcome();
+    runtime.forget_fault();
+    Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs }
 }

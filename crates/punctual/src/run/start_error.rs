@@ -8,6 +8,8 @@ use std::fmt;
 pub enum StartError {
     /// This app is running already; the name of its module.
     AlreadyRunning(&'static str),
+    /// An earlier run of this app did not get as far as dropping what it left; the name of its module.
+    NotReset(&'static str),
     /// An environment variable makes no sense.
     Environment(String),
     /// The CPU does not exist or is not allowed to this process.
@@ -99,7 +101,11 @@ impl StartError {
     /// What the process should exit with: 2 for a bad environment variable, CPU or priority, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::AlreadyRunning(_) | Self::Strict(_) | Self::Futex { .. } | Self::System { .. } => 1,
+            Self::AlreadyRunning(_)
+            | Self::NotReset(_)
+            | Self::Strict(_)
+            | Self::Futex { .. }
+            | Self::System { .. } => 1,
             _ => 2,
         }
     }
@@ -111,6 +117,11 @@ impl fmt::Display for StartError {
             Self::AlreadyRunning(name) => {
                 write!(f, "the app `{name}` is running already; wait until its `run` has returned")
             }
+            Self::NotReset(name) => write!(
+                f,
+                "an earlier run of the app `{name}` broke off and left jobs behind, which must not be run with other \
+                 resources; end this process and start it anew"
+            ),
             Self::Environment(problem) => f.write_str(problem),
             Self::Cpu { cpu, partition: None, allowed } => write!(
                 f,

@@ -11,9 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::last_resort::{Idle, LastResort};
 use super::{StartError, stuck};
+use crate::diagnostics::{self, Leaves};
+use crate::fault::{self, Culprit};
 use crate::linux::chance::Chances;
-use crate::linux::last_words::{self, end_process};
+use crate::linux::end_process;
 use crate::linux::marks::Marks;
 use crate::linux::tsc::{self, Tsc};
 use crate::part::Style;
@@ -37,7 +40,7 @@ pub(super) struct Progress {
     /// Threads running tasks that have not ended.
     pub(super) workers: AtomicUsize,
     /// Whether `idle` is still on its thread.
-    pub(super) idling: AtomicBool,
+    pub(super) idle: Idle,
     over: AtomicBool,
 }
 
@@ -102,16 +105,17 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts it. `last_resort` ends the process when `idle` does not return: every worker has ended then. It
-    /// is called again while it cannot.
+    /// Starts it. `last_resort` is for an `idle` that does not return.
     pub(super) fn start(
         runtime: &'static Runtime,
         until: Option<Duration>,
         marks: &Arc<Marks>,
-        last_resort: impl Fn() + Send + 'static,
+        last_resort: LastResort,
     ) -> Result<Self, StartError> {
         let system = |attempt| move |error| StartError::System { attempt, error };
         let (bell, ringing) = UnixStream::pair().map_err(system("making a socket pair for signals"))?;
+        // Who rings, perhaps from a job, does not wait; if there is no room it is ringing.
+        bell.set_nonblocking(true).map_err(system("making a socket pair for signals"))?;
         let taker = Taker::new(&[SIGINT, SIGTERM]).map_err(system("installing a signal handler"))?;
         let caught = Arc::new(AtomicUsize::new(0));
         let mut signals = Vec::new();
@@ -131,10 +135,23 @@ impl Supervisor {
             tsc::start();
         }
         let (progress_of, marks) = (Arc::clone(&progress), Arc::clone(marks));
-        let watch = Watch { runtime, polls, marks, ringing, caught, progress: progress_of };
+        let mut watch = Watch {
+            runtime,
+            polls,
+            marks,
+            ringing,
+            caught,
+            progress: progress_of,
+            until,
+            last_resort,
+            stopping_since: None,
+            signalled: false,
+            named: Instant::now(),
+            idle_alone: None,
+        };
         let thread = Builder::new()
             .name("punctual-watch".into())
-            .spawn(move || watch.run(until, last_resort))
+            .spawn(move || watch.keep_on())
             .map_err(system("starting the supervisor thread"))?;
         Ok(Self { runtime, progress, thread: Some(thread), signals, bell, _taker: taker })
     }
@@ -161,6 +178,15 @@ impl Drop for Supervisor {
 
 struct Watch {
     runtime: &'static Runtime,
+    until: Option<Duration>,
+    last_resort: LastResort,
+    stopping_since: Option<Instant>,
+    /// Whether a signal has come before. The first one may come when the app stops already.
+    signalled: bool,
+    /// When the tasks were last named in the trace.
+    named: Instant,
+    /// Since when nobody but `idle` runs, and how often it could have.
+    idle_alone: Option<(Chances, u32)>,
     /// Whether there are threads that tell the time by the time-stamp counter.
     polls: bool,
     marks: Arc<Marks>,
@@ -170,55 +196,70 @@ struct Watch {
 }
 
 impl Watch {
-    fn run(self, until: Option<Duration>, last_resort: impl Fn() + Send) {
-        let mut stopping_since = None;
-        let mut named = Instant::now();
-        let mut idle_alone: Option<(Chances, u32)> = None;
+    /// Watches until the run is over, whatever happens: without this thread nobody would see a signal.
+    fn keep_on(&mut self) {
+        let _leaves = Leaves::to(self.runtime);
+        // A first panic of its own ends the app, and a second one the process.
+        if fault::contained(self.runtime, Culprit::Executor, || self.watch()).is_none()
+            && fault::contained(self.runtime, Culprit::Executor, || self.watch()).is_none()
+        {
+            diagnostics::write_left();
+            end_process(101);
+        }
+        diagnostics::write_left();
+    }
+
+    fn watch(&mut self) {
         while !self.progress.over.load(Ordering::Acquire) {
+            diagnostics::write_left();
             if let Some(signal) = self.take_signal() {
-                if stopping_since.is_some() {
-                    last_words::say(format_args!("second signal; the process ends now"));
+                if std::mem::replace(&mut self.signalled, true) {
+                    diagnostics::line(format_args!("second signal; the process ends now"));
                     end_process(128 + signal);
                 }
                 self.runtime.stop(Outcome::Signal(signal));
             }
-            let mut pause = self.keep_time(until);
+            let mut pause = self.keep_time();
             if self.polls {
                 tsc::steer();
                 pause = pause.min(tsc::INTERVAL);
             }
             if self.marks.are_on() {
-                if named.elapsed() >= NAMES {
+                if self.named.elapsed() >= NAMES {
                     self.marks.name();
-                    named = Instant::now();
+                    self.named = Instant::now();
                 }
                 pause = pause.min(NAMES);
             }
             if self.runtime.is_stopping() {
                 pause = pause.min(TICK);
-                let since = *stopping_since.get_or_insert_with(Instant::now);
-                // Without privileges the idle thread runs jobs as well, in `idle` and before it.
-                let jobs =
-                    self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.home.idle.running() > 0;
-                if jobs {
-                    self.give_up_on_jobs(since);
-                    idle_alone = None;
-                } else if self.progress.idling.load(Ordering::Acquire) {
-                    let thread = self.runtime.home.idle.thread();
-                    let (chances, had) = idle_alone.get_or_insert_with(|| (Chances::of(thread), 0));
-                    *had += u32::from(chances.had_one());
-                    if *had > PATIENCE_WITH_IDLE {
-                        last_resort();
-                    }
-                }
+                self.see_to_the_end();
             }
             self.sleep(pause);
         }
     }
 
+    /// Ends the process if what is left of the app, which stops, does not end.
+    fn see_to_the_end(&mut self) {
+        let since = *self.stopping_since.get_or_insert_with(Instant::now);
+        // Without privileges the idle thread runs jobs as well, in `idle` and before it.
+        let jobs = self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.home.idle.running() > 0;
+        if jobs {
+            self.give_up_on_jobs(since);
+            self.idle_alone = None;
+        } else if self.progress.idle.is_running() {
+            let thread = self.runtime.home.idle.thread();
+            let (chances, had) = self.idle_alone.get_or_insert_with(|| (Chances::of(thread), 0));
+            *had += u32::from(chances.had_one());
+            if *had > PATIENCE_WITH_IDLE {
+                self.last_resort.attempt(&self.progress.idle);
+            }
+        }
+    }
+
     /// Stops the app when its time is up; returns how long until there is something to see to.
-    fn keep_time(&self, until: Option<Duration>) -> Duration {
-        let Some(until) = until else { return Duration::from_secs(3600) };
+    fn keep_time(&self) -> Duration {
+        let Some(until) = self.until else { return Duration::from_secs(3600) };
         if !self.runtime.has_started() {
             return TICK;
         }
@@ -238,15 +279,15 @@ impl Watch {
 
     /// Ends the process if jobs have been running for too long since the app began to stop.
     fn give_up_on_jobs(&self, since: Instant) {
-        let outcome = self.runtime.outcome();
-        let panicked = matches!(outcome, Outcome::Panicked { .. });
+        let panicked = self.runtime.aborts();
         if since.elapsed() < if panicked { PATIENCE_AFTER_PANIC } else { PATIENCE } {
             return;
         }
         let (what, threads) = stuck::describe(self.runtime);
-        // Past every lock: it may be the one of standard error that the job holds.
-        last_words::say(format_args!("{outcome}, and {what} does not end; the process ends under it"));
-        threads.iter().for_each(|thread| last_words::say(format_args!("  {thread}")));
+        let outcome = self.runtime.outcome();
+        diagnostics::write_left();
+        diagnostics::line(format_args!("{outcome}, and {what} does not end; the process ends under it"));
+        threads.iter().for_each(|thread| diagnostics::line(format_args!("  {thread}")));
         end_process(if panicked { 101 } else { 1 });
     }
 

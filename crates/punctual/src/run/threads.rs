@@ -1,6 +1,5 @@
 //! The threads of a run that run tasks.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
@@ -12,6 +11,8 @@ use super::StartError;
 use super::plan::Plan;
 use super::supervisor::Progress;
 use crate::current::Member;
+use crate::diagnostics::Leaves;
+use crate::fault::{self, Culprit};
 use crate::forked;
 use crate::linux::settings::{self, Place, Wanted};
 use crate::linux::stack::{Bounds, Watched};
@@ -153,15 +154,14 @@ impl<'a> Threads<'a> {
             let report = report;
             // SAFETY: the worker is of this run, which starts one thread for it, and those of earlier runs have ended.
             let me = worker.map(|worker| unsafe { CurrentWorker::new(worker) });
+            let _leaves = Leaves::to(part.runtime);
             prepare(&name, me, wanted, polls, stack, &report);
             // Jobs' panics are caught where they run; one that arrives here is the executor's own.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| life(me))) {
-                crate::job::panicked(part.runtime, "the executor", &*panic);
-            }
+            fault::contained(part.runtime, Culprit::Executor, || life(me));
             stack.map(|stack| stack.used())
         })?;
         self.handles.push(handle);
-        let settings: ThreadSettings = settings.recv().expect("a new thread reports its settings first");
+        let settings: ThreadSettings = settings.recv().map_err(std::io::Error::other)?;
         if settings.policy == "SCHED_FIFO" {
             self.real_time.extend(worker);
         }

@@ -1,6 +1,5 @@
 //! A run in virtual time: `init` and `idle` on the calling thread, and every partition on one thread.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 
 use punctual_core::{CurrentWorker, Instant};
@@ -8,12 +7,13 @@ use punctual_core::{CurrentWorker, Instant};
 use super::stacks::Stacks;
 use super::{App, StartError};
 use crate::current::Member;
+use crate::fault::{self, Culprit};
 use crate::linux::reactor::Opened;
 use crate::linux::stack::{Bounds, Watched};
 use crate::part::{Part, Style};
 use crate::report::{Report, Settings};
 use crate::runtime::{Runtime, Taken};
-use crate::{Config, forked, job, virtual_time};
+use crate::{Config, forked, virtual_time};
 
 pub(super) fn run<A: App>(
     runtime: &'static Runtime,
@@ -56,14 +56,17 @@ pub(super) fn run<A: App>(
     runtime.set_started(start);
     if let Some(kept) = &mut kept {
         // SAFETY: the resources are filled and no job runs.
-        runtime.sources().for_each(|source| unsafe { source.refresh() });
+        unsafe { super::refresh_sources(runtime) };
         runtime.parts.iter().for_each(|part| virtual_time::lay_grids(part));
         // SAFETY: this thread holds everything, and `init` is over.
         unsafe { virtual_time::begin(home, me) };
-        virtual_time::settle(home, me);
-        // SAFETY: the resources are filled, and this is the idle thread.
-        unsafe { super::idle::<A>(runtime, me, kept) };
-        live(home, me);
+        // Nothing in here panics but by mistake. The other threads are not left waiting for their turns then.
+        fault::contained(runtime, Culprit::Executor, || {
+            virtual_time::settle(home, me);
+            // SAFETY: the resources are filled, and this is the idle thread.
+            unsafe { super::idle::<A>(runtime, me, kept) };
+            live(home, me);
+        });
     } else {
         // SAFETY: this thread holds everything, and `init` is over.
         unsafe { home.partition.abandon(me) };
@@ -72,7 +75,7 @@ pub(super) fn run<A: App>(
     runtime.turns.leave(home);
     others.join();
     // SAFETY: every other thread of the run has ended.
-    Ok(unsafe { super::finish::<A>(runtime, taken, kept.is_some(), true, Settings::default()) })
+    Ok(unsafe { super::finish::<A>(runtime, taken, kept, true, Settings::default()) })
 }
 
 /// Runs what happens in `part` until the app stops, and then what was released before.
@@ -112,9 +115,7 @@ impl Others {
                     retire(part);
                 };
                 // Jobs' panics are caught where they run; one that arrives here is the executor's own.
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
-                    job::panicked(runtime, "the executor", &*panic);
-                }
+                fault::contained(runtime, Culprit::Executor, life);
                 runtime.turns.leave(part);
             });
             match started {

@@ -15,6 +15,7 @@ use punctual_core::{CurrentWorker, Duration, Instant, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::forked;
+use crate::linux::events::NONE;
 use crate::part::{Part, Style};
 
 pub(crate) use claims::{Claim, Claims};
@@ -136,6 +137,10 @@ fn next_due(part: &Part) -> Option<Instant> {
 fn look_at_sources(part: &'static Part) -> bool {
     let (runtime, mut any) = (part.runtime, false);
     for source in runtime.sources() {
+        // It could not be asked for its descriptor, and the app stops.
+        if source.fd() == NONE {
+            continue;
+        }
         // SAFETY: the descriptor belongs to the task's resource, which only jobs of the task can replace; none runs
         // while this thread is here, except one that pauses, below on this stack or on another partition's thread.
         let fd = unsafe { BorrowedFd::borrow_raw(source.fd()) };

@@ -57,12 +57,19 @@ pub(crate) struct Ended {
 }
 
 /// Starts `command`, which hangs if it takes longer than `limit`.
-pub(crate) fn start(mut command: Command, limit: Duration) -> Running {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+pub(crate) fn start(command: Command, limit: Duration) -> Running {
+    start_with(command, limit, Stdio::piped())
+}
+
+/// [`start`] with this standard error, of which nothing is collected unless it is piped.
+pub(crate) fn start_with(mut command: Command, limit: Duration, stderr: Stdio) -> Running {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (sender, lines) = channel();
     pass_on(child.stdout.take(), sender.clone());
-    pass_on(child.stderr.take(), sender);
+    if child.stderr.is_some() {
+        pass_on(child.stderr.take(), sender);
+    }
     Running { child, lines, output: String::new(), deadline: Instant::now() + limit }
 }
 

@@ -1,4 +1,5 @@
-//! What a job that unwinds leaves behind: its level free, and the jobs that wait for it run.
+//! What a job that unwinds leaves behind: a port that was told while the level was held, a level that is free, and jobs that
+//! are ready and not run in the middle of the unwind.
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,9 @@ impl Port for Alone {
     fn now(&self) -> Instant {
         Instant::from_ticks(0)
     }
-    fn wake(&self, _: &Worker) {}
+    fn wake(&self, _: &Worker) {
+        WOKEN.fetch_add(1, Ordering::Relaxed);
+    }
     fn wait(&self, _: &Worker, _: Option<Instant>) {}
     fn wait_turn(&self, _: &Futex, _: u32) {}
     fn wake_turn(&self, _: &Futex) {}
@@ -22,6 +25,10 @@ impl Port for Alone {
         false
     }
     fn repay(&self, _: &Futex) {}
+    fn unwinds(&self) {
+        let level = PARTITION.snapshot().level();
+        LEVEL_WHEN_TOLD.store(level.into(), Ordering::Relaxed);
+    }
 }
 
 static WORKER: Worker = Worker::new(1);
@@ -30,6 +37,8 @@ static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
 // SAFETY: the only partition, with the only level and its worker.
 static PARTITION: Partition<Alone> = unsafe { Partition::new(Alone, &[&LEVEL], &[&WORKER]) };
 static RAN: AtomicU32 = AtomicU32::new(0);
+static WOKEN: AtomicU32 = AtomicU32::new(0);
+static LEVEL_WHEN_TOLD: AtomicU32 = AtomicU32::new(0);
 
 static RUN: &RunJob = &|me, node, _| {
     RAN.fetch_add(1, Ordering::Relaxed);
@@ -55,6 +64,11 @@ fn a_job_that_unwinds_does_not_forget_what_it_spawned_to_its_level() {
     me.allow_calls(true);
     let unwound = catch_unwind(AssertUnwindSafe(|| spawn(me, 0)));
     assert!(unwound.is_err());
+    assert_eq!(LEVEL_WHEN_TOLD.load(Ordering::Relaxed), 1, "nobody could have started a job before");
+    let (ran, woken) = (RAN.load(Ordering::Relaxed), WOKEN.load(Ordering::Relaxed));
+    assert_eq!((ran, woken), (1, 1), "the other job is left to the level's worker");
+    assert_eq!(PARTITION.snapshot(), Word::EMPTY.mark_ready(1));
+    PARTITION.serve(me, None);
     assert_eq!(RAN.load(Ordering::Relaxed), 2, "every job runs once");
     assert_eq!((PARTITION.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
 }

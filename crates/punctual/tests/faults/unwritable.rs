@@ -1,7 +1,7 @@
 //! Standard error that takes nothing: a full disk, a pipe without a reader, one whose reader does not read, a closed one.
 
 use std::fs::File;
-use std::io::{PipeReader, Write};
+use std::io::{PipeReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
 use std::thread;
@@ -180,6 +180,9 @@ fn what_is_lost_meanwhile_is_said_as_soon_as_somebody_reads() {
     let mut running = process::start_with(command, Duration::from_secs(20), stdio);
     running.wait_for("READY");
     let mut reader = reader.expect("a pipe has a reader");
+    // All that the pipe holds, so that it has room again.
+    let read = reader.read(&mut [0; 1 << 20]).expect("it is full");
+    assert!(read > 0, "it is full");
     let reading = thread::spawn(move || std::io::read_to_string(&mut reader).expect("it is a text"));
     running.signal(Signal::TERM);
     assert_eq!(running.end().code, 0);

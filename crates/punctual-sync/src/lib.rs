@@ -1,0 +1,68 @@
+//! Synchronization between real-time threads on Linux, usable without the rest of Punctual.
+//!
+//! | for | use | waits |
+//! |---|---|---|
+//! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with priority inheritance, never in a circle |
+//! | handing items to one thread, now or at a given time | [`TimedQueue`] | until the next item is due |
+//! | a stream from one thread, or process, to another | [`shared::Ring`] | never |
+//! | the newest value of a stream | [`shared::Latest`] | never |
+//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until it is time, with a limit |
+//! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning, with a limit |
+//! | the same, of real-time threads that the kernel may also stop | [`MsrpLock`] | spinning, after a limit with priority inheritance |
+//! | messages, events and permits between async tasks | [`asynch`] | as futures |
+//!
+//! Without the feature `std`, which is on by default, there is no [`PcpMutex`], no [`MsrpLock`], no [`TimedQueue`] and
+//! nothing else that sleeps; the rest is `no_std`.
+//!
+//! Nothing here allocates after construction, and nothing enters the kernel unless a thread has to wait or another
+//! has to be woken. [`futex::calls`] counts, so that a program can check that for itself.
+//!
+//! ```
+//! use punctual_sync::{PcpGroup, PcpMutex, TimedQueue, now};
+//!
+//! static GROUP: PcpGroup = PcpGroup::new();
+//! static TOTAL: PcpMutex<u32> = PcpMutex::new(&GROUP, 7, 0);
+//! static QUEUE: TimedQueue<u32, 8> = TimedQueue::new();
+//!
+//! let worker = std::thread::spawn(|| {
+//!     let member = GROUP.join(5).expect("a group has room for 64 threads");
+//!     let mut receiver = QUEUE.receiver().expect("nobody else receives");
+//!     for _ in 0..2 {
+//!         let item = receiver.recv();
+//!         TOTAL.lock(&member, |total| *total += item.value).expect("5 is below the ceiling");
+//!     }
+//! });
+//! QUEUE.send_at(40, now())?;
+//! QUEUE.send(2)?;
+//! worker.join().unwrap();
+//!
+//! let member = GROUP.join(7)?;
+//! assert_eq!(TOTAL.lock(&member, |total| *total)?, 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![cfg_attr(not(feature = "std"), no_std)]
+
+mod time;
+
+pub mod asynch;
+#[cfg(feature = "std")]
+pub mod futex;
+#[cfg(feature = "std")]
+pub mod msrp;
+#[cfg(feature = "std")]
+pub mod pcp;
+#[cfg(feature = "std")]
+pub mod queue;
+pub mod shared;
+
+use punctual_atomic as atomic;
+
+#[cfg(feature = "std")]
+pub use msrp::{MsrpGuard, MsrpLock, MsrpThread};
+#[cfg(feature = "std")]
+pub use pcp::{JoinError, LockError, Member, PcpGroup, PcpMutex};
+#[cfg(feature = "std")]
+pub use queue::{Full, Item, Receiver, ReceiverTaken, TimedQueue};
+#[cfg(feature = "std")]
+pub use time::now;
+pub use time::{Duration, Instant};

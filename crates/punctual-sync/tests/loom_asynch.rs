@@ -308,7 +308,7 @@ fn a_reader_sees_whole_values() {
 /// announce itself on it.
 #[test]
 fn two_writers_use_nodes_again() {
-    check(3, || {
+    check(2, || {
         lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
             let (mut writer, mut reader) = watch.split();
             let mut another = writer.clone();

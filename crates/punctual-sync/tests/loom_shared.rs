@@ -373,19 +373,15 @@ fn semaphore_time_out_loses_no_unit() {
 /// A reader that a writer overtakes is given the next value, not made to try for ever.
 #[test]
 fn latest_reader_is_not_starved() {
-    check(4, || {
+    check(3, || {
         lend(Latest::new([0_u32; 2]), |cell| {
-            let writing = spawn(|| {
-                let mut writer = cell.writer().unwrap();
-                (1..5).for_each(|value| writer.write([value; 2]));
-            });
-            let mut reader = cell.reader().unwrap();
+            let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
+            writer.write([1; 2]);
+            let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
             let [a, b] = reader.read().value;
-            assert_eq!(a, b, "a value is whole");
-            let [c, d] = reader.read().value;
-            assert!(c == d && c >= a);
+            assert!(a == b && a >= 1, "a value is whole");
             writing.join().unwrap();
-            assert_eq!(reader.read().value, [4; 2]);
+            assert_eq!(reader.read().value, [3; 2]);
         });
     });
 }

@@ -169,6 +169,12 @@ impl<T, const W: usize> TicketLock<T, W> {
     /// Locks if nobody holds the lock or waits for it, or died while it had it.
     pub fn try_lock(&self) -> Option<TicketGuard<'_, T, W>> {
         let me = self.me()?;
+        self.draw_token(me).and_then(|guard| self.checked(guard).ok())
+    }
+
+    /// Takes the ticket that is being served, if nobody has.
+    #[inline]
+    fn draw_token(&self, me: Peer) -> Option<TicketGuard<'_, T, W>> {
         // Relaxed: only says where to look. If the token is there, the ticket is being served.
         let ticket = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         let (free, mine) = (word(ticket, GRANTED, 0), word(ticket, GRANTED, me));
@@ -176,7 +182,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         let exchange = self.place(ticket).compare_exchange(free, mine, Ordering::Acquire, Ordering::Relaxed);
         exchange.ok()?;
         self.next.0.store(ticket.wrapping_add(1), Ordering::Relaxed);
-        self.checked(self.guard(ticket, me)).ok()
+        Some(self.guard(ticket, me))
     }
 
     /// Locks like [`lock`](Self::lock), also if a process died while it had the lock: the caller sees to the value. From then
@@ -255,6 +261,19 @@ impl<T, const W: usize> TicketLock<T, W> {
 
     #[inline]
     fn lock_anyway(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
+        // An attempt that must fail would take the cache line from whoever holds the lock.
+        let serving = ticket(self.turn.0.serving.load(Ordering::Relaxed));
+        if self.next.0.load(Ordering::Relaxed) == serving
+            && let Some(me) = self.me()
+            && let Some(guard) = self.draw_token(me)
+        {
+            return Ok(guard);
+        }
+        self.wait(turns)
+    }
+
+    /// Draws a ticket and spins until it is its turn.
+    fn wait(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
         let draw = || self.me().ok_or(LockError::Full).and_then(|me| self.draw(me));
         let (ticket, me) = match draw() {
             Err(_) if self.peers.home().is_shared() => {
@@ -308,8 +327,8 @@ impl<T, const W: usize> TicketLock<T, W> {
                     continue;
                 }
             };
-            // Acquire: if the token is there, it comes with the value.
-            if place.compare_exchange(seen, drawn, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            // Relaxed: whoever has drawn the ticket looks at the place again, with acquire, before it takes the token.
+            if place.compare_exchange(seen, drawn, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 self.next.0.store(next.wrapping_add(1), Ordering::Relaxed);
                 return Ok((next, me));
             }
@@ -375,7 +394,7 @@ impl<T, const W: usize> TicketLock<T, W> {
 
     /// The caller received the token for `ticket`.
     fn guard(&self, ticket: u32, me: Peer) -> TicketGuard<'_, T, W> {
-        TicketGuard { lock: self, ticket, me, value: PhantomData }
+        TicketGuard { lock: self, granted: word(ticket, GRANTED, me), value: PhantomData }
     }
 
     /// Keeps a value from the caller that may be half changed.
@@ -399,8 +418,8 @@ impl<T, const W: usize> fmt::Debug for TicketLock<T, W> {
 #[must_use]
 pub struct TicketGuard<'a, T, const W: usize = 16> {
     lock: &'a TicketLock<T, W>,
-    ticket: u32,
-    me: Peer,
+    /// What its place holds. In one word: two halves, written one by one and read as one, would wait for each other.
+    granted: Word,
     /// A guard may be shared only if the value may.
     value: PhantomData<&'a mut T>,
 }
@@ -423,7 +442,7 @@ impl<T, const W: usize> DerefMut for TicketGuard<'_, T, W> {
 
 impl<T, const W: usize> Drop for TicketGuard<'_, T, W> {
     fn drop(&mut self) {
-        self.lock.pass_on(self.ticket, self.me);
+        self.lock.pass_on(ticket(self.granted), peer(self.granted));
     }
 }
 

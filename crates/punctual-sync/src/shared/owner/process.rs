@@ -159,6 +159,12 @@ mod tests {
     }
 
     #[test]
+    fn a_zombie_is_told_by_its_state() {
+        let zombie = parse(b"17 (a) Z 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0").unwrap();
+        assert!(zombie.is_zombie && !parse(OTHERS).unwrap().is_zombie);
+    }
+
+    #[test]
     fn this_process_lives_and_is_known() {
         let (me, namespace) = identity();
         assert_ne!((me, namespace), (ANONYMOUS, 0), "this test needs /proc");

@@ -2,11 +2,16 @@
 
 use std::collections::HashSet;
 
+use syn::{Ident, Item};
+
 use crate::errors::Errors;
 use crate::model::{App, Handler, Role};
 
 const RESERVED: [&str; 8] =
     ["init", "idle", "shutdown", "app", "run", "main", "internal", "shared_resources"];
+
+/// How the names of what is generated begin.
+const GENERATED: &str = "__punctual";
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {
@@ -16,6 +21,34 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
         }
     }
     duplicate(app, errors);
+    generated(app, errors);
+}
+
+/// What is generated stands beside the user's items.
+fn generated(app: &App, errors: &mut Errors) {
+    let items = app.items.iter().filter_map(item_name);
+    let handlers = app.handlers().map(|handler| &handler.ident);
+    for name in items.chain(handlers).filter(|name| name.to_string().to_lowercase().starts_with(GENERATED)) {
+        errors.at(
+            name,
+            format_args!("names that begin with `{GENERATED}` are the framework's; rename `{name}`"),
+        );
+    }
+}
+
+fn item_name(item: &Item) -> Option<&Ident> {
+    Some(match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Mod(item) => &item.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        Item::Union(item) => &item.ident,
+        _ => return None,
+    })
 }
 
 fn reserved(handler: &Handler, errors: &mut Errors) {

@@ -1,6 +1,6 @@
 //! `run` and `main`.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::analyse::Analysis;
@@ -11,16 +11,15 @@ use super::{contexts, names, option, overview, quiet, resources, tasks};
 /// `run`, and the type that tells the runtime about `init`, `idle` and `shutdown`.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let quiet = quiet();
-    let [handlers, kept, runtime] = ["Handlers", "Kept", "runtime"].map(names::sole);
+    let [handlers, kept, runtime, f] = ["Handlers", "Kept", "runtime", "F"].map(names::sole);
     let init = &app.init.handler;
     let (init_function, init_type) = (names::function(&init.ident), names::of("Context", &init.ident));
     let init_context = contexts::make(app, analysis, init);
     let params = names::params(&init.args);
     let types = init.args.iter().map(|arg| &arg.ty);
     let (shared, local) = (&app.shared.item.ident, &app.local.item.ident);
-    let [worker, kept_value, context, shared_value, local_value] =
-        ["worker", "kept", "context", "shared", "local"].map(names::var);
-    let config = Ident::new("config", Span::mixed_site());
+    let [worker, kept_value, context, shared_value, local_value, config] =
+        ["worker", "kept", "context", "shared", "local", "config"].map(names::var);
 
     let fill = resources::fill(app);
     let empty = resources::empty(app);
@@ -34,15 +33,15 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
             #kept_types
         }
 
-        #quiet struct #handlers<F>(F);
+        #quiet struct #handlers<#f>(#f);
 
         #quiet
-        impl<F: ::core::ops::FnOnce(#init_type<'static>) -> (#shared, #local)> ::punctual::export::App
-            for #handlers<F>
+        impl<#f: ::core::ops::FnOnce(#init_type<'static>) -> (#shared, #local)> ::punctual::export::App
+            for #handlers<#f>
         {
             type Kept = #kept;
-            const HAS_IDLE: bool = #has_idle;
-            const IDLE_SHARES: bool = #shares;
+            const HAS_IDLE: ::core::primitive::bool = #has_idle;
+            const IDLE_SHARES: ::core::primitive::bool = #shares;
 
             unsafe fn init(self, #worker: ::punctual::export::CurrentWorker) -> #kept {
                 let #context = #init_context;

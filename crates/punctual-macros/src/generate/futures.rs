@@ -31,7 +31,7 @@ pub(super) fn call(task: &Task) -> TokenStream {
     let name = names::task(&task.handler.ident);
     quote! {
         // The caller runs a job of the task's level, released because there is a future to poll.
-        unsafe { #name.0.poll() }
+        unsafe { ::punctual::export::AsyncTask::poll(&#name.0) }
     }
 }
 
@@ -47,7 +47,7 @@ fn make(task: &Task) -> Ident {
 
 /// The function that makes the future, and what is done to it.
 pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
-    let (handler, quiet, make) = (&task.handler, quiet(), make(task));
+    let (handler, quiet, make, life) = (&task.handler, quiet(), make(task), names::lifetime());
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
     let (body, context_type, args) =
         (names::body(ident), names::of("Context", ident), tasks::args_type(handler));
@@ -66,9 +66,9 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     quote! {
         // For a context of any lifetime, so nothing in it outlives the future.
         #(#cfgs)* #quiet
-        fn #make<'a>(
-            (#context, #message): (#context_type<'a>, #args),
-        ) -> impl ::core::future::Future #send + use<'a> {
+        fn #make<#life>(
+            (#context, #message): (#context_type<#life>, #args),
+        ) -> impl ::core::future::Future #send + use<#life> {
             let #pattern = #message;
             #function(#context, #(#variables),*)
         }
@@ -78,18 +78,18 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             type Message = #args;
             const STAYS: ::punctual::export::Stays = ::punctual::export::Stays::#stays;
 
-            unsafe fn make(#storage: *mut u8, #message: #args) {
+            unsafe fn make(#storage: *mut ::core::primitive::u8, #message: #args) {
                 // The caller has claimed the task, so the one that had its resources before is gone.
                 let #context = unsafe { #value };
                 unsafe { ::punctual::export::#place(#make, (#context, #message), #storage) }
             }
 
             #[inline]
-            unsafe fn poll(#storage: *mut u8, #waking: &mut ::core::task::Context<'_>) -> bool {
+            unsafe fn poll(#storage: *mut ::core::primitive::u8, #waking: &mut ::core::task::Context<'_>) -> ::core::primitive::bool {
                 unsafe { ::punctual::export::future_poll(&#make, #storage, #waking) }
             }
 
-            unsafe fn drop(#storage: *mut u8) {
+            unsafe fn drop(#storage: *mut ::core::primitive::u8) {
                 unsafe { ::punctual::export::future_drop(&#make, #storage) }
             }
         }

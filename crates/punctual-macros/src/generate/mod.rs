@@ -7,6 +7,8 @@ mod contexts;
 mod entry;
 mod futures;
 mod handlers;
+#[cfg(test)]
+mod hygiene;
 mod levels;
 mod local;
 mod locks;
@@ -36,7 +38,25 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let items = &app.items;
     let (shared, local) = (&app.shared.item, &app.local.item);
     let handlers = app.handlers().filter_map(definition);
-    let generated = [
+    let generated = generated(app, analysis);
+    let main = entry::main(app);
+    quote! {
+        #(#outer)*
+        #vis mod #ident {
+            #(#inner)*
+            #(#items)*
+            #shared
+            #local
+            #(#handlers)*
+            #generated
+        }
+        #main
+    }
+}
+
+/// What the module has beyond what the user wrote.
+fn generated(app: &App, analysis: &Analysis) -> TokenStream {
+    [
         statics::wrapper(),
         resources::all(app),
         contexts::all(app, analysis),
@@ -48,20 +68,9 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
         reactor::all(app, analysis),
         runtime::all(app, analysis),
         entry::run(app, analysis),
-    ];
-    let main = entry::main(app);
-    quote! {
-        #(#outer)*
-        #vis mod #ident {
-            #(#inner)*
-            #(#items)*
-            #shared
-            #local
-            #(#handlers)*
-            #(#generated)*
-        }
-        #main
-    }
+    ]
+    .into_iter()
+    .collect()
 }
 
 /// A handler takes its context by value whether it needs to or not.

@@ -62,15 +62,15 @@ pub(super) fn fill(app: &App) -> TokenStream {
     let [shared_value, local_value] = ["shared", "local"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
         let (cfgs, ident, name) = (&resource.cfgs, &resource.ident, names::shared(&resource.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.fill(#shared_value.#ident) }; }
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #shared_value.#ident) }; }
     });
     let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
         let (cfgs, ident, name) = (&field.cfgs, &field.ident, names::field(&field.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.fill(#local_value.#ident) }; }
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #local_value.#ident) }; }
     });
     let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
         let (name, initial) = (names::declared(handler, local), names::initial(handler, local));
-        quote! { #(#cfgs)* unsafe { #name.0.fill(#initial()) }; }
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #initial()) }; }
     });
     quote!(#(#declared)* #(#shared)* #(#fields)*)
 }
@@ -79,15 +79,15 @@ pub(super) fn fill(app: &App) -> TokenStream {
 pub(super) fn empty(app: &App) -> TokenStream {
     let shared = app.shared.resources.iter().map(|resource| {
         let (cfgs, name) = (&resource.cfgs, names::shared(&resource.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::empty(&#name.0) }; }
     });
     let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
         let (cfgs, name) = (&field.cfgs, names::field(&field.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::empty(&#name.0) }; }
     });
     let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
         let name = names::declared(handler, local);
-        quote! { #(#cfgs)* unsafe { #name.0.empty() }; }
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::empty(&#name.0) }; }
     });
     quote!(#(#shared)* #(#fields)* #(#declared)*)
 }

@@ -30,6 +30,16 @@ pub(super) fn place(task: &Task) -> TokenStream {
     }
 }
 
+/// The type of what [`place`] gives, without its arguments.
+pub(super) fn kind(task: &Task) -> TokenStream {
+    match task.kind {
+        TaskKind::Message => quote!(::punctual::export::Task),
+        TaskKind::Async => quote!(::punctual::export::AsyncTask),
+        TaskKind::Periodic { .. } => quote!(::punctual::export::PeriodicTask),
+        TaskKind::Bound { .. } => quote!(::punctual::export::BoundTask),
+    }
+}
+
 /// The type that stands for the task, and what the executor asks of it.
 fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
@@ -56,9 +66,9 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
         #(#cfgs)* #quiet
         impl ::punctual::export::Body for #body {
             type Args = #args;
-            const NAME: &'static str = #name;
-            const LEVEL: u8 = #level;
-            const MONITOR: bool = #monitor;
+            const NAME: &'static ::core::primitive::str = #name;
+            const LEVEL: ::core::primitive::u8 = #level;
+            const MONITOR: ::core::primitive::bool = #monitor;
             const DEADLINE: ::core::option::Option<::punctual::export::Duration> = #deadline;
             const EXECUTION: ::punctual::export::Duration = #execution;
 
@@ -119,7 +129,8 @@ pub(super) fn function_type(handler: &Handler) -> TokenStream {
         ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => quote!(-> !),
         _ => TokenStream::new(),
     };
-    quote!(for<'a> fn(#context<'a>, #(#types),*) #output)
+    let life = names::lifetime();
+    quote!(for<#life> fn(#context<#life>, #(#types),*) #output)
 }
 
 fn after(task: &Task) -> TokenStream {
@@ -128,11 +139,16 @@ fn after(task: &Task) -> TokenStream {
         TaskKind::Message | TaskKind::Async => return TokenStream::new(),
         TaskKind::Periodic { .. } => {
             let grid = names::grid(ident);
-            quote!(#grid.completed(#end.unwrap_or_else(::punctual::now)))
+            quote! {
+                ::punctual::export::Periodic::completed(
+                    &#grid,
+                    ::core::option::Option::unwrap_or_else(#end, ::punctual::now),
+                )
+            }
         }
         TaskKind::Bound { .. } => {
             let task = names::task(ident);
-            quote!(unsafe { #task.after_job() })
+            quote!(unsafe { ::punctual::export::BoundTask::after_job(&#task) })
         }
     };
     quote! {
@@ -157,7 +173,7 @@ fn bound(app: &App, task: &Task) -> TokenStream {
         impl ::punctual::export::Bound for #body {
             unsafe fn fd() -> ::std::os::fd::RawFd {
                 // The caller excludes jobs of the task, the only users of its local.
-                let #source: &#ty = unsafe { #name.0.get() };
+                let #source: &#ty = unsafe { ::punctual::export::Resource::get(&#name.0) };
                 #fd
             }
         }
@@ -176,14 +192,14 @@ fn release(task: &Task) -> TokenStream {
                 (names::of("spawn", ident), args_type(handler), names::params(&handler.args));
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
             // Where a message that cannot be sent is reported.
-            let call = quote_spanned!(names::at(args.span())=> .spawn);
+            let call = quote_spanned!(names::at(args.span())=> ::punctual::export::AsyncTask::spawn);
             quote! {
                 /// Starts the task. If its level is above the partition's, it has been polled when this returns.
                 ///
                 /// Gives the arguments back if the task has not completed yet or the app is not running.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args> {
-                    #place #call(#value)
+                    #call(&#place, #value)
                 }
             }
         }
@@ -193,7 +209,7 @@ fn release(task: &Task) -> TokenStream {
                 /// Releases a job of this task, as its event source does. Does nothing if one is waiting.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #pend() {
-                    #place.pend()
+                    ::punctual::export::BoundTask::pend(&#place)
                 }
             }
         }
@@ -215,7 +231,7 @@ fn release(task: &Task) -> TokenStream {
                 /// Gives the arguments back if the capacity is used up or the app is not running.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #spawn(#params) -> ::core::result::Result<(), #args> {
-                    #place.spawn(#value)
+                    ::punctual::export::Task::spawn(&#place, #value)
                 }
 
                 /// Releases a job after a while. Errors are those of `spawn`.
@@ -223,7 +239,7 @@ fn release(task: &Task) -> TokenStream {
                 pub fn #spawn_after(
                     #after: ::punctual::Duration, #params
                 ) -> ::core::result::Result<#handle, #args> {
-                    #place.spawn_after(#after, #value)
+                    ::punctual::export::Task::spawn_after(&#place, #after, #value)
                 }
 
                 /// Releases a job at a point in time. Errors are those of `spawn`.
@@ -231,7 +247,7 @@ fn release(task: &Task) -> TokenStream {
                 pub fn #spawn_at(
                     #at: ::punctual::Instant, #params
                 ) -> ::core::result::Result<#handle, #args> {
-                    #place.spawn_at(#at, #value)
+                    ::punctual::export::Task::spawn_at(&#place, #at, #value)
                 }
             }
         }

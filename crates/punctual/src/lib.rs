@@ -106,6 +106,7 @@ mod periodic_task;
 mod port;
 mod run;
 mod runtime;
+mod spawn_error;
 mod task;
 mod virtual_time;
 
@@ -122,6 +123,7 @@ pub use punctual_macros::app;
 pub use punctual_sync as sync;
 pub use report::Report;
 pub use run::StartError;
+pub use spawn_error::{SpawnError, TooLate};
 pub use task::SpawnHandle;
 
 /// What an app module usually imports.

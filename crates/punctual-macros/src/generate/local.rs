@@ -46,10 +46,11 @@ fn method(task: &Task) -> TokenStream {
     quote! {
         /// Starts the task. It is polled when its turn comes, after the job that starts it.
         ///
-        /// Gives the arguments back if the task has not completed yet or the app is stopping.
+        /// # Errors
+        /// `SpawnError` if the task has not completed yet.
         #(#cfgs)*
         #[inline]
-        pub fn #method(&self, #(#names: #types),*) -> ::core::result::Result<(), #args> {
+        pub fn #method(&self, #(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
             ::punctual::export::AsyncTask::spawn_local(&#place, #value)
         }
     }
@@ -64,7 +65,7 @@ pub(super) fn no_spawn(task: &Task) -> TokenStream {
     quote! {
         // Nothing is spawned like that. The lifetime keeps the compiler from noticing before somebody calls this.
         #(#cfgs)* #quiet
-        pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args>
+        pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>>
         where
             for<#life> &#life (): ::punctual::export::SpawnedAnywhere,
         {

@@ -121,7 +121,7 @@ impl Stubs {
 fn start(ident: &Ident, params: &[PatType]) -> TokenStream {
     let (types, args) = message(params);
     quote! {
-        pub fn #ident(&self, #(_: #types),*) -> ::core::result::Result<(), #args> { loop {} }
+        pub fn #ident(&self, #(_: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> { loop {} }
     }
 }
 
@@ -140,18 +140,18 @@ fn release(params: &[PatType]) -> TokenStream {
     quote! {
         pub struct SpawnHandle(());
         impl SpawnHandle {
-            pub fn cancel(self) -> ::core::result::Result<#args, ()> { loop {} }
-            pub fn reschedule_after(self, _: ::punctual::Duration) -> ::core::result::Result<Self, ()> { loop {} }
-            pub fn reschedule_at(self, _: ::punctual::Instant) -> ::core::result::Result<Self, ()> { loop {} }
+            pub fn cancel(self) -> ::core::result::Result<#args, ::punctual::TooLate> { loop {} }
+            pub fn reschedule_after(self, _: ::punctual::Duration) -> ::core::result::Result<Self, ::punctual::TooLate> { loop {} }
+            pub fn reschedule_at(self, _: ::punctual::Instant) -> ::core::result::Result<Self, ::punctual::TooLate> { loop {} }
         }
         pub fn pend() {}
-        pub fn spawn(#(_: #types),*) -> ::core::result::Result<(), #args> { loop {} }
+        pub fn spawn(#(_: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> { loop {} }
         pub fn spawn_after(
             _: ::punctual::Duration, #(_: #types),*
-        ) -> ::core::result::Result<SpawnHandle, #args> { loop {} }
+        ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> { loop {} }
         pub fn spawn_at(
             _: ::punctual::Instant, #(_: #types),*
-        ) -> ::core::result::Result<SpawnHandle, #args> { loop {} }
+        ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> { loop {} }
     }
 }
 

@@ -196,9 +196,11 @@ fn release(task: &Task) -> TokenStream {
             quote! {
                 /// Starts the task. If its level is above the partition's, it has been polled when this returns.
                 ///
-                /// Gives the arguments back if the task has not completed yet or the app is not running.
+                /// # Errors
+                /// `SpawnError` if the task has not completed yet or, from a thread that is not the app's, the app is
+                /// not running.
                 #(#cfgs)* #quiet #[inline]
-                pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args> {
+                pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     #call(&#place, #value)
                 }
             }
@@ -228,9 +230,11 @@ fn release(task: &Task) -> TokenStream {
 
                 /// Releases a job. If its level is above the partition's, it has run when this returns.
                 ///
-                /// Gives the arguments back if the capacity is used up or the app is not running.
+                /// # Errors
+                /// `SpawnError` if the capacity is used up or, from a thread that is not the app's, the app is not
+                /// running.
                 #(#cfgs)* #quiet #[inline]
-                pub fn #spawn(#params) -> ::core::result::Result<(), #args> {
+                pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn(&#place, #value)
                 }
 
@@ -238,7 +242,7 @@ fn release(task: &Task) -> TokenStream {
                 #(#cfgs)* #quiet
                 pub fn #spawn_after(
                     #after: ::punctual::Duration, #params
-                ) -> ::core::result::Result<#handle, #args> {
+                ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn_after(&#place, #after, #value)
                 }
 
@@ -246,7 +250,7 @@ fn release(task: &Task) -> TokenStream {
                 #(#cfgs)* #quiet
                 pub fn #spawn_at(
                     #at: ::punctual::Instant, #params
-                ) -> ::core::result::Result<#handle, #args> {
+                ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn_at(&#place, #at, #value)
                 }
             }

@@ -145,7 +145,7 @@ unsafe fn finish<A: App>(
     let elapsed = StdDuration::from_nanos(runtime.elapsed());
     // Nobody comes in from outside any more, and waiting jobs' arguments are dropped before the hook runs.
     // SAFETY: by this function's contract.
-    let (mut tasks, dropped_jobs) = unsafe { taken.end() };
+    let (mut tasks, waiting) = unsafe { taken.end() };
     if filled {
         for (step, name) in [(A::shutdown as unsafe fn(), "shutdown"), (A::drop_resources, "a destructor")] {
             // SAFETY: by this function's contract, in this order.
@@ -163,6 +163,7 @@ unsafe fn finish<A: App>(
         elapsed,
         settings,
         tasks,
-        dropped_jobs,
+        // Last, for the hook and destructors may spawn.
+        dropped_jobs: waiting + runtime.dropped(),
     }
 }

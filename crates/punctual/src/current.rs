@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use punctual_core::{CurrentWorker, Duration, Instant, Port};
+use punctual_core::{CurrentWorker, Duration, Instant, IntoDuration, Port};
 
 use crate::across::Membership;
 use crate::linux;
@@ -105,7 +105,8 @@ pub fn shutdown() {
 /// In virtual time, jobs of higher levels released meanwhile preempt the calling job and their execution
 /// time is not counted, as on a CPU. What would take longer than virtual time lasts, until 2⁶⁴ − 2 ns, takes until then.
 /// For models of a load, tests and demonstrations.
-pub fn spend(duration: Duration) {
+pub fn spend(duration: impl IntoDuration) {
+    let duration = duration.into_duration();
     match CURRENT.get() {
         Some((part, worker)) if part.partition.port().is_virtual() => {
             virtual_time::spend(part, worker, duration);

@@ -1,6 +1,6 @@
 //! Message tasks: spawn now, spawn at a time, cancel, reschedule.
 
-use punctual_core::{Armed, CurrentWorker, Duration, Instant, Level, Port, Slots, Stamp};
+use punctual_core::{Armed, CurrentWorker, Duration, Instant, IntoDuration, Level, Port, Slots, Stamp};
 
 use crate::current;
 use crate::job::{AT_ITS_START, execute, execute_queued, stamp};
@@ -147,10 +147,10 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// As [`spawn`](Self::spawn).
     pub fn spawn_after(
         &'static self,
-        after: Duration,
+        after: impl IntoDuration,
         args: B::Args,
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
-        self.spawn_at(self.after(after), args)
+        self.spawn_at(self.after(after.into_duration()), args)
     }
 }
 
@@ -218,8 +218,8 @@ impl<A> SpawnHandle<A> {
     ///
     /// # Errors
     /// [`TooLate`] if it has been released already or its run has ended.
-    pub fn reschedule_after(self, after: Duration) -> Result<Self, TooLate> {
-        let time = self.task.after(after);
+    pub fn reschedule_after(self, after: impl IntoDuration) -> Result<Self, TooLate> {
+        let time = self.task.after(after.into_duration());
         self.reschedule_at(time)
     }
 

@@ -119,22 +119,23 @@ fn local_type(app: &App, handler: &Handler, local: &LocalUse) -> (TokenStream, T
     let for_ever = match handler.role {
         Role::Init => true,
         Role::Idle => !local.is_field() || resources::is_idles(app, &local.ident),
-        Role::Task | Role::Shutdown => false,
+        Role::Task => resources::is_endless(app, handler, local),
+        Role::Shutdown => false,
     };
     let life = names::lifetime();
     (ty, if for_ever { quote!('static) } else { quote!(#life) })
 }
 
 fn level(app: &App, handler: &Handler) -> u8 {
-    app.task(&handler.ident).map_or(IDLE_LEVEL, |task| task.priority)
+    app.task(handler).map_or(IDLE_LEVEL, |task| task.priority)
 }
 
 fn is_async(app: &App, handler: &Handler) -> bool {
-    handler.role == Role::Task && app.task(&handler.ident).is_some_and(Task::is_async)
+    app.task(handler).is_some_and(Task::is_async)
 }
 
 fn is_periodic(app: &App, handler: &Handler) -> bool {
-    app.task(&handler.ident).is_some_and(|task| matches!(task.kind, TaskKind::Periodic { .. }))
+    app.task(handler).is_some_and(|task| matches!(task.kind, TaskKind::Periodic { .. }))
 }
 
 /// An expression that makes the context of `handler`.
@@ -210,7 +211,7 @@ fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
         (LocalOrigin::Declared { .. }, Role::Shutdown) => quote!(&mut #initial()),
         (LocalOrigin::Declared { .. }, Role::Task) => {
             let name = names::declared(&handler.ident, ident);
-            quote!(::punctual::export::Resource::get_mut(&#name.0))
+            stored(name, resources::is_endless(app, handler, local))
         }
         (LocalOrigin::Field, Role::Idle) if resources::is_idles(app, ident) => {
             let kept = names::var("kept");
@@ -218,9 +219,17 @@ fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
                 ::core::option::Option::expect(::core::option::Option::take(&mut #kept.#ident), "idle runs once")
             }
         }
-        (LocalOrigin::Field, _) => {
-            let name = names::field(ident);
-            quote!(::punctual::export::Resource::get_mut(&#name.0))
-        }
+        (LocalOrigin::Field, _) => stored(names::field(ident), resources::is_endless(app, handler, local)),
+    }
+}
+
+/// What the static of a local holds, or what that refers to for ever.
+fn stored(name: Ident, for_ever: bool) -> TokenStream {
+    let value = quote!(::punctual::export::Resource::get_mut(&#name.0));
+    if !for_ever {
+        return value;
+    }
+    quote! {
+        ::core::option::Option::expect(::core::option::Option::take(#value), "the task starts once")
     }
 }

@@ -155,7 +155,9 @@ pub(super) fn main(app: &App) -> TokenStream {
     let (module, outer) = (&app.module.ident, app.module.attrs.iter().filter(|a| a.path().is_ident("cfg")));
     quote! {
         #(#outer)*
-        fn main() -> ::std::process::ExitCode {
+        /// Runs the app as the environment says, for a `main` of the crate that is elsewhere.
+        #[allow(dead_code)]
+        pub(crate) fn main() -> ::std::process::ExitCode {
             ::punctual::export::main(#module::run)
         }
     }

@@ -16,14 +16,16 @@ mod names;
 mod overview;
 mod reactor;
 mod resources;
+mod root;
 mod runtime;
 mod statics;
 mod stubs;
 mod tasks;
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::AttrStyle;
+use syn::spanned::Spanned;
 
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, HandlerItem, Size};
@@ -38,8 +40,9 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let items = &app.items;
     let (shared, local) = (&app.shared.item, &app.local.item);
     let handlers = app.handlers().filter_map(definition);
-    let generated = generated(app, analysis);
-    let main = entry::main(app);
+    let root = app.args.root.as_ref();
+    let generated = root::replaced(generated(app, analysis), root);
+    let main = root::replaced(entry::main(app), root);
     quote! {
         #(#outer)*
         #vis mod #ident {
@@ -58,7 +61,7 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
 fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     [
         statics::wrapper(),
-        resources::all(app),
+        resources::all(app, analysis),
         contexts::all(app, analysis),
         handlers::modules(app, analysis),
         tasks::all(app, analysis),
@@ -101,7 +104,8 @@ fn duration(duration: &Duration) -> TokenStream {
         Some(nanos) => quote!(::punctual::export::Duration::from_ticks(#nanos)),
         None => {
             let source = &duration.source;
-            quote!({ const __PUNCTUAL_DURATION: ::punctual::Duration = #source; __PUNCTUAL_DURATION })
+            let convert = quote_spanned!(names::at(source.span())=> ::punctual::export::duration);
+            quote!({ const __PUNCTUAL_DURATION: ::punctual::Duration = #convert(#source); __PUNCTUAL_DURATION })
         }
     }
 }

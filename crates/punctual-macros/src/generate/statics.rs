@@ -18,7 +18,7 @@ pub(super) fn wrapper() -> TokenStream {
     quote! {
         #quiet struct #wrapper<#t>(#t);
 
-        // Every static of a resource has an `assert_send` beside it.
+        // Every static of a resource has an `assert_send` beside it, except where one thread does all that is done to it.
         #quiet unsafe impl<#t> ::core::marker::Sync for #wrapper<::punctual::export::Resource<#t>> {}
         #quiet unsafe impl<#b: ::punctual::export::Body, const #n: #usize, const #w: #usize> ::core::marker::Sync
             for #wrapper<::punctual::export::Task<#b, #n, #w>> {}
@@ -40,14 +40,13 @@ pub(super) fn wrapper() -> TokenStream {
     }
 }
 
-/// The static of a resource, and the check that its type may be there.
-pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, ty: &Type) -> TokenStream {
-    let (quiet, wrapper, send) = (quiet(), names::sole("Static"), assert("send", cfgs, ty));
+/// The static of a resource. Unless all that is ever done to it is done on one thread, an [`assert`] belongs to it.
+pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, held: TokenStream) -> TokenStream {
+    let (quiet, wrapper) = (quiet(), names::sole("Static"));
     quote! {
         #(#cfgs)* #quiet
-        static #name: #wrapper<::punctual::export::Resource<#ty>> =
+        static #name: #wrapper<::punctual::export::Resource<#held>> =
             #wrapper(::punctual::export::Resource::new());
-        #send
     }
 }
 

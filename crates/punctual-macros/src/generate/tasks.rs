@@ -1,6 +1,6 @@
 //! The tasks: their bodies, their statics, and the functions that release them.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
@@ -60,7 +60,17 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
     let after = after(task);
+    // What the macro has worked out is what the compiler does.
+    let known = Literal::u8_unsuffixed(level);
+    let disagree =
+        format!("the macro takes this priority for {level}, and the compiler does not: write a number");
+    let checked = task.priority_source.as_ref().map(|source| {
+        let at = names::at(source.span());
+        let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #known, #disagree));
+        quote!(#(#cfgs)* const _: () = #check;)
+    });
     quote! {
+        #checked
         #(#cfgs)* #quiet struct #body;
 
         #(#cfgs)* #quiet
@@ -223,7 +233,10 @@ fn release(task: &Task) -> TokenStream {
             let names = names::params(&handler.args);
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
             let params = quote!(#(#names: #types),*);
+            let pend = handler.args.is_empty().then(|| pend(task));
             quote! {
+                #pend
+
                 /// A job that is going to be released, to be cancelled or moved.
                 #(#cfgs)* #quiet
                 pub type #handle = ::punctual::SpawnHandle<#args>;
@@ -241,7 +254,7 @@ fn release(task: &Task) -> TokenStream {
                 /// Releases a job after a while. Errors are those of `spawn`.
                 #(#cfgs)* #quiet
                 pub fn #spawn_after(
-                    #after: ::punctual::Duration, #params
+                    #after: impl ::punctual::IntoDuration, #params
                 ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn_after(&#place, #after, #value)
                 }
@@ -254,6 +267,19 @@ fn release(task: &Task) -> TokenStream {
                     ::punctual::export::Task::spawn_at(&#place, #at, #value)
                 }
             }
+        }
+    }
+}
+
+/// What releases a message that says nothing, as an interrupt is pended.
+fn pend(task: &Task) -> TokenStream {
+    let (quiet, place) = (quiet(), place(task));
+    let (cfgs, pend) = (&task.handler.cfgs, names::of("pend", &task.handler.ident));
+    quote! {
+        /// Releases a job. Does nothing if as many as the capacity are waiting, or the app is not running.
+        #(#cfgs)* #quiet #[inline]
+        pub fn #pend() {
+            let _ = ::punctual::export::Task::spawn(&#place, ());
         }
     }
 }

@@ -16,6 +16,7 @@ names! {
     Config
     Context
     Copy
+    CurrentWorker
     DEADLINE
     Declared
     Duration
@@ -30,6 +31,7 @@ names! {
     Hook
     IDLE_SHARES
     Instant
+    IntoDuration
     Kept
     LEVEL
     Level
@@ -62,6 +64,7 @@ names! {
     Send
     SharedResources
     Some
+    SpawnError
     SpawnHandle
     SpawnedAnywhere
     Stamp
@@ -92,6 +95,7 @@ names! {
     doc
     drop
     drop_resources
+    duration
     empty
     expect
     export
@@ -138,6 +142,7 @@ names! {
     spawn_after
     spawn_at
     spawn_local
+    stack
     std
     stop_on_overrun
     str

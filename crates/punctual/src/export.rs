@@ -90,8 +90,8 @@ pub fn leak<T>(value: T) -> &'static mut T {
 }
 
 /// Checks at compile time that the macro has worked out what the compiler does.
-pub const fn assert_known(agrees: bool, message: &'static str) {
-    assert!(agrees, "{}", message);
+pub const fn assert_known(agrees: bool) {
+    assert!(agrees, "the macro works this priority out otherwise than the compiler does: write a number");
 }
 
 /// Checks at compile time that a value may move to another thread.

@@ -62,11 +62,9 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let after = after(task);
     // What the macro has worked out is what the compiler does.
     let known = Literal::u8_unsuffixed(level);
-    let disagree =
-        format!("the macro takes this priority for {level}, and the compiler does not: write a number");
     let checked = task.priority_source.as_ref().map(|source| {
         let at = names::at(source.span());
-        let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #known, #disagree));
+        let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #known));
         quote!(#(#cfgs)* const _: () = #check;)
     });
     quote! {

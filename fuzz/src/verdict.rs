@@ -70,6 +70,9 @@ fn jobs(app: &App, report: &Report, first: u32) {
         }
         if matches!(task.door, Door::Message { .. }) {
             dropped += lost;
+        } else if spawned {
+            // A future that is dropped is no job; a spawn that comes when the app is stopping is.
+            unseen += lost;
         }
     }
     if complete && !(dropped..=dropped + unseen).contains(&report.dropped_jobs) {

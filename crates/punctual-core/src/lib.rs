@@ -77,14 +77,13 @@ use punctual_atomic as atomic;
 
 pub use activation::Activation;
 pub use current::CurrentWorker;
-pub use fugit::ExtU64;
 pub use level::{Level, RunJob, Stamp};
 pub use lock::{Locked, Mutex, Resource, several};
 pub use partition::{Partition, Preemption};
 pub use periodic::{OverrunPolicy, Periodic};
 pub use port::Port;
 pub use slots::{Armed, Slots};
-pub use time::{Duration, Instant};
+pub use time::{Duration, Instant, IntoDuration, ShortNames, Units, from_std};
 pub use timer::Node;
 pub use wait_slot::{Standing, Wait, WaitSlot};
 pub use word::{MAX_LEVEL, Word};

@@ -247,4 +247,12 @@ lock_several! {
     Lock6: A 0, B 1, C 2, D 3, E 4, F 5;
     Lock7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
     Lock8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+    Lock9: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8;
+    Lock10: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9;
+    Lock11: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10;
+    Lock12: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11;
+    Lock13: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12;
+    Lock14: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13;
+    Lock15: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14;
+    Lock16: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14, P 15;
 }

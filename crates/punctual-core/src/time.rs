@@ -16,3 +16,187 @@ pub type Duration = fugit::NanosDurationU64;
 
 /// A point in time in nanoseconds since the epoch of the port.
 pub type Instant = fugit::MonotonicTimerInstantU64<1_000_000_000>;
+
+/// Lengths of time written as numbers with a unit: `10.millis()`, `3u32.micros()`.
+///
+/// # Panics
+/// All of these, if the number is negative or the duration does not fit in 64 bits of nanoseconds.
+///
+/// ```
+/// use punctual_core::{Duration, Units};
+///
+/// assert_eq!(10.millis(), Duration::from_millis(10));
+/// assert_eq!(3u32.secs(), Duration::from_secs(3));
+/// ```
+pub trait Units: Sized {
+    /// The number as nanoseconds times `scale`.
+    #[doc(hidden)]
+    fn scaled(self, scale: u64) -> Duration;
+
+    /// So many nanoseconds.
+    fn nanos(self) -> Duration {
+        self.scaled(1)
+    }
+
+    /// So many microseconds.
+    fn micros(self) -> Duration {
+        self.scaled(1_000)
+    }
+
+    /// So many milliseconds.
+    fn millis(self) -> Duration {
+        self.scaled(1_000_000)
+    }
+
+    /// So many seconds.
+    fn secs(self) -> Duration {
+        self.scaled(1_000_000_000)
+    }
+
+    /// So many minutes.
+    fn minutes(self) -> Duration {
+        self.scaled(60_000_000_000)
+    }
+
+    /// So many hours.
+    fn hours(self) -> Duration {
+        self.scaled(3_600_000_000_000)
+    }
+}
+
+impl Units for u64 {
+    #[inline]
+    #[track_caller]
+    fn scaled(self, scale: u64) -> Duration {
+        Duration::from_ticks(self.checked_mul(scale).expect("the duration fits in 64 bits of nanoseconds"))
+    }
+}
+
+impl Units for u32 {
+    #[inline]
+    #[track_caller]
+    fn scaled(self, scale: u64) -> Duration {
+        u64::from(self).scaled(scale)
+    }
+}
+
+/// The type of a literal that nothing else gives a type.
+impl Units for i32 {
+    #[inline]
+    #[track_caller]
+    fn scaled(self, scale: u64) -> Duration {
+        u64::try_from(self).expect("a duration is not negative").scaled(scale)
+    }
+}
+
+/// Short names for making a [`Duration`]: `Duration::millis(3)` is `Duration::from_millis(3)`.
+pub trait ShortNames {
+    /// So many nanoseconds.
+    fn nanos(count: u64) -> Self;
+    /// So many microseconds.
+    fn micros(count: u64) -> Self;
+    /// So many milliseconds.
+    fn millis(count: u64) -> Self;
+    /// So many seconds.
+    fn secs(count: u64) -> Self;
+    /// So many minutes.
+    fn minutes(count: u64) -> Self;
+    /// So many hours.
+    fn hours(count: u64) -> Self;
+}
+
+impl ShortNames for Duration {
+    #[inline]
+    fn nanos(count: u64) -> Self {
+        Self::from_nanos(count)
+    }
+
+    #[inline]
+    fn micros(count: u64) -> Self {
+        Self::from_micros(count)
+    }
+
+    #[inline]
+    fn millis(count: u64) -> Self {
+        Self::from_millis(count)
+    }
+
+    #[inline]
+    fn secs(count: u64) -> Self {
+        Self::from_secs(count)
+    }
+
+    #[inline]
+    fn minutes(count: u64) -> Self {
+        Self::from_minutes(count)
+    }
+
+    #[inline]
+    fn hours(count: u64) -> Self {
+        Self::from_hours(count)
+    }
+}
+
+/// What can be given where a length of time is asked for: a [`Duration`], one of 32 bits, or the standard library's.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a length of time",
+    note = "write `10.millis()`, a `punctual::Duration` or a `std::time::Duration`"
+)]
+pub trait IntoDuration {
+    /// The length of time, or the longest there is if it is longer.
+    fn into_duration(self) -> Duration;
+}
+
+impl IntoDuration for Duration {
+    #[inline]
+    fn into_duration(self) -> Duration {
+        self
+    }
+}
+
+impl IntoDuration for fugit::NanosDurationU32 {
+    #[inline]
+    fn into_duration(self) -> Duration {
+        self.into()
+    }
+}
+
+impl IntoDuration for core::time::Duration {
+    #[inline]
+    fn into_duration(self) -> Duration {
+        from_std(self)
+    }
+}
+
+/// The same length of time, or the longest there is if it is longer.
+pub const fn from_std(duration: core::time::Duration) -> Duration {
+    let nanos = duration.as_nanos();
+    Duration::from_ticks(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration as StdDuration;
+
+    use super::*;
+
+    #[test]
+    fn every_spelling_is_the_same_length() {
+        let expected = Duration::from_millis(3);
+        assert_eq!([3.millis(), 3u32.millis(), 3u64.millis(), Duration::millis(3)], [expected; 4]);
+        assert_eq!(StdDuration::from_millis(3).into_duration(), expected);
+        assert_eq!(fugit::NanosDurationU32::from_millis(3).into_duration(), expected);
+        assert_eq!(2.hours(), 120u32.minutes());
+    }
+
+    #[test]
+    fn what_is_too_long_is_the_longest() {
+        assert_eq!(StdDuration::MAX.into_duration(), Duration::from_ticks(u64::MAX));
+    }
+
+    #[test]
+    #[should_panic(expected = "not negative")]
+    fn negative_lengths_panic() {
+        let _ = (-1).secs();
+    }
+}

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::Expr;
 
-use crate::model::{Access, App, Handler, Role, SharedUse, Size};
+use crate::model::{Access, App, Handler, IDLE_LEVEL, Role, SharedUse, Size};
 
 /// The results of the analysis.
 pub(crate) struct Analysis {
@@ -79,6 +79,11 @@ impl ResourceUsers {
         self.levels.last().copied().unwrap_or_default()
     }
 
+    /// Whether `idle` alone uses it.
+    pub(crate) fn is_idles(&self) -> bool {
+        self.levels.iter().eq([&IDLE_LEVEL])
+    }
+
     /// Whether its users run apart and lock it.
     pub(crate) fn is_across(&self) -> bool {
         self.parts.len() > 1 && !self.by_reference
@@ -125,9 +130,10 @@ impl Analysis {
     pub(crate) fn part(&self, app: &App, handler: &Handler) -> usize {
         let tasks = app.tasks.iter().zip(&self.part_of_task);
         match handler.role {
-            Role::Task => {
-                tasks.into_iter().find(|(task, _)| task.handler.ident == handler.ident).map_or(0, |(_, p)| *p)
-            }
+            Role::Task => tasks
+                .into_iter()
+                .find(|(task, _)| std::ptr::eq(&task.handler, handler))
+                .map_or(0, |(_, p)| *p),
             Role::Init | Role::Idle | Role::Shutdown => self.home,
         }
     }

@@ -1,7 +1,7 @@
 //! Which levels are local: those with local tasks, whose jobs all run on one thread.
 
 use crate::analyse::Analysis;
-use crate::model::{App, Handler, Role};
+use crate::model::{App, Handler};
 
 impl Analysis {
     /// Whether `level` of `part` is a local level.
@@ -12,7 +12,7 @@ impl Analysis {
 
     /// The part and the level of a task in a local level.
     pub(crate) fn local_level(&self, app: &App, handler: &Handler) -> Option<(usize, u8)> {
-        let task = app.task(&handler.ident).filter(|_| handler.role == Role::Task)?;
+        let task = app.task(handler)?;
         let place = (self.part(app, handler), task.priority);
         self.is_local(app, place.0, place.1).then_some(place)
     }

@@ -7,8 +7,8 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStruct, LitBool, LitStr, Pat, Signature, Token,
-    Type, Visibility,
+    Attribute, Expr, ForeignItemFn, Ident, Item, ItemFn, ItemStruct, LitBool, LitStr, Pat, Path, ReturnType,
+    Signature, Token, Type, Visibility,
 };
 
 /// The level of `idle`, below that of every task.
@@ -48,6 +48,8 @@ pub(crate) struct AppArgs {
     pub(crate) trace: bool,
     /// `monitor = <bool>`; absent means true.
     pub(crate) monitor: Option<LitBool>,
+    /// `crate = <path>`: where the framework is, if not at `::punctual`.
+    pub(crate) root: Option<Path>,
     /// `main = <bool>`; absent means "unless `init` takes arguments". See [`App::generates_main`].
     pub(crate) main: Option<LitBool>,
 }
@@ -120,6 +122,8 @@ pub(crate) struct Task {
     pub(crate) kind: TaskKind,
     /// The level the task runs at, 1 to 28.
     pub(crate) priority: u8,
+    /// Where that comes from, if it is more than a literal.
+    pub(crate) priority_source: Option<Expr>,
     /// `core = "<partition>"`.
     pub(crate) core: Option<LitStr>,
     /// How many messages, or queued releases, may wait.
@@ -267,8 +271,14 @@ impl App {
         self.local.fields.iter().find(|field| field.ident == *name)
     }
 
-    pub(crate) fn task(&self, name: &Ident) -> Option<&Task> {
-        self.tasks.iter().find(|task| task.handler.ident == *name)
+    /// The tasks of that name: several, if `#[cfg]` tells them apart.
+    pub(crate) fn tasks_named<'a>(&'a self, name: &Ident) -> impl Iterator<Item = &'a Task> {
+        self.tasks.iter().filter(move |task| task.handler.ident == *name)
+    }
+
+    /// The task that a handler of this app is, if it is one.
+    pub(crate) fn task(&self, handler: &Handler) -> Option<&Task> {
+        self.tasks.iter().find(|task| std::ptr::eq(&task.handler, handler))
     }
 
     /// The handlers that run beside one another, each with its level: `idle` and the tasks.
@@ -291,6 +301,13 @@ impl AppArgs {
 }
 
 impl HandlerItem {
+    pub(crate) fn attrs(&self) -> &[Attribute] {
+        match self {
+            HandlerItem::Defined(item) => &item.attrs,
+            HandlerItem::Extern(item) => &item.attrs,
+        }
+    }
+
     pub(crate) fn sig(&self) -> &Signature {
         match self {
             HandlerItem::Defined(item) => &item.sig,
@@ -302,6 +319,12 @@ impl HandlerItem {
 impl Task {
     pub(crate) fn is_async(&self) -> bool {
         matches!(self.kind, TaskKind::Async)
+    }
+
+    /// Whether it is async and never completes.
+    pub(crate) fn is_endless(&self) -> bool {
+        let never = |ty: &Type| matches!(ty, Type::Never(_));
+        self.is_async() && matches!(&self.handler.sig().output, ReturnType::Type(_, ty) if never(ty))
     }
 
     pub(crate) fn is_local(&self) -> bool {

@@ -102,7 +102,6 @@ use rustix::io::Errno;
 
 use crate::atomic::{AtomicU32, Ordering, const_new};
 use crate::futex;
-use crate::seed::seeded;
 use crate::shared::{Padded, TicketGuard, TicketLock};
 
 /// A lock for which threads on different CPUs spin in order of arrival, each up to a bound, and then sleep with
@@ -165,22 +164,11 @@ impl<const W: usize> MsrpLock<W> {
         if futex::is_owned(owner, me.thread) {
             return Err(LockError::Reentrant);
         }
-        if seeded!("seed-msrp-barge")
-            && self.queued() > 0
-            && owner.compare_exchange(0, me.thread, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        {
-            return Ok(MsrpGuard { lock: self, me, token: None });
-        }
         // No turn within the bound, or no place to wait for it: without the token, the kernel decides whose turn it
         // is.
         let token = self.gate.lock(turns).ok();
-        if seeded!("seed-msrp-token-alone") && token.is_some() {
-            return Ok(MsrpGuard { lock: self, me, token });
-        }
-        let relaxed = seeded!("seed-msrp-lock-relaxed");
         // Acquire: pairs with the release of the last owner, which had the token or not.
-        let acquire = if relaxed { Ordering::Relaxed } else { Ordering::Acquire };
-        match futex::lock_owned(owner, me.thread, acquire) {
+        match futex::lock_owned(owner, me.thread, Ordering::Acquire) {
             Ok(()) => Ok(MsrpGuard { lock: self, me, token }),
             Err(Errno::DEADLK) => Err(LockError::Deadlock),
             Err(other) => Err(LockError::Refused(other.raw_os_error())),
@@ -265,19 +253,9 @@ impl<const W: usize> Drop for MsrpGuard<'_, W> {
     #[inline]
     fn drop(&mut self) {
         let owner = &self.lock.owner.0;
-        if seeded!("seed-msrp-token-first") {
-            self.token = None;
-        }
-        if seeded!("seed-msrp-token-alone") && self.token.is_some() {
-            return;
-        }
-        if seeded!("seed-msrp-unlock-blind") {
-            return owner.store(0, Ordering::Release);
-        }
-        let relaxed = seeded!("seed-msrp-unlock-relaxed");
         // Release: the next owner may come without the token, so this alone has to carry what was done here.
-        let release = if relaxed { Ordering::Relaxed } else { Ordering::Release };
-        futex::unlock_owned(owner, self.me.thread, release).unwrap_or_else(|error| refused(error));
+        let unlocked = futex::unlock_owned(owner, self.me.thread, Ordering::Release);
+        unlocked.unwrap_or_else(|error| refused(error));
     }
 }
 

@@ -118,6 +118,36 @@ fn a_leaked_future_is_sound() {
 }
 
 #[test]
+fn a_leaked_access_keeps_the_arbiter_until_it_is_restored() {
+    let mut arbiter = Arbiter::<_, 1>::with_places(1);
+    for _ in 0..2 {
+        std::mem::forget(arbiter.try_access().unwrap());
+        let mut leaked = task(arbiter.access());
+        assert!(leaked.poll().is_none() && arbiter.try_access().is_none());
+        leaked.leak();
+        let mut another = task(arbiter.access());
+        let poll = std::panic::AssertUnwindSafe(|| another.poll().is_none());
+        assert!(std::panic::catch_unwind(poll).is_err(), "the only place is taken");
+        drop(another);
+        *arbiter.get_mut() += 1;
+        arbiter.restore();
+        assert!(task(arbiter.access()).poll().is_some());
+    }
+    assert_eq!(*arbiter.get_mut(), 3);
+}
+
+#[test]
+fn a_leaked_future_that_was_not_polled_keeps_nothing() {
+    let arbiter = Arbiter::<_, 1>::with_places(());
+    std::mem::forget(arbiter.access());
+    let mut ready = Box::pin(arbiter.access());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(ready.as_mut().poll(&mut context).is_ready());
+    std::mem::forget(ready);
+    assert!(arbiter.try_access().is_some());
+}
+
+#[test]
 fn more_tasks_than_places() {
     let arbiter = Arbiter::<_, 1>::with_places(());
     let held = arbiter.try_access().unwrap();
@@ -235,6 +265,41 @@ fn a_channel_is_split_again() {
     }
     drop(channel);
     assert_eq!(Arc::strong_count(&item), 1 + 3, "only the messages of the leaked futures are left");
+}
+
+#[test]
+fn a_leaked_send_takes_room_for_one_message() {
+    let mut channel = Channel::<u32, 2, 4>::with_places();
+    let (mut sender, mut receiver) = channel.split();
+    let mut another = sender.clone();
+    sender.try_send(1).unwrap();
+    sender.try_send(2).unwrap();
+    let mut leaked = task(another.send(3));
+    assert!(leaked.poll().is_none());
+    leaked.leak();
+    assert_eq!((receiver.try_recv(), receiver.try_recv()), (Ok(1), Ok(2)));
+    assert_eq!((sender.try_send(4), sender.try_send(5)), (Ok(()), Err(TrySendError::Full(5))));
+    assert_eq!((receiver.try_recv(), receiver.try_recv()), (Ok(4), Err(ReceiveError::Empty)));
+}
+
+#[test]
+fn leaked_ends_stay_taken() {
+    let signal = Signal::<u32, 3>::with_places();
+    let (mut writer, reader) = signal.split();
+    std::mem::forget(reader);
+    writer.write(1);
+    assert!(signal.try_take_reader().is_none());
+    let watch = Watch::<u32, 4>::with_places();
+    let (mut writer, mut reader) = watch.split();
+    std::mem::forget(writer.clone());
+    assert!(watch.try_take_reader().is_none());
+    writer.write(1);
+    assert_eq!(reader.try_changed(), Some(1), "the others lose nothing");
+    let mut leaked = task(reader.changed());
+    assert!(leaked.poll().is_none());
+    leaked.leak();
+    writer.write(2);
+    assert_eq!(reader.try_changed(), Some(2));
 }
 
 #[test]

@@ -304,6 +304,60 @@ fn a_reader_sees_whole_values() {
     });
 }
 
+/// With as few nodes as there can be, a writer takes the one that another has just replaced, while a reader may be about to
+/// announce itself on it.
+#[test]
+fn two_writers_use_nodes_again() {
+    check(2, || {
+        lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
+            let (mut writer, mut reader) = watch.split();
+            let mut another = writer.clone();
+            writer.write([1; 2]);
+            let writing = spawn(move || {
+                another.write([2; 2]);
+                another.write([3; 2]);
+            });
+            let reading = spawn(move || {
+                let [a, b] = reader.try_get().expect("it was written");
+                assert_eq!(a, b, "a value is whole");
+            });
+            writer.write([4; 2]);
+            writing.join().unwrap();
+            reading.join().unwrap();
+            let [a, b] = watch.take_reader().try_get().expect("it was written");
+            assert!(a == b && (a == 3 || a == 4), "the last one of either writer");
+        });
+    });
+}
+
+/// A notifier chooses the first; that one leaves, and another begins to wait in its place: it does not overtake the
+/// second.
+#[test]
+fn a_choice_falls_to_nobody_else() {
+    check(3, || {
+        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+            let held = arbiter.try_access().unwrap();
+            let mut context = Context::from_waker(Waker::noop());
+            let mut begin = || {
+                let mut access = Box::pin(arbiter.access());
+                let granted = match access.as_mut().poll(&mut context) {
+                    std::task::Poll::Ready(granted) => Some(granted),
+                    std::task::Poll::Pending => None,
+                };
+                (access, granted)
+            };
+            let first = begin();
+            let (mut second, _) = begin();
+            let releasing = spawn(move || drop(held));
+            drop(first);
+            let (mut third, _) = begin();
+            releasing.join().unwrap();
+            let overtaken = poll_once(third.as_mut()).is_some();
+            assert!(!overtaken && poll_once(second.as_mut()).is_some(), "first come, first served");
+        });
+    });
+}
+
 #[test]
 fn two_writers_and_a_reader_that_waits() {
     check(2, || {

@@ -115,6 +115,27 @@ fn an_inner_unlock_admits() {
     });
 }
 
+/// A mutex of a low ceiling inside one of a high ceiling does not lower what the thread keeps out.
+#[test]
+fn a_lower_mutex_within_keeps_the_ceiling() {
+    check(4, |arena| {
+        let (group, mutex) = group(arena);
+        let (low, high) = (mutex(1), mutex(2));
+        let lower = start(2, || {
+            let member = group.join(1).unwrap();
+            let nested = high.lock(&member, |value| {
+                low.lock(&member, |value| *value += 1).unwrap();
+                *value += 1;
+            });
+            assert_eq!(nested, Ok(()));
+        });
+        let member = group.join(2).unwrap();
+        add(high, &member);
+        lower.join();
+        assert_eq!(high.lock(&member, |value| *value), Ok(2));
+    });
+}
+
 /// Two groups know nothing of each other, so their locks can close a circle: the kernel finds it, and one thread is
 /// told instead of waiting. What it gave up stays usable.
 #[test]

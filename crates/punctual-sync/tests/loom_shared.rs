@@ -3,12 +3,13 @@
 
 mod model;
 
-use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread::{JoinHandle, spawn, yield_now};
 use model::{Region, check, lend};
 use punctual_sync::Instant;
+use punctual_sync::shared::model as processes;
 use punctual_sync::shared::{
-    AcquireError, Barrier, Flag, Latest, LockError, Ring, Semaphore, TicketLock, asleep,
+    AcquireError, Barrier, BarrierError, Flag, Latest, LockError, Ring, Semaphore, TicketLock, asleep,
 };
 
 /// Waits for threads after which nobody has to be woken any more. loom would only say "deadlock" of a lost wake.
@@ -150,6 +151,24 @@ fn flag_wakes_sleepers() {
     });
 }
 
+/// All who wait go on, though one was woken first.
+#[test]
+fn flag_wakes_two_sleepers() {
+    check(2, || {
+        lend((Flag::new(), [AtomicBool::new(false), AtomicBool::new(false)]), |(flag, has_ended)| {
+            let waiting = has_ended.each_ref().map(|has_ended| {
+                let thread = spawn(move || {
+                    flag.wait();
+                    has_ended.store(true, Ordering::Release);
+                });
+                (thread, has_ended)
+            });
+            flag.set();
+            join_awake(waiting);
+        });
+    });
+}
+
 #[test]
 fn flag_wakes_all_sleepers() {
     check(3, || {
@@ -181,12 +200,12 @@ fn barrier_orders_what_came_before() {
         lend((Barrier::new(2), Region::new(), Region::new()), |(barrier, mine, theirs)| {
             let other = spawn(|| {
                 theirs.enter();
-                let leads = barrier.wait();
+                let leads = barrier.wait().unwrap();
                 mine.enter();
                 leads
             });
             mine.enter();
-            let leads = barrier.wait();
+            let leads = barrier.wait().unwrap();
             theirs.enter();
             assert_ne!(leads, other.join().unwrap(), "one of two leads");
         });
@@ -198,12 +217,12 @@ fn barrier_phases() {
     check(3, || {
         lend((Barrier::new(2), Region::new()), |(barrier, region)| {
             let other = spawn(|| {
-                barrier.wait();
+                barrier.wait().unwrap();
                 region.enter();
-                barrier.wait();
+                barrier.wait().unwrap();
             });
-            barrier.wait();
-            barrier.wait();
+            barrier.wait().unwrap();
+            barrier.wait().unwrap();
             region.enter();
             other.join().unwrap();
         });
@@ -237,7 +256,7 @@ fn ticket_lock_excludes() {
 
 #[test]
 fn ticket_lock_keeps_its_token() {
-    check(3, || {
+    check(2, || {
         lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
             let held = lock.lock(0).unwrap();
             let others = [(); 2].map(|()| spawn(|| lock.lock(1).map(|region| region.enter())));
@@ -298,6 +317,43 @@ fn semaphore_excludes() {
     });
 }
 
+/// Who was told of a unit, and has given up, does not leave those behind it asleep.
+#[test]
+fn semaphore_passes_the_call_on() {
+    check(2, || {
+        lend((Semaphore::<2>::with_places(0), AtomicBool::new(false)), |(semaphore, has_ended)| {
+            let waiting = spawn(|| {
+                semaphore.acquire(1).unwrap();
+                has_ended.store(true, Ordering::Release);
+            });
+            let impatient = spawn(|| semaphore.acquire_until(2, Instant::from_ticks(1)).is_ok());
+            semaphore.signal(1).unwrap();
+            if impatient.join().unwrap() {
+                semaphore.signal(1).unwrap();
+            }
+            join_awake([(waiting, has_ended)]);
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
+/// A unit that has become free for one who waits is not snatched before that one runs.
+#[test]
+fn semaphore_serves_the_first() {
+    check(3, || {
+        lend(Semaphore::<2>::with_places(0), |semaphore| {
+            let high = spawn(|| semaphore.acquire(2).unwrap());
+            while semaphore.waiting() == 0 {
+                yield_now();
+            }
+            semaphore.signal(1).unwrap();
+            assert_eq!(semaphore.acquire_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut));
+            high.join().unwrap();
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        });
+    });
+}
+
 #[test]
 fn semaphore_time_out_loses_no_unit() {
     check(3, || {
@@ -310,6 +366,215 @@ fn semaphore_time_out_loses_no_unit() {
                 Err(AcquireError::Full) => panic!("there are two places"),
             };
             assert_eq!((semaphore.free(), semaphore.waiting()), (left, 0));
+        });
+    });
+}
+
+/// A reader that a writer overtakes is given the next value, not made to try for ever.
+#[test]
+fn latest_reader_is_not_starved() {
+    check(3, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
+            writer.write([1; 2]);
+            let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
+            let [a, b] = reader.read().value;
+            assert!(a == b && a >= 1, "a value is whole");
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [3; 2]);
+        });
+    });
+}
+
+/// All who wait go on, though one was woken first.
+#[test]
+fn barrier_wakes_all_sleepers() {
+    check(1, || {
+        let flags = [AtomicBool::new(false), AtomicBool::new(false)];
+        lend((Barrier::new(3), flags), |(barrier, has_ended)| {
+            let waiting = has_ended.each_ref().map(|has_ended| {
+                let thread = spawn(move || {
+                    barrier.wait().unwrap();
+                    has_ended.store(true, Ordering::Release);
+                });
+                (thread, has_ended)
+            });
+            // The last to come: nobody else wakes them.
+            while barrier.arrived() < 2 {
+                yield_now();
+            }
+            barrier.wait().unwrap();
+            join_awake(waiting);
+        });
+    });
+}
+
+/// Whoever gives up at the last moment, and finds that the others came, sees what they did.
+#[test]
+fn barrier_left_too_late_orders_what_came_before() {
+    check(3, || {
+        lend((Barrier::new(2), Region::new()), |(barrier, region)| {
+            let other = spawn(|| {
+                region.enter();
+                barrier.spin(0).is_ok()
+            });
+            let passed = barrier.spin(0).is_ok();
+            if passed {
+                region.enter();
+            }
+            assert_eq!(other.join().unwrap(), passed, "both were there, or neither");
+        });
+    });
+}
+
+/// One dies with the lock, or while it waits for it. Two others pass the token on, each as if it were alone.
+#[test]
+fn ticket_lock_of_a_dead_process_is_recovered_once() {
+    check(1, || {
+        lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                let held = lock.lock(0).unwrap();
+                held.enter();
+                std::mem::forget(held);
+                processes::die();
+            });
+            dead.join().unwrap();
+            let enter = |process| {
+                processes::begin(process);
+                match lock.lock(0) {
+                    Ok(region) => region.enter(),
+                    Err(LockError::OwnerDied) => {
+                        if let Ok(region) = lock.take_over(2) {
+                            region.enter();
+                        }
+                    }
+                    Err(_) => {}
+                }
+            };
+            let other = spawn(move || enter(2));
+            enter(3);
+            other.join().unwrap();
+            let free = lock.take_over(0).map(|region| region.enter());
+            assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
+        });
+    });
+}
+
+/// Nobody works with what a dead process left, though it dies while the others wait already.
+#[test]
+fn ticket_lock_says_that_its_owner_died() {
+    check(2, || {
+        lend(
+            (TicketLock::<Region, 2>::with_places(Region::new()), AtomicBool::new(false)),
+            |(lock, is_dead)| {
+                let dying = spawn(|| {
+                    processes::begin(1);
+                    let held = lock.lock(0);
+                    if let Ok(held) = held {
+                        held.enter();
+                        std::mem::forget(held);
+                        is_dead.store(true, Ordering::Release);
+                        processes::die();
+                    }
+                });
+                processes::begin(2);
+                let first = lock.lock(1).map(|region| region.enter());
+                dying.join().unwrap();
+                // Its process has died with the lock, unless this one had it then.
+                if is_dead.load(Ordering::Acquire) {
+                    let second = lock.lock(0).map(|region| region.enter());
+                    assert_eq!(second, Err(LockError::OwnerDied), "after {first:?}");
+                    lock.take_over(0).unwrap().enter();
+                }
+                lock.lock(0).unwrap().enter();
+            },
+        );
+    });
+}
+
+/// A unit of a dead process comes back once, though two look for it.
+#[test]
+fn semaphore_unit_of_a_dead_process_comes_back_once() {
+    check(2, || {
+        lend((Semaphore::<3>::with_places(1), Region::new()), |(semaphore, region)| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                std::mem::forget(semaphore.hold(1).unwrap());
+                processes::die();
+            });
+            dead.join().unwrap();
+            let enter = |process| {
+                processes::begin(process);
+                semaphore.recover();
+                if let Ok(unit) = semaphore.hold_until(1, Instant::from_ticks(1)) {
+                    region.enter();
+                    drop(unit);
+                }
+            };
+            let other = spawn(move || enter(2));
+            enter(3);
+            other.join().unwrap();
+            assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0));
+        });
+    });
+}
+
+/// Of the phase in which a process died nobody believes that everybody came.
+#[test]
+fn barrier_breaks_once_for_all() {
+    check(2, || {
+        lend(Barrier::new(2), |barrier| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                assert_eq!(barrier.spin(0), Err(BarrierError::TimedOut));
+                processes::die();
+            });
+            dead.join().unwrap();
+            let arrive = |process| {
+                processes::begin(process);
+                let first = barrier.spin(0);
+                barrier.repair();
+                first
+            };
+            let other = spawn(move || arrive(2));
+            let mine = arrive(3);
+            let theirs = other.join().unwrap();
+            let passed = (mine.is_ok(), theirs.is_ok());
+            assert!(passed.0 == passed.1, "both were there, or neither: {mine:?}, {theirs:?}");
+            assert_eq!((barrier.arrived(), barrier.repair()), (0, false));
+        });
+    });
+}
+
+/// An end is taken over once, and its successor sees what the dead one did.
+#[test]
+fn latest_writer_is_taken_over_once() {
+    check(3, || {
+        lend((Latest::new([0_u32; 2]), AtomicU32::new(0)), |(cell, taken)| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                let Some(mut writer) = cell.writer() else { return };
+                writer.write([1; 2]);
+                std::mem::forget(writer);
+                processes::die();
+            });
+            let take_over = |process| {
+                processes::begin(process);
+                let writer = cell.take_over_writer();
+                if let Ok(mut writer) = writer {
+                    writer.write([2; 2]);
+                    taken.fetch_add(1, Ordering::Relaxed);
+                    std::mem::forget(writer);
+                }
+            };
+            let other = spawn(move || take_over(2));
+            take_over(3);
+            other.join().unwrap();
+            dead.join().unwrap();
+            assert!(taken.load(Ordering::Relaxed) <= 1, "the first who took it over lives");
+            let [a, b] = cell.reader().unwrap().read().value;
+            assert_eq!(a, b, "a value is whole");
         });
     });
 }

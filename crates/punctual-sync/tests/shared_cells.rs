@@ -10,7 +10,8 @@ use std::thread::scope;
 
 use punctual_sync::Instant;
 use punctual_sync::shared::{
-    AcquireError, Barrier, Flag, Latest, LockError, Ring, Semaphore, SignalError, TicketLock, TimedOut,
+    AcquireError, Barrier, BarrierError, Flag, Latest, LockError, Ring, Semaphore, SignalError, TicketLock,
+    TimedOut,
 };
 use support::until;
 
@@ -195,7 +196,7 @@ fn barrier_keeps_threads_together() {
             let mut led = 0;
             for phase in 0..PHASES {
                 arrivals.lock().unwrap()[phase] += 1;
-                led += usize::from(barrier.wait());
+                led += usize::from(barrier.wait().unwrap());
                 assert_eq!(arrivals.lock().unwrap()[phase], 3, "everybody has arrived");
             }
             led
@@ -209,7 +210,8 @@ fn barrier_keeps_threads_together() {
 #[test]
 fn barrier_forgets_who_gives_up() {
     let barrier = Barrier::new(2);
-    assert_eq!((barrier.spin(2), barrier.wait_until(LONG_AGO)), (Err(TimedOut), Err(TimedOut)));
+    let timed_out = Err(BarrierError::TimedOut);
+    assert_eq!((barrier.spin(2), barrier.wait_until(LONG_AGO)), (timed_out, timed_out));
     assert_eq!(barrier.arrived(), 0);
     assert_eq!(Barrier::new(1).spin(0), Ok(true));
 }
@@ -308,6 +310,45 @@ fn semaphore_signals_several_and_is_full() {
         semaphore.signal(3).unwrap();
     });
     assert_eq!(semaphore.free(), 1);
+}
+
+#[test]
+fn semaphore_units_come_back() {
+    let semaphore = Semaphore::<2>::with_places(1);
+    let unit = semaphore.hold(1).unwrap();
+    assert_eq!((semaphore.free(), semaphore.try_acquire()), (0, false));
+    assert_eq!(semaphore.hold_until(1, LONG_AGO).map(drop), Err(AcquireError::TimedOut));
+    scope(|scope| {
+        let waiting = scope.spawn(|| semaphore.hold(1).map(drop));
+        until("the thread to wait", || (semaphore.waiting() == 1).then_some(()));
+        drop(unit);
+        waiting.join().unwrap().unwrap();
+    });
+    let panics = AssertUnwindSafe(|| {
+        let _unit = semaphore.hold(1).unwrap();
+        panic!("on purpose");
+    });
+    assert!(catch_unwind(panics).is_err());
+    assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0));
+    semaphore.signal(2).unwrap();
+    let units = [semaphore.hold(1).unwrap(), semaphore.hold(1).unwrap()];
+    assert_eq!(semaphore.hold(1).map(drop), Err(AcquireError::Full), "a unit that is held takes a place");
+    drop(units);
+    assert_eq!(semaphore.free(), 3);
+}
+
+/// A waiter that has not run yet is not overtaken by a lower one, and of two units both waiters get one at once.
+#[test]
+fn semaphore_units_are_not_snatched() {
+    let semaphore = Semaphore::<4>::with_places(0);
+    scope(|scope| {
+        let waiting = [(); 2].map(|()| scope.spawn(|| semaphore.acquire(2).unwrap()));
+        until("both to wait", || (semaphore.waiting() == 2).then_some(()));
+        semaphore.signal(2).unwrap();
+        assert_eq!(semaphore.acquire_until(1, LONG_AGO), Err(AcquireError::TimedOut));
+        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::process::{Child, Command};
 use std::ptr;
 
 use punctual_sync::shared::{
-    Barrier, Flag, Latest, LayoutError, LayoutField, Ring, Semaphore, Shareable, TicketLock, attach_at,
-    init_at, region_align, region_size,
+    Barrier, Flag, Latest, LayoutError, LayoutField, Ring, Semaphore, Shareable, TakeOverError, TicketLock,
+    attach_at, init_at, region_align, region_size,
 };
 use punctual_sync::{Duration, Instant, now};
 use support::until;
@@ -185,7 +185,7 @@ fn what_does_not_fit_is_refused() {
     expect(
         attach::<Ring<u32, 8>>(&mut memory, PAGE * 4),
         LayoutField::Version,
-        "version: expected 1, found 9",
+        "version: expected 2, found 9",
     );
 }
 
@@ -205,20 +205,33 @@ fn a_region_is_aligned_and_large_enough() {
 }
 
 #[test]
-fn a_process_takes_over_from_one_that_died() {
+fn an_end_that_lives_is_not_taken_over() {
     let mut memory = memory();
     // SAFETY: the memory is this test's alone and outlives the reference.
     let ring: &Line = unsafe { init_at(memory.0.as_mut_ptr(), PAGE * 4, ()) }.unwrap();
     let (mut producer, mut consumer) = ring.split().unwrap();
+    let me = std::process::id();
+    assert_eq!(ring.take_over_producer().map(drop), Err(TakeOverError::Alive(me)));
+    assert_eq!(ring.take_over_consumer().map(drop), Err(TakeOverError::Alive(me)));
     producer.push_slice(&[1, 2]);
     producer.stage(3).unwrap();
     assert_eq!(consumer.take(), Some(1));
-    // Their processes die.
+    // As if they were another's, who cannot be identified.
     std::mem::forget((producer, consumer));
-    assert!(ring.split().is_none());
     // SAFETY: the old ends are never used again.
-    let (mut producer, mut consumer) = unsafe { (ring.take_over_producer(), ring.take_over_consumer()) };
+    let (mut producer, mut consumer) =
+        unsafe { (ring.take_over_producer_unchecked(), ring.take_over_consumer_unchecked()) };
     producer.push(4).unwrap();
     let items: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
     assert_eq!(items, [1, 2, 4], "what was staged is lost, what was not released comes again");
+}
+
+#[test]
+fn nobody_outside_of_shared_memory_is_known() {
+    let cell = Latest::new(0);
+    let (writer, reader) = (cell.writer().unwrap(), cell.reader().unwrap());
+    assert_eq!(cell.take_over_writer().map(drop), Err(TakeOverError::Unknown));
+    assert_eq!(cell.take_over_reader().map(drop), Err(TakeOverError::Unknown));
+    drop((writer, reader));
+    assert!(cell.take_over_writer().is_ok() && cell.take_over_reader().is_ok(), "it was free");
 }

@@ -6,6 +6,7 @@
 
 #[punctual::app]
 mod app {
+    use punctual::SpawnError;
     use punctual::prelude::*;
 
     #[shared]
@@ -19,7 +20,7 @@ mod app {
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         blink::spawn("first", 3).unwrap();
-        assert_eq!(blink::spawn("too early", 1), Err(("too early", 1)));
+        assert_eq!(blink::spawn("too early", 1), Err(SpawnError::Full(("too early", 1))));
         (Shared { blinks: 0 }, Local {})
     }
 

@@ -5,6 +5,8 @@
 
 #[punctual::app]
 mod app {
+    use punctual::SpawnError;
+
     #[shared]
     struct Shared {}
 
@@ -14,7 +16,7 @@ mod app {
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         for n in 1..=3 {
-            println!("init spawns {n}: {:?}", foo::spawn(n, "from init"));
+            println!("init spawns {n}: {:?}", foo::spawn(n, "from init").map_err(SpawnError::into_inner));
         }
         (Shared {}, Local {})
     }
@@ -23,7 +25,7 @@ mod app {
     fn foo(_: foo::Context, n: u32, origin: &'static str) {
         println!("foo {n} {origin}");
         match n {
-            1 => println!("foo spawns 4: {:?}", foo::spawn(4, "from foo")),
+            1 => println!("foo spawns 4: {:?}", foo::spawn(4, "from foo").map_err(SpawnError::into_inner)),
             4 => punctual::shutdown(),
             _ => {}
         }

@@ -35,7 +35,7 @@ mod app {
         // Much longer than the others take, also where nothing has a real-time priority.
         punctual::delay(50.millis()).await;
         // What was given out comes back when it cannot be used.
-        let refused = cx.local_spawner.sells(shelf).unwrap_err();
+        let refused = cx.local_spawner.sells(shelf).unwrap_err().into_inner();
         println!("{} have the shelf", Rc::strong_count(&refused));
         punctual::shutdown();
     }

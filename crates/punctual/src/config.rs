@@ -12,7 +12,7 @@
 
 use std::path::PathBuf;
 
-use crate::Duration;
+use crate::{Duration, IntoDuration};
 
 /// What an app runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -242,8 +242,8 @@ impl Config {
     /// Less latency costs power: with zero, CPUs that have nothing to do run a loop, which warms them and takes turns
     /// from a neighbour that shares their core. The bound is rounded down to µs, held through `/dev/cpu_dma_latency`, which
     /// takes root or a udev rule, and gone when the app ends, in whatever way.
-    pub fn wake_latency(mut self, longest: Duration) -> Self {
-        self.wake_latency = Some(longest);
+    pub fn wake_latency(mut self, longest: impl IntoDuration) -> Self {
+        self.wake_latency = Some(longest.into_duration());
         self
     }
 
@@ -287,8 +287,8 @@ impl Config {
     }
 
     /// Shuts the app down this long after its start.
-    pub fn until(mut self, duration: Duration) -> Self {
-        self.until = Some(duration);
+    pub fn until(mut self, duration: impl IntoDuration) -> Self {
+        self.until = Some(duration.into_duration());
         self
     }
 }

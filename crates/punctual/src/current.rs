@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use punctual_core::{CurrentWorker, Duration, Instant, Port};
+use punctual_core::{CurrentWorker, Duration, Instant, IntoDuration, Port};
 
 use crate::across::Membership;
 use crate::fault;
@@ -62,11 +62,17 @@ pub(crate) enum Entry<'a> {
 /// Lets the calling thread release something in `runtime`; `None` if that is not running, or stopping.
 #[inline]
 pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
-    let entry = match CURRENT.get() {
-        Some((part, _)) if std::ptr::eq(part.runtime, runtime) => Entry::Member,
-        _ => Entry::Visitor { _visit: runtime.enter_from_outside()? },
+    let entry = match is_of(runtime) {
+        true => Entry::Member,
+        false => Entry::Visitor { _visit: runtime.enter_from_outside()? },
     };
     (!runtime.is_stopping()).then_some(entry)
+}
+
+/// Whether the calling thread is one of `runtime`'s.
+#[inline]
+pub(crate) fn is_of(runtime: &'static Runtime) -> bool {
+    CURRENT.get().is_some_and(|(part, _)| std::ptr::eq(part.runtime, runtime))
 }
 
 /// The time now: `CLOCK_MONOTONIC` on Linux, virtual time in an app that runs in it.
@@ -83,8 +89,9 @@ pub fn now() -> Instant {
 
 /// Stops the app of the calling thread (on any other thread: every app of this process).
 ///
-/// Nothing more is released and spawns give their arguments back; jobs already released are finished, the
-/// `#[shutdown]` hook runs, every thread is joined, and the app's `run` returns.
+/// Nothing more is released; jobs already released are finished, the `#[shutdown]` hook runs, every thread is joined, and
+/// the app's `run` returns. What a thread of the app spawns meanwhile counts among the jobs that were not run: see
+/// [`SpawnError`](crate::SpawnError).
 ///
 /// Real-time safety: enters the kernel to wake the threads; from a thread of no app it takes a lock.
 pub fn shutdown() {
@@ -99,7 +106,8 @@ pub fn shutdown() {
 /// In virtual time, jobs of higher levels released meanwhile preempt the calling job and their execution
 /// time is not counted, as on a CPU. What would take longer than virtual time lasts, until 2⁶⁴ − 2 ns, takes until then.
 /// For models of a load, tests and demonstrations.
-pub fn spend(duration: Duration) {
+pub fn spend(duration: impl IntoDuration) {
+    let duration = duration.into_duration();
     match CURRENT.get() {
         Some((part, worker)) if part.partition.port().is_virtual() => {
             virtual_time::spend(part, worker, duration);

@@ -51,6 +51,40 @@ impl<T: AsFd> EventSource for T {
 )]
 pub trait SpawnedAnywhere {}
 
+/// What a duration in an attribute may be: a constant expression, and so not an [`IntoDuration`](crate::IntoDuration).
+///
+/// # Safety
+/// If `STD`, the type is `std::time::Duration`, and otherwise [`Duration`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a length of time",
+    label = "neither a `punctual::Duration` nor a `std::time::Duration`"
+)]
+pub unsafe trait ConstDuration: Copy {
+    /// Whether it is the standard library's.
+    const STD: bool;
+}
+
+// SAFETY: it is `Duration`.
+unsafe impl ConstDuration for Duration {
+    const STD: bool = false;
+}
+
+// SAFETY: it is the standard library's.
+unsafe impl ConstDuration for std::time::Duration {
+    const STD: bool = true;
+}
+
+/// The length of time that an attribute gives.
+pub const fn duration<T: ConstDuration>(value: T) -> Duration {
+    if T::STD {
+        // SAFETY: `T` is this type, by the trait's contract.
+        punctual_core::from_std(unsafe { std::mem::transmute_copy::<T, std::time::Duration>(&value) })
+    } else {
+        // SAFETY: `T` is this type, by the trait's contract.
+        unsafe { std::mem::transmute_copy::<T, Duration>(&value) }
+    }
+}
+
 /// Storage for ever, for what `init` and `idle` own; allocated before the app starts.
 pub fn leak<T>(value: T) -> &'static mut T {
     Box::leak(Box::new(value))
@@ -65,6 +99,11 @@ impl<F: FnMut()> Drop for Undo<'_, F> {
             (self.1)();
         }
     }
+}
+
+/// Checks at compile time that the macro has worked out what the compiler does.
+pub const fn assert_known(agrees: bool) {
+    assert!(agrees, "the macro works this priority out otherwise than the compiler does: write a number");
 }
 
 /// Checks at compile time that a value may move to another thread.

@@ -108,6 +108,7 @@ mod periodic_task;
 mod port;
 mod run;
 mod runtime;
+mod spawn_error;
 mod task;
 mod virtual_time;
 
@@ -118,19 +119,20 @@ pub use asynch::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after
 pub use asynch::{Readiness, readable, writable};
 pub use config::Config;
 pub use current::{now, shutdown, spend, wait_for_event};
-pub use punctual_core::{Duration, Instant, Mutex};
+pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 pub use punctual_macros::app;
 /// What tasks and threads share beyond the resources of an app: channels, queues, rings, mutexes.
 pub use punctual_sync as sync;
 pub use report::Report;
 pub use run::StartError;
+pub use spawn_error::{SpawnError, TooLate};
 pub use task::SpawnHandle;
 
 /// What an app module usually imports.
 ///
-/// [`Mutex`] for `lock`, the same for tuples of resources, and `100.micros()`.
+/// [`Mutex`] for `lock`, the same for tuples of up to 16 resources, `100.micros()` and `Duration::micros(100)`.
 pub mod prelude {
-    pub use punctual_core::ExtU64;
-    pub use punctual_core::Mutex;
     pub use punctual_core::several::{Lock2, Lock3, Lock4, Lock5, Lock6, Lock7, Lock8};
+    pub use punctual_core::several::{Lock9, Lock10, Lock11, Lock12, Lock13, Lock14, Lock15, Lock16};
+    pub use punctual_core::{Mutex, ShortNames, Units};
 }

@@ -373,9 +373,19 @@ impl Runtime {
         }
         let drops = self.aborts();
         if drops {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.drop_job();
         }
         drops
+    }
+
+    /// How many jobs were not run when their turn came, or were spawned when the app was stopping.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Counts a job that is not run.
+    pub(crate) fn drop_job(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Lets a thread of no app spawn: holds off the end of the run while the guard lives.
@@ -438,7 +448,8 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Ends the run: no spawns any more, every waiting job dropped. Returns measurements and drop count.
+    /// Ends the run: no spawns any more, every waiting job dropped. Returns measurements and how many these were, besides
+    /// those that [`dropped`](Runtime::dropped) counts.
     ///
     /// # Safety
     /// Every thread of the run has ended.
@@ -446,7 +457,7 @@ impl Taken {
         self.runtime.outside.close();
         // SAFETY: by this function's contract, and nobody comes in from outside any more.
         let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
-        let (mut tasks, mut dropped) = (Vec::new(), self.runtime.dropped.load(Ordering::Relaxed));
+        let (mut tasks, mut dropped) = (Vec::new(), 0);
         for (task, waiting) in ended {
             tasks.extend(task);
             dropped += u64::from(waiting);

@@ -1,6 +1,6 @@
 //! Message tasks: spawn now, spawn at a time, cancel, reschedule.
 
-use punctual_core::{Armed, CurrentWorker, Duration, Instant, Level, Port, Slots, Stamp};
+use punctual_core::{Armed, CurrentWorker, Duration, Instant, IntoDuration, Level, Port, Slots, Stamp};
 
 use crate::current;
 use crate::fault::{self, Culprit};
@@ -10,6 +10,7 @@ use crate::monitor::Monitor;
 use crate::part::Part;
 use crate::report::TaskReport;
 use crate::runtime::{Registered, Runtime};
+use crate::spawn_error::{SpawnError, TooLate, not_released};
 
 /// What the generated code says of a task.
 pub trait Body: 'static {
@@ -87,9 +88,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// Spawns a job. If the level is above the partition's, the job has run when this returns.
     ///
     /// # Errors
-    /// Gives the arguments back if the task's capacity is used up or the app is not running.
+    /// See [`SpawnError`].
     #[inline]
-    pub fn spawn(&'static self, args: B::Args) -> Result<(), B::Args> {
+    pub fn spawn(&'static self, args: B::Args) -> Result<(), SpawnError<B::Args>> {
         let part = B::part();
         let Some(me) = current::worker_of(part) else { return self.spawn_from_outside(args) };
         let partition = part.partition();
@@ -98,7 +99,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             // Not before: a fault that let this thread come to occupy the level is seen now.
             if partition.is_stopping() {
                 preemption.finish(None);
-                return Err(args);
+                return not_released(B::runtime(), args);
             }
             // SAFETY: `preempt` made this thread occupy the level to run this job.
             let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
@@ -106,9 +107,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return Ok(());
         }
         if partition.is_stopping() {
-            return Err(args);
+            return not_released(B::runtime(), args);
         }
-        let node = self.slots.put(args, stamp::<B>(&self.monitor))?;
+        let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: the level is the part's, by `new`'s contract, and the node was just given out.
         unsafe { partition.spawn(me, self.slots.level(), node) };
         Ok(())
@@ -116,9 +117,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
 
     /// [`spawn`](Self::spawn) from a thread that is none of the partition's: always through the queue.
     #[inline(never)]
-    fn spawn_from_outside(&'static self, args: B::Args) -> Result<(), B::Args> {
-        let Some(_entry) = current::enter(B::runtime()) else { return Err(args) };
-        let node = self.slots.put(args, stamp::<B>(&self.monitor))?;
+    fn spawn_from_outside(&'static self, args: B::Args) -> Result<(), SpawnError<B::Args>> {
+        let Some(_entry) = current::enter(B::runtime()) else { return not_released(B::runtime(), args) };
+        let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: as in `spawn`.
         unsafe { B::part().partition.spawn_from_outside(self.slots.level(), node) };
         Ok(())
@@ -128,16 +129,22 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn).
-    pub fn spawn_at(&'static self, time: Instant, args: B::Args) -> Result<SpawnHandle<B::Args>, B::Args> {
-        // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
-        let Some(_visit) = B::runtime().enter_from_outside() else { return Err(args) };
+    pub fn spawn_at(
+        &'static self,
+        time: Instant,
+        args: B::Args,
+    ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
         let partition = B::part().partition();
-        if partition.is_stopping() {
-            return Err(args);
+        // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
+        let visit = B::runtime().enter_from_outside();
+        if visit.is_none() || partition.is_stopping() {
+            // Dropping the arguments is the user's code, which may do as it likes.
+            drop(visit);
+            return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
         }
-        let armed = self.slots.arm(args, time)?;
+        let armed = self.slots.arm(args, time).map_err(SpawnError::Full)?;
         partition.armed(self.slots.level(), time);
-        Ok(SpawnHandle { task: self, armed })
+        Ok(SpawnHandle { task: self, armed: Some(armed) })
     }
 
     /// Arms a job for `after` from now.
@@ -146,10 +153,10 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// As [`spawn`](Self::spawn).
     pub fn spawn_after(
         &'static self,
-        after: Duration,
+        after: impl IntoDuration,
         args: B::Args,
-    ) -> Result<SpawnHandle<B::Args>, B::Args> {
-        self.spawn_at(self.after(after), args)
+    ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
+        self.spawn_at(self.after(after.into_duration()), args)
     }
 }
 
@@ -198,27 +205,27 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
 /// Dropping it changes nothing; the job is released all the same.
 pub struct SpawnHandle<A: 'static> {
     task: &'static dyn Timed<A>,
-    armed: Armed,
+    /// `None` if the app was stopping.
+    armed: Option<Armed>,
 }
 
-#[expect(clippy::result_unit_err, reason = "as in RTIC: there is one way to fail, being too late")]
 impl<A> SpawnHandle<A> {
     /// Takes the job back.
     ///
     /// Real-time safety: does not allocate, block or enter the kernel.
     ///
     /// # Errors
-    /// If it has been released already.
-    pub fn cancel(self) -> Result<A, ()> {
-        self.task.cancel(self.armed).ok_or(())
+    /// [`TooLate`] if it has been released already or its run has ended.
+    pub fn cancel(self) -> Result<A, TooLate> {
+        self.armed.and_then(|armed| self.task.cancel(armed)).ok_or(TooLate)
     }
 
     /// Moves the job to `after` from now.
     ///
     /// # Errors
-    /// If it has been released already.
-    pub fn reschedule_after(self, after: Duration) -> Result<Self, ()> {
-        let time = self.task.after(after);
+    /// [`TooLate`] if it has been released already or its run has ended.
+    pub fn reschedule_after(self, after: impl IntoDuration) -> Result<Self, TooLate> {
+        let time = self.task.after(after.into_duration());
         self.reschedule_at(time)
     }
 
@@ -227,9 +234,13 @@ impl<A> SpawnHandle<A> {
     /// Real-time safety: enters the kernel if the level's thread has to wake earlier for it.
     ///
     /// # Errors
-    /// If it has been released already.
-    pub fn reschedule_at(self, time: Instant) -> Result<Self, ()> {
-        if self.task.reschedule(self.armed, time) { Ok(self) } else { Err(()) }
+    /// [`TooLate`] if it has been released already or its run has ended.
+    pub fn reschedule_at(self, time: Instant) -> Result<Self, TooLate> {
+        if self.armed.is_some_and(|armed| self.task.reschedule(armed, time)) {
+            Ok(self)
+        } else {
+            Err(TooLate)
+        }
     }
 }
 

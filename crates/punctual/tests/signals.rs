@@ -87,7 +87,7 @@ macro_rules! app {
             #[task(priority = 2)]
             fn stick(_: stick::Context) {
                 println!("READY");
-                while probe::spawn_after(1.secs()).and_then(|probe| probe.cancel()).is_ok() {
+                while probe::spawn_after(1.secs()).is_ok_and(|probe| probe.cancel().is_ok()) {
                     sleep(Duration::from_millis(1));
                 }
                 println!("STOPPING");

@@ -58,7 +58,7 @@ fn step(text: &mut Text, place: Place<'_>, step: &Step) {
             self::steps(text, within, inner);
         }),
         Step::SpawnLocal(task) => {
-            text.line(format_args!("Job::spawned({task}, cx.local_spawner.t{task}(Job::pinned({task})));"));
+            text.line(format_args!("Job::spawned({task}, cx.local_spawner.t{task}(Job::pinned({task})).map_err(punctual::SpawnError::into_inner));"));
         }
         Step::Wait(wait, keeps) => text.block("{", "}", |text| {
             if *keeps {

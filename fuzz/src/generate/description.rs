@@ -23,15 +23,19 @@ pub(super) fn write(text: &mut Text, model: &Model) {
                 let name = format!("t{number}");
                 let door = match task.kind {
                     Kind::Message { arguments: 1, .. } => format!(
-                        "Door::Message {{ spawn: |a| app::{name}::spawn(a), after: |time, a| \
-                         app::{name}::spawn_after(time, a).map(|handle| Box::new(handle) as Box<dyn Handle>) }}"
+                        "Door::Message {{ spawn: |a| app::{name}::spawn(a).map_err(punctual::SpawnError::into_inner), after: |time, a| \
+                         app::{name}::spawn_after(time, a).map(|handle| Box::new(handle) as Box<dyn Handle>)\
+                         .map_err(punctual::SpawnError::into_inner) }}"
                     ),
                     Kind::Message { .. } => format!(
-                        "Door::Message {{ spawn: |a| app::{name}::spawn(a, Token::new(Kind::Extra)).map_err(|(a, _)| a), \
+                        "Door::Message {{ spawn: |a| app::{name}::spawn(a, Token::new(Kind::Extra))\
+                         .map_err(|error| error.into_inner().0), \
                          after: |time, a| app::{name}::spawn_after(time, a, Token::new(Kind::Extra)).map(|handle| \
-                         Box::new(handle) as Box<dyn Handle>).map_err(|(a, _)| a) }}"
+                         Box::new(handle) as Box<dyn Handle>).map_err(|error| error.into_inner().0) }}"
                     ),
-                    Kind::Async => format!("Door::Async(|a| app::{name}::spawn(a))"),
+                    Kind::Async => {
+                        format!("Door::Async(|a| app::{name}::spawn(a).map_err(punctual::SpawnError::into_inner))")
+                    },
                     Kind::Bound => format!("Door::Pend(|| app::{name}::pend())"),
                     Kind::Periodic { .. } | Kind::Local | Kind::Handler { .. } => "Door::Closed".to_owned(),
                 };

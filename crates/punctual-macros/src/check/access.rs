@@ -58,7 +58,7 @@ fn lock_free_reference(app: &App, resource: &Resource, errors: &mut Errors) {
 
 /// Between two polls of an async task, others of its level run.
 fn lock_free_async(app: &App, resource: &Resource, errors: &mut Errors) {
-    let waits = |handler: &Handler| app.task(&handler.ident).is_some_and(Task::is_async);
+    let waits = |handler: &Handler| app.task(handler).is_some_and(Task::is_async);
     for (_, handler, used) in uses(app, resource).filter(|(_, handler, _)| waits(handler)) {
         let (name, user) = (&resource.ident, &handler.ident);
         errors.at(

@@ -1,7 +1,7 @@
 //! The parameters of handlers after the context, and the types of what handlers keep.
 
 use syn::visit::{self, Visit};
-use syn::{FnArg, ParenthesizedGenericArguments, Type, TypeBareFn, TypeImplTrait, TypeReference};
+use syn::{FnArg, Lifetime, ParenthesizedGenericArguments, Type, TypeBareFn, TypeImplTrait, TypeReference};
 
 use crate::errors::Errors;
 use crate::model::{App, Handler, LocalOrigin, Role, TaskKind};
@@ -88,6 +88,12 @@ fn borrowed(ty: &Type, message: &str, errors: &mut Errors) {
             visit::visit_type(self, &ty.elem);
         }
 
+        fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
+            if lifetime.ident == "_" {
+                self.1.at(lifetime, format_args!("{}: `'static` in place of `'_`", self.0));
+            }
+        }
+
         // References in the signature of a function are not held by it.
         fn visit_type_bare_fn(&mut self, _: &'ast TypeBareFn) {}
         fn visit_parenthesized_generic_arguments(&mut self, _: &'ast ParenthesizedGenericArguments) {}
@@ -132,6 +138,8 @@ mod tests {
     fn borrowed_message() {
         let one = errors(quote! { #[task] fn t(cx: t::Context, a: Option<&u32>) {} });
         assert_one(&one, &["outlives the call", "&'static"]);
+        let hidden = errors(quote! { #[task] fn t(cx: t::Context, a: Wrap<'_>) {} });
+        assert_one(&hidden, &["outlives the call", "`'static` in place of `'_`"]);
         let none = errors(
             quote! { #[task] fn t(cx: t::Context, a: &'static str, f: fn(&u8), b: Box<dyn Fn(&u8)>) {} },
         );

@@ -8,12 +8,12 @@ use crate::model::{App, Task, TaskKind};
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {
         if let TaskKind::Bound { source } = &task.kind {
-            owned_source(task, source, errors);
+            owned_source(app, task, source, errors);
         }
     }
 }
 
-fn owned_source(task: &Task, source: &Ident, errors: &mut Errors) {
+fn owned_source(app: &App, task: &Task, source: &Ident, errors: &mut Errors) {
     let name = &task.handler.ident;
     match task.handler.locals.iter().find(|local| local.ident == *source) {
         Some(local) if local.is_field() => {}
@@ -24,6 +24,17 @@ fn owned_source(task: &Task, source: &Ident, errors: &mut Errors) {
                  make it a field of the `#[local]` struct"
             ),
         ),
+        None if app.local_field(source).is_none() => {
+            let field = source.to_string().to_lowercase();
+            errors.at(
+                source,
+                format_args!(
+                    "there are no interrupts here, and no local resource `{source}`: `binds` names a field of the \
+                     `#[local]` struct that is a file descriptor, which the task has: \
+                     `binds = {field}, local = [{field}]`"
+                ),
+            );
+        }
         None => errors.at(
             source,
             format_args!("`{name}` binds `{source}`, which is not its own; add it: `local = [{source}]`"),

@@ -13,6 +13,7 @@ mod names;
 mod overrun;
 mod partitions;
 mod release;
+mod resources;
 mod shared;
 mod signature;
 mod suggest;
@@ -27,6 +28,7 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
     signature::check(app, errors);
     args::check(app, errors);
     init::check(app, errors);
+    resources::check(app, errors);
     shared::check(app, errors);
     access::check(app, analysis, errors);
     local::check(app, errors);

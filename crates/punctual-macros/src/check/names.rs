@@ -1,48 +1,82 @@
 //! The names of handlers.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+
+use syn::{Ident, Item};
 
 use crate::errors::Errors;
-use crate::model::{App, Handler, Role};
+use crate::model::{App, Handler};
 
 const RESERVED: [&str; 8] =
     ["init", "idle", "shutdown", "app", "run", "main", "internal", "shared_resources"];
 
+/// How the names of what is generated begin.
+const GENERATED: &str = "__punctual";
+
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {
-        match handler.role {
-            Role::Task => reserved(handler, errors),
-            _ => named_as_role(handler, errors),
-        }
+        reserved(handler, errors);
     }
     duplicate(app, errors);
+    generated(app, errors);
+}
+
+/// What is generated stands beside the user's items.
+fn generated(app: &App, errors: &mut Errors) {
+    let items = app.items.iter().filter_map(item_name);
+    let handlers = app.handlers().map(|handler| &handler.ident);
+    for name in items.chain(handlers).filter(|name| name.to_string().to_lowercase().starts_with(GENERATED)) {
+        errors.at(
+            name,
+            format_args!("names that begin with `{GENERATED}` are the framework's; rename `{name}`"),
+        );
+    }
+}
+
+fn item_name(item: &Item) -> Option<&Ident> {
+    Some(match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Mod(item) => &item.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        Item::Union(item) => &item.ident,
+        _ => return None,
+    })
+}
+
+fn is_reserved(handler: &Handler) -> bool {
+    let (name, role) = (&handler.ident, handler.role.attribute());
+    name != role && RESERVED.iter().any(|reserved| name == reserved)
 }
 
 fn reserved(handler: &Handler, errors: &mut Errors) {
-    let name = &handler.ident;
-    if RESERVED.iter().any(|reserved| name == reserved) {
-        errors.at(name, format_args!("`{name}` is reserved; give the task another name"));
+    if is_reserved(handler) {
+        let (name, role) = (&handler.ident, handler.role.attribute());
+        errors.at(name, format_args!("`{name}` is reserved; give the `#[{role}]` function another name"));
     }
 }
 
-fn named_as_role(handler: &Handler, errors: &mut Errors) {
-    let (name, role) = (&handler.ident, handler.role.attribute());
-    if name != role {
-        errors.at(name, format_args!("the `#[{role}]` function is named `{role}`; rename `{name}`"));
-    }
-}
-
+/// Whether `#[cfg]`s exclude each other is for the compiler to see; some must be there, and they must differ.
 fn duplicate(app: &App, errors: &mut Errors) {
-    let mut seen = HashSet::new();
-    for name in app.tasks.iter().map(|task| &task.handler.ident) {
-        if !seen.insert(name) {
+    let mut seen: HashMap<&Ident, Vec<&Handler>> = HashMap::new();
+    for handler in app.handlers().filter(|handler| !is_reserved(handler)) {
+        let (name, before) = (&handler.ident, seen.entry(&handler.ident).or_default());
+        if before
+            .iter()
+            .any(|other| other.cfgs.is_empty() || other.cfgs == handler.cfgs || handler.cfgs.is_empty())
+        {
             errors.at(
                 name,
                 format_args!(
-                    "there is a task `{name}` already, and `#[cfg]` does not tell them apart; rename one"
+                    "there is a function `{name}` already; rename one, or give both `#[cfg]`s that exclude each other"
                 ),
             );
         }
+        before.push(handler);
     }
 }
 
@@ -57,9 +91,11 @@ mod tests {
     fn duplicate_task() {
         let errors = errors(quote! {
             #[cfg(a)] #[task] fn t(cx: t::Context) {}
-            #[cfg(not(a))] #[task] fn t(cx: t::Context) {}
+            #[cfg(not(a))] #[task(priority = 2)] async fn t(cx: t::Context) {}
+            #[task] fn u(cx: u::Context) {}
+            #[cfg(a)] #[task] fn u(cx: u::Context) {}
         });
-        assert_one(&errors, &["there is a task `t` already"]);
+        assert_one(&errors, &["there is a function `u` already", "exclude each other"]);
     }
 
     #[test]
@@ -71,15 +107,17 @@ mod tests {
     }
 
     #[test]
-    fn init_is_named_init() {
+    fn roles_do_not_depend_on_names() {
         let errors = errors_of_module(
             quote!(),
             quote! {
                 #[shared] struct Shared {}
                 #[local] struct Local {}
                 #[init] fn setup(cx: setup::Context) -> (Shared, Local) { loop {} }
+                #[idle] fn run(cx: run::Context) {}
+                #[shutdown] fn ends(cx: ends::Context) {}
             },
         );
-        assert_one(&errors, &["the `#[init]` function is named `init`", "rename `setup`"]);
+        assert_one(&errors, &["`run` is reserved; give the `#[idle]` function another name"]);
     }
 }

@@ -9,8 +9,8 @@ use crate::model::{App, Overrun, Task, TaskKind};
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {
         if let TaskKind::Periodic { on_overrun: Overrun::Handler(name), .. } = &task.kind {
-            match app.task(name) {
-                Some(handler) => spawnable(name, handler, errors),
+            match app.tasks_named(name).next() {
+                Some(_) => app.tasks_named(name).for_each(|handler| spawnable(name, handler, errors)),
                 None => missing(app, name, errors),
             }
         }

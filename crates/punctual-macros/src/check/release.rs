@@ -6,10 +6,29 @@ use crate::errors::Errors;
 use crate::model::{App, Overrun, Task, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
+    beyond_the_kernel(app, errors);
     for task in &app.tasks {
         deadline_beyond_period(task, errors);
         useless_capacity(task, errors);
         useless_waits(task, errors);
+    }
+}
+
+/// The highest priority that the kernel has.
+const HIGHEST: u8 = 99;
+
+/// What is not said here, `Config::priority_base` may still say.
+fn beyond_the_kernel(app: &App, errors: &mut Errors) {
+    let Some(base) = app.args.priority_base else { return };
+    for task in app.tasks.iter().filter(|task| base + task.priority > HIGHEST) {
+        let (name, level, given) = (&task.handler.ident, task.priority, base + task.priority);
+        errors.at(
+            name,
+            format_args!(
+                "`{name}` would run at the kernel's priority {given}, which ends at {HIGHEST}: `priority_base = {base}` \
+                 and `priority = {level}`; lower one of them"
+            ),
+        );
     }
 }
 
@@ -58,7 +77,19 @@ fn useless_capacity(task: &Task, errors: &mut Errors) {
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors};
+    use crate::testing::{assert_one, errors, errors_with};
+
+    #[test]
+    fn priorities_beyond_the_kernel() {
+        let errors = errors_with(
+            quote!(priority_base = 98),
+            quote! {
+                #[task(priority = 1)] fn t(cx: t::Context) {}
+                #[task(priority = 2)] fn u(cx: u::Context) {}
+            },
+        );
+        assert_one(&errors, &["`u` would run at the kernel's priority 100"]);
+    }
 
     #[test]
     fn deadline_beyond_period() {

@@ -2,10 +2,10 @@
 
 use quote::ToTokens;
 use syn::visit::Visit;
-use syn::{GenericArgument, Ident, Lifetime, PathArguments, PathSegment, ReturnType, Type};
+use syn::{Attribute, GenericArgument, Ident, Lifetime, PathArguments, PathSegment, ReturnType, Type};
 
 use crate::errors::Errors;
-use crate::model::{App, Handler, HandlerItem, Role, TaskKind};
+use crate::model::{App, Handler, Role, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {
@@ -17,24 +17,20 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     }
 }
 
-/// Only a task that is spawned can wait, and its future has to be known to be made.
+/// Only a task that is spawned can wait.
 fn asyncness(app: &App, handler: &Handler, errors: &mut Errors) {
     let Some(keyword) = &handler.sig().asyncness else { return };
     let name = &handler.ident;
-    let task = app.task(name).filter(|_| handler.role == Role::Task);
-    let message = match (task.map(|task| &task.kind), &handler.item) {
-        (Some(TaskKind::Async), HandlerItem::Defined(_)) => return,
-        (Some(TaskKind::Async), HandlerItem::Extern(_)) => format!(
-            "an async task cannot be declared `extern`; define `{name}` here and have it await what is elsewhere"
-        ),
-        (Some(TaskKind::Periodic { .. }), _) => format!(
+    let message = match app.task(handler).map(|task| &task.kind) {
+        Some(TaskKind::Async) => return,
+        Some(TaskKind::Periodic { .. }) => format!(
             "`{name}` is released by the clock and cannot be async; remove `async`, or remove `period` and loop \
              over `punctual::delay_until`"
         ),
-        (Some(_), _) => {
+        Some(_) => {
             format!("`{name}` is released by its event source and cannot be async; remove `async`")
         }
-        (None, _) => format!("`{name}` is called by the framework and cannot wait; remove `async`"),
+        None => format!("`{name}` is called by the framework and cannot wait; remove `async`"),
     };
     errors.at(keyword, message);
 }
@@ -49,6 +45,16 @@ fn modifiers(handler: &Handler, errors: &mut Errors) {
     }
     if let Some(abi) = &sig.abi {
         errors.at(abi, format_args!("`{name}` is called from Rust; remove the `extern`"));
+    }
+    let feature = |attr: &&Attribute| attr.path().is_ident("target_feature");
+    if let Some(attr) = handler.item.attrs().iter().find(feature) {
+        errors.at(
+            attr,
+            format_args!(
+                "`{name}` is called by the framework, which does not know what the CPU can do; put \
+                 `#[target_feature]` on a function that `{name}` calls"
+            ),
+        );
     }
     if let Some(variadic) = &sig.variadic {
         errors.at(variadic, format_args!("`{name}` takes a fixed list of arguments; remove the `...`"));
@@ -168,6 +174,7 @@ mod tests {
         let errors = errors(quote! {
             #[task] async fn t(cx: t::Context) {}
             #[task] async fn u(cx: u::Context, n: u8) -> ! { loop {} }
+            extern "Rust" { #[task] async fn v(cx: v::Context); }
         });
         assert!(errors.is_empty(), "{errors:#?}");
         rejects(
@@ -177,10 +184,6 @@ mod tests {
         rejects(
             quote! { #[idle] async fn idle(cx: idle::Context) {} },
             &["`idle` is called by the framework"],
-        );
-        rejects(
-            quote! { extern "Rust" { #[task] async fn t(cx: t::Context); } },
-            &["cannot be declared `extern`", "define `t` here"],
         );
         rejects(quote! { #[task] async fn t(cx: t::Context) -> u8 { 0 } }, &["remove the `-> u8`"]);
     }
@@ -198,6 +201,26 @@ mod tests {
     #[test]
     fn extern_c_task() {
         rejects(quote! { #[task] extern "C" fn t(cx: t::Context) {} }, &["remove the `extern`"]);
+    }
+
+    #[test]
+    fn task_of_a_target_feature() {
+        rejects(
+            quote! { #[target_feature(enable = "avx2")] #[task] fn t(cx: t::Context) {} },
+            &["does not know what the CPU can do", "a function that `t` calls"],
+        );
+    }
+
+    #[test]
+    fn async_task_with_the_name_of_a_bound_one() {
+        rejects(
+            quote! {
+                #[local] struct Local { tick: Timer }
+                #[task(binds = tick, local = [tick])] fn t(cx: t::Context) {}
+                #[task] async fn t(cx: t::Context) {}
+            },
+            &["there is a function `t` already"],
+        );
     }
 
     #[test]

@@ -14,12 +14,12 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
 }
 
 fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
-    let (quiet, name) = (quiet(), &handler.ident);
+    let (quiet, name, life) = (quiet(), &handler.ident, names::lifetime());
     let local = analysis.local_level(app, handler);
     // What an async task is given goes with its future, from thread to thread unless its level is local.
     let bound = match is_async(app, handler) && local.is_none() {
-        true => quote!(&'a ()),
-        false => quote!((&'a (), *mut ())),
+        true => quote!(&#life ()),
+        false => quote!((&#life (), *mut ())),
     };
     let bound = &bound;
     let context = names::of("Context", name);
@@ -36,7 +36,7 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             let ty = shared_type(app, analysis, handler, used);
             quote!(#(#cfgs)* pub #ident: #ty,)
         });
-        fields.extend(quote!(pub shared: #ty<'a>,));
+        fields.extend(quote!(pub shared: #ty<#life>,));
         all.extend(structure(&quiet, handler, &ty, &doc, quote!(#(#members)*), bound));
     }
     if !handler.locals.is_empty() {
@@ -47,7 +47,7 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             let (ty, lifetime) = local_type(app, handler, local);
             quote!(#(#cfgs)* pub #ident: &#lifetime mut #ty,)
         });
-        fields.extend(quote!(pub local: #ty<'a>,));
+        fields.extend(quote!(pub local: #ty<#life>,));
         all.extend(structure(&quiet, handler, &ty, &doc, quote!(#(#members)*), bound));
     }
     if is_periodic(app, handler) {
@@ -60,7 +60,7 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         let spawner = local::spawner(part, level);
         fields.extend(quote! {
             /// Starts the local tasks of this level.
-            pub local_spawner: #spawner<'a>,
+            pub local_spawner: #spawner<#life>,
         });
     }
     let doc = format!("What `{}` is given.", names::plain(name));
@@ -76,35 +76,35 @@ fn structure(
     fields: TokenStream,
     bound: &TokenStream,
 ) -> TokenStream {
-    let cfgs = &handler.cfgs;
+    let (cfgs, life, job) = (&handler.cfgs, names::lifetime(), names::job(handler));
     quote! {
         #(#cfgs)* #quiet
         #[doc = #doc]
-        pub struct #ty<'a> {
+        pub struct #ty<#life> {
             #fields
             // Bound to the job, and to its thread unless others run the level of an async task as well.
-            __punctual_job: ::core::marker::PhantomData<#bound>,
+            #job: ::core::marker::PhantomData<#bound>,
         }
     }
 }
 
 fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
-    let ty = app.resource(&used.ident).map(|resource| &resource.ty);
+    let (ty, life) = (app.resource(&used.ident).map(|resource| &resource.ty), names::lifetime());
     let level = level(app, handler);
     match analysis.lock_kind(app, level, used) {
-        LockKind::Reference => quote!(&'a #ty),
-        _ if handler.role == Role::Shutdown => quote!(&'a mut #ty),
-        LockKind::Direct => quote!(&'a mut #ty),
+        LockKind::Reference => quote!(&#life #ty),
+        _ if handler.role == Role::Shutdown => quote!(&#life mut #ty),
+        LockKind::Direct => quote!(&#life mut #ty),
         LockKind::Exclusive if is_async(app, handler) => {
-            quote!(::punctual::export::AsyncLocked<'a, #ty, #level, #level>)
+            quote!(::punctual::export::AsyncLocked<#life, #ty, #level, #level>)
         }
         LockKind::Locked(ceiling) if is_async(app, handler) => {
-            quote!(::punctual::export::AsyncLocked<'a, #ty, #level, #ceiling>)
+            quote!(::punctual::export::AsyncLocked<#life, #ty, #level, #ceiling>)
         }
-        LockKind::Across(_) => quote!(::punctual::export::GroupLocked<'a, #ty, #level>),
-        LockKind::Ceiling => quote!(::punctual::export::CeilingLocked<'a, #ty, #level>),
-        LockKind::Exclusive => quote!(::punctual::export::Lock<'a, #ty, #level, #level>),
-        LockKind::Locked(ceiling) => quote!(::punctual::export::Lock<'a, #ty, #level, #ceiling>),
+        LockKind::Across(_) => quote!(::punctual::export::GroupLocked<#life, #ty, #level>),
+        LockKind::Ceiling => quote!(::punctual::export::CeilingLocked<#life, #ty, #level>),
+        LockKind::Exclusive => quote!(::punctual::export::Lock<#life, #ty, #level, #level>),
+        LockKind::Locked(ceiling) => quote!(::punctual::export::Lock<#life, #ty, #level, #ceiling>),
     }
 }
 
@@ -119,21 +119,23 @@ fn local_type(app: &App, handler: &Handler, local: &LocalUse) -> (TokenStream, T
     let for_ever = match handler.role {
         Role::Init => true,
         Role::Idle => !local.is_field() || resources::is_idles(app, &local.ident),
-        Role::Task | Role::Shutdown => false,
+        Role::Task => resources::is_endless(app, handler, local),
+        Role::Shutdown => false,
     };
-    (ty, if for_ever { quote!('static) } else { quote!('a) })
+    let life = names::lifetime();
+    (ty, if for_ever { quote!('static) } else { quote!(#life) })
 }
 
 fn level(app: &App, handler: &Handler) -> u8 {
-    app.task(&handler.ident).map_or(IDLE_LEVEL, |task| task.priority)
+    app.task(handler).map_or(IDLE_LEVEL, |task| task.priority)
 }
 
 fn is_async(app: &App, handler: &Handler) -> bool {
-    handler.role == Role::Task && app.task(&handler.ident).is_some_and(Task::is_async)
+    app.task(handler).is_some_and(Task::is_async)
 }
 
 fn is_periodic(app: &App, handler: &Handler) -> bool {
-    app.task(&handler.ident).is_some_and(|task| matches!(task.kind, TaskKind::Periodic { .. }))
+    app.task(handler).is_some_and(|task| matches!(task.kind, TaskKind::Periodic { .. }))
 }
 
 /// An expression that makes the context of `handler`.
@@ -142,7 +144,8 @@ fn is_periodic(app: &App, handler: &Handler) -> bool {
 /// expression in `unsafe`.
 pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let name = &handler.ident;
-    let job = quote!(__punctual_job: ::core::marker::PhantomData);
+    let marker = names::job(handler);
+    let job = quote!(#marker: ::core::marker::PhantomData);
     let mut fields = TokenStream::new();
     if !handler.shared.is_empty() {
         let ty = names::of("SharedResources", name);
@@ -168,7 +171,7 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
     }
     if let Some((part, level)) = analysis.local_level(app, handler) {
         let spawner = local::spawner(part, level);
-        fields.extend(quote!(local_spawner: #spawner { #job },));
+        fields.extend(quote!(local_spawner: #spawner(::core::marker::PhantomData),));
     }
     let context = names::of("Context", name);
     quote!(#context { #fields #job })
@@ -178,9 +181,9 @@ fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &Shared
     let (resource, worker) = (names::shared(&used.ident), names::var("worker"));
     let part = names::part("part", analysis.part(app, handler));
     match analysis.lock_kind(app, level(app, handler), used) {
-        LockKind::Reference => quote!(#resource.0.get()),
-        _ if handler.role == Role::Shutdown => quote!(#resource.0.get_mut()),
-        LockKind::Direct => quote!(#resource.0.get_mut()),
+        LockKind::Reference => quote!(::punctual::export::Resource::get(&#resource.0)),
+        _ if handler.role == Role::Shutdown => quote!(::punctual::export::Resource::get_mut(&#resource.0)),
+        LockKind::Direct => quote!(::punctual::export::Resource::get_mut(&#resource.0)),
         LockKind::Across(group) => {
             let group = names::group(group);
             quote!(::punctual::export::GroupLocked::new(&#resource.0, &#part, &#group))
@@ -193,7 +196,7 @@ fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &Shared
             quote!(::punctual::export::AsyncLocked::new(&#resource.0, &#part))
         }
         LockKind::Exclusive | LockKind::Locked(_) => {
-            quote!(::punctual::export::Lock::new(&#resource.0, #part.partition(), #worker))
+            quote!(::punctual::export::Lock::new(&#resource.0, ::punctual::export::Part::partition(&#part), #worker))
         }
     }
 }
@@ -208,15 +211,25 @@ fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
         (LocalOrigin::Declared { .. }, Role::Shutdown) => quote!(&mut #initial()),
         (LocalOrigin::Declared { .. }, Role::Task) => {
             let name = names::declared(&handler.ident, ident);
-            quote!(#name.0.get_mut())
+            stored(name, resources::is_endless(app, handler, local))
         }
         (LocalOrigin::Field, Role::Idle) if resources::is_idles(app, ident) => {
             let kept = names::var("kept");
-            quote!(#kept.#ident.take().expect("idle runs once"))
+            quote! {
+                ::core::option::Option::expect(::core::option::Option::take(&mut #kept.#ident), "idle runs once")
+            }
         }
-        (LocalOrigin::Field, _) => {
-            let name = names::field(ident);
-            quote!(#name.0.get_mut())
-        }
+        (LocalOrigin::Field, _) => stored(names::field(ident), resources::is_endless(app, handler, local)),
+    }
+}
+
+/// What the static of a local holds, or what that refers to for ever.
+fn stored(name: Ident, for_ever: bool) -> TokenStream {
+    let value = quote!(::punctual::export::Resource::get_mut(&#name.0));
+    if !for_ever {
+        return value;
+    }
+    quote! {
+        ::core::option::Option::expect(::core::option::Option::take(#value), "the task starts once")
     }
 }

@@ -1,6 +1,6 @@
 //! `run` and `main`.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::Attribute;
 
@@ -12,16 +12,15 @@ use super::{contexts, names, option, overview, quiet, resources, tasks};
 /// `run`, and the type that tells the runtime about `init`, `idle` and `shutdown`.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let quiet = quiet();
-    let [handlers, kept, runtime] = ["Handlers", "Kept", "runtime"].map(names::sole);
+    let [handlers, kept, runtime, f] = ["Handlers", "Kept", "runtime", "F"].map(names::sole);
     let init = &app.init.handler;
     let (init_function, init_type) = (names::function(&init.ident), names::of("Context", &init.ident));
     let init_context = contexts::make(app, analysis, init);
     let params = names::params(&init.args);
     let types = init.args.iter().map(|arg| &arg.ty);
     let (shared, local) = (&app.shared.item.ident, &app.local.item.ident);
-    let [worker, kept_value, context, shared_value, local_value, drops] =
-        ["worker", "kept", "context", "shared", "local", "drops"].map(names::var);
-    let config = Ident::new("config", Span::mixed_site());
+    let [worker, kept_value, context, shared_value, local_value, drops, config] =
+        ["worker", "kept", "context", "shared", "local", "drops", "config"].map(names::var);
 
     let fill = resources::fill(app);
     let empty = resources::empty(app);
@@ -36,16 +35,16 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
             #kept_types
         }
 
-        #quiet struct #handlers<F>(F);
+        #quiet struct #handlers<#f>(#f);
 
         #quiet
-        impl<F: ::core::ops::FnOnce(#init_type<'static>) -> (#shared, #local)> ::punctual::export::App
-            for #handlers<F>
+        impl<#f: ::core::ops::FnOnce(#init_type<'static>) -> (#shared, #local)> ::punctual::export::App
+            for #handlers<#f>
         {
             type Kept = #kept;
-            const HAS_IDLE: bool = #has_idle;
-            const HAS_SHUTDOWN: bool = #has_shutdown;
-            const IDLE_AND_SHUTDOWN: &'static [&'static str] = &[#in_common];
+            const HAS_IDLE: ::core::primitive::bool = #has_idle;
+            const HAS_SHUTDOWN: ::core::primitive::bool = #has_shutdown;
+            const IDLE_AND_SHUTDOWN: &'static [&'static ::core::primitive::str] = &[#in_common];
 
             unsafe fn init(self, #worker: ::punctual::export::CurrentWorker) -> #kept {
                 let #context = #init_context;
@@ -191,7 +190,9 @@ pub(super) fn main(app: &App) -> TokenStream {
     let (module, outer) = (&app.module.ident, app.module.attrs.iter().filter(|a| a.path().is_ident("cfg")));
     quote! {
         #(#outer)*
-        fn main() -> ::std::process::ExitCode {
+        /// Runs the app as the environment says, for a `main` of the crate that is elsewhere.
+        #[allow(dead_code)]
+        pub(crate) fn main() -> ::std::process::ExitCode {
             ::punctual::export::main(#module::run)
         }
     }

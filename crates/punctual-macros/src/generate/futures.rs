@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{FnArg, ItemFn, Lifetime, PathArguments, Type, parse_quote};
 
 use crate::analyse::Analysis;
 use crate::model::{App, Task};
 
-use super::{contexts, names, quiet, tasks};
+use super::{contexts, names, quiet, statics, tasks};
 
 /// The function itself. Where it is async, the compiler insists on seeing that its context has a lifetime.
 pub(super) fn with_lifetime(item: &ItemFn) -> Cow<'_, ItemFn> {
@@ -31,7 +31,7 @@ pub(super) fn call(task: &Task) -> TokenStream {
     let name = names::task(&task.handler.ident);
     quote! {
         // The caller runs a job of the task's level, released because there is a future to poll.
-        unsafe { #name.0.poll() }
+        unsafe { ::punctual::export::AsyncTask::poll(&#name.0) }
     }
 }
 
@@ -47,28 +47,34 @@ fn make(task: &Task) -> Ident {
 
 /// The function that makes the future, and what is done to it.
 pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
-    let (handler, quiet, make) = (&task.handler, quiet(), make(task));
+    let (handler, quiet, make, life) = (&task.handler, quiet(), make(task), names::lifetime());
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
     let (body, context_type, args) =
         (names::body(ident), names::of("Context", ident), tasks::args_type(handler));
     let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
     let (pattern, variables) = tasks::message(handler);
     let (function, value) = (names::function(ident), contexts::make(app, analysis, handler));
-    let (send, place, stays) = match analysis.local_level(app, handler) {
-        // Where a future that cannot be sent is reported.
-        None => {
-            let send = quote_spanned!(names::at(ident.span())=> ::core::marker::Send);
-            (Some(quote!(+ #send)), quote!(future_place), quote!(Nothing))
-        }
-        Some(_) if task.is_local() => (None, quote!(future_place_local), quote!(Everything)),
-        Some(_) => (None, quote!(future_place_local), quote!(Future)),
+    let (place, stays) = match analysis.local_level(app, handler) {
+        None => ("future_place", quote!(Nothing)),
+        Some(_) if task.is_local() => ("future_place_local", quote!(Everything)),
+        Some(_) => ("future_place_local", quote!(Future)),
     };
+    let place = Ident::new(place, Span::call_site());
+    // Where a future that cannot be sent is reported: here and not by the signature of the function that makes it, so that
+    // the checks of what it is made of come first.
+    let at = names::at(ident.span());
+    let place = quote_spanned!(at=> ::punctual::export::#place(#make, (#context, #message), #storage));
+    // What is wrong with an argument is said of it before it is said of the future, and of the spawn.
+    let sent = handler.args.iter().filter(|_| !task.is_local());
+    let sent = sent.map(|arg| statics::assert("send", &Vec::from_iter(cfgs), &arg.ty));
     quote! {
+        #(#sent)*
+
         // For a context of any lifetime, so nothing in it outlives the future.
         #(#cfgs)* #quiet
-        fn #make<'a>(
-            (#context, #message): (#context_type<'a>, #args),
-        ) -> impl ::core::future::Future #send + use<'a> {
+        fn #make<#life>(
+            (#context, #message): (#context_type<#life>, #args),
+        ) -> impl ::core::future::Future + use<#life> {
             let #pattern = #message;
             #function(#context, #(#variables),*)
         }
@@ -78,18 +84,18 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             type Message = #args;
             const STAYS: ::punctual::export::Stays = ::punctual::export::Stays::#stays;
 
-            unsafe fn make(#storage: *mut u8, #message: #args) {
+            unsafe fn make(#storage: *mut ::core::primitive::u8, #message: #args) {
                 // The caller has claimed the task, so the one that had its resources before is gone.
                 let #context = unsafe { #value };
-                unsafe { ::punctual::export::#place(#make, (#context, #message), #storage) }
+                unsafe { #place }
             }
 
             #[inline]
-            unsafe fn poll(#storage: *mut u8, #waking: &mut ::core::task::Context<'_>) -> bool {
+            unsafe fn poll(#storage: *mut ::core::primitive::u8, #waking: &mut ::core::task::Context<'_>) -> ::core::primitive::bool {
                 unsafe { ::punctual::export::future_poll(&#make, #storage, #waking) }
             }
 
-            unsafe fn drop(#storage: *mut u8) {
+            unsafe fn drop(#storage: *mut ::core::primitive::u8) {
                 unsafe { ::punctual::export::future_drop(&#make, #storage) }
             }
         }

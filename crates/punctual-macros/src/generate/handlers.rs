@@ -21,8 +21,11 @@ fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     if !handler.locals.is_empty() {
         exports.push("LocalResources");
     }
-    match app.task(ident).filter(|_| handler.role == Role::Task).map(|task| &task.kind) {
-        Some(TaskKind::Message) => exports.extend(["SpawnHandle", "spawn", "spawn_after", "spawn_at"]),
+    match app.task(handler).map(|task| &task.kind) {
+        Some(TaskKind::Message) => {
+            exports.extend(["SpawnHandle", "spawn", "spawn_after", "spawn_at"]);
+            exports.extend(handler.args.is_empty().then_some("pend"));
+        }
         Some(TaskKind::Async) => exports.push("spawn"),
         Some(TaskKind::Bound { .. }) => exports.push("pend"),
         Some(TaskKind::Periodic { .. }) | None => {}

@@ -19,7 +19,6 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
 
 fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
     let quiet = quiet();
-    let local = analysis.is_local(app, part, level).then(|| quote!(.local()));
     let [worker, nodes, statik, run] =
         ["worker", "nodes", "level", "run"].map(|what| names::level(what, part, level));
     let [me, node, now] = ["me", "node", "now"].map(names::var);
@@ -33,9 +32,9 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
             let (name, words) = (names::level("timers", part, level), timers.div_ceil(64));
             let (part, base) = (names::part("part", part), own as u32);
             let waking = quote! {
-                if #name.owns(#node) {
+                if ::punctual::export::Timers::owns(&#name, #node) {
                     // The executor has popped the node and occupies the level.
-                    unsafe { #name.run(#node) };
+                    unsafe { ::punctual::export::Timers::run(&#name, #node) };
                     return #now;
                 }
             };
@@ -52,25 +51,30 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
         quote!(#(#cfgs)* &#grid)
     });
     let branches = tasks().map(|task| {
-        let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
+        let (cfgs, ty, task) = (&task.handler.cfgs, tasks::kind(task), tasks::place(task));
         quote! {
             #(#cfgs)*
-            if #task.owns(#node) {
+            if #ty::owns(&#task, #node) {
                 // The executor has popped the node and occupies the level.
-                return unsafe { #task.run(#me, #node, #now) };
+                return unsafe { #ty::run(&#task, #me, #node, #now) };
             }
         }
     });
+    let mut level_value =
+        quote!(::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run));
+    if analysis.is_local(app, part, level) {
+        level_value = quote!(::punctual::export::Level::local(#level_value));
+    }
     quote! {
         #timers
         #quiet static #worker: ::punctual::export::Worker = ::punctual::export::Worker::new(#level);
         #quiet static #nodes: [::punctual::export::Node; #count] =
             [const { ::punctual::export::Node::new() }; #count];
         #quiet static #statik: ::punctual::export::Level =
-            ::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run) #local;
+            #level_value;
         #quiet fn #run(
             #me: ::punctual::export::CurrentWorker,
-            #node: u32,
+            #node: ::core::primitive::u32,
             #now: ::punctual::export::Stamp,
         ) -> ::punctual::export::Stamp {
             #(#branches)*

@@ -22,16 +22,14 @@ pub(super) fn spawner(part: usize, level: u8) -> Ident {
 }
 
 fn one(app: &App, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
-    let (quiet, spawner) = (quiet(), spawner(part, level));
+    let (quiet, spawner, life) = (quiet(), spawner(part, level), names::lifetime());
     let methods = tasks.iter().map(|&task| &app.tasks[task]).filter(|task| task.is_local()).map(method);
     quote! {
         /// Starts the local tasks of a level. For its tasks, on the thread that runs them.
         #quiet
         #[derive(::core::clone::Clone, ::core::marker::Copy)]
-        pub struct #spawner<'a> {
-            // Bound to the job and to its thread.
-            __punctual_job: ::core::marker::PhantomData<(&'a (), *mut ())>,
-        }
+        // Bound to the job and to its thread.
+        pub struct #spawner<#life>(::core::marker::PhantomData<(&#life (), *mut ())>);
 
         #quiet
         impl #spawner<'_> {
@@ -48,11 +46,12 @@ fn method(task: &Task) -> TokenStream {
     quote! {
         /// Starts the task. It is polled when its turn comes, after the job that starts it.
         ///
-        /// Gives the arguments back if the task has not completed yet or the app is stopping.
+        /// # Errors
+        /// `SpawnError` if the task has not completed yet.
         #(#cfgs)*
         #[inline]
-        pub fn #method(&self, #(#names: #types),*) -> ::core::result::Result<(), #args> {
-            #place.spawn_local(#value)
+        pub fn #method(&self, #(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
+            ::punctual::export::AsyncTask::spawn_local(&#place, #value)
         }
     }
 }
@@ -61,14 +60,14 @@ fn method(task: &Task) -> TokenStream {
 pub(super) fn no_spawn(task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, args) = (&handler.cfgs, tasks::args_type(handler));
-    let spawn = names::of("spawn", &handler.ident);
+    let (spawn, life) = (names::of("spawn", &handler.ident), names::lifetime());
     let (types, names) = (handler.args.iter().map(|arg| &arg.ty), names::params(&handler.args));
     quote! {
         // Nothing is spawned like that. The lifetime keeps the compiler from noticing before somebody calls this.
         #(#cfgs)* #quiet
-        pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args>
+        pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>>
         where
-            for<'a> &'a (): ::punctual::export::SpawnedAnywhere,
+            for<#life> &#life (): ::punctual::export::SpawnedAnywhere,
         {
             ::core::unreachable!()
         }

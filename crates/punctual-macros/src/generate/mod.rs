@@ -7,6 +7,8 @@ mod contexts;
 mod entry;
 mod futures;
 mod handlers;
+#[cfg(test)]
+mod hygiene;
 mod levels;
 mod local;
 mod locks;
@@ -14,14 +16,16 @@ mod names;
 mod overview;
 mod reactor;
 mod resources;
+mod root;
 mod runtime;
 mod statics;
 mod stubs;
 mod tasks;
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::AttrStyle;
+use syn::spanned::Spanned;
 
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, HandlerItem, Size};
@@ -36,9 +40,28 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let items = &app.items;
     let (shared, local) = (&app.shared.item, &app.local.item);
     let handlers = app.handlers().filter_map(definition);
-    let generated = [
+    let root = app.args.root.as_ref();
+    let generated = root::replaced(generated(app, analysis), root);
+    let main = root::replaced(entry::main(app), root);
+    quote! {
+        #(#outer)*
+        #vis mod #ident {
+            #(#inner)*
+            #(#items)*
+            #shared
+            #local
+            #(#handlers)*
+            #generated
+        }
+        #main
+    }
+}
+
+/// What the module has beyond what the user wrote.
+fn generated(app: &App, analysis: &Analysis) -> TokenStream {
+    [
         statics::wrapper(),
-        resources::all(app),
+        resources::all(app, analysis),
         contexts::all(app, analysis),
         handlers::modules(app, analysis),
         tasks::all(app, analysis),
@@ -48,20 +71,9 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
         reactor::all(app, analysis),
         runtime::all(app, analysis),
         entry::run(app, analysis),
-    ];
-    let main = entry::main(app);
-    quote! {
-        #(#outer)*
-        #vis mod #ident {
-            #(#inner)*
-            #(#items)*
-            #shared
-            #local
-            #(#handlers)*
-            #(#generated)*
-        }
-        #main
-    }
+    ]
+    .into_iter()
+    .collect()
 }
 
 /// A handler takes its context by value whether it needs to or not.
@@ -92,7 +104,8 @@ fn duration(duration: &Duration) -> TokenStream {
         Some(nanos) => quote!(::punctual::export::Duration::from_ticks(#nanos)),
         None => {
             let source = &duration.source;
-            quote!({ const __PUNCTUAL_DURATION: ::punctual::Duration = #source; __PUNCTUAL_DURATION })
+            let convert = quote_spanned!(names::at(source.span())=> ::punctual::export::duration);
+            quote!({ const __PUNCTUAL_DURATION: ::punctual::Duration = #convert(#source); __PUNCTUAL_DURATION })
         }
     }
 }

@@ -1,13 +1,16 @@
 //! The names of what is generated, none of which can meet a name of the user's.
 //!
-//! Items have mangled names. Local variables are mangled as well, and hygienic on top of that: expressions of the
-//! user's do not see them.
+//! Items, type parameters and lifetimes have mangled names, which the user's may not begin with. Local variables are
+//! mangled as well, and hygienic on top of that: expressions of the user's do not see them. Everything else that is
+//! generated is found by its path from `::core`, `::std` or `::punctual`, primitive types (`::core::primitive::u8`) and
+//! methods (`Resource::get(..)`) included: a type `u8`, or a trait with a `get` for all types, may be in scope.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};
+use syn::Lifetime;
 use syn::ext::IdentExt;
 
-use crate::model::Arg;
+use crate::model::{Arg, Handler};
 
 /// `__punctual_<what>_<name>`, pointing at `name` in errors.
 ///
@@ -19,6 +22,22 @@ pub(super) fn of(what: &str, name: &Ident) -> Ident {
 /// A local variable or parameter of generated code.
 pub(super) fn var(what: &str) -> Ident {
     Ident::new(&format!("__punctual_{what}"), Span::mixed_site())
+}
+
+/// The lifetime of a job.
+pub(super) fn lifetime() -> Lifetime {
+    Lifetime::new("'__punctual_job", Span::call_site())
+}
+
+/// The field that binds a handler's context, or its resources, to the job.
+pub(super) fn job(handler: &Handler) -> Ident {
+    let mut job = sole("job");
+    let shared = handler.shared.iter().map(|used| &used.ident);
+    let names: Vec<&Ident> = shared.chain(handler.locals.iter().map(|local| &local.ident)).collect();
+    while names.contains(&&job) {
+        job = format_ident!("{}_", job);
+    }
+    job
 }
 
 /// [`var`] for something that errors of the user's are about, which are to point at `span`.

@@ -1,12 +1,13 @@
 //! The statics that hold the resources, and the code that fills and empties them.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::{Attribute, Type};
 
-use crate::model::{App, Handler, LocalOrigin};
+use crate::analyse::Analysis;
+use crate::model::{App, Handler, LocalOrigin, LocalUse, SharedUse, Task};
 
-use super::{names, quiet, statics};
+use super::{names, option, quiet, statics};
 
 /// Whether a field of the `#[local]` struct lives in a static, for tasks and `shutdown`.
 ///
@@ -23,27 +24,69 @@ pub(super) fn is_idles(app: &App, field: &Ident) -> bool {
     !is_static(app, field) && idle.any(|local| local.ident == *field)
 }
 
+/// Whether a local of a task is the task's for ever: that of an async task that never completes. What `shutdown` takes
+/// over, or another task has under another `#[cfg]`, is not.
+///
+/// It is not dropped at the end of the run, since what was made of the reference may be anywhere by then.
+pub(super) fn is_endless(app: &App, handler: &Handler, local: &LocalUse) -> bool {
+    let endless = |handler| app.task(handler).is_some_and(Task::is_endless);
+    endless(handler) && (!local.is_field() || is_field_endless(app, &local.ident))
+}
+
+/// [`is_endless`] of a field of the `#[local]` struct, whoever asks.
+fn is_field_endless(app: &App, field: &Ident) -> bool {
+    let uses = |handler: &&Handler| handler.local_fields().any(|local| local.ident == *field);
+    let mut users = app.handlers().filter(uses);
+    is_static(app, field) && users.all(|user| app.task(user).is_some_and(Task::is_endless))
+}
+
 /// The statics, and the functions that make the initial values of what handlers declare.
-pub(super) fn all(app: &App) -> TokenStream {
-    let shared = app.shared.resources.iter().map(|resource| {
+pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
+    let shared = app.shared.resources.iter().zip(&analysis.resources).map(|(resource, users)| {
         let (cfgs, ty) = (Vec::from_iter(&resource.cfgs), &resource.ty);
-        let shared = statics::resource(&cfgs, &names::shared(&resource.ident), ty);
-        let by_reference = app
-            .handlers()
-            .flat_map(|handler| &handler.shared)
-            .any(|used| used.ident == resource.ident && used.access.is_reference());
-        let sync = by_reference.then(|| statics::assert("sync", &cfgs, ty));
-        quote!(#shared #sync)
+        let shared = statics::resource(&cfgs, &names::shared(&resource.ident), quote!(#ty));
+        // `init`, `idle`, and the end of the run are on one thread; `shutdown` need not be.
+        let moves = !users.is_idles() || app.shutdown.iter().any(|hook| uses(&hook.handler, &resource.ident));
+        let send = moves.then(|| statics::assert("send", &cfgs, ty));
+        // Jobs of one level run one after the other.
+        let together = users.levels.len() > 1 || users.parts.len() > 1;
+        // A future that keeps such a reference goes from thread to thread, which is to be said of the field first.
+        let keeps = |handler: &&Handler| {
+            let refers = |used: &SharedUse| used.ident == resource.ident && used.access.is_reference();
+            app.task(handler).is_some_and(Task::is_async)
+                && analysis.local_level(app, handler).is_none()
+                && handler.shared.iter().any(refers)
+        };
+        // `shutdown` may run beside an `idle` that does not return.
+        let beside = users.is_idles() && app.shutdown.iter().any(|hook| uses(&hook.handler, &resource.ident));
+        let together = together || beside || app.handlers().any(|handler| keeps(&handler));
+        let sync = (users.by_reference && together).then(|| statics::assert("sync", &cfgs, ty));
+        quote!(#shared #send #sync)
     });
-    let fields =
-        app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
-            statics::resource(&Vec::from_iter(&field.cfgs), &names::field(&field.ident), &field.ty)
-        });
-    let declared = declared(app).map(|Declared { cfgs, handler, local, ty, .. }| {
-        statics::resource(&cfgs, &names::declared(handler, local), ty)
+    let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
+        let (cfgs, name) = (Vec::from_iter(&field.cfgs), names::field(&field.ident));
+        local_static(&cfgs, &name, &field.ty, is_field_endless(app, &field.ident))
+    });
+    let declared = declared(app).map(|Declared { cfgs, handler, local, ty, endless }| {
+        local_static(&cfgs, &names::declared(handler, local), ty, endless)
     });
     let initial = app.handlers().map(initial_values);
     quote!(#(#shared)* #(#fields)* #(#declared)* #(#initial)*)
+}
+
+fn uses(handler: &Handler, resource: &Ident) -> bool {
+    handler.shared.iter().any(|used| used.ident == *resource)
+}
+
+fn local_static(cfgs: &[&Attribute], name: &Ident, ty: &Type, endless: bool) -> TokenStream {
+    let held = if endless { quote!(::core::option::Option<&'static mut #ty>) } else { quote!(#ty) };
+    let (statik, send) = (statics::resource(cfgs, name, held), statics::assert("send", cfgs, ty));
+    quote!(#statik #send)
+}
+
+/// The value with which the static of a local is filled.
+fn held(value: TokenStream, endless: bool) -> TokenStream {
+    if endless { option(Some(quote!(::punctual::export::leak(#value)))) } else { value }
 }
 
 /// Expressions of the user's, in functions of their own: nothing generated is in scope, `unsafe` least of all.
@@ -62,18 +105,21 @@ pub(super) fn fill(app: &App) -> TokenStream {
     let [shared_value, local_value] = ["shared", "local"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
         let (cfgs, ident, name) = (&resource.cfgs, &resource.ident, names::shared(&resource.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.fill(#shared_value.#ident) }; }
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #shared_value.#ident) }; }
     });
     let fields = app.local.fields.iter().filter(|field| is_static(app, &field.ident)).map(|field| {
         let (cfgs, ident, name) = (&field.cfgs, &field.ident, names::field(&field.ident));
-        quote! { #(#cfgs)* unsafe { #name.0.fill(#local_value.#ident) }; }
+        let value = held(quote!(#local_value.#ident), is_field_endless(app, ident));
+        quote! { #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #value) }; }
     });
     let [done, undo] = ["done", "undo"].map(names::var);
-    let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
+    let declared = declared(app).map(|Declared { cfgs, handler, local, endless, .. }| {
         let (name, initial) = (names::declared(handler, local), names::initial(handler, local));
+        let value = held(quote!(#initial()), endless);
+        let empty = quote!(unsafe { ::punctual::export::Resource::empty(&#name.0) });
         quote! {
-            #(#cfgs)* unsafe { #name.0.fill(#initial()) };
-            #(#cfgs)* let #undo = ::punctual::export::Undo(&#done, || unsafe { #name.0.empty() });
+            #(#cfgs)* unsafe { ::punctual::export::Resource::fill(&#name.0, #value) };
+            #(#cfgs)* let #undo = ::punctual::export::Undo(&#done, || #empty);
         }
     });
     // Of these only the initial values are code of the user's, which may panic.
@@ -82,7 +128,7 @@ pub(super) fn fill(app: &App) -> TokenStream {
         #(#declared)*
         #(#shared)*
         #(#fields)*
-        #done.set(true);
+        ::core::cell::Cell::set(&#done, true);
     }
 }
 
@@ -93,20 +139,20 @@ pub(super) fn empty(app: &App) -> TokenStream {
     let shared = app.shared.resources.iter().map(|resource| {
         let (cfgs, name, text) =
             (&resource.cfgs, names::shared(&resource.ident), names::plain(&resource.ident));
-        quote! { #(#cfgs)* #drops.resource(#text, || unsafe { #name.0.empty() }); }
+        emptied(cfgs, &text, &name)
     });
     let (fields, kept): (Vec<_>, Vec<_>) =
         app.local.fields.iter().partition(|field| is_static(app, &field.ident));
     let fields = fields.into_iter().map(|field| {
         let (cfgs, name, text) = (&field.cfgs, names::field(&field.ident), names::plain(&field.ident));
-        quote! { #(#cfgs)* #drops.resource(#text, || unsafe { #name.0.empty() }); }
+        emptied(cfgs, &text, &name)
     });
     let declared = declared(app).map(|Declared { cfgs, handler, local, .. }| {
         let (name, text) = (
             names::declared(handler, local),
             format!("{} of {}", names::plain(local), names::plain(handler)),
         );
-        quote! { #(#cfgs)* #drops.resource(#text, || unsafe { #name.0.empty() }); }
+        emptied(&cfgs, &text, &name)
     });
     let kept = kept.into_iter().map(|field| {
         let (cfgs, ident, text) = (&field.cfgs, names::own(&field.ident), names::plain(&field.ident));
@@ -114,11 +160,22 @@ pub(super) fn empty(app: &App) -> TokenStream {
             #(#cfgs)*
             {
                 let #value = #source.#ident;
-                #drops.resource(#text, move || ::core::mem::drop(#value));
+                ::punctual::export::Drops::resource(#drops, #text, move || ::core::mem::drop(#value));
             }
         }
     });
     quote!(#(#shared)* #(#fields)* #(#declared)* #(#kept)*)
+}
+
+/// A statement that drops what the static `name` holds by the variable `drops`, which says `text` if that panics.
+fn emptied(cfgs: &[impl ToTokens], text: &str, name: &Ident) -> TokenStream {
+    let drops = names::var("drops");
+    quote! {
+        #(#cfgs)*
+        ::punctual::export::Drops::resource(#drops, #text, || unsafe {
+            ::punctual::export::Resource::empty(&#name.0)
+        });
+    }
 }
 
 /// A local that a task declares itself.
@@ -127,6 +184,8 @@ struct Declared<'a> {
     handler: &'a Ident,
     local: &'a Ident,
     ty: &'a Type,
+    /// See [`is_endless`].
+    endless: bool,
 }
 
 fn declared(app: &App) -> impl Iterator<Item = Declared<'_>> {
@@ -135,7 +194,8 @@ fn declared(app: &App) -> impl Iterator<Item = Declared<'_>> {
         handler.locals.iter().filter_map(|local| {
             let LocalOrigin::Declared { ty, .. } = &local.origin else { return None };
             let cfgs = handler.cfgs.iter().chain(&local.cfgs).collect();
-            Some(Declared { cfgs, handler: &handler.ident, local: &local.ident, ty })
+            let endless = task.is_endless();
+            Some(Declared { cfgs, handler: &handler.ident, local: &local.ident, ty, endless })
         })
     })
 }

@@ -13,39 +13,40 @@ use super::{names, quiet};
 /// A wrapper that makes every resource and every task `Sync`.
 pub(super) fn wrapper() -> TokenStream {
     let (quiet, wrapper) = (quiet(), names::sole("Static"));
+    let [t, b, n, w] = ["T", "B", "N", "W"].map(names::sole);
+    let usize = quote!(::core::primitive::usize);
     quote! {
-        #quiet struct #wrapper<T>(T);
+        #quiet struct #wrapper<#t>(#t);
 
-        // Every static of a resource has an `assert_send` beside it.
-        #quiet unsafe impl<T> ::core::marker::Sync for #wrapper<::punctual::export::Resource<T>> {}
-        #quiet unsafe impl<B: ::punctual::export::Body, const N: usize, const W: usize> ::core::marker::Sync
-            for #wrapper<::punctual::export::Task<B, N, W>> {}
+        // Every static of a resource has an `assert_send` beside it, except where one thread does all that is done to it.
+        #quiet unsafe impl<#t> ::core::marker::Sync for #wrapper<::punctual::export::Resource<#t>> {}
+        #quiet unsafe impl<#b: ::punctual::export::Body, const #n: #usize, const #w: #usize> ::core::marker::Sync
+            for #wrapper<::punctual::export::Task<#b, #n, #w>> {}
 
-        #quiet unsafe impl<B: ::punctual::export::AsyncBody, const S: usize> ::core::marker::Sync
-            for #wrapper<::punctual::export::AsyncTask<B, S>> {}
+        #quiet unsafe impl<#b: ::punctual::export::AsyncBody, const #n: #usize> ::core::marker::Sync
+            for #wrapper<::punctual::export::AsyncTask<#b, #n>> {}
 
         #quiet const _: () = {
-            const fn resources_of_send_types_are<T: ::core::marker::Send>() {
-                ::punctual::export::assert_sync::<::punctual::export::Resource<T>>();
+            const fn __punctual_resources_of_send_types_are<#t: ::core::marker::Send>() {
+                ::punctual::export::assert_sync::<::punctual::export::Resource<#t>>();
             }
-            const fn tasks_are<B: ::punctual::export::Body, const N: usize, const W: usize>() {
-                ::punctual::export::assert_sync::<::punctual::export::Task<B, N, W>>();
+            const fn __punctual_tasks_are<#b: ::punctual::export::Body, const #n: #usize, const #w: #usize>() {
+                ::punctual::export::assert_sync::<::punctual::export::Task<#b, #n, #w>>();
             }
-            const fn async_tasks_are<B: ::punctual::export::AsyncBody, const S: usize>() {
-                ::punctual::export::assert_sync::<::punctual::export::AsyncTask<B, S>>();
+            const fn __punctual_async_tasks_are<#b: ::punctual::export::AsyncBody, const #n: #usize>() {
+                ::punctual::export::assert_sync::<::punctual::export::AsyncTask<#b, #n>>();
             }
         };
     }
 }
 
-/// The static of a resource, and the check that its type may be there.
-pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, ty: &Type) -> TokenStream {
-    let (quiet, wrapper, send) = (quiet(), names::sole("Static"), assert("send", cfgs, ty));
+/// The static of a resource. Unless all that is ever done to it is done on one thread, an [`assert`] belongs to it.
+pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, held: TokenStream) -> TokenStream {
+    let (quiet, wrapper) = (quiet(), names::sole("Static"));
     quote! {
         #(#cfgs)* #quiet
-        static #name: #wrapper<::punctual::export::Resource<#ty>> =
+        static #name: #wrapper<::punctual::export::Resource<#held>> =
             #wrapper(::punctual::export::Resource::new());
-        #send
     }
 }
 

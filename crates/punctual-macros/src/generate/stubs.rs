@@ -5,15 +5,22 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{AttrStyle, FnArg, Generics, Ident, Item, ItemMod, PatType, Signature, Type};
+use syn::visit::{self, Visit};
+use syn::{
+    AttrStyle, FnArg, Generics, Ident, Item, ItemMod, Lifetime, PatType, Signature, Type, TypeImplTrait,
+    TypeReference,
+};
 
+use super::root;
 use crate::errors::Errors;
 use crate::model::{AppArgs, Role};
-use crate::parse::{Mark, foreign_fn, item_attrs, take_mark};
+use crate::parse::{Mark, foreign_fn, item_attrs, take_attribute, take_mark, without_bodies};
 
 /// The module with stubs for what would have been generated, or `item` itself if it is no module.
 pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
-    let Ok(ItemMod { attrs, vis, ident, content: Some((_, items)), .. }) = syn::parse2(item.clone()) else {
+    // The tokens of a body with a syntax error are none the parser can take; that of any other item is a loss.
+    let module = syn::parse2(item.clone()).or_else(|_| syn::parse2(without_bodies(item.clone())));
+    let Ok(ItemMod { attrs, vis, ident, content: Some((_, items)), .. }) = module else {
         return item;
     };
     let mut stubs = Stubs::default();
@@ -21,8 +28,20 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
     let (inner, outer): (Vec<_>, Vec<_>) =
         attrs.iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
     let Stubs { kept, handlers, starts, init, .. } = stubs;
+    let root = args.root.as_ref();
+    let handlers = root::replaced(handlers, root);
+    let starts = root::replaced(starts, root);
     let main = (args.main.as_ref().is_none_or(|main| main.value) && init.is_empty())
-        .then(|| quote! { #[allow(warnings)] fn main() {} });
+        .then(|| quote! { #[allow(warnings)] pub(crate) fn main() {} });
+    let run = quote! {
+        pub fn run(
+            _: ::punctual::Config,
+            #(#init),*
+        ) -> ::core::result::Result<::punctual::Report, ::punctual::StartError> {
+            loop {}
+        }
+    };
+    let run = root::replaced(run, root);
     quote! {
         #(#outer)*
         #[allow(warnings)]
@@ -34,12 +53,7 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
             impl __punctual_LocalSpawner<'_> {
                 #starts
             }
-            pub fn run(
-                _: ::punctual::Config,
-                #(#init),*
-            ) -> ::core::result::Result<::punctual::Report, ::punctual::StartError> {
-                loop {}
-            }
+            #run
         }
         #main
     }
@@ -72,6 +86,7 @@ impl Stubs {
             }
             return;
         }
+        take_attribute(&mut item, &mut Errors::default());
         let mark = item_attrs(&mut item).and_then(|attrs| take_mark(attrs, &mut Errors::default()));
         match (mark, item) {
             (Some((mark @ Mark::Handler(_), _)), Item::Fn(function)) => self.handler(mark, &function.sig),
@@ -121,7 +136,7 @@ impl Stubs {
 fn start(ident: &Ident, params: &[PatType]) -> TokenStream {
     let (types, args) = message(params);
     quote! {
-        pub fn #ident(&self, #(_: #types),*) -> ::core::result::Result<(), #args> { loop {} }
+        pub fn #ident(&self, #(_: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> { loop {} }
     }
 }
 
@@ -140,18 +155,18 @@ fn release(params: &[PatType]) -> TokenStream {
     quote! {
         pub struct SpawnHandle(());
         impl SpawnHandle {
-            pub fn cancel(self) -> ::core::result::Result<#args, ()> { loop {} }
-            pub fn reschedule_after(self, _: ::punctual::Duration) -> ::core::result::Result<Self, ()> { loop {} }
-            pub fn reschedule_at(self, _: ::punctual::Instant) -> ::core::result::Result<Self, ()> { loop {} }
+            pub fn cancel(self) -> ::core::result::Result<#args, ::punctual::TooLate> { loop {} }
+            pub fn reschedule_after(self, _: impl ::punctual::IntoDuration) -> ::core::result::Result<Self, ::punctual::TooLate> { loop {} }
+            pub fn reschedule_at(self, _: ::punctual::Instant) -> ::core::result::Result<Self, ::punctual::TooLate> { loop {} }
         }
         pub fn pend() {}
-        pub fn spawn(#(_: #types),*) -> ::core::result::Result<(), #args> { loop {} }
+        pub fn spawn(#(_: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> { loop {} }
         pub fn spawn_after(
-            _: ::punctual::Duration, #(_: #types),*
-        ) -> ::core::result::Result<SpawnHandle, #args> { loop {} }
+            _: impl ::punctual::IntoDuration, #(_: #types),*
+        ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> { loop {} }
         pub fn spawn_at(
             _: ::punctual::Instant, #(_: #types),*
-        ) -> ::core::result::Result<SpawnHandle, #args> { loop {} }
+        ) -> ::core::result::Result<SpawnHandle, ::punctual::SpawnError<#args>> { loop {} }
     }
 }
 
@@ -165,10 +180,22 @@ fn parameter(input: &FnArg) -> Option<PatType> {
 
 /// Whether the types mean the same in another function's signature.
 fn is_plain(generics: &Generics, params: &[PatType]) -> bool {
-    let borrowed_or_opaque = |ty: &Type| match ty {
-        Type::Reference(ty) => ty.lifetime.is_none(),
-        Type::ImplTrait(_) => true,
-        _ => false,
-    };
-    generics.params.is_empty() && !params.iter().any(|param| borrowed_or_opaque(&param.ty))
+    struct Plain(bool);
+    impl<'ast> Visit<'ast> for Plain {
+        fn visit_type_reference(&mut self, ty: &'ast TypeReference) {
+            self.0 &= ty.lifetime.is_some();
+            visit::visit_type_reference(self, ty);
+        }
+
+        fn visit_type_impl_trait(&mut self, _: &'ast TypeImplTrait) {
+            self.0 = false;
+        }
+
+        fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
+            self.0 &= lifetime.ident != "_";
+        }
+    }
+    let mut plain = Plain(generics.params.is_empty());
+    params.iter().for_each(|param| plain.visit_type(&param.ty));
+    plain.0
 }

@@ -1,6 +1,6 @@
 //! The tasks: their bodies, their statics, and the functions that release them.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
@@ -30,6 +30,16 @@ pub(super) fn place(task: &Task) -> TokenStream {
     }
 }
 
+/// The type of what [`place`] gives, without its arguments.
+pub(super) fn kind(task: &Task) -> TokenStream {
+    match task.kind {
+        TaskKind::Message => quote!(::punctual::export::Task),
+        TaskKind::Async => quote!(::punctual::export::AsyncTask),
+        TaskKind::Periodic { .. } => quote!(::punctual::export::PeriodicTask),
+        TaskKind::Bound { .. } => quote!(::punctual::export::BoundTask),
+    }
+}
+
 /// The type that stands for the task, and what the executor asks of it.
 fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
@@ -50,15 +60,23 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
     let after = after(task);
+    // What the macro has worked out is what the compiler does.
+    let known = Literal::u8_unsuffixed(level);
+    let checked = task.priority_source.as_ref().map(|source| {
+        let at = names::at(source.span());
+        let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #known));
+        quote!(#(#cfgs)* const _: () = #check;)
+    });
     quote! {
+        #checked
         #(#cfgs)* #quiet struct #body;
 
         #(#cfgs)* #quiet
         impl ::punctual::export::Body for #body {
             type Args = #args;
-            const NAME: &'static str = #name;
-            const LEVEL: u8 = #level;
-            const MONITOR: bool = #monitor;
+            const NAME: &'static ::core::primitive::str = #name;
+            const LEVEL: ::core::primitive::u8 = #level;
+            const MONITOR: ::core::primitive::bool = #monitor;
             const DEADLINE: ::core::option::Option<::punctual::export::Duration> = #deadline;
             const EXECUTION: ::punctual::export::Duration = #execution;
 
@@ -119,7 +137,8 @@ pub(super) fn function_type(handler: &Handler) -> TokenStream {
         ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => quote!(-> !),
         _ => TokenStream::new(),
     };
-    quote!(for<'a> fn(#context<'a>, #(#types),*) #output)
+    let life = names::lifetime();
+    quote!(for<#life> fn(#context<#life>, #(#types),*) #output)
 }
 
 fn after(task: &Task) -> TokenStream {
@@ -128,11 +147,16 @@ fn after(task: &Task) -> TokenStream {
         TaskKind::Message | TaskKind::Async => return TokenStream::new(),
         TaskKind::Periodic { .. } => {
             let grid = names::grid(ident);
-            quote!(#grid.completed(#end.unwrap_or_else(::punctual::now)))
+            quote! {
+                ::punctual::export::Periodic::completed(
+                    &#grid,
+                    ::core::option::Option::unwrap_or_else(#end, ::punctual::now),
+                )
+            }
         }
         TaskKind::Bound { .. } => {
             let task = names::task(ident);
-            quote!(unsafe { #task.after_job() })
+            quote!(unsafe { ::punctual::export::BoundTask::after_job(&#task) })
         }
     };
     quote! {
@@ -157,7 +181,7 @@ fn bound(app: &App, task: &Task) -> TokenStream {
         impl ::punctual::export::Bound for #body {
             unsafe fn fd() -> ::std::os::fd::RawFd {
                 // The caller excludes jobs of the task, the only users of its local.
-                let #source: &#ty = unsafe { #name.0.get() };
+                let #source: &#ty = unsafe { ::punctual::export::Resource::get(&#name.0) };
                 #fd
             }
         }
@@ -176,14 +200,16 @@ fn release(task: &Task) -> TokenStream {
                 (names::of("spawn", ident), args_type(handler), names::params(&handler.args));
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
             // Where a message that cannot be sent is reported.
-            let call = quote_spanned!(names::at(args.span())=> .spawn);
+            let call = quote_spanned!(names::at(args.span())=> ::punctual::export::AsyncTask::spawn);
             quote! {
                 /// Starts the task. If its level is above the partition's, it has been polled when this returns.
                 ///
-                /// Gives the arguments back if the task has not completed yet or the app is not running.
+                /// # Errors
+                /// `SpawnError` if the task has not completed yet or, from a thread that is not the app's, the app is
+                /// not running.
                 #(#cfgs)* #quiet #[inline]
-                pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), #args> {
-                    #place #call(#value)
+                pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
+                    #call(&#place, #value)
                 }
             }
         }
@@ -193,7 +219,7 @@ fn release(task: &Task) -> TokenStream {
                 /// Releases a job of this task, as its event source does. Does nothing if one is waiting.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #pend() {
-                    #place.pend()
+                    ::punctual::export::BoundTask::pend(&#place)
                 }
             }
         }
@@ -205,35 +231,53 @@ fn release(task: &Task) -> TokenStream {
             let names = names::params(&handler.args);
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
             let params = quote!(#(#names: #types),*);
+            let pend = handler.args.is_empty().then(|| pend(task));
             quote! {
+                #pend
+
                 /// A job that is going to be released, to be cancelled or moved.
                 #(#cfgs)* #quiet
                 pub type #handle = ::punctual::SpawnHandle<#args>;
 
                 /// Releases a job. If its level is above the partition's, it has run when this returns.
                 ///
-                /// Gives the arguments back if the capacity is used up or the app is not running.
+                /// # Errors
+                /// `SpawnError` if the capacity is used up or, from a thread that is not the app's, the app is not
+                /// running.
                 #(#cfgs)* #quiet #[inline]
-                pub fn #spawn(#params) -> ::core::result::Result<(), #args> {
-                    #place.spawn(#value)
+                pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
+                    ::punctual::export::Task::spawn(&#place, #value)
                 }
 
                 /// Releases a job after a while. Errors are those of `spawn`.
                 #(#cfgs)* #quiet
                 pub fn #spawn_after(
-                    #after: ::punctual::Duration, #params
-                ) -> ::core::result::Result<#handle, #args> {
-                    #place.spawn_after(#after, #value)
+                    #after: impl ::punctual::IntoDuration, #params
+                ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
+                    ::punctual::export::Task::spawn_after(&#place, #after, #value)
                 }
 
                 /// Releases a job at a point in time. Errors are those of `spawn`.
                 #(#cfgs)* #quiet
                 pub fn #spawn_at(
                     #at: ::punctual::Instant, #params
-                ) -> ::core::result::Result<#handle, #args> {
-                    #place.spawn_at(#at, #value)
+                ) -> ::core::result::Result<#handle, ::punctual::SpawnError<#args>> {
+                    ::punctual::export::Task::spawn_at(&#place, #at, #value)
                 }
             }
+        }
+    }
+}
+
+/// What releases a message that says nothing, as an interrupt is pended.
+fn pend(task: &Task) -> TokenStream {
+    let (quiet, place) = (quiet(), place(task));
+    let (cfgs, pend) = (&task.handler.cfgs, names::of("pend", &task.handler.ident));
+    quote! {
+        /// Releases a job. Does nothing if as many as the capacity are waiting, or the app is not running.
+        #(#cfgs)* #quiet #[inline]
+        pub fn #pend() {
+            let _ = ::punctual::export::Task::spawn(&#place, ());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{Expr, ExprLit, Lit, LitStr, UnOp};
+use syn::{Expr, ExprLit, ExprPath, Lit, LitStr, Path, UnOp};
 
 use super::duration::{Purpose, duration};
 use super::keys::{Key, Keys, ungrouped};
@@ -24,6 +24,7 @@ const KEYS: &[Key] = &[
     Key::flag("trace"),
     Key::new("monitor", "<bool>"),
     Key::new("main", "<bool>"),
+    Key::new("crate", "<path>"),
 ];
 
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
@@ -39,7 +40,28 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
         trace: keys.boolean("trace", errors).is_some_and(|trace| trace.value),
         monitor: keys.boolean("monitor", errors),
         main: keys.boolean("main", errors),
+        root: root(&keys, errors),
     }
+}
+
+/// The value of `crate`: a path that means the same in every module.
+fn root(keys: &Keys, errors: &mut Errors) -> Option<Path> {
+    let expr = keys.expr("crate", errors)?;
+    let Expr::Path(ExprPath { path, qself: None, .. }) = ungrouped(expr) else {
+        let given = expr.to_token_stream();
+        errors.at(expr, format_args!("write `crate = <path>`, not `crate = {given}`"));
+        return None;
+    };
+    let mut path = path.clone();
+    match path.segments.first().map(|first| first.ident.to_string()).as_deref() {
+        Some("crate") => {}
+        Some("self" | "super") => {
+            errors.at(expr, "write the name of a crate, or a path that begins with `crate::`");
+            return None;
+        }
+        _ => path.leading_colon = path.leading_colon.or_else(|| Some(Default::default())),
+    }
+    Some(path)
 }
 
 /// The value of `executor`, if it is the global one.
@@ -121,10 +143,12 @@ mod tests {
     #[test]
     fn wrong_arguments() {
         rejects(
-            quote!(device = x),
+            quote!(cpus = x),
             "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `stack`, `wake_latency`, \
-             `strict`, `trace`, `monitor`, `main`",
+             `strict`, `trace`, `monitor`, `main`, `crate`",
         );
+        rejects(quote!(crate = "rt"), "write `crate = <path>`");
+        rejects(quote!(crate = super::rt), "begins with `crate::`");
         rejects(quote!(cpu = "0"), "`cpu` is the number of a processor");
         rejects(quote!(cpu = -1), "`cpu` is the number of a processor");
         rejects(quote!(priority_base = 99), "an integer from 1 to 98");

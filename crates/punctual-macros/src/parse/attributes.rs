@@ -1,6 +1,10 @@
 //! Telling the framework's attributes from everyone else's.
 
-use syn::{Attribute, Item};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::quote;
+use syn::parse::ParseStream;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Item, Meta, MetaList, Token};
 
 use crate::errors::Errors;
 use crate::model::Role;
@@ -40,9 +44,34 @@ pub(crate) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Opti
     Mark::of(&first).map(|mark| (mark, first))
 }
 
-/// The `#[cfg]`s among `attrs`.
+/// The `#[cfg]`s among `attrs`, also those in a `#[cfg_attr]`.
 pub(super) fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
-    attrs.iter().filter(|attr| attr.path().is_ident("cfg")).cloned().collect()
+    attrs.iter().filter_map(|attr| Some(Attribute { meta: condition(&attr.meta)?, ..attr.clone() })).collect()
+}
+
+/// What of an attribute decides whether its item is there.
+fn condition(meta: &Meta) -> Option<Meta> {
+    if meta.path().is_ident("cfg") {
+        return Some(meta.clone());
+    }
+    let Meta::List(list) = meta else { return None };
+    if !list.path.is_ident("cfg_attr") {
+        return None;
+    }
+    let (predicate, attrs) = list.parse_args_with(cfg_attr).ok()?;
+    let conditions: Vec<Meta> = attrs.iter().filter_map(condition).collect();
+    let tokens = quote!(#predicate, #(#conditions),*);
+    (!conditions.is_empty()).then(|| Meta::List(MetaList { tokens, ..list.clone() }))
+}
+
+/// The inside of a `#[cfg_attr]`: the predicate, and the attributes it brings.
+fn cfg_attr(input: ParseStream<'_>) -> syn::Result<(TokenStream, Punctuated<Meta, Token![,]>)> {
+    let mut predicate = TokenStream::new();
+    while !input.peek(Token![,]) {
+        predicate.extend([input.parse::<TokenTree>()?]);
+    }
+    input.parse::<Token![,]>()?;
+    Ok((predicate, Punctuated::parse_terminated(input)?))
 }
 
 /// The attributes of an item, whatever it is.
@@ -65,4 +94,25 @@ pub(crate) fn item_attrs(item: &mut Item) -> Option<&mut Vec<Attribute>> {
         Item::Use(item) => &mut item.attrs,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::ToTokens;
+    use syn::parse_quote;
+
+    use super::*;
+
+    #[test]
+    fn conditions_are_found_in_cfg_attr() {
+        let attrs: [Attribute; 4] = [
+            parse_quote!(#[doc = "x"]),
+            parse_quote!(#[cfg_attr(all(a, b), inline, cfg(c), cfg_attr(d, cold, cfg(e)))]),
+            parse_quote!(#[cfg_attr(a, inline)]),
+            parse_quote!(#[cfg(f)]),
+        ];
+        let found: Vec<_> = cfgs(&attrs).iter().map(|cfg| cfg.to_token_stream().to_string()).collect();
+        let expected = ["# [cfg_attr (all (a , b) , cfg (c) , cfg_attr (d , cfg (e)))]", "# [cfg (f)]"];
+        assert_eq!(found, expected);
+    }
 }

@@ -1,7 +1,7 @@
 //! Durations. `10.millis()` and its kin are worked out here, any other expression is left to the
 //! compiler.
 
-use syn::{Expr, ExprLit, ExprMethodCall, Lit, LitInt, UnOp};
+use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit, LitInt, UnOp};
 
 use super::keys::{Keys, ungrouped};
 use crate::errors::Errors;
@@ -60,8 +60,20 @@ fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
                 _ => Ok(None),
             }
         }
+        Expr::Call(call) => Ok(short_name(call)),
         _ => Ok(None),
     }
+}
+
+/// What `Duration::millis(10)` comes to: no constant expression, since it is a trait's function.
+fn short_name(call: &ExprCall) -> Option<u64> {
+    let Expr::Path(path) = ungrouped(&call.func) else { return None };
+    let (Some(argument), 1) = (call.args.first(), call.args.len()) else { return None };
+    let Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) = ungrouped(argument) else { return None };
+    let mut names = path.path.segments.iter().rev().map(|segment| segment.ident.to_string());
+    let (unit, ty) = (names.next()?, names.next()?);
+    let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    (ty == "Duration").then(|| lit.base10_parse::<u64>().ok()?.checked_mul(*nanos))?
 }
 
 fn nanos(call: &ExprMethodCall, lit: &LitInt, purpose: Purpose) -> syn::Result<u64> {
@@ -114,6 +126,9 @@ mod tests {
             ("1_0.hours()", 36_000_000_000_000),
             ("50.Hz()", 20_000_000),
             ("8.kHz()", 125_000),
+            ("3u32.millis()", 3_000_000),
+            ("Duration::millis(3)", 3_000_000),
+            ("punctual::Duration::hours(1)", 3_600_000_000_000),
         ] {
             match period(given) {
                 Ok(Some(value)) => assert_eq!(value, nanos, "{given}"),
@@ -124,7 +139,15 @@ mod tests {
 
     #[test]
     fn other_expressions_are_kept() {
-        for given in ["PERIOD", "Duration::from_ticks(3)", "N.millis()", "PERIOD.half()"] {
+        for given in [
+            "PERIOD",
+            "Duration::from_ticks(3)",
+            "core::time::Duration::from_millis(3)",
+            "N.millis()",
+            "PERIOD.half()",
+            "Duration::millis(N)",
+            "Time::millis(3)",
+        ] {
             assert!(matches!(period(given), Ok(None)), "{given}");
         }
     }

@@ -8,7 +8,7 @@ use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, token};
 
-use super::recover;
+use super::{recover, rtic};
 use crate::errors::Errors;
 
 /// A key an attribute knows, with the form of its value in words.
@@ -73,6 +73,10 @@ impl Keys {
         for entry in entries {
             let name = entry.key.to_string();
             let Some(key) = known.iter().find(|key| key.name == name) else {
+                if let Some(answer) = rtic::key(&name) {
+                    errors.at(&entry.key, format_args!("`{name}` is a key of RTIC's: {answer}"));
+                    continue;
+                }
                 let names = known.iter().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");
                 errors.at(&entry.key, format_args!("unknown key `{name}` in {place}; the keys are {names}"));
                 continue;
@@ -155,6 +159,14 @@ impl Keys {
         }
     }
 
+    /// The expression under the key `name`, be it right or wrong.
+    pub(super) fn value(&self, name: &str) -> Option<&Expr> {
+        match self.entry(name)?.value.as_ref()? {
+            Value::Expr(expr) => Some(expr),
+            Value::List(_) => None,
+        }
+    }
+
     /// The inside of a `[..]` value.
     pub(super) fn list(&self, name: &str, errors: &mut Errors) -> Option<TokenStream> {
         match self.entry(name)?.value.as_ref()? {
@@ -234,15 +246,21 @@ mod tests {
     #[test]
     fn priorities_out_of_range_or_malformed() {
         for (given, shown) in [
-            (quote!(0), "`0`"),
             (quote!(29), "`29`"),
             (quote!(99999), "`99999`"),
             (quote!(-1), "`- 1`"),
             (quote!("2"), "`\"2\"`"),
-            (quote!(LEVEL), "`LEVEL`"),
         ] {
             rejects(quote!(priority = #given), &["`priority` is an integer from 1 to 28, not", shown]);
         }
+    }
+
+    #[test]
+    fn priorities_that_are_worked_out() {
+        rejects(quote!(priority = 0), &["level 0 is that of `idle`", "write `priority = 1`"]);
+        rejects(quote!(priority = 20 + 9), &["`priority` is an integer from 1 to 28, and this is 29"]);
+        rejects(quote!(priority = LEVEL), &["known to the macro", "constants of this module"]);
+        rejects(quote!(priority = level(2)), &["known to the macro"]);
     }
 
     #[test]

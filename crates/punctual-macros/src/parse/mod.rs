@@ -5,6 +5,8 @@
 
 mod args;
 mod attributes;
+mod bodies;
+mod constants;
 mod duration;
 mod handler;
 mod keys;
@@ -12,6 +14,7 @@ mod module;
 mod partitions;
 mod recover;
 mod resources;
+mod rtic;
 mod signature;
 mod size;
 mod task;
@@ -24,7 +27,9 @@ use crate::model::App;
 
 pub(crate) use args::parse as args;
 pub(crate) use attributes::{Mark, item_attrs, take_mark};
+pub(crate) use bodies::without_bodies;
 pub(crate) use handler::foreign_fn;
+pub(crate) use rtic::take_attribute;
 
 /// The model of the application, unless the input is too far from one for the checks to mean anything.
 pub(crate) fn app(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<App> {

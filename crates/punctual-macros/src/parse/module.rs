@@ -3,8 +3,9 @@
 use syn::{Attribute, Item, ItemForeignMod, ItemMod};
 
 use super::attributes::{Mark, cfgs, item_attrs, take_mark};
+use super::constants::Constants;
 use super::handler::{self, Marked, foreign_fn};
-use super::{resources, task};
+use super::{resources, rtic, task};
 use crate::errors::Errors;
 use crate::model::{App, AppArgs, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task};
 
@@ -16,7 +17,7 @@ pub(super) fn parse(args: AppArgs, module: ItemMod, errors: &mut Errors) -> Opti
             .at(&ident, format_args!("the application's items are needed in place: `mod {ident} {{ .. }}`"));
         return None;
     };
-    let mut parts = Parts::default();
+    let mut parts = Parts { constants: Constants::of(&items), ..Parts::default() };
     for item in items {
         parts.item(item, errors);
     }
@@ -44,6 +45,7 @@ struct Parts {
     shutdown: Option<Shutdown>,
     tasks: Vec<Task>,
     items: Vec<Item>,
+    constants: Constants,
     /// The marks seen, be they on an item that could be used or not.
     seen: Vec<Mark>,
 }
@@ -52,6 +54,9 @@ impl Parts {
     fn item(&mut self, mut item: Item, errors: &mut Errors) {
         if let Item::ForeignMod(block) = item {
             self.foreign_mod(block, errors);
+            return;
+        }
+        if rtic::take_attribute(&mut item, errors).is_some() {
             return;
         }
         let Some((mark, attr)) = item_attrs(&mut item).and_then(|attrs| take_mark(attrs, errors)) else {
@@ -122,7 +127,7 @@ impl Parts {
             Role::Init => self.init = Some(handler::init(marked, errors)),
             Role::Idle => self.idle = Some(handler::idle(marked, errors)),
             Role::Shutdown => self.shutdown = Some(handler::shutdown(marked, errors)),
-            Role::Task => self.tasks.push(task::parse(marked, errors)),
+            Role::Task => self.tasks.push(task::parse(marked, &self.constants, errors)),
         }
     }
 

@@ -15,6 +15,7 @@ pub(super) fn shared(mut item: ItemStruct, errors: &mut Errors) -> Shared {
     plain_struct(&item, "shared", errors);
     let mut resources = Vec::new();
     for field in &mut item.fields {
+        place(field, errors);
         let lock_free = take_lock_free(field, errors).is_some();
         if let Some(ident) = field.ident.clone() {
             resources.push(Resource { ident, cfgs: cfgs(&field.attrs), ty: field.ty.clone(), lock_free });
@@ -28,6 +29,7 @@ pub(super) fn local(mut item: ItemStruct, errors: &mut Errors) -> Local {
     plain_struct(&item, "local", errors);
     let mut fields = Vec::new();
     for field in &mut item.fields {
+        place(field, errors);
         if let Some(attr) = take_lock_free(field, errors) {
             errors.at(attr, "a local resource has one user and never a lock; remove `#[lock_free]`");
         }
@@ -51,6 +53,21 @@ fn plain_struct(item: &ItemStruct, attribute: &str, errors: &mut Errors) {
     if let Some(cfg) = cfgs(&item.attrs).first() {
         let message = format!("the `#[{attribute}]` struct is always there; put the `#[cfg]` on its fields");
         errors.at(cfg, message);
+    }
+}
+
+/// Where a resource is, is not the user's choice: it may be in a static, and it may be on a stack.
+fn place(field: &mut Field, errors: &mut Errors) {
+    let is = |meta: &Meta| meta.path().is_ident("link_section");
+    let places = |attr: &Attribute| {
+        is(&attr.meta)
+            || attr.path().is_ident("unsafe") && attr.parse_args::<Meta>().is_ok_and(|meta| is(&meta))
+    };
+    for attr in field.attrs.extract_if(.., |attr| places(attr)) {
+        errors.at(
+            attr,
+            "the framework decides where a resource is; put a `static` of your own there, and a `&'static` to it here",
+        );
     }
 }
 
@@ -103,6 +120,10 @@ fn local_use(input: ParseStream<'_>) -> syn::Result<LocalUse> {
     let ident: Ident = input.parse()?;
     let mut origin = LocalOrigin::Field;
     if input.parse::<Option<Token![:]>>()?.is_some() {
+        if input.is_empty() || input.peek(Token![,]) || input.peek(Token![=]) {
+            let message = format!("`{ident}` has no type; write `{ident}: <type> = <expression>`");
+            return Err(syn::Error::new(ident.span(), message));
+        }
         let ty: Box<syn::Type> = input.parse()?;
         if input.is_empty() || input.peek(Token![,]) {
             let ty = ty.to_token_stream();
@@ -173,7 +194,7 @@ mod tests {
     fn every_bad_entry_of_a_list_is_reported() {
         let errors = errors(quote! {
             #[shared] struct Shared { a: u8, b: u8, c: u8 }
-            #[task(shared = [&mut a, b: u8 = 0, 7, #[inline] c], local = [&x, y = 1, z: u8])]
+            #[task(shared = [&mut a, b: u8 = 0, 7, #[inline] c], local = [&x, y = 1, z: u8, v:])]
             fn t(cx: t::Context) {}
         });
         let expected = [
@@ -184,6 +205,7 @@ mod tests {
             "always `&mut`",
             "`y` has no type",
             "`z` has no initial value; write `z: u8 = <expression>`",
+            "`v` has no type; write `v: <type> = <expression>`",
         ];
         assert_eq!(errors.len(), expected.len(), "{errors:#?}");
         for (error, expected) in errors.iter().zip(expected) {
@@ -196,6 +218,13 @@ mod tests {
         rejects(quote! { #[shared] struct Shared<T> {} }, &["cannot be generic"]);
         rejects(quote! { #[shared] struct Shared(u8); }, &["named fields: `struct Shared { .. }`"]);
         rejects(quote! { #[cfg(a)] #[shared] struct Shared {} }, &["put the `#[cfg]` on its fields"]);
+    }
+
+    #[test]
+    fn resources_have_no_place() {
+        let message = "the framework decides where a resource is";
+        rejects(quote! { #[shared] struct Shared { #[link_section = ".x"] a: u8 } }, &[message]);
+        rejects(quote! { #[local] struct Local { #[unsafe(link_section = ".x")] a: u8 } }, &[message]);
     }
 
     #[test]

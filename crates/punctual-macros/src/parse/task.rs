@@ -1,10 +1,12 @@
 //! The `#[task(..)]` attribute.
 
-use syn::Ident;
+use quote::ToTokens;
+use syn::{Expr, Ident};
 
+use super::constants::Constants;
 use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
-use super::keys::{Key, Keys};
+use super::keys::{Key, Keys, ungrouped};
 use crate::errors::Errors;
 use crate::model::{Overrun, Role, Task, TaskKind};
 
@@ -30,12 +32,13 @@ const KEYS: &[Key] = &[
     Key::flag("local_task"),
 ];
 
-pub(super) fn parse(marked: Marked, errors: &mut Errors) -> Task {
+pub(super) fn parse(marked: Marked, constants: &Constants, errors: &mut Errors) -> Task {
     let keys = Keys::of(&marked.attr, KEYS, errors);
-    let priority = keys.int("priority", 1..=28, errors).and_then(|level| level.try_into().ok());
+    let priority = priority(&keys, constants, errors);
     let is_async = marked.item.sig().asyncness.is_some();
     Task {
         priority: priority.unwrap_or(1),
+        priority_source: keys.value("priority").filter(|source| !matches!(source, Expr::Lit(_))).cloned(),
         core: keys.string("core", errors),
         capacity: keys.int("capacity", 1..=1024, errors).unwrap_or(1),
         capacity_key: keys.key("capacity").cloned(),
@@ -47,6 +50,33 @@ pub(super) fn parse(marked: Marked, errors: &mut Errors) -> Task {
         local_task: local_task(&keys, errors),
         handler: handler::handler(Role::Task, marked, &keys, errors),
     }
+}
+
+/// The level of a task decides what is generated, so it has to be known here.
+fn priority(keys: &Keys, constants: &Constants, errors: &mut Errors) -> Option<u8> {
+    let expr = keys.expr("priority", errors)?;
+    let range = "an integer from 1 to 28";
+    let given = expr.to_token_stream();
+    match constants.value(expr) {
+        Some(level @ 1..=28) => return u8::try_from(level).ok(),
+        Some(0) => errors.at(
+            expr,
+            "level 0 is that of `idle`, an ordinary thread: what waits there has no bound, so no task is there; \
+             write `priority = 1`, the lowest, or do it in `#[idle]`",
+        ),
+        Some(level) if !matches!(ungrouped(expr), Expr::Lit(_)) => {
+            errors.at(expr, format_args!("`priority` is {range}, and this is {level}"));
+        }
+        None if matches!(ungrouped(expr), Expr::Path(_) | Expr::Binary(_) | Expr::Cast(_) | Expr::Call(_)) => errors.at(
+            expr,
+            format_args!(
+                "`priority` is {range}, known to the macro: it sees integers, `+ - * / %`, and constants of this \
+                 module without `#[cfg]`"
+            ),
+        ),
+        _ => errors.at(expr, format_args!("`priority` is {range}, not `{given}`")),
+    }
+    None
 }
 
 fn local_task(keys: &Keys, errors: &mut Errors) -> Option<Ident> {

@@ -1,4 +1,4 @@
-#[punctual::app(device = 1)]
+#[punctual::app(clock = 1)]
 mod app {
     #[shared]
     struct Shared {}

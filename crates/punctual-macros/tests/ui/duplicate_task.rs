@@ -11,11 +11,10 @@ mod app {
         (Shared {}, Local {})
     }
 
-    #[cfg(unix)]
     #[task]
     fn tick(_: tick::Context) {}
 
-    #[cfg(not(unix))]
+    #[cfg(any())]
     #[task]
     fn tick(_: tick::Context) {}
 }

@@ -19,6 +19,17 @@
 //!
 //! The names and the order of service are those of `rtic_sync::arbiter`.
 //!
+//! # What is leaked
+//!
+//! A future or an access that is leaked, by `mem::forget` or in a circle of `Rc`s, looks to the others like one whose task
+//! is slow: nobody can tell that it will never go on. That is sound, and [`Arbiter::restore`] makes it good where
+//! nobody else has the arbiter:
+//!
+//! * An [`ExclusiveAccess`] that is leaked keeps the access: `try_access` gives `None`, `access` waits for ever.
+//! * So does an [`Access`] that is leaked while it waits, from the moment at which its turn comes; until then it keeps one
+//!   of the `W` places.
+//! * An [`Access`] that was never polled, or has become ready, keeps nothing.
+//!
 //! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Asking for and ending an
 //! access are lock-free, see the parent module.
 
@@ -84,6 +95,18 @@ impl<T, const W: usize> Arbiter<T, W> {
         self.permits.try_acquire().then(|| self.granted())
     }
 
+    /// The value, without access: the mutable borrow shows that nobody else has it, not even what was leaked.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: `self` is borrowed mutably for as long as the result lives, and every access borrows it.
+        self.inner.with_mut(|inner| unsafe { &mut *inner })
+    }
+
+    /// Makes the arbiter available again, with all its places, after an access or a future was leaked. The mutable
+    /// borrow shows that all others have ended.
+    pub fn restore(&mut self) {
+        self.permits = Permits::new(1);
+    }
+
     /// The caller has acquired the permit.
     fn granted(&self) -> ExclusiveAccess<'_, T, W> {
         ExclusiveAccess { arbiter: self, inner: PhantomData }
@@ -96,7 +119,8 @@ impl<T, const W: usize> fmt::Debug for Arbiter<T, W> {
     }
 }
 
-/// What [`Arbiter::access`] returns. Dropping it before it is ready leaves the queue.
+/// What [`Arbiter::access`] returns. Dropping it before it is ready leaves the queue; leaking it does not, see the
+/// [module](self).
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Access<'a, T, const W: usize = 16> {
     arbiter: &'a Arbiter<T, W>,
@@ -128,7 +152,8 @@ impl<T, const W: usize> fmt::Debug for Access<'_, T, W> {
     }
 }
 
-/// Access to the value of an [`Arbiter`]. Dropping it, also while a panic unwinds, gives the access to the next task.
+/// Access to the value of an [`Arbiter`]. Dropping it, also while a panic unwinds, gives the access to the next task;
+/// leaking it does not, see the [module](self).
 pub struct ExclusiveAccess<'a, T, const W: usize = 16> {
     arbiter: &'a Arbiter<T, W>,
     /// An access may be sent or shared only if a `&mut T` may.

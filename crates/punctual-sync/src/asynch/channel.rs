@@ -53,7 +53,6 @@ use super::ends::Ends;
 use super::permits::Permits;
 use super::waiters::Waiters;
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
-use crate::seed::seeded;
 
 /// A channel for `N` messages, with places for `W` tasks: the receiver and `W − 1` senders.
 pub struct Channel<T, const N: usize, const W: usize = 16> {
@@ -181,10 +180,8 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
         loop {
             self.next[node as usize].store(head as u32, Ordering::Relaxed);
             let put = head & !u64::from(u32::MAX) | u64::from(node + 1);
-            let relaxed = seeded!("seed-channel-free-relaxed");
             // Release: the next sender writes the node after this receiver's read.
-            let order = if relaxed { Ordering::Relaxed } else { Ordering::Release };
-            match self.free.compare_exchange_weak(head, put, order, Ordering::Relaxed) {
+            match self.free.compare_exchange_weak(head, put, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => head = now,
             }
@@ -196,10 +193,8 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
         let mut last = self.inbox.load(Ordering::Relaxed);
         loop {
             self.next[node as usize].store(last, Ordering::Relaxed);
-            let relaxed = seeded!("seed-channel-send-relaxed");
             // Release: the receiver sees the message and the link.
-            let order = if relaxed { Ordering::Relaxed } else { Ordering::Release };
-            match self.inbox.compare_exchange_weak(last, node + 1, order, Ordering::Relaxed) {
+            match self.inbox.compare_exchange_weak(last, node + 1, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => last = now,
             }

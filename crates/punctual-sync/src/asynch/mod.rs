@@ -17,8 +17,23 @@
 //! `W` in the types is the number of *places* for tasks that wait, 32 at most. A task needs one while it waits, and
 //! one while it was preempted just as it woke another; never both. So as many places as tasks use the object
 //! always suffice. Where tasks hold ends of the object, making one more end than there are places for panics, which
-//! happens at start-up; [`arbiter::Arbiter`] has no ends, and there it is waiting that panics. A future that was
-//! leaked while it waited keeps its place, and what was meant for it is lost.
+//! happens at start-up; [`arbiter::Arbiter`] has no ends, and there it is waiting that panics.
+//!
+//! # What is leaked
+//!
+//! Whatever is leaked, by `mem::forget` or otherwise, is to the others like a task that is slow. Leaking is always sound,
+//! and costs this, until the object is dropped or made good:
+//!
+//! | leaked | the others |
+//! |---|---|
+//! | any future while it waits | have a place less |
+//! | [`arbiter::Access`] that waits, or [`arbiter::ExclusiveAccess`] | wait for ever, in the first case when its turn has come; [`Arbiter::restore`](arbiter::Arbiter::restore) |
+//! | a `send` that waits for room | have room for a message less when its turn has come; [`Channel::split`](channel::Channel::split) |
+//! | a `recv`, a `wait` or a `changed` that waits | lose nothing: everybody who waits is told |
+//! | [`channel::Sender`] | are a sender less, and `recv` never says that there is none; `split` |
+//! | [`channel::Receiver`] | send until there is no room, and then wait for ever; `split` |
+//! | [`signal::SignalReader`] | cannot read: there is one reader |
+//! | a writer of a [`signal::Signal`], an end of a [`watch::Watch`] | have an end less |
 //!
 //! ```
 //! use punctual_sync::make_channel;

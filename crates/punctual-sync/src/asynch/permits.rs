@@ -19,7 +19,6 @@ use core::task::{Poll, Waker};
 
 use super::waiters::{Waiters, Waiting};
 use crate::atomic::{AtomicU32, Ordering, fence};
-use crate::seed::seeded;
 
 pub(super) struct Permits<const W: usize> {
     free: AtomicU32,
@@ -66,7 +65,7 @@ impl<const W: usize> Permits<W> {
 
     /// Stops waiting, and passes on a permit that came too late.
     pub(super) fn withdraw(&self, waiting: &mut Option<Waiting>) {
-        if self.waiters.withdraw(waiting) && !seeded!("seed-withdraw-keeps-permit") {
+        if self.waiters.withdraw(waiting) {
             self.hand_on();
         }
     }
@@ -89,11 +88,7 @@ impl<const W: usize> Permits<W> {
                 return;
             }
             // Release: whoever takes the permit sees what its last holder did.
-            let relaxed = seeded!("seed-release-relaxed");
-            self.free.fetch_add(1, if relaxed { Ordering::Relaxed } else { Ordering::Release });
-            if seeded!("seed-release-unseeing") {
-                return;
-            }
+            self.free.fetch_add(1, Ordering::Release);
             // Somebody may have begun to wait who saw no free permit (P2). Pairs with the fence in `begin`.
             fence(Ordering::SeqCst);
             if self.waiters.is_empty() || !self.take_free() {

@@ -28,7 +28,6 @@
 use core::mem::MaybeUninit;
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
-use crate::seed::seeded;
 
 /// In `users`: a writer has the node. The bits below count; they carry into this one only with 2³¹ readers.
 const WRITER: u32 = 1 << 31;
@@ -128,13 +127,12 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
             // changes to `users` that a writer acquires stays whole.
             node.users.fetch_add(1, Ordering::AcqRel);
             let now = self.current.load(Ordering::Acquire);
-            let valid = now & (NODE | EMPTY) == word & (NODE | EMPTY) || seeded!("seed-snapshot-unvalidated");
+            let valid = now & (NODE | EMPTY) == word & (NODE | EMPTY);
             // SAFETY: by N2 the node is not written while this reader is counted. It holds a value: it is current and
             // the word does not say `EMPTY`.
             let value = valid.then(|| node.value.with(|cell| unsafe { (*cell).assume_init_read() }));
-            let relaxed = seeded!("seed-snapshot-leave-relaxed");
             // Release: the next writer of the node writes after this read.
-            node.users.fetch_sub(1, if relaxed { Ordering::Relaxed } else { Ordering::Release });
+            node.users.fetch_sub(1, Ordering::Release);
             if value.is_some() {
                 return (now / ONE_VERSION, value);
             }

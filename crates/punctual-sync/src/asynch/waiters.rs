@@ -35,7 +35,6 @@
 use core::task::Waker;
 
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, fence};
-use crate::seed::seeded;
 
 /// The lower bits of a place's state; above them, its generation.
 const STATE: u32 = 7;
@@ -104,11 +103,9 @@ impl<const W: usize> Waiters<W> {
         let generation = (place.state.load(Ordering::Relaxed) & !STATE).wrapping_add(GENERATION);
         // Release: a notifier that sees the state sees the waker and the arrival.
         place.state.store(generation | WAITING, Ordering::Release);
-        if !seeded!("seed-begin-unfenced") {
-            // Between this and the caller's second look. Pairs with the fences in `wake_one` and `wake_all`: either
-            // the caller sees what they tell about, or they see the place.
-            fence(Ordering::SeqCst);
-        }
+        // Between this and the caller's second look. Pairs with the fences in `Permits::hand_on` and `wake_all`: either
+        // the caller sees what they tell about, or they see the place.
+        fence(Ordering::SeqCst);
         Waiting(index)
     }
 
@@ -173,16 +170,7 @@ impl<const W: usize> Waiters<W> {
                     self.free(index);
                     return false;
                 }
-                WAKING => {
-                    if seeded!("seed-withdraw-waking") {
-                        // The bug: the owner does not leave the place to the notifier that is at work in it.
-                        self.free(index);
-                        return true;
-                    }
-                    if place.change(state, generation | LEFT) {
-                        return true;
-                    }
-                }
+                WAKING if place.change(state, generation | LEFT) => return true,
                 NOTIFIED => {
                     self.free(index);
                     return true;
@@ -235,11 +223,9 @@ impl<const W: usize> Waiters<W> {
         if state & STATE == UPDATING {
             return place.change(state, generation | NOTIFIED);
         }
-        let relaxed = seeded!("seed-notify-relaxed");
-        let order = if relaxed { Ordering::Relaxed } else { Ordering::AcqRel };
         // Acquire: the waker. Release: the owner sees what it is notified of, also if it finds `WAKING`.
         let waking = generation | WAKING;
-        if place.state.compare_exchange(state, waking, order, Ordering::Relaxed).is_err() {
+        if !place.change(state, waking) {
             return false;
         }
         // SAFETY: by W2, in `WAKING` and `LEFT` the waker is this notifier's.

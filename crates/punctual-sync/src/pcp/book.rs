@@ -105,9 +105,7 @@ impl Book {
         let others = members(self.holders & !bit(member));
         let Some(top) = others.max_by_key(|&other| self.slots[other].held) else { return Ok(()) };
         let (rank, held) = (self.slots[member].rank, self.slots[top].held);
-        let admitted =
-            if crate::seed::seeded!("seed-pcp-ceiling-equal") { rank >= held } else { rank > held };
-        if admitted { Ok(()) } else { Err(top) }
+        if rank > held { Ok(()) } else { Err(top) }
     }
 
     /// Makes `member` wait for `blocker`, to hold `wanted` afterwards.

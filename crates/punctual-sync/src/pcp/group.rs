@@ -35,7 +35,6 @@ use super::book::{Book, MEMBERS, bit, members};
 use super::{JoinError, LockError, Rank, rank};
 use crate::atomic::{AtomicBool, AtomicU32, Ordering, UnsafeCell, const_new};
 use crate::futex;
-use crate::seed::seeded;
 
 const FREE: u32 = 0;
 const SHARED: u32 = u32::MAX;
@@ -151,18 +150,11 @@ impl PcpGroup {
         let before = member.held.get();
         let after = before.max(rank);
         let (from, to) = (sole(member.index, before), sole(member.index, after));
-        let acquire = if seeded!("seed-pcp-lock-relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
         let alone = if from == to {
             // The ceiling test once more, although the rank stays: others may hold something by now.
-            self.word.load(acquire) == from
-        } else if seeded!("seed-pcp-test-apart") {
-            let passed = self.word.load(acquire) == from;
-            if passed {
-                self.word.store(to, Ordering::Release);
-            }
-            passed
+            self.word.load(Ordering::Acquire) == from
         } else {
-            self.word.compare_exchange(from, to, acquire, Ordering::Relaxed).is_ok()
+            self.word.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         if !alone {
             self.raise_among_others(member, after)?;
@@ -180,8 +172,7 @@ impl PcpGroup {
             return;
         }
         let (from, to) = (sole(member.index, held), sole(member.index, before));
-        let release = if seeded!("seed-pcp-unlock-relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        if self.word.compare_exchange(from, to, release, Ordering::Relaxed).is_err() {
+        if self.word.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed).is_err() {
             self.lower_among_others(member, before);
         }
     }
@@ -193,9 +184,7 @@ impl PcpGroup {
             if seat.take_grant() {
                 return Ok(());
             }
-            let nested = seeded!("seed-pcp-nest-untested") && member.held.get() != 0;
-            let admitted = if nested { Ok(()) } else { book.admit(index) };
-            match admitted {
+            match book.admit(index) {
                 Ok(()) => {
                     book.admitted(index);
                     book.hold(index, after);
@@ -204,17 +193,12 @@ impl PcpGroup {
                 Err(blocker) => {
                     let owner = book.thread(blocker);
                     book.wait(index, after, blocker);
-                    if !seeded!("seed-pcp-lend-late") {
-                        seat.wait.store(owner, Ordering::Relaxed);
-                    }
-                    Err(owner)
+                    seat.wait.store(owner, Ordering::Relaxed);
+                    Err(())
                 }
             }
         };
-        while let Err(owner) = self.with_shared(member.thread, attempt) {
-            if seeded!("seed-pcp-lend-late") {
-                seat.wait.store(owner, Ordering::Relaxed);
-            }
+        while self.with_shared(member.thread, attempt).is_err() {
             self.wait_for_blocker(member)?;
             if seat.take_grant() {
                 return Ok(());
@@ -245,15 +229,10 @@ impl PcpGroup {
         let freed = self.with_shared(member.thread, |book| {
             let freed = book.lower(member.index, before);
             if let Some(granted) = freed.granted {
-                let relaxed = seeded!("seed-pcp-grant-relaxed");
-                let release = if relaxed { Ordering::Relaxed } else { Ordering::Release };
-                self.seats[granted].granted.store(true, release);
+                self.seats[granted].granted.store(true, Ordering::Release);
             }
             freed
         });
-        if seeded!("seed-pcp-grant-unsaid") {
-            return;
-        }
         // The next holder first. Until the others are told, they still lend this thread their priority.
         let first = freed.granted.map_or(0, bit) & freed.woken;
         for waiting in members(first).chain(members(freed.woken & !first)) {
@@ -265,13 +244,7 @@ impl PcpGroup {
     /// Runs `change` behind the gate with everything in the book.
     fn with_shared<R>(&self, thread: u32, change: impl FnOnce(&mut Book) -> R) -> R {
         self.with_book(thread, |book| {
-            let word = if seeded!("seed-inflate-blind") {
-                let word = self.word.load(Ordering::Acquire);
-                self.word.store(SHARED, Ordering::Release);
-                word
-            } else {
-                self.word.swap(SHARED, Ordering::AcqRel)
-            };
+            let word = self.word.swap(SHARED, Ordering::AcqRel);
             if word != SHARED && word != FREE {
                 book.hold((word >> RANK_BITS) as usize - 1, word & ((1 << RANK_BITS) - 1));
             }
@@ -288,14 +261,11 @@ impl PcpGroup {
 
     /// Runs `change`, which must not panic, behind the gate.
     fn with_book<R>(&self, thread: u32, change: impl FnOnce(&mut Book) -> R) -> R {
-        let relaxed = seeded!("seed-gate-relaxed");
-        let acquire = if relaxed { Ordering::Relaxed } else { Ordering::Acquire };
-        let release = if relaxed { Ordering::Relaxed } else { Ordering::Release };
-        futex::lock_owned(&self.gate, thread, acquire).unwrap_or_else(|error| refused(error));
+        futex::lock_owned(&self.gate, thread, Ordering::Acquire).unwrap_or_else(|error| refused(error));
         // SAFETY: this thread has the gate, so no other reference to the book exists, and `change` cannot get at it
         // a second time: that would need the gate, which is not re-entrant.
         let result = self.book.with_mut(|book| change(unsafe { &mut *book }));
-        futex::unlock_owned(&self.gate, thread, release).unwrap_or_else(|error| refused(error));
+        futex::unlock_owned(&self.gate, thread, Ordering::Release).unwrap_or_else(|error| refused(error));
         result
     }
 }
@@ -366,5 +336,29 @@ impl Drop for Member<'_> {
 impl core::fmt::Debug for Member<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Member").field("priority", &self.priority).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_ceiling_within_lowers_nothing() {
+        let group = PcpGroup::new();
+        let member = group.join(1).unwrap();
+        let word = || group.word.load(Ordering::Relaxed);
+        let outside = group.raise(&member, rank(5)).unwrap();
+        for lower in [5, 2, 1] {
+            let before = group.raise(&member, rank(lower)).unwrap();
+            assert_eq!((before, member.held.get(), word()), (rank(5), rank(5), sole(member.index, rank(5))));
+            group.lower(&member, before);
+        }
+        let before = group.raise(&member, rank(7)).unwrap();
+        assert_eq!((before, word()), (rank(5), sole(member.index, rank(7))));
+        group.lower(&member, before);
+        assert_eq!(word(), sole(member.index, rank(5)));
+        group.lower(&member, outside);
+        assert_eq!(word(), FREE);
     }
 }

@@ -5,7 +5,6 @@
 use core::mem::MaybeUninit;
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
-use crate::seed::seeded;
 
 /// Bits of an index + 1.
 pub(super) const INDEX_BITS: u32 = 16;
@@ -120,7 +119,7 @@ impl<T, const N: usize> Nodes<T, N> {
             let node = (free as u32 & INDEX).checked_sub(1)?;
             // If the node is no longer free, this may be anything, and the swap fails.
             let next = self.get(node).next.load(Ordering::Relaxed) & INDEX;
-            let claims = (free >> INDEX_BITS) + if seeded!("seed-queue-uncounted") { 0 } else { 1 };
+            let claims = (free >> INDEX_BITS) + 1;
             let rest = claims << INDEX_BITS | next as u64;
             // Acquire: the receiver has taken the last item out before.
             match self.free.compare_exchange(free, rest, Ordering::Acquire, Ordering::Acquire) {
@@ -133,12 +132,12 @@ impl<T, const N: usize> Nodes<T, N> {
     /// Gives back a node that nobody refers to any more.
     #[inline]
     pub(super) fn release(&self, node: u32) {
-        let order = if seeded!("seed-queue-free-relaxed") { Ordering::Relaxed } else { Ordering::Release };
         let mut free = self.free.load(Ordering::Relaxed);
         loop {
             self.get(node).next.store(free as u32 & INDEX, Ordering::Relaxed);
             let longer = free & !(INDEX as u64) | (node + 1) as u64;
-            match self.free.compare_exchange(free, longer, order, Ordering::Relaxed) {
+            // Release: the next sender fills the node after its last item has been taken out.
+            match self.free.compare_exchange(free, longer, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => free = now,
             }

@@ -3,12 +3,11 @@
 use core::cell::Cell;
 use core::marker::PhantomData;
 
+use super::Item;
 use super::pending::{Next, Pending};
 use super::timed::{PARKED, TIMERS, TimedQueue};
-use super::{Item, node::INDEX};
 use crate::atomic::Ordering;
 use crate::futex;
-use crate::seed::seeded;
 use crate::time::{Instant, now};
 
 /// The one that receives from a [`TimedQueue`].
@@ -124,16 +123,9 @@ impl<'q, T, const N: usize> Receiver<'q, T, N> {
         let word = queue.inbox.load(Ordering::Relaxed) & TIMERS;
         queue.until.store(until, Ordering::Relaxed);
         let parked = word | PARKED;
-        if seeded!("seed-park-blind") {
-            if queue.inbox.load(Ordering::Relaxed) & INDEX == 0 {
-                queue.inbox.store(parked, Ordering::Release);
-            }
-        } else if queue
-            .inbox
-            // Release: who sees the mark sees `until`. Fails if the inbox is not empty any more.
-            .compare_exchange(word, parked, Ordering::Release, Ordering::Relaxed)
-            .is_err()
-        {
+        // Release: who sees the mark sees `until`. Fails if the inbox is not empty any more.
+        let exchange = queue.inbox.compare_exchange(word, parked, Ordering::Release, Ordering::Relaxed);
+        if exchange.is_err() {
             return;
         }
         let until = (until != u64::MAX).then(|| Instant::from_ticks(until));

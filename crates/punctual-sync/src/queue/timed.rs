@@ -5,7 +5,6 @@ use super::pending::{Next, Pending};
 use super::{Full, Receiver, ReceiverTaken};
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
 use crate::futex;
-use crate::seed::seeded;
 use crate::time::{Instant, now};
 
 /// The receiver sleeps, or is about to.
@@ -95,9 +94,8 @@ impl<T, const N: usize> TimedQueue<T, N> {
             }
             place.next.store(word & INDEX, Ordering::Relaxed);
             // Release: the receiver sees the item and its link. Whoever takes the mark down wakes.
-            let order =
-                if seeded!("seed-queue-send-relaxed") { Ordering::Relaxed } else { Ordering::Release };
-            match self.inbox.compare_exchange(word, word & TIMERS | (node + 1), order, Ordering::Relaxed) {
+            let pushed = word & TIMERS | (node + 1);
+            match self.inbox.compare_exchange(word, pushed, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
@@ -121,7 +119,6 @@ impl<T, const N: usize> TimedQueue<T, N> {
         let (place, time) = (self.nodes.get(node), due.as_ticks());
         // SAFETY: `claim` gave the node to this thread, and it is pushed only below.
         unsafe { place.fill(Cargo { value, scheduled: true, time }) };
-        let too_soon = self.until.load(Ordering::Relaxed);
         let mut word = self.inbox.load(Ordering::Relaxed);
         loop {
             place.next.store(word & INDEX, Ordering::Relaxed);
@@ -132,11 +129,10 @@ impl<T, const N: usize> TimedQueue<T, N> {
                 Err(now) => word = now,
             }
         }
-        if word & PARKED == 0 || seeded!("seed-queue-wake-never") {
+        if word & PARKED == 0 {
             return Ok(());
         }
         let until = self.until.load(Ordering::Relaxed);
-        let until = if seeded!("seed-queue-wake-first") { too_soon } else { until };
         if time < until && self.inbox.fetch_and(!PARKED, Ordering::Relaxed) & PARKED != 0 {
             futex::wake(&self.inbox, 1);
         }

@@ -6,7 +6,7 @@
 //! let barrier = Barrier::new(2);
 //! assert!(barrier.spin(10).is_err()); // nobody came, and the caller does not count as arrived any more
 //! let leaders: usize = std::thread::scope(|scope| {
-//!     let both = [(); 2].map(|()| scope.spawn(|| usize::from(barrier.wait())));
+//!     let both = [(); 2].map(|()| scope.spawn(|| usize::from(barrier.wait().unwrap())));
 //!     both.into_iter().map(|thread| thread.join().unwrap()).sum()
 //! });
 //! assert_eq!(leaders, 1);
@@ -18,20 +18,41 @@
 //!
 //! Real-time safety: nothing allocates. Arriving is lock-free, and an attempt is repeated only if another member
 //! arrived or left meanwhile. The last to arrive enters the kernel only if a thread sleeps. `spin` never enters it
-//! and ends by count; `wait` and `wait_until` sleep there.
+//! and ends by count, except that the first arrival of a process at a barrier in shared memory asks who is alive; `wait`
+//! and `wait_until` sleep there, and in shared memory look 20 times a second who is alive.
+//!
+//! # When a process dies
+//!
+//! A barrier in shared memory knows which processes have ever arrived. When one of them has died, at whatever
+//! instruction, the barrier is *broken*: everybody who waits gets [`BarrierError::PeerDied`], within 50 ms if it sleeps,
+//! and so does everybody who comes, until somebody calls [`Barrier::repair`]. The same program started again is another
+//! process: it finds the barrier broken and cannot stand in for its predecessor before that is settled. `spin` does not
+//! look who is alive; it times out, or is told by others.
+//!
+//! A phase that is over stays over: if a process arrives, the last one after it, and dies, the others pass, since
+//! everybody did arrive. The next phase breaks. Of a process that dies before it has ever arrived nobody knows.
+//!
+//! # Invariants
+//!
+//! *B1* A phase ends by the arrival that makes the count complete, or by breaking, which changes the era and forgets every
+//! arrival. So a waiter that finds another phase in the same era has passed, and one that finds another era has not.
+//! *B2* A process is among the peers before it arrives for the first time.
 
-use super::TimedOut;
+use super::BarrierError;
+use super::owner::Peers;
 use crate::atomic::{AtomicU32, Ordering, const_new, relax};
-use crate::seed::seeded;
 #[cfg(feature = "std")]
 use {super::sleep, crate::Instant};
 
-/// The word: 15 bits for arrivals, a bit for "somebody sleeps", 16 bits for the phase.
+/// The word: 15 bits for arrivals, a bit for "somebody sleeps", 8 bits each for the phase and the era.
 const ARRIVED: u32 = 0x7fff;
 #[cfg(feature = "std")]
 const ASLEEP: u32 = 0x8000;
-const PHASE: u32 = 0xffff_0000;
-const ONE_PHASE: u32 = 0x1_0000;
+const PHASE: u32 = 0x00ff_0000;
+const ONE_PHASE: u32 = 0x0001_0000;
+/// Odd while the barrier is broken.
+const ERA: u32 = 0xff00_0000;
+const ONE_ERA: u32 = 0x0100_0000;
 
 /// A barrier for a fixed number of threads.
 #[derive(Debug)]
@@ -39,6 +60,7 @@ const ONE_PHASE: u32 = 0x1_0000;
 pub struct Barrier {
     word: AtomicU32,
     members: u32,
+    peers: Peers,
 }
 
 impl Barrier {
@@ -49,7 +71,7 @@ impl Barrier {
         /// If `members` is 0 or more than 32767.
         pub fn new(members: u32) -> Self {
             assert!(members >= 1 && members <= ARRIVED, "a barrier has 1 to 32767 members");
-            Self { word: AtomicU32::new(0), members }
+            Self { word: AtomicU32::new(0), members, peers: Peers::new() }
         }
     }
 
@@ -62,11 +84,12 @@ impl Barrier {
     /// thread in each phase, the last one, it gives `true`. Everybody then sees what each did before it arrived.
     ///
     /// # Errors
-    /// [`TimedOut`] if not all arrived meanwhile; the caller then does not count as arrived.
-    pub fn spin(&self, turns: u32) -> Result<bool, TimedOut> {
-        let Some(phase) = self.arrive() else { return Ok(true) };
+    /// [`BarrierError::TimedOut`] if not all arrived meanwhile; the caller then does not count as arrived.
+    /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
+    pub fn spin(&self, turns: u32) -> Result<bool, BarrierError> {
+        let Some(phase) = self.arrive()? else { return Ok(true) };
         for _ in 0..turns {
-            if self.is_over(phase) {
+            if self.is_over(self.word.load(Ordering::Acquire), phase)? {
                 return Ok(false);
             }
             relax();
@@ -75,84 +98,149 @@ impl Barrier {
     }
 
     /// Arrives, and sleeps until everybody has. For one thread in each phase, the last one, it gives `true`.
+    ///
+    /// # Errors
+    /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
     #[cfg(feature = "std")]
-    pub fn wait(&self) -> bool {
-        self.sleep(None).expect("only a deadline ends a sleep before everybody has arrived")
+    pub fn wait(&self) -> Result<bool, BarrierError> {
+        self.sleep(None)
     }
 
     /// Arrives, and sleeps until everybody has, but not past `deadline`; otherwise like [`wait`](Self::wait).
     ///
     /// # Errors
-    /// [`TimedOut`] if not all arrived by then; the caller then does not count as arrived.
+    /// [`BarrierError::TimedOut`] if not all arrived by then; the caller then does not count as arrived.
+    /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
     #[cfg(feature = "std")]
-    pub fn wait_until(&self, deadline: Instant) -> Result<bool, TimedOut> {
+    pub fn wait_until(&self, deadline: Instant) -> Result<bool, BarrierError> {
         self.sleep(Some(deadline))
     }
 
+    /// Makes a barrier usable again after the death of a process: whoever arrives from now on waits for as many as ever,
+    /// and the dead are forgotten. Gives whether it was broken, or is now because somebody has died of whom nobody knew.
+    ///
+    /// Everybody who waited at that time gets [`BarrierError::PeerDied`]. So call it when the missing member has been
+    /// replaced, or from the replacement.
+    pub fn repair(&self) -> bool {
+        if self.peers.dead().next().is_some() {
+            self.break_up();
+        }
+        // Acquire: what the members did before the barrier broke.
+        let word = self.word.load(Ordering::Acquire);
+        if word & ONE_ERA == 0 {
+            return false;
+        }
+        self.peers.dead().for_each(|peer| self.peers.forget(peer));
+        // It fails if another process has repaired the barrier.
+        let next = word.wrapping_add(ONE_ERA);
+        let _ = self.word.compare_exchange(word, next, Ordering::AcqRel, Ordering::Relaxed);
+        true
+    }
+
     #[cfg(feature = "std")]
-    fn sleep(&self, deadline: Option<Instant>) -> Result<bool, TimedOut> {
-        let Some(phase) = self.arrive() else { return Ok(true) };
+    fn sleep(&self, deadline: Option<Instant>) -> Result<bool, BarrierError> {
+        let Some(phase) = self.arrive()? else { return Ok(true) };
         // The order of the test and the mark does not matter: the last to arrive changes the word, and the kernel
         // does not let a thread sleep on a word that changed.
         loop {
             let word = self.word.load(Ordering::Acquire);
-            if word & PHASE != phase {
+            if self.is_over(word, phase)? {
                 return Ok(false);
             }
             let marked = word | ASLEEP;
             let exchange = self.word.compare_exchange(word, marked, Ordering::Relaxed, Ordering::Relaxed);
-            if exchange.is_ok() && sleep::wait(&self.word, marked, deadline).is_err() {
-                return self.leave(phase);
+            if exchange.is_err() {
+                continue;
+            }
+            match sleep::wait(&self.word, marked, deadline, self.peers.home()) {
+                Ok(sleep::Woken::Perhaps) => {}
+                Ok(sleep::Woken::Late) => self.look_around(),
+                Err(_) => return self.leave(phase),
             }
         }
     }
 
     /// Counts the caller; gives the phase, or `None` if the caller was the last and ended it.
-    fn arrive(&self) -> Option<u32> {
+    fn arrive(&self) -> Result<Option<u32>, BarrierError> {
+        // A newcomer may stand in for one that died, which must not count any more then.
+        if self.peers.me(|| self.look_around()).is_none() {
+            return Err(BarrierError::Full);
+        }
         let mut word = self.word.load(Ordering::Relaxed);
-        let relaxed = seeded!("seed-barrier-arrive-relaxed");
-        // Release: whoever sees the end of the phase sees what this thread did. The chain of exchanges passes it on.
-        // Acquire: the last one sees what everybody did.
-        let order = if relaxed { Ordering::Relaxed } else { Ordering::AcqRel };
         loop {
+            if word & ONE_ERA != 0 {
+                return Err(BarrierError::PeerDied);
+            }
             let last = (word & ARRIVED) + 1 == self.members;
-            let arrived = if last { (word & PHASE).wrapping_add(ONE_PHASE) } else { word + 1 };
-            match self.word.compare_exchange_weak(word, arrived, order, Ordering::Relaxed) {
-                Ok(_) if !last => return Some(word & PHASE),
+            let arrived = if last { word & ERA | word.wrapping_add(ONE_PHASE) & PHASE } else { word + 1 };
+            // Release: whoever sees the end of the phase sees what this thread did. The chain of exchanges passes it on.
+            // Acquire: the last one sees what everybody did.
+            match self.word.compare_exchange_weak(word, arrived, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) if !last => return Ok(Some(word & (PHASE | ERA))),
                 Ok(_) => break,
                 Err(now) => word = now,
             }
         }
-        #[cfg(feature = "std")]
-        if word & ASLEEP != 0 {
-            sleep::wake(&self.word, u32::MAX);
-        }
-        None
+        self.wake(word);
+        Ok(None)
     }
 
     /// Takes the caller's arrival in `phase` back, unless the phase is over.
-    fn leave(&self, phase: u32) -> Result<bool, TimedOut> {
+    fn leave(&self, phase: u32) -> Result<bool, BarrierError> {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
-            if word & PHASE != phase && !seeded!("seed-barrier-leave-blindly") {
+            if self.is_over(word, phase)? {
                 return Ok(false);
             }
             // The count is at least 1: in this phase the caller is among the arrivals. Acquire on failure: as in
             // `is_over`.
             match self.word.compare_exchange_weak(word, word - 1, Ordering::Relaxed, Ordering::Acquire) {
-                Ok(_) => return Err(TimedOut),
+                Ok(_) => return Err(BarrierError::TimedOut),
                 Err(now) => word = now,
             }
         }
     }
 
-    fn is_over(&self, phase: u32) -> bool {
-        // Acquire: pairs with the releases of all arrivals.
-        self.word.load(Ordering::Acquire) & PHASE != phase
+    /// Whether `phase` has ended by everybody's arrival. `word` was loaded with acquire, which pairs with the releases of
+    /// all arrivals.
+    fn is_over(&self, word: u32, phase: u32) -> Result<bool, BarrierError> {
+        match (word ^ phase) & ERA {
+            0 => Ok(word & PHASE != phase & PHASE),
+            _ => Err(BarrierError::PeerDied),
+        }
+    }
+
+    /// Breaks the barrier if a process that has used it is dead.
+    #[cold]
+    fn look_around(&self) {
+        if self.peers.dead().next().is_some() {
+            self.break_up();
+        }
+    }
+
+    fn break_up(&self) {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & ONE_ERA == 0 {
+            let broken = (word & ERA).wrapping_add(ONE_ERA);
+            // Release and acquire: the chain of exchanges passes on what the members did, to whoever repairs.
+            match self.word.compare_exchange_weak(word, broken, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return self.wake(word),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Wakes whoever slept when the word was `word`. Should the caller die before, they wake by themselves.
+    #[cfg_attr(not(feature = "std"), allow(unused_variables, reason = "nobody sleeps"))]
+    fn wake(&self, word: u32) {
+        #[cfg(feature = "std")]
+        if word & ASLEEP != 0 {
+            sleep::wake(&self.word, u32::MAX);
+        }
     }
 }
 
-// SAFETY: `repr(C)`, two words without pointers; `members` is written here and never again.
+// SAFETY: `repr(C)`, words without pointers; `members` is written here and never again.
 #[cfg(not(loom))]
 unsafe impl super::Shareable for Barrier {
     const KIND: u32 = 4;
@@ -161,6 +249,6 @@ unsafe impl super::Shareable for Barrier {
 
     unsafe fn write(this: *mut Self, members: u32) {
         // SAFETY: `this` is valid for writes by the contract of this function.
-        unsafe { this.write(Self::new(members)) };
+        unsafe { this.write(Self { peers: Peers::shared(), ..Self::new(members) }) };
     }
 }

@@ -12,13 +12,30 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut;
 
+/// Why a [`Barrier`](super::Barrier) was not passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BarrierError {
+    /// The bound of the wait was reached before everybody had arrived.
+    TimedOut,
+    /// A process that has used the barrier is dead, and nobody has [repaired](super::Barrier::repair) the barrier.
+    PeerDied,
+    /// As many processes as the barrier can tell apart, 32, have used it, and all live.
+    Full,
+}
+
 /// Why a [`TicketLock`](super::TicketLock) was not locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LockError {
     /// The turn did not come within the bound.
     TimedOut,
-    /// As many threads as the lock has places hold it, wait for it, or have just given up waiting.
+    /// As many threads as the lock has places hold it, wait for it, or have just given up waiting; or as many processes
+    /// as it can tell apart, 32, use it.
     Full,
+    /// A process died while it had the lock, so the value may be half changed, and nobody has
+    /// [taken it over](super::TicketLock::take_over).
+    OwnerDied,
 }
 
 /// Why no unit of a [`Semaphore`](crate::shared) was acquired.
@@ -26,7 +43,7 @@ pub enum LockError {
 pub enum AcquireError {
     /// The deadline passed.
     TimedOut,
-    /// As many threads as the semaphore has places wait already.
+    /// As many threads as the semaphore has places wait already, or hold a [`Unit`](super::Unit).
     Full,
 }
 
@@ -45,11 +62,26 @@ impl fmt::Display for TimedOut {
     }
 }
 
+impl fmt::Display for BarrierError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the bound of the wait was reached before everybody had arrived",
+            Self::PeerDied => {
+                "a process that has used the barrier is dead: replace it, and repair the barrier"
+            }
+            Self::Full => "as many processes as the barrier can tell apart use it",
+        })
+    }
+}
+
 impl fmt::Display for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the turn did not come within the bound",
             Self::Full => "every place of the lock is taken",
+            Self::OwnerDied => {
+                "a process died while it had the lock: take the lock over, and see to the value"
+            }
         })
     }
 }
@@ -70,6 +102,7 @@ impl fmt::Display for SignalError {
 }
 
 impl core::error::Error for TimedOut {}
+impl core::error::Error for BarrierError {}
 impl core::error::Error for LockError {}
 impl core::error::Error for AcquireError {}
 impl core::error::Error for SignalError {}

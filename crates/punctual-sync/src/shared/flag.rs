@@ -16,11 +16,19 @@
 //!
 //! Real-time safety: nothing allocates. `set`, `clear` and `is_set` are lock-free: an attempt is repeated only if
 //! another thread changed the flag meanwhile. `set` enters the kernel only if a thread sleeps. `spin` never enters
-//! it and ends by count; `wait` and `wait_until` sleep there.
+//! it and ends by count; `wait` and `wait_until` sleep there. In shared memory a sleeper looks by itself as well, 20 times a
+//! second.
+//!
+//! # When a process dies
+//!
+//! Nobody owns anything of a flag. Setting it is one step: a process that dies at whatever instruction has set it or has
+//! not, and if it dies before it has woken those who sleep, they find out by themselves within 50 ms. A flag does not know
+//! who is to set it, so it cannot tell that nobody is left who will: across processes wait with a deadline, or in a
+//! [`Barrier`](super::Barrier), which knows its members.
 
 use super::TimedOut;
+use super::owner::Home;
 use crate::atomic::{AtomicU32, Ordering, const_new, relax};
-use crate::seed::seeded;
 #[cfg(feature = "std")]
 use {super::sleep, crate::Instant};
 
@@ -35,34 +43,28 @@ const ONCE: u32 = 4;
 #[repr(C)]
 pub struct Flag {
     word: AtomicU32,
+    home: Home,
 }
 
 impl Flag {
     const_new! {
         /// A flag that is not set.
         pub fn new() -> Self {
-            Self { word: AtomicU32::new(0) }
+            Self { word: AtomicU32::new(0), home: Home::NOWHERE }
         }
     }
 
     /// Sets the flag and lets every waiter go. Whoever waited sees what the caller did before.
     pub fn set(&self) {
         let mut word = self.word.load(Ordering::Relaxed);
-        let first = word;
-        let relaxed = seeded!("seed-flag-set-relaxed");
         // Release: pairs with the acquire in `has_happened`. A flag that is set already is written all the same, so
         // that a waiter sees this caller's doings too.
-        let order = if relaxed { Ordering::Relaxed } else { Ordering::Release };
         loop {
             let set = if word & SET != 0 { word } else { (word & !ASLEEP).wrapping_add(ONCE) | SET };
-            match self.word.compare_exchange_weak(word, set, order, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, set, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
-        }
-        if seeded!("seed-flag-unwoken") {
-            // The bug: whether somebody sleeps was looked up before the exchange.
-            word = first;
         }
         if word & ASLEEP != 0 {
             #[cfg(feature = "std")]
@@ -100,7 +102,7 @@ impl Flag {
         if has_happened(begin, word) { Ok(()) } else { Err(TimedOut) }
     }
 
-    /// Sleeps until the flag is set.
+    /// Sleeps until the flag is set: for ever, if nobody is left who will.
     #[cfg(feature = "std")]
     pub fn wait(&self) {
         self.sleep(None).expect("only a deadline ends a sleep without the flag");
@@ -130,10 +132,10 @@ impl Flag {
                 Err(now) => word = now,
                 Ok(_) => {
                     // The word changes when the flag is set, so a set between the exchange and here is noticed.
-                    let slept = sleep::wait(&self.word, marked, deadline);
+                    let slept = sleep::wait(&self.word, marked, deadline, &self.home);
                     word = self.word.load(Ordering::Acquire);
                     if slept.is_err() {
-                        return if has_happened(begin, word) { Ok(()) } else { slept };
+                        return if has_happened(begin, word) { Ok(()) } else { Err(TimedOut) };
                     }
                 }
             }
@@ -152,14 +154,17 @@ fn has_happened(begin: u32, word: u32) -> bool {
     word & SET != 0 || word / ONCE != begin / ONCE
 }
 
-// SAFETY: `repr(C)`, one atomic word, for which zero is "not set".
+// SAFETY: `repr(C)`, one atomic word, for which zero is "not set", and one that is written here and never again.
 #[cfg(not(loom))]
 unsafe impl super::Shareable for Flag {
     const KIND: u32 = 3;
     type Element = ();
     type Init = ();
 
-    unsafe fn write(_: *mut Self, (): ()) {}
+    unsafe fn write(this: *mut Self, (): ()) {
+        // SAFETY: `this` is valid for writes by the contract of this function.
+        unsafe { this.write(Self { home: Home::here(), ..Self::new() }) };
+    }
 }
 
 #[cfg(all(test, feature = "std", not(loom)))]

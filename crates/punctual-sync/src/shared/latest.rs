@@ -15,46 +15,87 @@
 //!
 //! Triple buffering: the writer owns one slot, the reader owns one, and the third, the *middle*, is what either
 //! exchanges its own for. Three slots and an atomic instruction are what J. Chen and A. Burns need in "A Three-Slot
-//! Asynchronous Reader/Writer Mechanism for Multiprocessor Real-Time Systems" (University of York, YCS-286, 1997);
-//! with an exchange in place of their compare-and-swap, neither side can fail.
+//! Asynchronous Reader/Writer Mechanism for Multiprocessor Real-Time Systems" (University of York, YCS-286, 1997). Here
+//! one word says who owns which slot, so that nothing of it dies with a process.
 //!
-//! Real-time safety: nothing here allocates, blocks or enters the kernel. Writing is wait-free, one copy and one atomic
-//! exchange; so is reading, with a load in front. Neither ever repeats anything.
+//! Real-time safety: nothing here allocates, blocks or enters the kernel, but that taking an end asks it once in the life
+//! of a process who that is, if the cell is in shared memory, and taking over asks it every time. Writing is wait-free:
+//! one copy and one atomic instruction, or up to three if the reader comes in between. So is reading, of the
+//! newest value there was when it began or of a newer one: one atomic instruction if there is a new value, three at most.
+//! A reader that a writer has overtaken says so in the word, and the next value is put before it.
+//!
+//! # When a process dies
+//!
+//! An end knows which process has it. When that has died, at whatever instruction, another process, or the same program
+//! started again, gets the end from [`Latest::take_over_writer`] or [`Latest::take_over_reader`]; while it lives they say
+//! so. A value that was written completely is there, one that was not is never seen. A new reader
+//! may be told of the value that the dead one was just taking that it is not new. The other end notices nothing.
 //!
 //! # Invariants
 //!
-//! *L1* `back`, `front` and the index in `middle` are three different slots. Each exchange permutes them.
+//! *L1* The word says which slot is the writer's, which the reader's and which the middle one: three different ones. Each
+//! exchange permutes them.
 //! *L2* A slot is touched only by the side that owns it; the middle one by nobody. It changes owner in an exchange
-//! that acquires what the other side did to it and releases what this side did to its own.
+//! that acquires what the other side did to it and releases what this side did to its own. The reader's slot changes by the
+//! writer's hand only while the word says [`WANTED`], and then the reader uses none.
 //! *L3* There is at most one writer and one reader: each holds a claim while it lives.
+//! *L4* The reader's slot and the middle one hold complete values.
 
 use core::fmt;
 
-use super::{Claim, Padded};
+use super::Padded;
+use super::owner::{Claim, Home, TakeOverError};
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
-use crate::seed::seeded;
 
-/// In `middle`: the reader has not seen this slot.
-const NEW: u32 = 4;
+/// In the state: the reader has not seen the middle slot.
+const NEW: u32 = 0x40;
+/// The reader tries to take the middle slot, and a writer came in between. Only together with `NEW`, or left by a dead
+/// reader.
+const WANTED: u32 = 0x80;
+
+/// Which slots are the writer's, the middle one and the reader's, two bits each.
+const fn slots(back: u32, middle: u32, front: u32) -> u32 {
+    back | middle << 2 | front << 4
+}
+
+const fn back(state: u32) -> u32 {
+    state & 3
+}
+
+const fn middle(state: u32) -> u32 {
+    state >> 2 & 3
+}
+
+const fn front(state: u32) -> u32 {
+    state >> 4 & 3
+}
+
+/// At first the middle slot is number 0, and counts as seen.
+const INITIAL: u32 = slots(1, 0, 2);
+
+/// The state after the writer has made its slot the newest one.
+const fn published(state: u32) -> u32 {
+    match state & WANTED {
+        0 => slots(middle(state), back(state), front(state)) | NEW,
+        _ => slots(middle(state), front(state), back(state)),
+    }
+}
+
+/// The state after the reader has taken the middle slot.
+const fn taken(state: u32) -> u32 {
+    slots(back(state), front(state), middle(state))
+}
 
 /// A cell that holds the newest complete value.
 ///
 /// `T: Copy`, because an old value is overwritten, not dropped: nobody's destructor runs on the real-time path.
 #[repr(C)]
 pub struct Latest<T> {
-    middle: Padded<AtomicU32>,
-    /// The writer's slot.
-    back: Padded<Side>,
-    /// The reader's slot.
-    front: Padded<Side>,
+    state: Padded<AtomicU32>,
+    writer: Claim,
+    reader: Claim,
+    home: Home,
     slots: [Padded<UnsafeCell<T>>; 3],
-}
-
-/// Which slot one side owns, kept here while nobody holds the claim.
-#[repr(C)]
-struct Side {
-    claim: Claim,
-    slot: AtomicU32,
 }
 
 // SAFETY: by L1–L3 each slot is touched by one thread at a time, and changes hands with release and acquire. Values
@@ -66,9 +107,10 @@ impl<T: Copy> Latest<T> {
     #[cfg(not(loom))]
     pub const fn new(initial: T) -> Self {
         Self {
-            middle: Padded(AtomicU32::new(0)),
-            back: Padded(Side { claim: Claim::new(), slot: AtomicU32::new(1) }),
-            front: Padded(Side { claim: Claim::new(), slot: AtomicU32::new(2) }),
+            state: Padded(AtomicU32::new(INITIAL)),
+            writer: Claim::new(),
+            reader: Claim::new(),
+            home: Home::NOWHERE,
             slots: [
                 Padded(UnsafeCell::new(initial)),
                 Padded(UnsafeCell::new(initial)),
@@ -81,31 +123,76 @@ impl<T: Copy> Latest<T> {
     #[cfg(loom)]
     pub fn new(initial: T) -> Self {
         Self {
-            middle: Padded(AtomicU32::new(0)),
-            back: Padded(Side { claim: Claim::new(), slot: AtomicU32::new(1) }),
-            front: Padded(Side { claim: Claim::new(), slot: AtomicU32::new(2) }),
+            state: Padded(AtomicU32::new(INITIAL)),
+            writer: Claim::new(),
+            reader: Claim::new(),
+            home: Home::NOWHERE,
             slots: core::array::from_fn(|_| Padded(UnsafeCell::new(initial))),
         }
     }
 
     /// The writing end, unless it is in use. Dropping it makes it available again.
     pub fn writer(&self) -> Option<LatestWriter<'_, T>> {
-        // Relaxed: the claim ordered this after the previous writer's last store.
-        let back = || self.back.0.slot.load(Ordering::Relaxed);
-        self.back.0.claim.take().then(|| LatestWriter { cell: self, back: back() })
+        self.writer.take(&self.home).then(|| self.writer_now())
     }
 
     /// The reading end, unless it is in use. Dropping it makes it available again.
     pub fn reader(&self) -> Option<LatestReader<'_, T>> {
-        // Relaxed: the claim ordered this after the previous reader's last store.
-        let front = || self.front.0.slot.load(Ordering::Relaxed);
-        self.front.0.claim.take().then(|| LatestReader { cell: self, front: front() })
+        self.reader.take(&self.home).then(|| self.reader_now())
+    }
+
+    /// The writing end, if it is free or the process that had it is dead.
+    ///
+    /// # Errors
+    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    pub fn take_over_writer(&self) -> Result<LatestWriter<'_, T>, TakeOverError> {
+        self.writer.take_over(&self.home).map(|()| self.writer_now())
+    }
+
+    /// The reading end, if it is free or the process that had it is dead.
+    ///
+    /// # Errors
+    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    pub fn take_over_reader(&self) -> Result<LatestReader<'_, T>, TakeOverError> {
+        self.reader.take_over(&self.home).map(|()| self.reader_now())
+    }
+
+    /// The writing end, whoever has it: for a process that knows better than the kernel, see
+    /// [`TakeOverError::Unknown`].
+    ///
+    /// # Safety
+    /// The previous writer will never be used again, and nobody else takes the end at this moment.
+    pub unsafe fn take_over_writer_unchecked(&self) -> LatestWriter<'_, T> {
+        self.writer.seize(&self.home);
+        self.writer_now()
+    }
+
+    /// The reading end, whoever has it: for a process that knows better than the kernel, see
+    /// [`TakeOverError::Unknown`].
+    ///
+    /// # Safety
+    /// The previous reader will never be used again, and nobody else takes the end at this moment.
+    pub unsafe fn take_over_reader_unchecked(&self) -> LatestReader<'_, T> {
+        self.reader.seize(&self.home);
+        self.reader_now()
+    }
+
+    fn writer_now(&self) -> LatestWriter<'_, T> {
+        // Relaxed: the claim ordered this after the previous writer's last exchange, which gave it this slot.
+        LatestWriter { cell: self, back: back(self.state.0.load(Ordering::Relaxed)) }
+    }
+
+    fn reader_now(&self) -> LatestReader<'_, T> {
+        // A reader that died while it wanted a slot must not be given one any more: that would be taken from this one.
+        // Acquire: the slot may be one that the writer put before it. Release: that reader has finished with its own.
+        let state = self.state.0.fetch_and(!WANTED, Ordering::AcqRel);
+        LatestReader { cell: self, front: front(state) }
     }
 }
 
 impl<T> fmt::Debug for Latest<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unread = self.middle.0.load(Ordering::Relaxed) & NEW != 0;
+        let unread = self.state.0.load(Ordering::Relaxed) & NEW != 0;
         f.debug_struct("Latest").field("unread", &unread).finish_non_exhaustive()
     }
 }
@@ -131,18 +218,23 @@ impl<T: Copy> LatestWriter<'_, T> {
     pub fn write_with(&mut self, f: impl FnOnce(&mut T)) {
         // SAFETY: by L1 and L2 the slot `back` is this writer's alone, and by L3 there is no other writer.
         self.cell.slots[self.back as usize].0.with_mut(|slot| f(unsafe { &mut *slot }));
-        let relaxed = seeded!("seed-latest-write-relaxed");
-        // Release: the reader that gets the slot sees the value. Acquire: the reader has finished with the slot that
-        // comes back.
-        let order = if relaxed { Ordering::Relaxed } else { Ordering::AcqRel };
-        self.back = self.cell.middle.0.swap(self.back | NEW, order) & !NEW;
+        let mut state = self.cell.state.0.load(Ordering::Relaxed);
+        loop {
+            let next = published(state);
+            // Release: the reader that gets the slot sees the value. Acquire: the reader has finished with the slot that
+            // comes back. It fails only if the reader came in between: once when it wants the slot, and once when it
+            // takes it, after which there is nothing for it to take.
+            match self.cell.state.0.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return self.back = back(next),
+                Err(now) => state = now,
+            }
+        }
     }
 }
 
 impl<T> Drop for LatestWriter<'_, T> {
     fn drop(&mut self) {
-        self.cell.back.0.slot.store(self.back, Ordering::Relaxed);
-        self.cell.back.0.claim.give_back();
+        self.cell.writer.give_back(&self.cell.home);
     }
 }
 
@@ -178,24 +270,49 @@ impl<T: Copy> LatestReader<'_, T> {
     /// up meanwhile.
     #[inline]
     pub fn read_with<R>(&mut self, f: impl FnOnce(&T, bool) -> R) -> R {
-        let middle = &self.cell.middle.0;
-        // Relaxed: only a hint, since nobody but this reader takes the mark away.
-        let is_new = middle.load(Ordering::Relaxed) & NEW != 0;
-        if is_new {
-            // Acquire: the writer has finished with the slot. Release: this reader has finished with its own.
-            let relaxed = seeded!("seed-latest-read-relaxed");
-            let order = if relaxed { Ordering::Relaxed } else { Ordering::AcqRel };
-            self.front = middle.swap(self.front, order) & !NEW;
-        }
-        // SAFETY: by L1 and L2 the slot `front` is this reader's alone, and by L3 there is no other reader.
+        let is_new = self.take_new();
+        // SAFETY: by L1 and L2 the slot `front` is this reader's alone, and by L3 there is no other reader. By L4 it holds
+        // a value.
         self.cell.slots[self.front as usize].0.with(|slot| f(unsafe { &*slot }, is_new))
+    }
+
+    /// Takes the middle slot if it is new.
+    #[inline]
+    fn take_new(&mut self) -> bool {
+        let word = &self.cell.state.0;
+        // Relaxed: only a hint, since nobody but this reader takes the mark away.
+        let state = word.load(Ordering::Relaxed);
+        if state & NEW == 0 {
+            return false;
+        }
+        let next = taken(state);
+        // Acquire: the writer has finished with the slot. Release: this reader has finished with its own.
+        self.front = match word.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => front(next),
+            Err(_) => self.take_wanted(),
+        };
+        true
+    }
+
+    /// Takes the middle slot, which is new, although a writer publishes one value after another.
+    #[cold]
+    fn take_wanted(&mut self) -> u32 {
+        let word = &self.cell.state.0;
+        // Release: this reader has finished with its slot, which the writer may now take. The mark disappears with
+        // whichever exchange comes first, the writer's or the one below.
+        let state = word.fetch_or(WANTED, Ordering::Release) | WANTED;
+        let next = taken(state);
+        // Acquire on failure: the writer has put its value before this reader, and may have published more since.
+        match word.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => front(next),
+            Err(now) => front(now),
+        }
     }
 }
 
 impl<T> Drop for LatestReader<'_, T> {
     fn drop(&mut self) {
-        self.cell.front.0.slot.store(self.front, Ordering::Relaxed);
-        self.cell.front.0.claim.give_back();
+        self.cell.reader.give_back(&self.cell.home);
     }
 }
 
@@ -214,15 +331,52 @@ unsafe impl<T: super::Plain> super::Shareable for Latest<T> {
     type Init = T;
 
     unsafe fn write(this: *mut Self, initial: T) {
-        // SAFETY: `this` is valid for writes by the contract of this function. Everything else stays zero: no claims,
-        // and slot 0 in the middle.
+        // SAFETY: `this` is valid for writes by the contract of this function. Everything else stays zero: no claims.
         unsafe {
-            (&raw mut (*this).back.0.slot).write(AtomicU32::new(1));
-            (&raw mut (*this).front.0.slot).write(AtomicU32::new(2));
+            (&raw mut (*this).state).write(Padded(AtomicU32::new(INITIAL)));
+            (&raw mut (*this).home).write(Home::here());
             let slots = (&raw mut (*this).slots).cast::<Padded<UnsafeCell<T>>>();
             for slot in 0..3 {
                 slots.add(slot).write(Padded(UnsafeCell::new(initial)));
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanges_permute_the_slots() {
+        for state in [INITIAL, slots(2, 1, 0), slots(0, 2, 1) | NEW, slots(1, 2, 0) | NEW | WANTED] {
+            for next in [published(state), taken(state)] {
+                let mut owned = [back(next), middle(next), front(next)];
+                owned.sort_unstable();
+                assert_eq!(owned, [0, 1, 2], "{state:#x}");
+                assert_eq!(next & WANTED, 0);
+            }
+        }
+        assert_eq!(published(INITIAL), slots(0, 1, 2) | NEW);
+        assert_eq!(published(INITIAL | NEW | WANTED), slots(0, 2, 1), "the reader has the newest value");
+        assert_eq!(taken(INITIAL | NEW), slots(1, 2, 0));
+    }
+
+    #[test]
+    fn a_new_reader_is_not_given_what_a_dead_one_wanted() {
+        let cell = Latest::new(0);
+        let mut writer = cell.writer().unwrap();
+        writer.write(1);
+        cell.state.0.fetch_or(WANTED, Ordering::Relaxed);
+        let mut reader = cell.reader().unwrap();
+        reader.take_new();
+        let slot = reader.front;
+        assert_eq!(cell.state.0.load(Ordering::Relaxed) & WANTED, 0);
+        drop(reader);
+        cell.state.0.fetch_or(WANTED, Ordering::Relaxed);
+        let reader = cell.reader().unwrap();
+        (2..6).for_each(|value| writer.write(value));
+        assert_eq!(front(cell.state.0.load(Ordering::Relaxed)), reader.front);
+        assert_eq!(reader.front, slot, "the slot that it looks at stays its own");
     }
 }

@@ -16,6 +16,31 @@
 //! [`init_at`] and [`attach_at`]. Waiting by futex is for threads of Linux and needs the feature `std`;
 //! everything else is `no_std`. Nothing here allocates.
 //!
+//! # When a process dies
+//!
+//! A process can be killed at any instruction. In shared memory every end, ticket, place and unit names the process that
+//! has it, so that the others can ask the kernel whether that lives. They do so only after they have waited in vain or
+//! found no room; while nobody dies, nothing enters the kernel for it.
+//!
+//! | type | whoever is left |
+//! |---|---|
+//! | [`Ring`], [`Latest`] | takes over the end, or is told who has it: [`Ring::take_over_producer`] and its like |
+//! | [`TicketLock`] | gets [`LockError::OwnerDied`], and the lock by [`TicketLock::take_over`]; dead tickets are passed over |
+//! | [`Semaphore`] | gets the units and the places that the dead held |
+//! | [`Barrier`] | gets [`BarrierError::PeerDied`] until somebody calls [`Barrier::repair`] |
+//! | [`Flag`] | nothing was owned; who was to set it is not known |
+//!
+//! This is what it rests on:
+//!
+//! * A process is known by its id and its time of start. Whoever has the id of a dead one is not mistaken for it.
+//! * Ids count in the namespace of the process that called [`init_at`]. Processes in another namespace of process ids, without
+//!   `/proc`, or without the feature `std` use the structures all the same, but their death is not noticed, and
+//!   they do not notice the death of others.
+//! * Only processes die. A thread that ends unwinds before and gives back what it has; what it leaked stays
+//!   taken for as long as its process lives. A process that goes on as another program (`execve`) lives.
+//! * A zombie is dead. A process that was stopped or is debugged lives.
+//! * The child of a fork owns nothing of its parent's. What it inherits, an end or a guard, must not be used.
+//!
 //! ```
 //! use punctual_sync::shared::Ring;
 //!
@@ -30,6 +55,7 @@ mod barrier;
 mod error;
 mod flag;
 mod latest;
+mod owner;
 #[cfg(not(loom))]
 mod region;
 mod ring;
@@ -40,14 +66,15 @@ mod sleep;
 mod ticket;
 
 pub use barrier::Barrier;
-pub use error::{AcquireError, LockError, SignalError, TimedOut};
+pub use error::{AcquireError, BarrierError, LockError, SignalError, TimedOut};
 pub use flag::Flag;
 pub use latest::{Latest, LatestReader, LatestWriter, Reading};
+pub use owner::TakeOverError;
 #[cfg(not(loom))]
 pub use region::{LayoutError, LayoutField, Plain, Shareable, attach_at, init_at, region_align, region_size};
 pub use ring::{Ring, RingConsumer, RingProducer};
 #[cfg(feature = "std")]
-pub use semaphore::Semaphore;
+pub use semaphore::{Semaphore, Unit};
 pub use ticket::{TicketGuard, TicketLock};
 
 /// How many threads of a model sleep, so that it can say that one should not.
@@ -57,38 +84,22 @@ pub fn asleep() -> usize {
     sleep::asleep()
 }
 
-use crate::atomic::{AtomicU32, Ordering, const_new};
+/// Threads of a model that play processes, and die.
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod model {
+    /// The calling thread is process `number`, 1 to 31, from now on.
+    pub fn begin(number: u32) {
+        super::owner::process::begin(number);
+    }
+
+    /// The calling thread's process is killed. The thread does nothing more.
+    pub fn die() {
+        super::owner::process::die();
+    }
+}
 
 /// Keeps a value on cache lines of its own: two, since processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
-
-/// Whether one end of a structure is in use.
-///
-/// Whoever takes the claim sees everything its previous holder did.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Claim(AtomicU32);
-
-impl Claim {
-    const_new! {
-        pub(crate) fn new() -> Self {
-            Self(AtomicU32::new(0))
-        }
-    }
-
-    /// Takes the claim if it is free.
-    pub(crate) fn take(&self) -> bool {
-        // Acquire: pairs with the release in `give_back`.
-        self.0.swap(1, Ordering::Acquire) == 0
-    }
-
-    pub(crate) fn give_back(&self) {
-        self.0.store(0, Ordering::Release);
-    }
-
-    pub(crate) fn is_taken(&self) -> bool {
-        self.0.load(Ordering::Acquire) != 0
-    }
-}

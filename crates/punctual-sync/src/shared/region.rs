@@ -42,7 +42,7 @@ use crate::atomic::{AtomicU32, Ordering};
 const MAGIC: u32 = u32::from_le_bytes(*b"PNCT");
 
 /// Of the header and of every structure; grows with each change to either.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Values that may cross between processes: every bit pattern is valid, there is no padding, and so no pointer
 /// whose target the other process lacks.

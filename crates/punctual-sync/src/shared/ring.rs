@@ -27,7 +27,16 @@
 //! multi-core synchronization mechanism for line-rate network traffic monitoring", IPDPS 2010).
 //!
 //! Real-time safety: nothing here allocates, blocks or enters the kernel. Every operation is wait-free: one load of
-//! the other side's counter and one store of the own one at most, plus the copying of the items.
+//! the other side's counter and one store of the own one at most, plus the copying of the items. Taking an end asks the
+//! kernel once in the life of a process who that is, if the ring is in shared memory; taking over asks it every time.
+//!
+//! # When a process dies
+//!
+//! An end knows which process has it. When that has died, at whatever instruction, another process, or the same program
+//! started again, gets the end from [`Ring::take_over_producer`] or [`Ring::take_over_consumer`]; while it lives they say
+//! so. Items that were published are there, each whole and once. What the dead producer had not published is lost; what the
+//! dead consumer had taken and not released comes again, since nobody can know what became of it. The other end
+//! notices nothing.
 //!
 //! # Invariants
 //!
@@ -40,9 +49,9 @@
 use core::fmt;
 use core::mem::MaybeUninit;
 
-use super::{Claim, Padded};
+use super::Padded;
+use super::owner::{Claim, Home, TakeOverError};
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
-use crate::seed::seeded;
 
 /// A bounded queue of `N` items, `N` a power of two up to 2³¹.
 #[repr(C)]
@@ -51,6 +60,7 @@ pub struct Ring<T, const N: usize> {
     head: Padded<AtomicU32>,
     producer: Padded<Claim>,
     consumer: Claim,
+    home: Home,
     items: Padded<[UnsafeCell<MaybeUninit<T>>; N]>,
 }
 
@@ -75,6 +85,7 @@ impl<T, const N: usize> Ring<T, N> {
             head: Padded(AtomicU32::new(0)),
             producer: Padded(Claim::new()),
             consumer: Claim::new(),
+            home: Home::NOWHERE,
             items: Padded([const { UnsafeCell::new(MaybeUninit::uninit()) }; N]),
         }
     }
@@ -88,6 +99,7 @@ impl<T, const N: usize> Ring<T, N> {
             head: Padded(AtomicU32::new(0)),
             producer: Padded(Claim::new()),
             consumer: Claim::new(),
+            home: Home::NOWHERE,
             items: Padded(core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit()))),
         }
     }
@@ -100,39 +112,63 @@ impl<T, const N: usize> Ring<T, N> {
 
     /// The producing end, unless it is in use. Dropping it makes it available again.
     pub fn producer(&self) -> Option<RingProducer<'_, T, N>> {
-        self.producer.0.take().then(|| self.producer_now())
+        self.producer.0.take(&self.home).then(|| self.producer_now())
     }
 
     /// The consuming end, unless it is in use. Dropping it makes it available again.
     pub fn consumer(&self) -> Option<RingConsumer<'_, T, N>> {
-        self.consumer.take().then(|| self.consumer_now())
+        self.consumer.take(&self.home).then(|| self.consumer_now())
     }
 
-    /// The producing end, although it is claimed: for a process that takes over from one that died.
+    /// The producing end, if it is free or the process that had it is dead.
     ///
-    /// What the dead producer had staged and not published is lost.
+    /// What the dead producer had not published is lost.
     ///
-    /// # Safety
-    /// The previous producer will never be used again.
-    pub unsafe fn take_over_producer(&self) -> RingProducer<'_, T, N>
+    /// # Errors
+    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    pub fn take_over_producer(&self) -> Result<RingProducer<'_, T, N>, TakeOverError>
     where
         T: Copy,
     {
-        self.producer.0.take();
-        self.producer_now()
+        self.producer.0.take_over(&self.home).map(|()| self.producer_now())
     }
 
-    /// The consuming end, although it is claimed: for a process that takes over from one that died.
+    /// The consuming end, if it is free or the process that had it is dead.
     ///
     /// Items that the dead consumer took and did not release come once more.
     ///
-    /// # Safety
-    /// The previous consumer will never be used again.
-    pub unsafe fn take_over_consumer(&self) -> RingConsumer<'_, T, N>
+    /// # Errors
+    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    pub fn take_over_consumer(&self) -> Result<RingConsumer<'_, T, N>, TakeOverError>
     where
         T: Copy,
     {
-        self.consumer.take();
+        self.consumer.take_over(&self.home).map(|()| self.consumer_now())
+    }
+
+    /// The producing end, whoever has it: for a process that knows better than the kernel, see
+    /// [`TakeOverError::Unknown`].
+    ///
+    /// # Safety
+    /// The previous producer will never be used again, and nobody else takes the end at this moment.
+    pub unsafe fn take_over_producer_unchecked(&self) -> RingProducer<'_, T, N>
+    where
+        T: Copy,
+    {
+        self.producer.0.seize(&self.home);
+        self.producer_now()
+    }
+
+    /// The consuming end, whoever has it: for a process that knows better than the kernel, see
+    /// [`TakeOverError::Unknown`].
+    ///
+    /// # Safety
+    /// The previous consumer will never be used again, and nobody else takes the end at this moment.
+    pub unsafe fn take_over_consumer_unchecked(&self) -> RingConsumer<'_, T, N>
+    where
+        T: Copy,
+    {
+        self.consumer.seize(&self.home);
         self.consumer_now()
     }
 
@@ -309,8 +345,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     #[inline(always)]
     fn show(&mut self, next: u32) {
         // Release: the consumer that sees the counter sees the items.
-        let order = if seeded!("seed-ring-publish-relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        self.ring.tail.0.store(next, order);
+        self.ring.tail.0.store(next, Ordering::Release);
         if self.staged != 0 {
             self.staged = 0;
         }
@@ -320,7 +355,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
 impl<T, const N: usize> Drop for RingProducer<'_, T, N> {
     fn drop(&mut self) {
         self.publish();
-        self.ring.producer.0.give_back();
+        self.ring.producer.0.give_back(&self.ring.home);
     }
 }
 
@@ -365,8 +400,7 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
     #[inline]
     pub fn release(&mut self) {
         // Release: the producer that sees the counter writes after these reads.
-        let order = if seeded!("seed-ring-release-relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        self.ring.head.0.store(self.head, order);
+        self.ring.head.0.store(self.head, Ordering::Release);
     }
 
     /// Fills `items` with as many of the oldest items as there are and releases them in one store; returns how many.
@@ -414,7 +448,7 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
 impl<T, const N: usize> Drop for RingConsumer<'_, T, N> {
     fn drop(&mut self) {
         self.release();
-        self.ring.consumer.give_back();
+        self.ring.consumer.give_back(&self.ring.home);
     }
 }
 
@@ -425,7 +459,7 @@ impl<T, const N: usize> fmt::Debug for RingConsumer<'_, T, N> {
     }
 }
 
-// SAFETY: `repr(C)` without pointers, and `T` has none. All zero is an empty ring without claims. Two processes are
+// SAFETY: `repr(C)` without pointers, and `T` has none. All zero but its home is an empty ring without claims. Two processes are
 // two threads to R1–R3, which rest on atomics alone.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain, const N: usize> super::Shareable for Ring<T, N> {
@@ -434,7 +468,9 @@ unsafe impl<T: super::Plain, const N: usize> super::Shareable for Ring<T, N> {
     type Element = T;
     type Init = ();
 
-    unsafe fn write(_: *mut Self, (): ()) {
+    unsafe fn write(this: *mut Self, (): ()) {
         let _ = Self::MASK;
+        // SAFETY: `this` is valid for writes by the contract of this function.
+        unsafe { (&raw mut (*this).home).write(Home::here()) };
     }
 }

@@ -14,57 +14,78 @@
 //! assert!(BUFFERS.try_acquire());
 //! ```
 //!
-//! A unit is handed over: the signaller chooses the waiter, and the unit is the waiter's before it runs. So a thread of
-//! a low level cannot snatch it, and a thread that times out at that moment still has it.
+//! Only who is first in line takes a unit that is free; of several units, as many as are first. So a thread of a low level
+//! cannot snatch a unit from one of a higher level that has not run yet.
 //!
-//! The structure follows the semaphores that pass the baton (G. Andrews, "Concurrent Programming", 1991, section 4.4),
-//! with a set of places instead of a queue so that nobody ever waits for a preempted thread.
+//! A unit that was acquired is gone until somebody signals, who may be another: that suits events. Units that threads
+//! use and give back, like buffers, are better held: a [`Unit`] gives itself back when it is dropped.
+//!
+//! ```
+//! # use punctual_sync::shared::Semaphore;
+//! # static BUFFERS: Semaphore = Semaphore::new(2);
+//! let buffer = BUFFERS.hold(3).unwrap();
+//! assert_eq!(BUFFERS.free(), 1);
+//! drop(buffer);
+//! assert_eq!(BUFFERS.free(), 2);
+//! ```
 //!
 //! Real-time safety: nothing allocates. `try_acquire` and `signal` are lock-free: an attempt is repeated only if
-//! another thread acquired, signalled, came or went meanwhile. One handover looks at `W` places at most. `signal` enters
-//! the kernel once for each thread it wakes; `acquire` sleeps there unless a unit is free.
+//! another thread acquired, signalled, came or went meanwhile. Looking who is first takes `W²` steps at most. `signal`
+//! enters the kernel once for each thread it wakes; `acquire` sleeps there unless a unit is free, and in shared memory looks
+//! 20 times a second who is alive.
+//!
+//! # When a process dies
+//!
+//! * A unit is taken, and given back, in one step. A process that dies at whatever instruction of
+//!   [`Semaphore::acquire`] or [`Semaphore::signal`] has done so, or has not.
+//! * A semaphore in shared memory knows which process waits in a place and which one holds a [`Unit`]. Of dead ones the
+//!   places are freed and the units given back, each once, by whoever waits for longer than 50 ms, finds no
+//!   place, or calls [`Semaphore::recover`]. Units that were acquired, not held, have been consumed: the semaphore cannot
+//!   know whether anybody was to signal them.
+//! * A process that dies after it made a unit free, and before it woke those who wait for one, lets them sleep for
+//!   another 50 ms.
 //!
 //! # Invariants
 //!
-//! *S1* Units are neither made nor lost: each is counted in `free`, is in the hands of one thread inside
-//! [`Semaphore::hand_on`], or lies in one `GRANTED` place until its owner takes it.
-//! *S2* A free unit and a waiting thread never stay together. Whoever adds to `free` looks for waiters afterwards;
-//! whoever starts to wait looks at `free` afterwards; sequentially consistent fences stand between, so that one of them
-//! sees the other.
-//! *S3* A place is used by one thread at a time. Its state carries a generation, so that a choice made for one thread
-//! cannot fall to the next user of the place.
+//! *S1* Units are neither made nor lost: each is counted as free, or held by the place whose bit is beside the count in
+//! the same word, or was acquired.
+//! *S2* A free unit and the thread that is to have it never stay together asleep. Whoever adds to the free units, or leaves
+//! the line, looks for waiters afterwards; whoever starts to wait looks at the free units afterwards; sequentially
+//! consistent fences stand between, so that one of them sees the other.
+//! *S3* A place is used by one thread at a time, whose process has the claim. Its bits, for waiting and for holding, change
+//! only by the hand of whoever has the claim.
 
 use core::cmp::Reverse;
+use core::fmt;
 
+use super::owner::{Claim, Home};
 use super::{AcquireError, Padded, SignalError, sleep};
 use crate::Instant;
-use crate::atomic::{AtomicU32, Ordering, fence};
-use crate::seed::seeded;
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// The lower bits of a place's state; above them, its generation.
-const STATE: u32 = 3;
-const IDLE: u32 = 0;
-const WAITING: u32 = 1;
-const GRANTED: u32 = 2;
-const GENERATION: u32 = 4;
-
-/// A counting semaphore with places for `W` waiting threads, 32 at most.
+/// A counting semaphore with places for `W` threads that wait or hold units, 32 at most.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Semaphore<const W: usize = 16> {
-    free: Padded<AtomicU32>,
-    /// The places in use, as bits.
-    used: Padded<AtomicU32>,
+    /// The number of free units; above them a bit for each place that holds one.
+    units: Padded<AtomicU64>,
+    /// The places where threads wait, as bits.
+    waiting: Padded<AtomicU32>,
     /// Orders those who wait at the same level.
     arrivals: AtomicU32,
+    home: Home,
     places: [Place; W],
 }
+
+/// In `units`: the bits that count those that are free.
+const FREE: u64 = u32::MAX as u64;
 
 #[derive(Debug)]
 #[repr(C)]
 struct Place {
-    /// What the place's thread sleeps on.
-    state: AtomicU32,
+    claim: Claim,
+    /// Whether the place's thread has been told to look for a unit. It sleeps on this while it has not.
+    is_told: AtomicU32,
     level: AtomicU32,
     arrival: AtomicU32,
 }
@@ -97,39 +118,41 @@ impl<const W: usize> Semaphore<W> {
     pub const fn with_places(units: u32) -> Self {
         let () = Self::CHECK;
         assert!(units <= Self::MAX, "too many units");
-        let (free, used) = (Padded(AtomicU32::new(units)), Padded(AtomicU32::new(0)));
-        Self { free, used, arrivals: AtomicU32::new(0), places: [const { Place::new() }; W] }
+        let (units, waiting) = (Padded(AtomicU64::new(units as u64)), Padded(AtomicU32::new(0)));
+        let (arrivals, home) = (AtomicU32::new(0), Home::NOWHERE);
+        Self { units, waiting, arrivals, home, places: [const { Place::new() }; W] }
     }
 
     /// A semaphore with `units` free units.
     #[cfg(loom)]
     pub fn with_places(units: u32) -> Self {
         let () = Self::CHECK;
-        let (free, used) = (Padded(AtomicU32::new(units)), Padded(AtomicU32::new(0)));
-        Self { free, used, arrivals: AtomicU32::new(0), places: core::array::from_fn(|_| Place::new()) }
+        let (units, waiting) = (Padded(AtomicU64::new(units.into())), Padded(AtomicU32::new(0)));
+        let (arrivals, home) = (AtomicU32::new(0), Home::NOWHERE);
+        Self { units, waiting, arrivals, home, places: core::array::from_fn(|_| Place::new()) }
     }
 
     /// Units that are free, as far as one can tell while others use the semaphore.
     pub fn free(&self) -> u32 {
-        self.free.0.load(Ordering::Relaxed)
+        (self.units.0.load(Ordering::Relaxed) & FREE) as u32
     }
 
     /// Threads that wait, as far as one can tell while others use the semaphore.
     pub fn waiting(&self) -> usize {
-        self.waiters().count()
+        self.waiting.0.load(Ordering::Relaxed).count_ones() as usize
     }
 
     /// Takes a unit if one is free and nobody waits for it.
     #[inline]
     pub fn try_acquire(&self) -> bool {
-        self.waiters().next().is_none() && self.take_free()
+        self.waiting() == 0 && self.take_free(0, 0)
     }
 
     /// Takes a unit, sleeping until there is one for the caller. A higher `level` is served first; among equals, who
     /// came first.
     ///
     /// # Errors
-    /// [`AcquireError::Full`] if `W` threads wait already.
+    /// [`AcquireError::Full`] if all `W` places are taken already.
     pub fn acquire(&self, level: u8) -> Result<(), AcquireError> {
         self.acquire_or(level, None)
     }
@@ -137,10 +160,27 @@ impl<const W: usize> Semaphore<W> {
     /// Takes a unit like [`acquire`](Self::acquire), but sleeps not past `deadline`.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`] if there was none for the caller by then, [`AcquireError::Full`] if `W` threads
-    /// wait already.
+    /// [`AcquireError::TimedOut`] if there was none for the caller by then, [`AcquireError::Full`] if all `W` places
+    /// are taken already.
     pub fn acquire_until(&self, level: u8, deadline: Instant) -> Result<(), AcquireError> {
         self.acquire_or(level, Some(deadline))
+    }
+
+    /// Takes a unit like [`acquire`](Self::acquire), to be given back by the caller. It takes one of the `W` places too.
+    ///
+    /// # Errors
+    /// [`AcquireError::Full`] if all `W` places are taken already.
+    pub fn hold(&self, level: u8) -> Result<Unit<'_, W>, AcquireError> {
+        self.hold_or(level, None)
+    }
+
+    /// Takes a unit like [`hold`](Self::hold), but sleeps not past `deadline`.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`] if there was none for the caller by then, [`AcquireError::Full`] if all `W` places
+    /// are taken already.
+    pub fn hold_until(&self, level: u8, deadline: Instant) -> Result<Unit<'_, W>, AcquireError> {
+        self.hold_or(level, Some(deadline))
     }
 
     /// Adds `units`, and wakes as many threads, the highest levels first.
@@ -148,18 +188,36 @@ impl<const W: usize> Semaphore<W> {
     /// # Errors
     /// [`SignalError`] if more than [`MAX`](Self::MAX) units would be free; then none is added.
     pub fn signal(&self, units: u32) -> Result<(), SignalError> {
-        let mut free = self.free.0.load(Ordering::Relaxed);
+        let mut word = self.units.0.load(Ordering::Relaxed);
         loop {
-            let sum = free.checked_add(units).filter(|&sum| sum <= Self::MAX);
-            let Some(sum) = sum else { return Err(SignalError { added: units, free }) };
+            let free = (word & FREE) as u32;
+            if free.checked_add(units).is_none_or(|sum| sum > Self::MAX) {
+                return Err(SignalError { added: units, free });
+            }
+            let sum = word + u64::from(units);
             // Release: whoever gets the unit sees what the signaller did before.
-            match self.free.0.compare_exchange_weak(free, sum, Ordering::Release, Ordering::Relaxed) {
+            match self.units.0.compare_exchange_weak(word, sum, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
-                Err(now) => free = now,
+                Err(now) => word = now,
             }
         }
-        self.serve();
+        self.call();
         Ok(())
+    }
+
+    /// Does for dead processes what they left undone: gives their units back and frees their places. Asks the kernel who
+    /// is alive if the semaphore is in shared memory. Who waits does so by itself; this is for who only tries.
+    #[cold]
+    pub fn recover(&self) {
+        for (index, place) in self.places.iter().enumerate() {
+            // The place is this thread's then, as if its process had waited there or held a unit.
+            if place.claim.inherit(&self.home) {
+                self.give_back(index);
+                self.leave(index);
+            }
+        }
+        // A dead process may have made a unit free, or left the line, and told nobody.
+        self.call();
     }
 
     fn acquire_or(&self, level: u8, deadline: Option<Instant>) -> Result<(), AcquireError> {
@@ -167,147 +225,201 @@ impl<const W: usize> Semaphore<W> {
             return Ok(());
         }
         let index = self.claim().ok_or(AcquireError::Full)?;
+        let result = self.wait(index, level, deadline, 0);
+        self.leave(index);
+        result
+    }
+
+    fn hold_or(&self, level: u8, deadline: Option<Instant>) -> Result<Unit<'_, W>, AcquireError> {
+        let index = self.claim().ok_or(AcquireError::Full)?;
+        // Gives the place back, whatever happens.
+        let unit = Unit { semaphore: self, index };
+        if self.waiting() != 0 || !self.take_free(0, held(index)) {
+            self.wait(index, level, deadline, held(index))?;
+        }
+        Ok(unit)
+    }
+
+    /// Waits in the caller's place for a unit, which gets these bits, and stops waiting.
+    fn wait(
+        &self,
+        index: usize,
+        level: u8,
+        deadline: Option<Instant>,
+        mark: u64,
+    ) -> Result<(), AcquireError> {
         let place = &self.places[index];
         let arrival = self.arrivals.fetch_add(1, Ordering::Relaxed);
         place.level.store(level.into(), Ordering::Relaxed);
         place.arrival.store(arrival, Ordering::Relaxed);
-        let idle = place.state.load(Ordering::Relaxed) & !STATE;
-        let waiting = idle.wrapping_add(GENERATION) | WAITING;
-        // Release: whoever chooses this place reads the level and the arrival that belong to the state.
-        place.state.store(waiting, Ordering::Release);
+        // Release: whoever looks who is first reads the level and the arrival that belong to the bit.
+        self.waiting.0.fetch_or(1 << index, Ordering::Release);
         // A unit may have become free before its signaller could see this place (S2).
-        self.serve();
-
-        let mut result = Ok(());
-        loop {
-            // Acquire: pairs with the release of the grant.
-            if place.state.load(Ordering::Acquire) != waiting {
-                break;
+        fence(Ordering::SeqCst);
+        let result = loop {
+            // Before the look. Acquire: whoever tells this thread from now on wakes it; who did so before is seen.
+            place.is_told.swap(0, Ordering::AcqRel);
+            if self.take_free(self.ahead_of(index), mark) {
+                break Ok(());
             }
-            // A grant changes the word, so one that comes between the look and the sleep is noticed.
-            if sleep::wait(&place.state, waiting, deadline).is_err() {
-                let withdrawn = waiting & !STATE | IDLE;
-                let exchange = if seeded!("seed-semaphore-leave-blindly") {
-                    Ok(place.state.swap(withdrawn, Ordering::Relaxed))
-                } else {
-                    // Acquire on failure: the unit was granted at the last moment.
-                    place.state.compare_exchange(waiting, withdrawn, Ordering::Relaxed, Ordering::Acquire)
-                };
-                if exchange.is_ok() {
-                    result = Err(AcquireError::TimedOut);
-                }
-                break;
+            match sleep::wait(&place.is_told, 0, deadline, &self.home) {
+                Ok(sleep::Woken::Perhaps) => {}
+                Ok(sleep::Woken::Late) => self.recover(),
+                // A unit that came at the last moment is this thread's all the same.
+                Err(_) if self.take_free(self.ahead_of(index), mark) => break Ok(()),
+                Err(_) => break Err(AcquireError::TimedOut),
             }
-        }
-        place.state.store(waiting & !STATE | IDLE, Ordering::Relaxed);
-        // Release: the next user of the place finds it idle.
-        self.used.0.fetch_and(!(1 << index), Ordering::Release);
+        };
+        self.waiting.0.fetch_and(!(1 << index), Ordering::Release);
+        // Somebody else may be first now (S2).
+        self.call();
         result
     }
 
     /// Takes a free place.
     fn claim(&self) -> Option<usize> {
-        let mut used = self.used.0.load(Ordering::Relaxed);
-        loop {
-            let index = used.trailing_ones() as usize;
-            if index >= W {
-                return None;
+        let free =
+            || self.places.iter().position(|place| !place.claim.is_taken() && place.claim.take(&self.home));
+        free().or_else(|| {
+            if self.home.is_shared() {
+                self.recover();
             }
-            // Acquire: the place's last user has finished with it.
-            match self.used.0.compare_exchange_weak(
-                used,
-                used | 1 << index,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some(index),
-                Err(now) => used = now,
+            free()
+        })
+    }
+
+    /// Frees the caller's place, in which nobody waits and which holds nothing, or in which a dead process waited.
+    fn leave(&self, index: usize) {
+        let bit = 1 << index;
+        if self.waiting.0.load(Ordering::Relaxed) & bit != 0 {
+            self.waiting.0.fetch_and(!bit, Ordering::Relaxed);
+        }
+        self.places[index].claim.give_back(&self.home);
+    }
+
+    /// Makes the unit free that the caller's place holds, if it holds one.
+    fn give_back(&self, index: usize) {
+        let mut word = self.units.0.load(Ordering::Relaxed);
+        while word & held(index) != 0 {
+            let given = (word & !held(index)) + 1;
+            // Release: whoever gets the unit sees what its last holder did.
+            match self.units.0.compare_exchange_weak(word, given, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => word = now,
             }
         }
     }
 
-    /// Hands out free units while there are any and somebody waits.
-    fn serve(&self) {
-        if !seeded!("seed-semaphore-unfenced") {
-            // Between what the caller made known and the looks below (S2).
-            fence(Ordering::SeqCst);
-        }
-        while self.waiters().next().is_some() && self.take_free() {
-            self.hand_on();
-        }
-    }
-
-    /// Gives a unit that is in the caller's hands to the first in line, or makes it free.
-    fn hand_on(&self) {
-        while let Some((index, state)) = self.first() {
-            let place = &self.places[index];
-            let granted = state & !STATE | GRANTED;
-            // Acquire and release: the unit is passed on with what its signaller did.
-            let exchange = place.state.compare_exchange(state, granted, Ordering::AcqRel, Ordering::Relaxed);
-            if exchange.is_ok() {
-                // The thread may have gone on meanwhile, and another may sleep here: it looks, and sleeps again.
-                sleep::wake(&place.state, 1);
-                return;
-            }
-        }
-        self.free.0.fetch_add(1, Ordering::Release);
-        // Somebody may have come who saw no free unit; `serve` looks again, behind a fence (S2).
-        fence(Ordering::SeqCst);
-    }
-
-    fn take_free(&self) -> bool {
-        let mut free = self.free.0.load(Ordering::Relaxed);
-        while free > 0 {
+    /// Takes one of the free units, of which the first `ahead` are others', and puts these bits beside those that are left.
+    #[inline]
+    fn take_free(&self, ahead: u32, mark: u64) -> bool {
+        let mut word = self.units.0.load(Ordering::Relaxed);
+        while word & FREE > u64::from(ahead) {
+            let taken = (word - 1) | mark;
             // Acquire: pairs with the releases that made units free.
-            match self.free.0.compare_exchange_weak(free, free - 1, Ordering::Acquire, Ordering::Relaxed) {
+            match self.units.0.compare_exchange_weak(word, taken, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
-                Err(now) => free = now,
+                Err(now) => word = now,
             }
         }
         false
     }
 
-    /// The places where threads wait, with their states.
-    fn waiters(&self) -> impl Iterator<Item = (usize, u32)> {
-        let mut used = self.used.0.load(Ordering::Relaxed);
-        core::iter::from_fn(move || {
-            while used != 0 {
-                let index = used.trailing_zeros() as usize;
-                used &= used - 1;
-                // A bit beyond the places can only come from another process's error.
-                let state = self.places.get(index)?.state.load(Ordering::Acquire);
-                if state & STATE == WAITING {
-                    return Some((index, state));
-                }
-            }
-            None
-        })
+    /// Tells those to look who may have a unit now.
+    #[inline]
+    fn call(&self) {
+        // Between what the caller made known and the looks below (S2).
+        fence(Ordering::SeqCst);
+        let waiting = self.waiting.0.load(Ordering::Acquire);
+        if waiting != 0 {
+            self.call_first(waiting);
+        }
     }
 
-    /// The place of the highest level, and among equals the earliest arrival.
-    fn first(&self) -> Option<(usize, u32)> {
+    #[cold]
+    fn call_first(&self, waiting: u32) {
+        for index in bits::<W>(waiting) {
+            if self.ahead_of(index) < self.free() {
+                let is_told = &self.places[index].is_told;
+                // Release: the thread sees what it is told about. If another has told it and it has not looked yet, it will
+                // see this too.
+                if is_told.swap(1, Ordering::AcqRel) == 0 {
+                    // The thread may have gone on meanwhile, and another may sleep here: it looks, and sleeps again.
+                    sleep::wake(is_told, 1);
+                }
+            }
+        }
+    }
+
+    /// How many of those who wait come before the one in the place `index`.
+    fn ahead_of(&self, index: usize) -> u32 {
         // Arrivals are compared by their distance from the latest, so the counter may wrap.
         let latest = self.arrivals.load(Ordering::Relaxed);
-        self.waiters().max_by_key(|&(index, _)| {
+        let rank = |index: usize| {
             let place = &self.places[index];
             let age = latest.wrapping_sub(place.arrival.load(Ordering::Relaxed));
             // If an arrival is newer than `latest`, its distance is huge, and it is the youngest.
             let age = if age > u32::MAX / 2 { 0 } else { age };
             (place.level.load(Ordering::Relaxed), age, Reverse(index))
-        })
+        };
+        // Acquire: the levels and arrivals come with the bits.
+        let others = self.waiting.0.load(Ordering::Acquire) & !(1 << index);
+        let mine = rank(index);
+        bits::<W>(others).filter(|&other| rank(other) > mine).count() as u32
     }
+}
+
+/// The bit in `units` that says that the place `index` holds a unit.
+const fn held(index: usize) -> u64 {
+    1 << (32 + index)
+}
+
+/// The indices of the bits. Bits beyond the places can only come from another process's error.
+fn bits<const W: usize>(mut word: u32) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let index = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (index < W).then_some(index)
+    })
 }
 
 impl Place {
     crate::atomic::const_new! {
         fn new() -> Self {
-            Self { state: AtomicU32::new(IDLE), level: AtomicU32::new(0), arrival: AtomicU32::new(0) }
+            Self {
+                claim: Claim::new(),
+                is_told: AtomicU32::new(0),
+                level: AtomicU32::new(0),
+                arrival: AtomicU32::new(0),
+            }
         }
     }
 }
 
-// SAFETY: `repr(C)`, atomic words without pointers, for which zero is "nobody waits". Two processes are two threads to
-// S1–S3, which rest on atomics alone.
+/// A unit of a [`Semaphore`] that belongs to its holder. Dropping it, also while a panic unwinds, gives it back. If the
+/// process that holds it dies, others do so. One that is leaked stays taken for as long as the process lives.
+#[must_use]
+pub struct Unit<'a, const W: usize = 16> {
+    semaphore: &'a Semaphore<W>,
+    index: usize,
+}
+
+impl<const W: usize> Drop for Unit<'_, W> {
+    fn drop(&mut self) {
+        self.semaphore.give_back(self.index);
+        self.semaphore.leave(self.index);
+        self.semaphore.call();
+    }
+}
+
+impl<const W: usize> fmt::Debug for Unit<'_, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unit").field("semaphore", self.semaphore).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: `repr(C)`, atomic words without pointers, for which zero is "nobody waits", and one that is written here and never
+// again. Two processes are two threads to S1–S3, which rest on atomics alone.
 #[cfg(not(loom))]
 unsafe impl<const W: usize> super::Shareable for Semaphore<W> {
     const KIND: u32 = 6;
@@ -319,6 +431,9 @@ unsafe impl<const W: usize> super::Shareable for Semaphore<W> {
         let () = Self::CHECK;
         assert!(units <= Self::MAX, "too many units");
         // SAFETY: `this` is valid for writes by the contract of this function.
-        unsafe { (&raw mut (*this).free).write(Padded(AtomicU32::new(units))) };
+        unsafe {
+            (&raw mut (*this).units).write(Padded(AtomicU64::new(units.into())));
+            (&raw mut (*this).home).write(Home::here());
+        }
     }
 }

@@ -1,31 +1,57 @@
 //! Sleeping on a word until another thread or process changes it.
 //!
 //! These are the kernel's futexes without the private flag, because the word may lie in memory that processes
-//! share; those in `crate::futex` are private, and are the ones that `futex::calls` counts. The kernel compares the word and queues the sleeper in one step, so a change between the caller's look
-//! at the word and its sleep is not missed. Under loom, a queue of the model's own takes the kernel's place.
+//! share; those in `crate::futex` are private, and are the ones that `futex::calls` counts. The kernel compares the word
+//! and queues the sleeper in one step, so a change between the caller's look at the word and its sleep is not missed. Under
+//! loom, a queue of the model's own takes the kernel's place.
+//!
+//! Who is to wake a sleeper may die before it does so. So in shared memory nobody sleeps for longer than [`NAP`] without a
+//! look at what has happened, and at who is still alive.
 
 use super::TimedOut;
+use super::owner::Home;
 use crate::Instant;
 use crate::atomic::AtomicU32;
+
+/// How long one sleeps at once in shared memory.
+#[cfg(not(loom))]
+const NAP: crate::Duration = crate::Duration::from_millis(50);
+
+/// Why a sleep ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// The word was not, or is no longer, what the sleeper expected; or for nothing.
+    Perhaps,
+    /// Nobody woke the sleeper for so long that it should look who is alive.
+    Late,
+}
 
 /// Sleeps while `word` is `expected`, but not past `deadline` (`CLOCK_MONOTONIC`). May return early.
 ///
 /// # Errors
 /// [`TimedOut`] if the deadline passed.
 #[cfg(not(loom))]
-pub(super) fn wait(word: &AtomicU32, expected: u32, deadline: Option<Instant>) -> Result<(), TimedOut> {
+pub(super) fn wait(
+    word: &AtomicU32,
+    expected: u32,
+    deadline: Option<Instant>,
+    home: &Home,
+) -> Result<Woken, TimedOut> {
     use core::num::NonZeroU32;
     use rustix::io::Errno;
     use rustix::thread::futex;
 
     const NS: u64 = 1_000_000_000;
+    let nap = home.is_shared().then(|| crate::now() + NAP);
+    let until = deadline.into_iter().chain(nap).min();
     // A timespec counts signed seconds; what does not fit lies centuries ahead.
-    let until = deadline.map(|deadline| futex::Timespec {
-        tv_sec: i64::try_from(deadline.as_ticks() / NS).unwrap_or(i64::MAX),
-        tv_nsec: (deadline.as_ticks() % NS) as _,
+    let timespec = until.map(|until| futex::Timespec {
+        tv_sec: i64::try_from(until.as_ticks() / NS).unwrap_or(i64::MAX),
+        tv_nsec: (until.as_ticks() % NS) as _,
     });
-    match futex::wait_bitset(word, futex::Flags::empty(), expected, until.as_ref(), NonZeroU32::MAX) {
-        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+    match futex::wait_bitset(word, futex::Flags::empty(), expected, timespec.as_ref(), NonZeroU32::MAX) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(Woken::Perhaps),
+        Err(Errno::TIMEDOUT) if until != deadline => Ok(Woken::Late),
         Err(Errno::TIMEDOUT) => Err(TimedOut),
         Err(error) => panic!("the kernel refuses to wait on a futex: {error}"),
     }
@@ -47,7 +73,7 @@ pub(super) use model::{asleep, wait, wake};
 mod model {
     use loom::sync::{Condvar, Mutex};
 
-    use super::{AtomicU32, Instant, TimedOut};
+    use super::{AtomicU32, Home, Instant, TimedOut, Woken};
     use crate::atomic::Ordering;
 
     #[derive(Default)]
@@ -70,13 +96,20 @@ mod model {
         word: &AtomicU32,
         expected: u32,
         deadline: Option<Instant>,
-    ) -> Result<(), TimedOut> {
+        home: &Home,
+    ) -> Result<Woken, TimedOut> {
         let mut sleepers = KERNEL.0.lock().unwrap();
         if word.load(Ordering::Relaxed) != expected {
-            return Ok(());
+            return Ok(Woken::Perhaps);
         }
         if deadline.is_some() {
             return Err(TimedOut);
+        }
+        if home.is_shared() {
+            // So are naps: each one has just passed.
+            drop(sleepers);
+            loom::thread::yield_now();
+            return Ok(Woken::Late);
         }
         sleepers.sleeps += 1;
         let me = (key(word), sleepers.sleeps);
@@ -84,7 +117,7 @@ mod model {
         while sleepers.asleep.contains(&me) {
             sleepers = KERNEL.1.wait(sleepers).unwrap();
         }
-        Ok(())
+        Ok(Woken::Perhaps)
     }
 
     pub(in super::super) fn wake(word: &AtomicU32, count: u32) {

@@ -20,36 +20,85 @@
 //! the holder that comes to the mark passes over it (the idea is that of M. L. Scott, W. N. Scherer, "Scalable
 //! Queue-Based Spin Locks with Timeout", PPoPP 2001, for queues of nodes).
 //!
-//! Real-time safety: nothing allocates or enters the kernel. Taking a ticket is lock-free: an attempt is repeated only
-//! if another thread took one. Waiting ends by count. Unlocking passes over each mark once: `W` at most, unless
-//! further threads give up meanwhile, each of which has spun through its bound.
+//! Real-time safety: nothing allocates. Taking a ticket is lock-free: an attempt is repeated only if another thread took
+//! one. Waiting ends by count. Unlocking passes over each mark once: `W` at most, unless further threads give up meanwhile,
+//! each of which has spun through its bound. Nothing enters the kernel, but for this: a process that uses a lock in shared
+//! memory asks once who it is; and there, whoever reaches its bound or finds no place asks whether the process that has the
+//! lock still lives, before it gives up.
+//!
+//! # When a process dies
+//!
+//! A lock in shared memory knows which process has each ticket, and which one passes the token on. If one has died,
+//! at whatever instruction, whoever reaches its bound next, or calls [`TicketLock::recover`], passes the token on in
+//! its place. If it had the lock, the value may be half changed: then [`TicketLock::lock`] fails with
+//! [`LockError::OwnerDied`], for everybody and at once, until somebody gets the lock from [`TicketLock::take_over`]; so
+//! nobody works with such a value unawares. Tickets of dead processes that only waited are passed over.
 //!
 //! # Invariants
 //!
-//! *T1* There is one token. It is held by a guard, or lies as `GRANTED` in the place of the ticket `serving`, or is in
-//! the hands of the thread that unlocks.
-//! *T2* `serving ≤ next ≤ serving + W`: a place belongs to at most one ticket that is not finished.
-//! *T3* The place of a ticket that is finished or not yet taken is `EMPTY`, except for that of `serving`.
+//! *T1* There is one token. It lies as `GRANTED` in the place of the ticket `serving`, or is in the hands of the thread
+//! that wrote `serving`, whose number is beside it. A guard stands for a `GRANTED` place that has an owner.
+//! *T2* A place belongs to the ticket that it names, and to later ones when that is finished: its word is the only thing
+//! that says who has drawn a ticket, so drawing is one step.
+//! *T3* `next` is a hint. All tickets before it have been drawn; some behind it may have been, too.
+//! *T4* Only who has the token, or a place, changes their words, or who [recovers](TicketLock::recover) them from a dead
+//! process, which one thread at a time does. Numbers of processes are given anew only when no word names them.
 
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
+use super::owner::{Claim, Peer, Peers};
 use super::{LockError, Padded};
-use crate::atomic::{AtomicU32, Ordering, UnsafeCell, relax};
-use crate::seed::seeded;
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, relax};
 
-/// What a place holds.
-const EMPTY: u32 = 0;
-const GRANTED: u32 = 1;
-const ABANDONED: u32 = 2;
+/// What a place holds: in its highest half the ticket that it belongs to, then the state, and the peer who has the ticket.
+type Word = u64;
+
+const EMPTY: u64 = 0;
+const WAITING: u64 = 1 << 16;
+const GRANTED: u64 = 2 << 16;
+const ABANDONED: u64 = 3 << 16;
+const STATE: u64 = 0xffff_0000;
+
+const fn word(ticket: u32, state: u64, peer: Peer) -> Word {
+    (ticket as u64) << 32 | state | peer as u64
+}
+
+const fn ticket(word: Word) -> u32 {
+    (word >> 32) as u32
+}
+
+const fn state(word: Word) -> u64 {
+    word & STATE
+}
+
+const fn peer(word: Word) -> Peer {
+    (word & 0xffff) as Peer
+}
+
+const fn with_state(word: Word, state: u64) -> Word {
+    word & !STATE | state
+}
+
+/// Whose turn it is.
+#[repr(C)]
+struct Turn {
+    /// The ticket being served, and the peer who passed the token on to it. The state is not used.
+    serving: AtomicU64,
+    /// Whether the value may be half changed.
+    is_spoilt: AtomicU32,
+}
 
 /// A value behind a ticket lock with places for `W` threads, a power of two.
 #[repr(C)]
 pub struct TicketLock<T, const W: usize = 16> {
     next: Padded<AtomicU32>,
-    serving: Padded<AtomicU32>,
-    places: [Padded<AtomicU32>; W],
+    turn: Padded<Turn>,
+    places: [Padded<AtomicU64>; W],
+    /// Held by whoever does for the dead what they left undone.
+    recovery: Claim,
+    peers: Peers,
     value: UnsafeCell<T>,
 }
 
@@ -80,113 +129,282 @@ impl<T, const W: usize> TicketLock<T, W> {
     #[cfg(not(loom))]
     pub const fn with_places(value: T) -> Self {
         let () = Self::CHECK;
-        let mut places = [const { Padded(AtomicU32::new(EMPTY)) }; W];
-        places[0] = Padded(AtomicU32::new(GRANTED));
-        let (next, serving) = (Padded(AtomicU32::new(0)), Padded(AtomicU32::new(0)));
-        Self { next, serving, places, value: UnsafeCell::new(value) }
+        let mut places = [const { Padded(AtomicU64::new(0)) }; W];
+        let mut i = 0;
+        while i < W {
+            places[i] = Padded(AtomicU64::new(Self::initial(i)));
+            i += 1;
+        }
+        let turn = Padded(Turn { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
+        let (recovery, peers) = (Claim::new(), Peers::new());
+        Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
     }
 
     /// An unlocked lock.
     #[cfg(loom)]
     pub fn with_places(value: T) -> Self {
         let () = Self::CHECK;
-        let place = |i| Padded(AtomicU32::new(if i == 0 { GRANTED } else { EMPTY }));
-        let (next, serving) = (Padded(AtomicU32::new(0)), Padded(AtomicU32::new(0)));
-        Self { next, serving, places: core::array::from_fn(place), value: UnsafeCell::new(value) }
+        let places = core::array::from_fn(|i| Padded(AtomicU64::new(Self::initial(i))));
+        let turn = Padded(Turn { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
+        let (recovery, peers) = (Claim::new(), Peers::new());
+        Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
+    }
+
+    /// The place `index` of a lock that was never used: the token lies in that of ticket 0.
+    const fn initial(index: usize) -> Word {
+        word(index as u32, if index == 0 { GRANTED } else { EMPTY }, 0)
     }
 
     /// Locks, spinning for at most `turns` turns of a loop. If a panic unwinds through the guard, it unlocks; the
     /// value is then as the panic left it.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] if the turn did not come, [`LockError::Full`] if all `W` places are taken.
+    /// [`LockError::TimedOut`] if the turn did not come, [`LockError::Full`] if all `W` places are taken,
+    /// [`LockError::OwnerDied`] if a process died while it had the lock.
+    #[inline]
     pub fn lock(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
-        let ticket = self.draw()?;
+        self.checked(self.lock_anyway(turns)?)
+    }
+
+    /// Locks if nobody holds the lock or waits for it, or died while it had it.
+    pub fn try_lock(&self) -> Option<TicketGuard<'_, T, W>> {
+        let me = self.me()?;
+        self.draw_token(me).and_then(|guard| self.checked(guard).ok())
+    }
+
+    /// Takes the ticket that is being served, if nobody has.
+    #[inline]
+    fn draw_token(&self, me: Peer) -> Option<TicketGuard<'_, T, W>> {
+        // Relaxed: only says where to look. If the token is there, the ticket is being served.
+        let ticket = ticket(self.turn.0.serving.load(Ordering::Relaxed));
+        let (free, mine) = (word(ticket, GRANTED, 0), word(ticket, GRANTED, me));
+        // Acquire: the token comes with the value.
+        let exchange = self.place(ticket).compare_exchange(free, mine, Ordering::Acquire, Ordering::Relaxed);
+        exchange.ok()?;
+        self.next.0.store(ticket.wrapping_add(1), Ordering::Relaxed);
+        Some(self.guard(ticket, me))
+    }
+
+    /// Locks like [`lock`](Self::lock), also if a process died while it had the lock: the caller sees to the value. From then
+    /// on others lock it again. Should the caller's process die before it unlocks, they do not.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`] if the turn did not come, [`LockError::Full`] if all `W` places are taken.
+    pub fn take_over(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
+        let guard = self.lock_anyway(turns)?;
+        // Relaxed: only who has the token, or recovers it, reads or writes this.
+        self.turn.0.is_spoilt.store(0, Ordering::Relaxed);
+        Ok(guard)
+    }
+
+    /// Does for dead processes what they left undone: passes the token on and their tickets over. Asks the kernel who is
+    /// alive if the lock is in shared memory. `lock` does so by itself before it fails; this is for who only tries.
+    #[cold]
+    pub fn recover(&self) {
+        if !self.peers.home().is_shared() {
+            return;
+        }
+        let home = self.peers.home();
+        // Who finds it taken by a living process leaves it to that one.
+        if self.recovery.take_over(home).is_ok() {
+            let me = self.me().or_else(|| {
+                self.forget_peers();
+                self.me()
+            });
+            self.recover_token(me.unwrap_or(Peers::ANONYMOUS));
+            self.recovery.give_back(home);
+        }
+    }
+
+    /// Passes the token on until a living process has it, or nobody.
+    fn recover_token(&self, me: Peer) {
+        loop {
+            let serving = self.turn.0.serving.load(Ordering::Acquire);
+            let now = ticket(serving);
+            let place = self.place(now).load(Ordering::Acquire);
+            let is_granted = ticket(place) == now && state(place) == GRANTED;
+            if !self.peers.has_died(if is_granted { peer(place) } else { peer(serving) }) {
+                return;
+            }
+            // What was read may be older than the death, which makes the last word final.
+            let is_final = self.turn.0.serving.load(Ordering::Acquire) == serving
+                && (!is_granted || self.place(now).load(Ordering::Acquire) == place);
+            if !is_final {
+                continue;
+            }
+            if is_granted {
+                self.turn.0.is_spoilt.store(1, Ordering::Relaxed);
+                self.pass_on(now, me);
+            } else {
+                self.turn.0.serving.store(word(now, 0, me), Ordering::Relaxed);
+                self.finish(now.wrapping_sub(1));
+                if !self.grant(now) {
+                    self.pass_on(now, me);
+                }
+            }
+        }
+    }
+
+    /// Gives the numbers of dead processes free that no ticket names any more.
+    fn forget_peers(&self) {
+        for dead in self.peers.dead() {
+            let is_named = self.places.iter().any(|place| peer(place.0.load(Ordering::Acquire)) == dead);
+            if !is_named && peer(self.turn.0.serving.load(Ordering::Acquire)) != dead {
+                self.peers.forget(dead);
+            }
+        }
+    }
+
+    fn me(&self) -> Option<Peer> {
+        self.peers.me(|| ())
+    }
+
+    #[inline]
+    fn lock_anyway(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
+        // An attempt that must fail would take the cache line from whoever holds the lock.
+        let serving = ticket(self.turn.0.serving.load(Ordering::Relaxed));
+        if self.next.0.load(Ordering::Relaxed) == serving
+            && let Some(me) = self.me()
+            && let Some(guard) = self.draw_token(me)
+        {
+            return Ok(guard);
+        }
+        self.wait(turns)
+    }
+
+    /// Draws a ticket and spins until it is its turn.
+    fn wait(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
+        let draw = || self.me().ok_or(LockError::Full).and_then(|me| self.draw(me));
+        let (ticket, me) = match draw() {
+            Err(_) if self.peers.home().is_shared() => {
+                self.recover();
+                draw()?
+            }
+            drawn => drawn?,
+        };
         let place = self.place(ticket);
+        let has_token = || state(place.load(Ordering::Acquire)) == GRANTED;
         for _ in 0..turns {
-            if place.load(Ordering::Acquire) == GRANTED {
-                return Ok(self.guard(ticket));
+            if has_token() {
+                return Ok(self.guard(ticket, me));
             }
             relax();
         }
-        if seeded!("seed-ticket-leave-blindly") {
-            place.store(ABANDONED, Ordering::Relaxed);
-            return Err(LockError::TimedOut);
+        if self.peers.home().is_shared() && !has_token() {
+            self.recover();
         }
+        let (waiting, abandoned) = (word(ticket, WAITING, me), word(ticket, ABANDONED, me));
         // Acquire on failure: the token came at the last moment, with the value.
-        match place.compare_exchange(EMPTY, ABANDONED, Ordering::Relaxed, Ordering::Acquire) {
+        match place.compare_exchange(waiting, abandoned, Ordering::Relaxed, Ordering::Acquire) {
             Ok(_) => Err(LockError::TimedOut),
-            Err(_) => Ok(self.guard(ticket)),
+            Err(_) => Ok(self.guard(ticket, me)),
         }
-    }
-
-    /// Locks if nobody holds the lock or waits for it.
-    pub fn try_lock(&self) -> Option<TicketGuard<'_, T, W>> {
-        let ticket = self.next.0.load(Ordering::Relaxed);
-        // Acquire, and before the look at the place: a mark that an earlier lap left there has been overwritten.
-        if self.serving.0.load(Ordering::Acquire) != ticket {
-            return None;
-        }
-        // Acquire: the token comes with the value. If nobody draws this ticket first, it is the caller's.
-        if self.place(ticket).load(Ordering::Acquire) != GRANTED {
-            return None;
-        }
-        let drawn = ticket.wrapping_add(1);
-        let exchange = self.next.0.compare_exchange(ticket, drawn, Ordering::Relaxed, Ordering::Relaxed);
-        exchange.is_ok().then(|| self.guard(ticket))
     }
 
     /// Takes the next ticket.
-    fn draw(&self) -> Result<u32, LockError> {
-        let mut ticket = self.next.0.load(Ordering::Relaxed);
+    #[inline]
+    fn draw(&self, me: Peer) -> Result<(u32, Peer), LockError> {
+        let mut next = self.next.0.load(Ordering::Relaxed);
         loop {
-            // Acquire: this thread finds the place as the unlocker of its last ticket left it, empty. If the ticket
-            // is still the next one after this, then `serving` was not beyond it.
-            let serving = self.serving.0.load(Ordering::Acquire);
-            let ahead = ticket.wrapping_sub(serving);
-            if ahead as usize >= W && ahead <= u32::MAX / 2 {
-                return Err(LockError::Full);
+            let place = self.place(next);
+            let seen = place.load(Ordering::Relaxed);
+            // Compared by their distance, so that tickets may wrap.
+            let ahead = ticket(seen).wrapping_sub(next);
+            if ahead != 0 {
+                if ahead > u32::MAX / 2 {
+                    // It belongs to a ticket that is not finished.
+                    return Err(LockError::Full);
+                }
+                // The hint is old: everything up to the place's last ticket is finished.
+                next = ticket(seen).wrapping_sub(W as u32).wrapping_add(1);
+                continue;
             }
-            let drawn = ticket.wrapping_add(1);
-            match self.next.0.compare_exchange(ticket, drawn, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(ticket),
-                Err(now) => ticket = now,
+            let drawn = match state(seen) {
+                EMPTY => word(next, WAITING, me),
+                GRANTED if peer(seen) == 0 => word(next, GRANTED, me),
+                _ => {
+                    next = next.wrapping_add(1);
+                    continue;
+                }
+            };
+            // Relaxed: whoever has drawn the ticket looks at the place again, with acquire, before it takes the token.
+            if place.compare_exchange(seen, drawn, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                self.next.0.store(next.wrapping_add(1), Ordering::Relaxed);
+                return Ok((next, me));
             }
         }
     }
 
-    fn unlock(&self, mut ticket: u32) {
+    /// Passes the token of `ticket` on: to the next one that was not abandoned.
+    #[inline]
+    fn pass_on(&self, mut ticket: u32, me: Peer) {
         loop {
-            self.place(ticket).store(EMPTY, Ordering::Relaxed);
-            ticket = ticket.wrapping_add(1);
-            // Release: pairs with the acquire in `draw`.
-            self.serving.0.store(ticket, Ordering::Release);
-            let relaxed = seeded!("seed-ticket-grant-relaxed");
-            // Release: the token goes with the value.
-            let order = if relaxed { Ordering::Relaxed } else { Ordering::Release };
-            let place = self.place(ticket);
-            if place.compare_exchange(EMPTY, GRANTED, order, Ordering::Relaxed).is_ok() {
+            let next = ticket.wrapping_add(1);
+            // From here on the token is in this thread's hands.
+            self.turn.0.serving.store(word(next, 0, me), Ordering::Relaxed);
+            self.finish(ticket);
+            if self.grant(next) {
                 return;
             }
-            // Abandoned: its owner has gone, and this thread finishes the ticket as if it had held it.
+            ticket = next;
         }
     }
 
-    /// How many tickets are not finished at this moment.
-    pub(crate) fn tickets(&self) -> u32 {
-        // In this order, so that `next` is hardly ever the older one. Where it is, it says nothing about now.
-        let serving = self.serving.0.load(Ordering::Acquire);
-        let ahead = self.next.0.load(Ordering::Relaxed).wrapping_sub(serving);
-        if ahead > u32::MAX / 2 { 0 } else { ahead }
+    /// Leaves the place of `ticket` to later ones, unless it has been.
+    #[inline]
+    fn finish(&self, finished: u32) {
+        let place = self.place(finished);
+        // Relaxed: the place was last changed by who has the token, or before the token came.
+        if ticket(place.load(Ordering::Relaxed)) == finished {
+            // Release: after `serving` has been written. Otherwise it could look as if nobody had the token.
+            place.store(word(finished.wrapping_add(W as u32), EMPTY, 0), Ordering::Release);
+        }
     }
 
-    fn place(&self, ticket: u32) -> &AtomicU32 {
+    /// Puts the token into the place of `ticket`, unless that was abandoned.
+    #[inline]
+    fn grant(&self, ticket: u32) -> bool {
+        let place = self.place(ticket);
+        let mut seen = place.load(Ordering::Relaxed);
+        while state(seen) != ABANDONED {
+            let granted = with_state(seen, GRANTED);
+            // Release: the token goes with the value.
+            match place.compare_exchange(seen, granted, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+        false
+    }
+
+    /// How many tickets have been drawn and are not finished at this moment.
+    pub(crate) fn tickets(&self) -> u32 {
+        let first = ticket(self.turn.0.serving.load(Ordering::Relaxed));
+        let is_drawn = |&ahead: &u32| {
+            let ticket = first.wrapping_add(ahead);
+            let seen = self.place(ticket).load(Ordering::Acquire);
+            seen >> 32 == u64::from(ticket) && peer(seen) != 0
+        };
+        (0..W as u32).take_while(is_drawn).count() as u32
+    }
+
+    fn place(&self, ticket: u32) -> &AtomicU64 {
         &self.places[ticket as usize % W].0
     }
 
     /// The caller received the token for `ticket`.
-    fn guard(&self, ticket: u32) -> TicketGuard<'_, T, W> {
-        TicketGuard { lock: self, ticket, value: PhantomData }
+    fn guard(&self, ticket: u32, me: Peer) -> TicketGuard<'_, T, W> {
+        TicketGuard { lock: self, granted: word(ticket, GRANTED, me), value: PhantomData }
+    }
+
+    /// Keeps a value from the caller that may be half changed.
+    #[inline]
+    fn checked<'a>(&self, guard: TicketGuard<'a, T, W>) -> Result<TicketGuard<'a, T, W>, LockError> {
+        // Relaxed: it is written by who has the token, which came with it.
+        match self.turn.0.is_spoilt.load(Ordering::Relaxed) {
+            0 => Ok(guard),
+            _ => Err(LockError::OwnerDied),
+        }
     }
 }
 
@@ -200,7 +418,8 @@ impl<T, const W: usize> fmt::Debug for TicketLock<T, W> {
 #[must_use]
 pub struct TicketGuard<'a, T, const W: usize = 16> {
     lock: &'a TicketLock<T, W>,
-    ticket: u32,
+    /// What its place holds. In one word: two halves, written one by one and read as one, would wait for each other.
+    granted: Word,
     /// A guard may be shared only if the value may.
     value: PhantomData<&'a mut T>,
 }
@@ -223,7 +442,7 @@ impl<T, const W: usize> DerefMut for TicketGuard<'_, T, W> {
 
 impl<T, const W: usize> Drop for TicketGuard<'_, T, W> {
     fn drop(&mut self) {
-        self.lock.unlock(self.ticket);
+        self.lock.pass_on(ticket(self.granted), peer(self.granted));
     }
 }
 
@@ -234,7 +453,7 @@ impl<T: fmt::Debug, const W: usize> fmt::Debug for TicketGuard<'_, T, W> {
 }
 
 // SAFETY: `repr(C)` without pointers, and `T` has none. `write` sets what is not zero. Two processes are two threads
-// to T1–T3, which rest on atomics alone.
+// to T1–T4, which rest on atomics alone.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain, const W: usize> super::Shareable for TicketLock<T, W> {
     const KIND: u32 = 5;
@@ -246,7 +465,11 @@ unsafe impl<T: super::Plain, const W: usize> super::Shareable for TicketLock<T, 
         let () = Self::CHECK;
         // SAFETY: `this` is valid for writes by the contract of this function.
         unsafe {
-            (&raw mut (*this).places).cast::<Padded<AtomicU32>>().write(Padded(AtomicU32::new(GRANTED)));
+            let places = (&raw mut (*this).places).cast::<Padded<AtomicU64>>();
+            for place in 0..W {
+                places.add(place).write(Padded(AtomicU64::new(Self::initial(place))));
+            }
+            (&raw mut (*this).peers).write(Peers::shared());
             (&raw mut (*this).value).write(UnsafeCell::new(value));
         }
     }

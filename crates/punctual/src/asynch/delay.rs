@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use punctual_core::{Armed, Duration, Instant, Port};
+use punctual_core::{Armed, Duration, Instant, IntoDuration, Port};
 
 use super::timers::{self, AnyTimers};
 
@@ -23,8 +23,8 @@ use super::timers::{self, AnyTimers};
 /// }
 /// # }
 /// ```
-pub fn delay(duration: Duration) -> Delay {
-    Delay { due: Due::After(duration), timer: None }
+pub fn delay(duration: impl IntoDuration) -> Delay {
+    Delay { due: Due::After(duration.into_duration()), timer: None }
 }
 
 /// Waits until `time` of the app's clock; ready at once if that has passed.

@@ -14,6 +14,7 @@ use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
 use crate::report::TaskReport;
 use crate::runtime::Registered;
+use crate::spawn_error::{SpawnError, not_released};
 use crate::task::Body;
 
 /// What of an async task is kept on the one thread that runs its level, and so need not be `Send`.
@@ -181,37 +182,41 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Spawns the task. If its level is above the partition's, it has been polled when this returns.
     ///
     /// # Errors
-    /// Gives the message back if an instance exists or the app is not running.
+    /// See [`SpawnError`]; it is full if there is an instance.
     #[inline]
-    pub fn spawn(&'static self, message: B::Message) -> Result<(), B::Message>
+    pub fn spawn(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>>
     where
         B::Message: Send,
     {
-        let Some(_entry) = current::enter(B::runtime()) else { return Err(message) };
+        let Some(_entry) = current::enter(B::runtime()) else {
+            return not_released(B::runtime(), message);
+        };
         self.start(message)
     }
 
     /// Spawns a local task, from a task of its level.
     ///
     /// # Errors
-    /// Gives the message back if an instance exists, the app is stopping, or the calling thread is not the one that
-    /// runs the level.
+    /// As [`spawn`](Self::spawn); and if the calling thread is not the one that runs the level.
     #[inline]
-    pub fn spawn_local(&'static self, message: B::Message) -> Result<(), B::Message> {
+    pub fn spawn_local(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
         const { assert!(matches!(B::STAYS, Stays::Everything)) };
         // The spawner in a context leaves neither its thread nor its job. That is not relied upon: here it is seen.
         let here = current::worker_of(B::part()).is_some_and(|me| self.activation.level().keeps_to(me));
-        if !here || B::runtime().is_stopping() {
-            return Err(message);
+        if B::runtime().is_stopping() {
+            return not_released(B::runtime(), message);
+        }
+        if !here {
+            return Err(SpawnError::Stopping(message));
         }
         self.start(message)
     }
 
     /// The rest of a spawn, which may release something now.
     #[inline]
-    fn start(&'static self, message: B::Message) -> Result<(), B::Message> {
+    fn start(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
         if !self.activation.claim() {
-            return Err(message);
+            return Err(SpawnError::Full(message));
         }
         // SAFETY: this thread has claimed the activation, so nobody else uses the message.
         unsafe { *self.message.get() = Some(message) };

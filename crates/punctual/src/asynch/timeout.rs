@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use punctual_core::{Duration, Instant};
+use punctual_core::{Instant, IntoDuration};
 
 use super::delay::{Delay, delay, delay_until};
 
@@ -35,7 +35,7 @@ pub fn timeout_at<F: Future>(time: Instant, future: F) -> Timeout<F> {
 ///
 /// # Errors
 /// [`TimeoutError`] if the time was up first.
-pub fn timeout_after<F: Future>(duration: Duration, future: F) -> Timeout<F> {
+pub fn timeout_after<F: Future>(duration: impl IntoDuration, future: F) -> Timeout<F> {
     Timeout { future: Some(future), delay: delay(duration) }
 }
 

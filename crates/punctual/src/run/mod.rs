@@ -160,7 +160,7 @@ unsafe fn finish<A: App>(
     let elapsed = StdDuration::from_nanos(runtime.elapsed());
     // Nobody comes in from outside any more, and waiting jobs' arguments are dropped before the hook runs.
     // SAFETY: by this function's contract.
-    let (mut tasks, dropped_jobs) = unsafe { taken.end() };
+    let (mut tasks, waiting) = unsafe { taken.end() };
     if let Some(kept) = kept {
         // SAFETY: by this function's contract.
         fault::contained(runtime, Culprit::Handler("shutdown"), || unsafe { A::shutdown() });
@@ -172,5 +172,7 @@ unsafe fn finish<A: App>(
     tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
     let outcome = runtime.outcome();
     runtime.forget_fault();
+    // Last, for the hook and destructors may spawn.
+    let dropped_jobs = waiting + runtime.dropped();
     Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs }
 }

@@ -117,13 +117,14 @@ macro_rules! app {
                 while cx.shared.rounds.lock(|rounds| *rounds) < 20 {
                     cx.shared.gate.opened().await;
                     kept.touch();
-                    if let Err((kept, _)) = cx.local_spawner.echoes(Rc::clone(&kept), 1) {
+                    if let Err(full) = cx.local_spawner.echoes(Rc::clone(&kept), 1) {
+                        let (kept, _) = full.into_inner();
                         kept.touch();
                         punctual::delay(100.micros()).await;
                     }
                 }
                 punctual::shutdown();
-                assert!(cx.local_spawner.echoes(Rc::clone(&kept), 1).is_err());
+                assert!(cx.local_spawner.echoes(Rc::clone(&kept), 1).is_ok(), "dropped, and no error");
                 std::future::pending::<()>().await;
             }
 

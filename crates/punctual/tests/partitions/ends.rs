@@ -72,7 +72,7 @@ macro_rules! app {
                     End::First => {
                         assert!(never::spawn().is_ok());
                         punctual::shutdown();
-                        assert!(second::spawn().is_err(), "the whole app is stopping");
+                        assert!(second::spawn().is_ok(), "it counts as one that is not run");
                     }
                     End::Signal => println!("READY"),
                     _ => {}
@@ -97,7 +97,7 @@ macro_rules! app {
                 });
                 if end == End::Second {
                     punctual::shutdown();
-                    assert!(never::spawn().is_err(), "the whole app is stopping");
+                    assert!(never::spawn().is_ok(), "it counts as one that is not run");
                 }
             }
 

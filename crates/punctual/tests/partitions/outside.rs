@@ -55,14 +55,14 @@ app!(parts, [partitions = [one, two]], [core = "one",], [core = "two",]);
 app!(global, [executor = "global"], [], []);
 
 /// Spawns them all, each again and again until there is room.
-fn spawn(task: fn(u32) -> Result<(), u32>) {
+fn spawn(task: fn(u32) -> Result<(), punctual::SpawnError<u32>>) {
     let deadline = Instant::now() + Duration::from_secs(20);
     for number in 0..JOBS {
         let mut job = number;
         while let Err(back) = task(job) {
-            assert_eq!(back, number, "the argument comes back");
             assert!(Instant::now() < deadline, "there is no room for job {number}");
-            job = back;
+            job = back.into_inner();
+            assert_eq!(job, number, "the argument comes back");
             std::thread::yield_now();
         }
     }
@@ -79,7 +79,7 @@ macro_rules! runs {
             let report = $name::run(real).expect("nothing keeps it from starting");
             assert_eq!((&report.outcome, report.dropped_jobs), (&Outcome::Shutdown, 0), "{report}");
         });
-        assert_eq!($name::first::spawn(7), Err(7), "the app has ended");
+        assert_eq!($name::first::spawn(7), Err(punctual::SpawnError::Stopping(7)), "the app has ended");
     };
 }
 

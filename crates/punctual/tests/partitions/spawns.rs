@@ -78,13 +78,13 @@ macro_rules! app {
                                 far::spawn(6).unwrap();
                                 assert_eq!(later.cancel(), Ok(99));
                             }
-                            Err(()) => far::spawn(6).unwrap(),
+                            Err(punctual::TooLate) => far::spawn(6).unwrap(),
                         }
                     }
                     7 => {
                         let held = [(); 3].map(|()| far::spawn_after(1.hours(), 99).unwrap());
-                        assert_eq!(far::spawn(7), Err(7), "its capacity is used up");
-                        assert_eq!(far::spawn_after(1.hours(), 7).map(drop), Err(7));
+                        assert_eq!(far::spawn(7), Err(punctual::SpawnError::Full(7)), "its capacity is used up");
+                        assert_eq!(far::spawn_after(1.hours(), 7).map(drop), Err(punctual::SpawnError::Full(7)));
                         held.into_iter().for_each(|held| assert_eq!(held.cancel(), Ok(99)));
                         far::spawn(7).unwrap();
                     }
@@ -151,8 +151,9 @@ macro_rules! runs {
                 // Jobs of a partition, or of a level, never run on threads of another.
                 assert!(threads.iter().all(|name| name.contains($thread)), "{threads:?}");
             }
-            assert_eq!($name::far::spawn(1), Err(1), "the app has ended");
-            assert_eq!($name::far::spawn_after(punctual::Duration::from_millis(1), 1).map(drop), Err(1));
+            assert_eq!($name::far::spawn(1), Err(punctual::SpawnError::Stopping(1)), "the app has ended");
+            let later = $name::far::spawn_after(punctual::Duration::from_millis(1), 1);
+            assert_eq!(later.map(drop), Err(punctual::SpawnError::Stopping(1)));
         }
     };
 }

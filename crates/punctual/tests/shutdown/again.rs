@@ -79,9 +79,9 @@ pub(super) mod other {
 fn without_a_run_spawns_give_their_arguments_back() {
     let _turn = turn();
     for _ in 0..2 {
-        assert_eq!(app::keep::spawn(1, "one"), Err((1, "one")));
+        assert_eq!(app::keep::spawn(1, "one"), Err(SpawnError::Stopping((1, "one"))));
         let later = app::keep::spawn_at(punctual::now(), 2, "two");
-        assert_eq!(later.map(drop), Err((2, "two")));
+        assert_eq!(later.map(drop), Err(SpawnError::Stopping((2, "two"))));
         let (started, is_started) = channel();
         let report = thread::scope(|scope| {
             scope.spawn(move || {

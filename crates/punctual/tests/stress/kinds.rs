@@ -5,7 +5,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
 
-use punctual::{Config, Duration, Instant, Report, SpawnHandle, StartError};
+use punctual::{Config, Duration, Instant, Report, SpawnError, SpawnHandle, StartError};
 
 use crate::ledger::Job;
 use crate::tasks;
@@ -14,7 +14,7 @@ use crate::tasks;
 pub(crate) type Handle = SpawnHandle<Job>;
 
 /// A task to spawn, after its lane.
-pub(crate) type Door = (usize, fn(Job) -> Result<(), Job>);
+pub(crate) type Door = (usize, fn(Job) -> Result<(), SpawnError<Job>>);
 
 /// An app, with its tasks.
 pub(crate) struct Kind {
@@ -27,8 +27,8 @@ pub(crate) struct Kind {
     pub(crate) mixed: Door,
     pub(crate) other: Door,
     pub(crate) timed: Door,
-    pub(crate) timed_at: fn(Instant, Job) -> Result<Handle, Job>,
-    pub(crate) timed_after: fn(Duration, Job) -> Result<Handle, Job>,
+    pub(crate) timed_at: fn(Instant, Job) -> Result<Handle, SpawnError<Job>>,
+    pub(crate) timed_after: fn(Duration, Job) -> Result<Handle, SpawnError<Job>>,
     pub(crate) waits: Door,
     pub(crate) high: Door,
     pub(crate) top: Door,

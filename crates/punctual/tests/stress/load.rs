@@ -70,8 +70,8 @@ pub(crate) fn spawn_something() {
 }
 
 fn now((lane, spawn): Door) {
-    if let Some(Err(job)) = Job::now(lane).map(spawn) {
-        job.refused();
+    if let Some(Err(error)) = Job::now(lane).map(spawn) {
+        error.into_inner().refused();
     }
 }
 
@@ -88,15 +88,15 @@ fn later() {
     };
     match spawned {
         Ok(handle) => keep(handle),
-        Err(job) => job.refused(),
+        Err(error) => error.into_inner().refused(),
     }
 }
 
 /// Starts the async task, unless it has not ended yet.
 fn start() {
     let (lane, spawn) = kind().waits;
-    if let Some(Err(job)) = Job::later(lane).map(spawn) {
-        job.refused();
+    if let Some(Err(error)) = Job::later(lane).map(spawn) {
+        error.into_inner().refused();
     }
 }
 
@@ -161,11 +161,11 @@ pub(crate) fn spawn_from_outside(outbox: &UnixDatagram) {
 pub(crate) fn nothing_is_taken() {
     let (lane, spawn) = kind().top;
     match Job::now(lane).map(spawn) {
-        Some(Err(job)) => job.refused(),
+        Some(Err(error)) => error.into_inner().refused(),
         _ => violation("a spawn after the end of the run is accepted"),
     }
     match Job::later(kind().timed.0).map(|job| (kind().timed_after)(ahead(), job)) {
-        Some(Err(job)) => job.refused(),
+        Some(Err(error)) => error.into_inner().refused(),
         _ => violation("a timed spawn after the end of the run is accepted"),
     }
 }

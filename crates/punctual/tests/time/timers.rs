@@ -111,7 +111,7 @@ fn a_cancelled_job_gives_its_arguments_back_and_a_released_one_does_not() {
             handles.push(moved);
         };
         app::act::spawn_at(app::at(10), act).unwrap();
-        let act = || assert_eq!(HANDLES.lock().unwrap().pop().unwrap().cancel(), Err(()));
+        let act = || assert_eq!(HANDLES.lock().unwrap().pop().unwrap().cancel(), Err(punctual::TooLate));
         app::act::spawn_at(app::at(14), act).unwrap();
     });
     assert_eq!(log, [(5, "released"), (13, "moved")]);

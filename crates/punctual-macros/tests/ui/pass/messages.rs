@@ -29,7 +29,7 @@ mod app {
         assert!(none::spawn().is_ok());
         assert!(none::spawn().is_err());
         last::spawn(Box::new(8)).unwrap();
-        assert_eq!(*last::spawn(Box::new(9)).unwrap_err(), 9);
+        assert_eq!(*last::spawn(Box::new(9)).unwrap_err().into_inner(), 9);
     }
 
     #[task]

@@ -38,7 +38,7 @@ mod second {
     #[task(priority = 2)]
     fn tick(_: tick::Context, n: u32) {
         // Not running, so the job is refused.
-        assert_eq!((n, crate::first::tick::spawn()), (3, Err(())));
+        assert_eq!((n, crate::first::tick::spawn()), (3, Err(punctual::SpawnError::Stopping(()))));
         punctual::shutdown();
     }
 }

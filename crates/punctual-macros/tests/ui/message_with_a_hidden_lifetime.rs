@@ -1,5 +1,7 @@
 #[punctual::app]
 mod app {
+    struct Wrap<'a>(&'a str);
+
     #[shared]
     struct Shared {}
 
@@ -7,7 +9,10 @@ mod app {
     struct Local {}
 
     #[init]
-    fn setup(_: setup::Context) -> (Shared, Local) {
+    fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
     }
+
+    #[task]
+    fn shown(_: shown::Context, _: Wrap<'_>) {}
 }

@@ -1,4 +1,4 @@
-#[punctual::app]
+#[punctual::app(crate = super::rt)]
 mod app {
     #[shared]
     struct Shared {}
@@ -9,10 +9,5 @@ mod app {
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         (Shared {}, Local {})
-    }
-
-    extern "Rust" {
-        #[task]
-        async fn tick(_: tick::Context);
     }
 }

@@ -1,0 +1,43 @@
+//! The resource structs, which are taken apart when `init` has returned them.
+
+use syn::{Item, Type};
+
+use crate::errors::Errors;
+use crate::model::App;
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    for item in &app.items {
+        let Item::Impl(implementation) = item else { continue };
+        let Some((None, path, _)) = &implementation.trait_ else { continue };
+        let is_drop = path.segments.last().is_some_and(|last| last.ident == "Drop");
+        let Type::Path(ty) = &*implementation.self_ty else { continue };
+        for name in [&app.shared.item.ident, &app.local.item.ident] {
+            if is_drop && ty.path.is_ident(name) {
+                errors.at(
+                    path,
+                    format_args!(
+                        "`{name}` is taken apart when `init` has returned it, so it cannot be `Drop`; implement that \
+                         for a field, or do it in `#[shutdown]`"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use crate::testing::{assert_one, errors};
+
+    #[test]
+    fn dropped_struct() {
+        let errors = errors(quote! {
+            impl Drop for Shared { fn drop(&mut self) {} }
+            impl Drop for Other { fn drop(&mut self) {} }
+            impl Debug for Local {}
+        });
+        assert_one(&errors, &["`Shared` is taken apart", "do it in `#[shutdown]`"]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Which names generated code mentions: `tests/ui/pass/hygiene.rs` gives every one of them to an item of the user's.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::{env, fs};
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::quote;
+
+use crate::errors::Errors;
+
+/// Where the names are. `BLESS=1` writes them anew.
+const NAMES: &str = "tests/ui/support/generated_names.rs";
+
+/// Names that are the user's here begin so.
+const USERS: [char; 2] = ['q', 'Q'];
+
+/// Names that are the framework's in the module of an app.
+const RESERVED: [&str; 4] = ["init", "idle", "shutdown", "run"];
+
+/// Everything there is an app can have.
+fn names() -> BTreeSet<String> {
+    let everything = quote! {
+        #[shared]
+        struct Shared {
+            q_lock: QType,
+            q_across: QType,
+            q_ref: QType,
+            #[lock_free] q_free: QType,
+        }
+        #[local]
+        struct Local { q_source: QType, q_idle: QType, q_unused: QType, q_field: QType }
+        #[idle(shared = [q_lock], local = [q_idle, q_of_idle: QType = QValue])]
+        fn idle(q: idle::Context) {}
+        #[shutdown(shared = [q_lock], local = [q_field, q_of_shutdown: QType = QValue])]
+        fn shutdown(q: shutdown::Context) {}
+        #[task(priority = 2, shared = [q_lock, q_across, q_free], local = [q_field, q_own: QType = QValue])]
+        fn q_message(q: q_message::Context, q_one: QType, q_two: QType) {}
+        #[task(priority = 3, binds = q_source, local = [q_source], shared = [&q_ref])]
+        fn q_bound(q: q_bound::Context) {}
+        #[task(period = 1.millis(), offset = 1.millis(), deadline = QValue, on_overrun = stop)]
+        fn q_stops(q: q_stops::Context) {}
+        #[task(period = 1.millis(), on_overrun = q_handler, execution = 1.millis())]
+        fn q_periodic(q: q_periodic::Context) {}
+        #[task]
+        fn q_handler(q: q_handler::Context) {}
+        #[task(priority = 2, shared = [q_lock])]
+        async fn q_async(q: q_async::Context, q_one: QType) {}
+        #[task(priority = 4)]
+        async fn q_starts(q: q_starts::Context) {}
+        #[task(priority = 4, local_task)]
+        async fn q_local(q: q_local::Context, q_one: QType) {}
+    };
+    let one = quote!(cpu = 1, priority_base = 40, wake_latency = 1.micros(), strict, trace);
+    let partitioned = quote! {
+        #everything
+        #[task(core = "q", shared = [q_across])] fn q_across(q: q_across::Context) {}
+        #[task(core = "qq", shared = [q_across])] async fn q_polled(q: q_polled::Context) {}
+    };
+    let apps = [
+        (one, everything.clone()),
+        (quote!(partitions = [qqq, q, qq(poll)]), partitioned),
+        (quote!(executor = "global"), everything),
+    ];
+    let mut names = BTreeSet::new();
+    for (args, items) in apps {
+        let module = quote! {
+            mod app {
+                #[init(local = [q_of_init: QType = QValue])]
+                fn init(q: init::Context, q_argument: QType) -> (Shared, Local) {}
+                #items
+            }
+        };
+        let mut errors = Errors::default();
+        let app = crate::front(args, module, &mut errors);
+        errors.finish().expect("the app has no mistakes");
+        let (app, analysis) = app.expect("the app is whole");
+        collect(super::generated(&app, &analysis), &mut names);
+    }
+    names
+}
+
+fn collect(tokens: TokenStream, names: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => collect(group.stream(), names),
+            TokenTree::Ident(ident) => names.extend(named(&ident)),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+fn named(ident: &Ident) -> Option<String> {
+    let name = ident.to_string();
+    let mangled = name.to_lowercase().starts_with("__punctual");
+    let keyword = syn::parse_str::<Ident>(&name).is_err();
+    let other = mangled || keyword || name.starts_with(USERS) || RESERVED.contains(&&*name);
+    (!other && !["Shared", "Local"].contains(&&*name)).then_some(name)
+}
+
+#[test]
+fn every_name_in_generated_code_is_one_the_user_may_take() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(NAMES);
+    let list = names().into_iter().map(|name| format!("    {name}\n")).collect::<String>();
+    let text = format!("names! {{\n{list}}}\n");
+    if env::var_os("BLESS").is_some() {
+        fs::write(&path, &text).expect("the list can be written");
+    }
+    let taken = fs::read_to_string(&path).expect("the list is there");
+    assert!(
+        taken == text,
+        "what is generated mentions other names than {NAMES} has; write it anew with BLESS=1"
+    );
+}

@@ -1,0 +1,92 @@
+//! Constant expressions that the macro has to know the value of: integers, and the constants of the module.
+
+use std::collections::HashMap;
+
+use syn::{BinOp, Expr, ExprLit, Ident, Item, Lit};
+
+use super::keys::ungrouped;
+
+/// The constants of the module, each with its value; without one if `#[cfg]` decides which it is.
+#[derive(Default)]
+pub(super) struct Constants(HashMap<Ident, Option<Expr>>);
+
+/// How deep constants may refer to one another.
+const DEPTH: u32 = 64;
+
+impl Constants {
+    pub(super) fn of(items: &[Item]) -> Self {
+        let mut constants = HashMap::new();
+        for item in items {
+            let Item::Const(item) = item else { continue };
+            let conditional = |path: &syn::Path| path.is_ident("cfg") || path.is_ident("cfg_attr");
+            let plain = !item.attrs.iter().any(|attr| conditional(attr.path()));
+            let value = plain.then(|| (*item.expr).clone());
+            constants.entry(item.ident.clone()).and_modify(|other| *other = None).or_insert(value);
+        }
+        Self(constants)
+    }
+
+    /// The value of `expr`, if it can be told without a compiler.
+    pub(super) fn value(&self, expr: &Expr) -> Option<i128> {
+        self.evaluate(expr, DEPTH)
+    }
+
+    fn evaluate(&self, expr: &Expr, depth: u32) -> Option<i128> {
+        let depth = depth.checked_sub(1)?;
+        match ungrouped(expr) {
+            Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) => lit.base10_parse().ok(),
+            Expr::Path(path) => self.evaluate(self.0.get(path.path.get_ident()?)?.as_ref()?, depth),
+            Expr::Cast(cast) => self.evaluate(&cast.expr, depth),
+            Expr::Binary(binary) => {
+                let (left, right) =
+                    (self.evaluate(&binary.left, depth)?, self.evaluate(&binary.right, depth)?);
+                match binary.op {
+                    BinOp::Add(_) => left.checked_add(right),
+                    BinOp::Sub(_) => left.checked_sub(right),
+                    BinOp::Mul(_) => left.checked_mul(right),
+                    BinOp::Div(_) => left.checked_div(right),
+                    BinOp::Rem(_) => left.checked_rem(right),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    #[test]
+    fn integers_and_constants_of_the_module() {
+        let constants = Constants::of(&[
+            parse_quote!(
+                const BASE: u8 = 2;
+            ),
+            parse_quote!(
+                const TOP: u8 = 2 * BASE + (9 - 1) / 2;
+            ),
+            parse_quote!(
+                #[cfg(a)]
+                const EITHER: u8 = 1;
+            ),
+            parse_quote!(
+                #[cfg(not(a))]
+                const EITHER: u8 = 2;
+            ),
+            parse_quote!(
+                const ROUND: u8 = ROUND;
+            ),
+        ]);
+        let value = |expr| constants.value(&expr);
+        assert_eq!(value(parse_quote!(TOP as u8 % 5)), Some(3));
+        assert_eq!(value(parse_quote!(EITHER)), None);
+        assert_eq!(value(parse_quote!(ROUND)), None);
+        assert_eq!(value(parse_quote!(1 / 0)), None);
+        assert_eq!(value(parse_quote!(other::BASE)), None);
+        assert_eq!(value(parse_quote!(max(1, 2))), None);
+    }
+}

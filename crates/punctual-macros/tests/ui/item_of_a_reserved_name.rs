@@ -1,0 +1,18 @@
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    static __punctual_runtime: u32 = 0;
+
+    #[task]
+    fn __punctual_part_0(_: __punctual_part_0::Context) {}
+}

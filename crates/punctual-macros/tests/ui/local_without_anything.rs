@@ -1,0 +1,16 @@
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task(local = [count:])]
+    fn tick(_: tick::Context) {}
+}

@@ -1,0 +1,332 @@
+//! Which process owns a part of a structure, and what becomes of it when that process dies.
+//!
+//! A process can be killed at any instruction, and what it owned in shared memory stays as it was. So every part that one
+//! process at a time may use, an end, a place, a ticket, names its owner in the word that hands it out: whoever reads the
+//! word knows whom to ask the kernel about. Nobody asks before it has waited in vain or found no room.
+//!
+//! * An [`Owner`] is a process id and the time at which that process started, in one word. A process that got the id of a
+//!   dead one started later, so it is not mistaken for it.
+//! * A [`Home`] is the process-id namespace of whoever initialised a structure. Ids mean something there and nowhere else, so
+//!   processes of another namespace own as [`ANONYMOUS`]: their death is not noticed, and they notice nobody's.
+//! * A [`Claim`] is a part with an owner. [`Peers`] gives the processes that use a structure short numbers, for words in
+//!   which an owner has no room.
+//!
+//! Structures that were not made by `init_at` belong to one process. They have no home, everything in them is owned
+//! anonymously, and nobody asks the kernel: what unwinds gives back what it had, and what is leaked stays leaked.
+//!
+//! Without the feature `std` there is no kernel to ask, and processes own anonymously as well.
+
+use core::fmt;
+
+use crate::atomic::{AtomicU64, Ordering, const_new};
+
+#[cfg(all(feature = "std", not(loom)))]
+mod process;
+
+#[cfg(loom)]
+pub(super) mod process {
+    //! Threads of a model that play processes.
+
+    use super::{ANONYMOUS, Owner};
+    use crate::atomic::{AtomicU32, Ordering};
+
+    loom::thread_local! {
+        static PROCESS: std::cell::Cell<u32> = std::cell::Cell::new(0);
+    }
+    loom::lazy_static! {
+        static ref DEAD: AtomicU32 = AtomicU32::new(0);
+    }
+
+    /// The calling thread is process `number`, 1 to 31, from now on.
+    pub(crate) fn begin(number: u32) {
+        PROCESS.with(|process| process.set(number));
+    }
+
+    /// The calling thread's process is killed. The thread does nothing more.
+    pub(crate) fn die() {
+        PROCESS.with(|process| DEAD.fetch_or(1 << process.get(), Ordering::AcqRel));
+    }
+
+    pub(super) fn namespace() -> u32 {
+        PROCESS.with(|process| u32::from(process.get() != 0))
+    }
+
+    pub(super) fn identity() -> (Owner, u32) {
+        let process = PROCESS.with(std::cell::Cell::get);
+        (if process == 0 { ANONYMOUS } else { Owner::new(process, 0) }, 1)
+    }
+
+    pub(super) fn has_died(owner: Owner) -> bool {
+        DEAD.load(Ordering::Acquire) & 1 << owner.pid() != 0
+    }
+}
+
+#[cfg(not(feature = "std"))]
+mod process {
+    //! Nobody can be identified.
+
+    use super::{ANONYMOUS, Owner};
+
+    pub(super) fn namespace() -> u32 {
+        0
+    }
+
+    pub(super) fn identity() -> (Owner, u32) {
+        (ANONYMOUS, 0)
+    }
+
+    pub(super) fn has_died(_: Owner) -> bool {
+        false
+    }
+}
+
+/// A process: its id, then its start in clock ticks since boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owner(u64);
+
+/// Ids are below 2²² on Linux, and 2⁴² ticks are a thousand years.
+const START_BITS: u32 = 42;
+
+const NOBODY: Owner = Owner(0);
+/// Somebody who cannot be identified, so whose death goes unnoticed. No process has the id 0.
+const ANONYMOUS: Owner = Owner(1);
+
+impl Owner {
+    fn new(pid: u32, start: u64) -> Self {
+        Self(u64::from(pid) << START_BITS | start & ((1 << START_BITS) - 1))
+    }
+
+    fn pid(self) -> u32 {
+        (self.0 >> START_BITS) as u32
+    }
+}
+
+/// Where owners of a structure can be told apart: a process-id namespace, or nowhere.
+///
+/// Written when the structure is made, and never again.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Home(u32);
+
+impl Home {
+    /// That of a structure of one process.
+    pub(super) const NOWHERE: Self = Self(0);
+
+    /// That of a structure that the calling process places in shared memory.
+    #[cfg(not(loom))]
+    pub(super) fn here() -> Self {
+        Self(process::namespace())
+    }
+
+    /// Whether owners may die while the structure lives.
+    #[inline(always)]
+    pub(super) fn is_shared(&self) -> bool {
+        self.namespace() != 0
+    }
+
+    #[inline(always)]
+    fn namespace(&self) -> u32 {
+        // A model's structures are shared if their threads play processes.
+        #[cfg(loom)]
+        return process::namespace();
+        #[cfg(not(loom))]
+        return self.0;
+    }
+
+    /// The calling process. In shared memory the kernel is asked once in the life of a process.
+    #[inline]
+    fn me(&self) -> Owner {
+        if !self.is_shared() {
+            return ANONYMOUS;
+        }
+        let (owner, namespace) = process::identity();
+        if namespace == self.namespace() { owner } else { ANONYMOUS }
+    }
+
+    /// Whether the kernel says for certain that `owner` is no more. Some system calls, unless it is the caller itself.
+    fn has_died(&self, owner: Owner) -> bool {
+        let me = self.me();
+        // Who does not know itself cannot ask for others: their ids may mean something else here.
+        me != ANONYMOUS && ![NOBODY, ANONYMOUS, me].contains(&owner) && process::has_died(owner)
+    }
+}
+
+/// Why a part of a structure was not taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TakeOverError {
+    /// The process with this id has it, and lives.
+    Alive(u32),
+    /// It is not known who has it: a thread of this process that was not placed in shared memory, or a process that had no
+    /// `/proc`, no `std`, or another namespace of process ids.
+    Unknown,
+}
+
+impl fmt::Display for TakeOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alive(pid) => write!(f, "process {pid} has it and lives: wait until that has ended"),
+            Self::Unknown => f.write_str(
+                "it is in use by somebody who cannot be identified: if that is known to have died, \
+                 use the unchecked form",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for TakeOverError {}
+
+/// A part of a structure that one process at a time may use, and which one that is.
+///
+/// Whoever takes the claim sees everything its previous holder did.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Claim(AtomicU64);
+
+impl Claim {
+    const_new! {
+        pub(super) fn new() -> Self {
+            Self(AtomicU64::new(NOBODY.0))
+        }
+    }
+
+    /// Takes the claim if it is free.
+    pub(super) fn take(&self, home: &Home) -> bool {
+        self.exchange(NOBODY, home.me())
+    }
+
+    /// Takes the claim if it is free, or if whoever has it is dead.
+    pub(super) fn take_over(&self, home: &Home) -> Result<(), TakeOverError> {
+        loop {
+            let owner = Owner(self.0.load(Ordering::Acquire));
+            if owner != NOBODY && !home.has_died(owner) {
+                let is_known = owner != ANONYMOUS && home.me() != ANONYMOUS;
+                return Err(if is_known {
+                    TakeOverError::Alive(owner.pid())
+                } else {
+                    TakeOverError::Unknown
+                });
+            }
+            // If it fails, another process took it over first, and is asked about next.
+            if self.exchange(owner, home.me()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes the claim from its owner only if that is dead.
+    #[cfg(feature = "std")]
+    pub(super) fn inherit(&self, home: &Home) -> bool {
+        let owner = Owner(self.0.load(Ordering::Acquire));
+        home.has_died(owner) && self.exchange(owner, home.me())
+    }
+
+    /// Takes the claim from whoever has it.
+    pub(super) fn seize(&self, home: &Home) {
+        self.0.store(home.me().0, Ordering::Relaxed);
+    }
+
+    /// Gives the claim back. In a fork of the process that took it, it is not the caller's and stays.
+    pub(super) fn give_back(&self, home: &Home) {
+        // Relaxed: a caller that has the claim took it itself.
+        if self.0.load(Ordering::Relaxed) == home.me().0 {
+            // Release: pairs with the acquire in `exchange`.
+            self.0.store(NOBODY.0, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.0.load(Ordering::Acquire) != NOBODY.0
+    }
+
+    fn exchange(&self, from: Owner, to: Owner) -> bool {
+        self.0.compare_exchange(from.0, to.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// How many processes can use a structure that numbers them.
+const PEERS: usize = if cfg!(loom) { 3 } else { 32 };
+
+/// A process as a number: 0 is nobody, and [`Peers::ANONYMOUS`] somebody.
+pub(super) type Peer = u32;
+
+/// The processes that have used a structure.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Peers {
+    home: Home,
+    /// The owner at index `i` is the peer `i + 2`. One process may be here several times.
+    owners: [AtomicU64; PEERS],
+}
+
+impl Peers {
+    pub(super) const ANONYMOUS: Peer = 1;
+    const FIRST: Peer = 2;
+
+    const_new! {
+        /// The peers of a structure of one process, which are anonymous.
+        pub(super) fn new() -> Self {
+            Self {
+                home: Home::NOWHERE,
+                #[cfg(not(loom))]
+                owners: [const { AtomicU64::new(NOBODY.0) }; PEERS],
+                #[cfg(loom)]
+                owners: core::array::from_fn(|_| AtomicU64::new(NOBODY.0)),
+            }
+        }
+    }
+
+    /// The peers of a structure in shared memory; so far none.
+    #[cfg(not(loom))]
+    pub(super) fn shared() -> Self {
+        Self { home: Home::here(), ..Self::new() }
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The calling process, unless there are too many: then [`forget`](Self::forget) the dead. `newcomer` is called if it
+    /// was not among the peers.
+    #[inline(always)]
+    pub(super) fn me(&self, newcomer: impl FnOnce()) -> Option<Peer> {
+        if self.home.is_shared() { self.find_me(newcomer) } else { Some(Self::ANONYMOUS) }
+    }
+
+    fn find_me(&self, newcomer: impl FnOnce()) -> Option<Peer> {
+        let me = self.home.me();
+        if me == ANONYMOUS {
+            return Some(Self::ANONYMOUS);
+        }
+        // Relaxed: an entry with this process's id was made by it, or by a thread of it that may do the same again.
+        let is_me = |owner: &AtomicU64| owner.load(Ordering::Relaxed) == me.0;
+        if let Some(index) = self.owners.iter().position(is_me) {
+            return Some(index as Peer + Self::FIRST);
+        }
+        newcomer();
+        // Release: whoever reads the number in a word finds the owner here.
+        let enter = |owner: &AtomicU64| {
+            owner.compare_exchange(NOBODY.0, me.0, Ordering::Release, Ordering::Relaxed).is_ok()
+        };
+        self.owners.iter().position(enter).map(|index| index as Peer + Self::FIRST)
+    }
+
+    /// Whether the process with this number is dead.
+    pub(super) fn has_died(&self, peer: Peer) -> bool {
+        let owner = peer.checked_sub(Self::FIRST).and_then(|index| self.owners.get(index as usize));
+        owner.is_some_and(|owner| self.home.has_died(Owner(owner.load(Ordering::Acquire))))
+    }
+
+    /// The numbers of those that are dead.
+    pub(super) fn dead(&self) -> impl Iterator<Item = Peer> {
+        (Self::FIRST..Self::FIRST + PEERS as Peer).filter(|&peer| self.has_died(peer))
+    }
+
+    /// Gives the number of a dead process free, to which nothing in the structure may refer any more.
+    pub(super) fn forget(&self, peer: Peer) {
+        let owner = &self.owners[(peer - Self::FIRST) as usize];
+        let dead = owner.load(Ordering::Relaxed);
+        // It fails if another process has done so.
+        let _ = owner.compare_exchange(dead, NOBODY.0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,195 @@
+//! What the kernel knows of processes.
+//!
+//! Real-time safety: [`identity`] asks the kernel once in the life of a process, later calls are two loads. [`has_died`]
+//! makes up to four system calls. Nothing allocates.
+
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::{Pid, getpid, test_kill_process};
+
+use super::{ANONYMOUS, NOBODY, Owner};
+
+/// What a process knows of itself. Lies in a page that the kernel clears in the child of a fork.
+struct Known {
+    /// 0 if nothing is known yet. Written last.
+    owner: AtomicU64,
+    namespace: AtomicU32,
+}
+
+const PAGE: usize = 4096;
+
+/// The namespace of the calling process's id; 0 if it cannot be identified.
+pub(super) fn namespace() -> u32 {
+    let (owner, namespace) = identity();
+    if owner == ANONYMOUS { 0 } else { namespace }
+}
+
+/// The calling process, and the namespace of its id.
+#[inline]
+pub(super) fn identity() -> (Owner, u32) {
+    static KNOWN: AtomicPtr<Known> = AtomicPtr::new(ptr::null_mut());
+    let known = KNOWN.load(Ordering::Acquire);
+    // SAFETY: a page that is stored there is never unmapped, and atomics are valid for every content of it.
+    match unsafe { known.as_ref() } {
+        Some(known) => {
+            // Acquire: pairs with the release in `learn`.
+            let owner = Owner(known.owner.load(Ordering::Acquire));
+            if owner == NOBODY { learn(known) } else { (owner, known.namespace.load(Ordering::Relaxed)) }
+        }
+        None => match page() {
+            Ok(new) => {
+                // Release: the page is there before it is found. Another thread may have been first; then its page
+                // stands, and this one is not used.
+                let _ = KNOWN.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+                // SAFETY: as above.
+                learn(unsafe { &*KNOWN.load(Ordering::Acquire) })
+            }
+            Err(_) => ask().unwrap_or((ANONYMOUS, 0)),
+        },
+    }
+}
+
+/// A page of zeros, also after every fork.
+fn page() -> Result<*mut Known, Errno> {
+    let (rights, private) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: a new mapping, which replaces none; what is in it is cleared before anything is.
+    unsafe {
+        let page = rustix::mm::mmap_anonymous(ptr::null_mut(), PAGE, rights, private)?;
+        rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork)?;
+        Ok(page.cast())
+    }
+}
+
+#[cold]
+fn learn(known: &Known) -> (Owner, u32) {
+    let (owner, namespace) = ask().unwrap_or((ANONYMOUS, 0));
+    known.namespace.store(namespace, Ordering::Relaxed);
+    // Release: the namespace comes with it. Threads that learn at once learn the same.
+    known.owner.store(owner.0, Ordering::Release);
+    (owner, namespace)
+}
+
+fn ask() -> Option<(Owner, u32)> {
+    let pid = getpid().as_raw_pid() as u32;
+    let status = status(c"/proc/self/stat")?;
+    // Otherwise `/proc` shows another namespace, in which the ids are others.
+    if status.pid != pid {
+        return None;
+    }
+    let namespace = rustix::fs::stat(c"/proc/self/ns/pid").ok()?.st_ino;
+    Some((Owner::new(pid, status.start), u32::try_from(namespace).ok()?))
+}
+
+/// Whether the process with this id is not the one that `owner` was, or is about to be none. When in doubt, it is not.
+pub(super) fn has_died(owner: Owner) -> bool {
+    let Some(pid) = i32::try_from(owner.pid()).ok().and_then(Pid::from_raw) else { return false };
+    if test_kill_process(pid) == Err(Errno::SRCH) {
+        return true;
+    }
+    // If it is not to be seen, it is another user's, and lives.
+    let Some(status) = status_of(owner.pid()) else { return false };
+    // A zombie whose only thread is the one that has ended has no thread that could do anything.
+    Owner::new(owner.pid(), status.start) != owner || status.is_zombie && status.threads <= 1
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Status {
+    pid: u32,
+    is_zombie: bool,
+    threads: u32,
+    /// In clock ticks since boot.
+    start: u64,
+}
+
+fn status_of(pid: u32) -> Option<Status> {
+    let mut path = *b"/proc/0000000000/stat\0";
+    let (mut rest, digits) = (pid, &mut path[6..16]);
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    // Not "/proc/0000000017": the kernel takes no leading zeros.
+    let zeros = path[6..15].iter().take_while(|&&digit| digit == b'0').count();
+    path.copy_within(6 + zeros.., 6);
+    status(core::ffi::CStr::from_bytes_until_nul(&path).ok()?)
+}
+
+fn status(path: &core::ffi::CStr) -> Option<Status> {
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = [0; 512];
+    let length = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut text)).ok()?;
+    parse(&text[..length])
+}
+
+/// Reads proc_pid_stat(5).
+fn parse(text: &[u8]) -> Option<Status> {
+    let number = |field: &[u8]| core::str::from_utf8(field).ok()?.parse::<u64>().ok();
+    let pid = number(text.split(|&byte| byte == b' ').next()?)?;
+    // The name, in parentheses, may hold anything, also blanks and parentheses.
+    let name_end = text.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = text.get(name_end + 2..)?.split(|&byte| byte == b' ');
+    let state = fields.next()?;
+    // The state is field 3.
+    let threads = number(fields.nth(20 - 4)?)?;
+    let start = number(fields.nth(22 - 21)?)?;
+    Some(Status {
+        pid: u32::try_from(pid).ok()?,
+        is_zombie: matches!(state, b"Z" | b"X" | b"x"),
+        threads: u32::try_from(threads).ok()?,
+        start,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OTHERS: &[u8] =
+        b"17 (a) b (c)) S 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 3 0 4711 0 0 18446744073709551615 1";
+
+    #[test]
+    fn a_name_may_hold_blanks_and_parentheses() {
+        let expected = Status { pid: 17, is_zombie: false, threads: 3, start: 4711 };
+        assert_eq!(parse(OTHERS), Some(expected));
+        assert_eq!(parse(b"17 (a"), None);
+    }
+
+    #[test]
+    fn a_zombie_is_told_by_its_state() {
+        let zombie = parse(b"17 (a) Z 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0").unwrap();
+        assert!(zombie.is_zombie && !parse(OTHERS).unwrap().is_zombie);
+    }
+
+    #[test]
+    fn this_process_lives_and_is_known() {
+        let (me, namespace) = identity();
+        assert_ne!((me, namespace), (ANONYMOUS, 0), "this test needs /proc");
+        assert_eq!(me.pid(), std::process::id());
+        assert!(!has_died(me));
+        assert_eq!(identity(), (me, namespace));
+    }
+
+    #[test]
+    fn a_process_that_started_at_another_time_is_another() {
+        let (me, _) = identity();
+        assert!(has_died(Owner(me.0 - 1)), "its id has been given to this one");
+    }
+
+    #[test]
+    fn a_child_that_was_not_waited_for_is_dead() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        // Its start cannot be read any more once it is gone, and while it is a zombie it still can.
+        let start = status_of(child.id()).unwrap().start;
+        let owner = Owner::new(child.id(), start);
+        while !has_died(owner) {
+            std::thread::yield_now();
+        }
+        assert!(status_of(child.id()).is_some_and(|status| status.is_zombie));
+        child.wait().unwrap();
+        assert!(has_died(owner));
+    }
+}

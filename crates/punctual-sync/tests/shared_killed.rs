@@ -1,0 +1,471 @@
+//! What becomes of the structures in `shared` when a process that uses them is killed, at whatever instruction.
+#![cfg(not(loom))]
+
+mod support {
+    pub(crate) mod steps;
+}
+
+use std::thread::scope;
+
+use punctual_sync::shared::{
+    AcquireError, Barrier, BarrierError, Flag, Latest, LockError, Ring, Semaphore, TakeOverError, TicketLock,
+};
+use punctual_sync::{Duration, Instant, now};
+use support::steps::{Child, Killed, in_shared_memory, kill_at_every_step, start_asleep};
+
+/// Long before.
+const AT_ONCE: Instant = Instant::from_ticks(1);
+
+fn soon() -> Instant {
+    now() + Duration::from_secs(60)
+}
+
+#[test]
+fn a_ring_has_a_producer_again() {
+    kill_at_every_step::<Ring<u64, 4>, _>(
+        || (),
+        |ring| {
+            let mut consumer = ring.consumer().unwrap();
+            ring.producer().unwrap().push_slice(&[1, 2]);
+            assert_eq!(consumer.take(), Some(1));
+            consumer
+        },
+        |ring| {
+            let mut producer = ring.producer().unwrap();
+            let _ = producer.push(3);
+            let _ = producer.stage(4);
+            drop(producer);
+        },
+        |ring, mut consumer, killed| {
+            assert!(matches!(ring.take_over_consumer(), Err(TakeOverError::Alive(_))));
+            let mut producer = ring.take_over_producer().unwrap();
+            assert_eq!(consumer.take(), Some(2));
+            consumer.release();
+            producer.push(5).unwrap();
+            let items: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
+            assert!([&[5][..], &[3, 5], &[3, 4, 5]].contains(&&items[..]), "{killed:?}: {items:?}");
+            assert!(killed != Killed::Done || items == [3, 4, 5]);
+        },
+    );
+}
+
+#[test]
+fn a_ring_has_a_consumer_again() {
+    kill_at_every_step::<Ring<u64, 4>, _>(
+        || (),
+        |ring| {
+            let mut producer = ring.producer().unwrap();
+            producer.push_slice(&[1, 2, 3]);
+            producer
+        },
+        |ring| {
+            let mut consumer = ring.consumer().unwrap();
+            let _ = consumer.pop();
+            let _ = consumer.take();
+            drop(consumer);
+        },
+        |ring, mut producer, killed| {
+            let mut consumer = ring.take_over_consumer().unwrap();
+            producer.push(4).unwrap();
+            let items: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
+            assert!([1, 2, 3].contains(&items[0]) && items == (items[0]..5).collect::<Vec<_>>(), "{items:?}");
+            assert!(killed != Killed::Done || items == [3, 4]);
+        },
+    );
+}
+
+#[test]
+fn a_latest_value_has_a_writer_again() {
+    kill_at_every_step::<Latest<[u64; 4]>, _>(
+        || [0; 4],
+        |cell| cell.reader().unwrap(),
+        |cell| {
+            let mut writer = cell.writer().unwrap();
+            for value in 1..4 {
+                writer.write([value; 4]);
+            }
+        },
+        |cell, mut reader, killed| {
+            let first = reader.read();
+            assert_eq!(first.value, [first.value[0]; 4], "{killed:?}: a value is whole");
+            assert!(killed != Killed::Done || first.value[0] == 3);
+            let mut writer = cell.take_over_writer().unwrap();
+            assert_eq!(reader.read().value, first.value, "nothing was written");
+            for value in 4..8 {
+                writer.write([value; 4]);
+                let reading = reader.read();
+                assert!(reading.is_new && reading.value == [value; 4], "{killed:?}: {reading:?}");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_latest_value_has_a_reader_again() {
+    kill_at_every_step::<Latest<[u64; 4]>, _>(
+        || [0; 4],
+        |cell| {
+            let mut writer = cell.writer().unwrap();
+            writer.write([1; 4]);
+            writer
+        },
+        |cell| {
+            let mut reader = cell.reader().unwrap();
+            let _ = reader.read();
+            let _ = reader.read();
+        },
+        |cell, mut writer, killed| {
+            // The writer notices nothing.
+            for value in 2..4 {
+                writer.write([value; 4]);
+            }
+            let mut reader = cell.take_over_reader().unwrap();
+            let reading = reader.read();
+            assert!(reading.is_new && reading.value == [3; 4], "{killed:?}: {reading:?}");
+            for value in 4..8 {
+                assert!(!reader.read().is_new);
+                writer.write([value; 4]);
+                assert_eq!(reader.read().value, [value; 4], "{killed:?}");
+            }
+        },
+    );
+}
+
+/// The new reader looks before anything is written anew.
+#[test]
+fn a_value_that_was_just_being_read_is_not_lost() {
+    kill_at_every_step::<Latest<[u64; 4]>, _>(
+        || [0; 4],
+        |cell| cell.writer().unwrap().write([1; 4]),
+        |cell| {
+            let _ = cell.reader().unwrap().read();
+        },
+        |cell, (), killed| {
+            let mut reader = cell.take_over_reader().unwrap();
+            assert_eq!(reader.read().value, [1; 4], "{killed:?}");
+        },
+    );
+}
+
+#[test]
+fn a_flag_that_is_set_wakes_who_waits() {
+    kill_at_every_step::<Flag, _>(
+        || (),
+        |flag| start_asleep(|| flag.wait_until(soon())),
+        Flag::set,
+        |flag, waiting, _| {
+            if !flag.is_set() {
+                flag.set();
+            }
+            assert_eq!(waiting.join().unwrap(), Ok(()));
+            flag.clear();
+            assert!(flag.spin(0).is_err());
+        },
+    );
+}
+
+/// Whoever is left passes with whom it finds after the repair, and not before with the dead.
+fn passes_after_repair(barrier: &'static Barrier) {
+    assert_eq!(barrier.arrived(), 0);
+    let leaders: u32 = scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| u32::from(barrier.wait_until(soon()).unwrap())));
+        both.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(leaders, 1);
+}
+
+#[test]
+fn a_barrier_reports_who_died_before_it() {
+    kill_at_every_step::<Barrier, _>(
+        || 2,
+        // Comes before, so that it is no newcomer, who would look around at once.
+        |barrier| assert_eq!(barrier.spin(0), Err(BarrierError::TimedOut)),
+        |barrier| {
+            let _ = barrier.wait();
+        },
+        |barrier, (), killed| {
+            assert!(killed != Killed::Asleep || barrier.arrived() == 1);
+            let passed = if barrier.arrived() == 1 {
+                // It did arrive, so this phase is over. The next one finds nobody.
+                assert_eq!(barrier.spin(0), Ok(true), "{killed:?}");
+                assert_eq!(barrier.wait_until(soon()), Err(BarrierError::PeerDied), "{killed:?}");
+                true
+            } else {
+                false
+            };
+            assert!(barrier.repair() || !passed, "{killed:?}");
+            assert!(!barrier.repair());
+            passes_after_repair(barrier);
+        },
+    );
+}
+
+#[test]
+fn a_barrier_reports_who_died_after_it() {
+    kill_at_every_step::<Barrier, _>(
+        || 2,
+        |barrier| start_asleep(|| barrier.wait_until(soon())),
+        |barrier| {
+            let _ = barrier.wait();
+            // Once more, and this time gives up.
+            let _ = barrier.spin(1);
+        },
+        |barrier, waiting, killed| {
+            if killed == Killed::After(0) {
+                // Nobody can know of it, and another comes instead.
+                assert_eq!(barrier.spin(0), Ok(true));
+            }
+            let passed = waiting.join().unwrap();
+            assert!(matches!(passed, Ok(_) | Err(BarrierError::PeerDied)), "{killed:?}: {passed:?}");
+            assert!(killed != Killed::Done || passed == Ok(false));
+            barrier.repair();
+            passes_after_repair(barrier);
+        },
+    );
+}
+
+/// The same program, started again, does not stand in for its predecessor unasked.
+#[test]
+fn a_successor_finds_the_barrier_broken() {
+    kill_at_every_step::<Barrier, _>(
+        || 3,
+        |barrier| {
+            if let Some(first) = Child::fork(|| assert!(barrier.wait().is_ok())) {
+                first.run();
+                assert_eq!(barrier.arrived(), 1);
+                first.kill();
+            }
+        },
+        |barrier| {
+            let _ = barrier.wait();
+        },
+        |barrier, (), killed| {
+            assert!(barrier.arrived() <= 1, "{killed:?}: the dead count once at most");
+            assert!(barrier.repair());
+            assert_eq!(barrier.arrived(), 0);
+        },
+    );
+}
+
+/// Two words that belong together.
+type Pair = [u64; 2];
+
+/// Takes the lock as often as it has places, and more.
+fn lock_goes_on(lock: &TicketLock<Pair, 2>, killed: Killed) {
+    match lock.lock(10_000) {
+        Ok(pair) => assert_eq!(pair[0], pair[1], "{killed:?}: half changed"),
+        Err(LockError::OwnerDied) => {
+            assert!(lock.try_lock().is_none(), "{killed:?}: nobody has looked after the value");
+            let mut pair = lock.take_over(10_000).unwrap();
+            pair[1] = pair[0];
+        }
+        Err(error) => panic!("{killed:?}: {error}"),
+    }
+    for _ in 0..5 {
+        let mut pair = lock.lock(10_000).unwrap_or_else(|error| panic!("{killed:?}: {error}"));
+        *pair = pair.map(|word| word + 1);
+    }
+    assert!(lock.try_lock().is_some(), "{killed:?}");
+}
+
+fn change(lock: &TicketLock<Pair, 2>, turns: u32) {
+    if let Ok(mut pair) = lock.lock(turns) {
+        pair[0] += 1;
+        pair[1] += 1;
+    }
+}
+
+#[test]
+fn a_lock_is_taken_again() {
+    kill_at_every_step::<TicketLock<Pair, 2>, _>(
+        || [0; 2],
+        |_| (),
+        |lock| {
+            change(lock, 10);
+            change(lock, 10);
+        },
+        |lock, (), killed| lock_goes_on(lock, killed),
+    );
+}
+
+#[test]
+fn a_dead_ticket_is_passed_over() {
+    kill_at_every_step::<TicketLock<Pair, 2>, _>(
+        || [0; 2],
+        |lock| lock.lock(0).unwrap(),
+        // Gives up.
+        |lock| change(lock, 3),
+        |lock, held, killed| {
+            drop(held);
+            lock_goes_on(lock, killed);
+        },
+    );
+}
+
+/// The one who is killed has to pass over a ticket that was abandoned, and over one of a dead process.
+#[test]
+fn a_lock_is_passed_on_past_the_dead() {
+    kill_at_every_step::<TicketLock<Pair, 4>, _>(
+        || [0; 2],
+        |_| (),
+        |lock| {
+            let held = lock.lock(0).unwrap();
+            let _ = lock.lock(1).map(drop);
+            let _ = lock.lock(1).map(drop);
+            drop(held);
+        },
+        |lock, (), killed| {
+            for _ in 0..6 {
+                match lock.lock(1_000) {
+                    Err(LockError::OwnerDied) => drop(lock.take_over(1_000).unwrap()),
+                    locked => drop(locked.unwrap_or_else(|error| panic!("{killed:?}: {error}"))),
+                }
+            }
+        },
+    );
+}
+
+/// Dies while it does what another one that died has left undone.
+#[test]
+fn who_recovers_a_lock_may_die_too() {
+    kill_at_every_step::<TicketLock<Pair, 2>, _>(
+        || [0; 2],
+        |lock| {
+            let holder = Child::fork(|| std::mem::forget(lock.lock(0)));
+            let Some(holder) = holder else { return };
+            holder.run();
+            // It waits behind the holder, and dies as well.
+            let waiter = Child::fork(|| {
+                let _ = lock.lock(u32::MAX);
+            });
+            let waiter = waiter.expect("the first could be traced");
+            waiter.start();
+            while !format!("{lock:?}").contains("tickets: 2") {
+                std::thread::yield_now();
+            }
+            holder.kill();
+            waiter.kill();
+        },
+        |lock| {
+            let _ = lock.take_over(1).map(|mut pair| {
+                pair[0] += 1;
+                pair[1] += 1;
+            });
+        },
+        |lock, (), killed| lock_goes_on(lock, killed),
+    );
+}
+
+/// A lock tells 32 processes apart; the dead among them do not count.
+#[test]
+fn a_lock_outlives_many_processes() {
+    let lock = in_shared_memory::<TicketLock<Pair, 2>>([0; 2]);
+    for _ in 0..40 {
+        let Some(child) = Child::fork(|| change(lock, 10)) else { return };
+        child.run();
+        child.kill();
+    }
+    assert_eq!(*lock.lock(10).unwrap(), [40; 2]);
+}
+
+/// All units of a semaphore of one are where they should be: it can be had once, and not twice.
+fn one_unit(semaphore: &Semaphore<2>, killed: Killed) {
+    semaphore.recover();
+    assert_eq!((semaphore.free(), semaphore.waiting()), (1, 0), "{killed:?}");
+    let units = [(); 3].map(|()| semaphore.hold_until(1, AT_ONCE));
+    let had = units.iter().filter(|unit| unit.is_ok()).count();
+    assert_eq!(had, 1, "{killed:?}");
+    drop(units);
+    assert_eq!(semaphore.free(), 1);
+}
+
+#[test]
+fn a_unit_that_the_dead_held_comes_back() {
+    kill_at_every_step::<Semaphore<2>, _>(
+        || 1,
+        |_| (),
+        |semaphore| {
+            drop(semaphore.hold(1));
+            drop(semaphore.hold(1));
+        },
+        |semaphore, (), killed| {
+            // Whoever waits finds out by itself.
+            drop(semaphore.hold_until(1, soon()).unwrap());
+            one_unit(semaphore, killed);
+        },
+    );
+}
+
+#[test]
+fn a_place_of_the_dead_is_free_again() {
+    kill_at_every_step::<Semaphore<2>, _>(
+        || 0,
+        |_| (),
+        |semaphore| drop(semaphore.hold(9)),
+        |semaphore, (), killed| {
+            semaphore.signal(1).unwrap();
+            // The dead one came first and has the higher level.
+            drop(semaphore.hold_until(1, soon()).unwrap());
+            one_unit(semaphore, killed);
+        },
+    );
+}
+
+#[test]
+fn four_kills_do_not_fill_a_semaphore() {
+    kill_at_every_step::<Semaphore<4>, _>(
+        || 0,
+        |semaphore| {
+            for _ in 0..4 {
+                let Some(child) = Child::fork(|| semaphore.acquire(5).unwrap()) else { return };
+                child.run();
+                child.kill();
+            }
+        },
+        |semaphore| semaphore.signal(1).unwrap(),
+        |semaphore, (), killed| {
+            if semaphore.free() == 0 {
+                semaphore.signal(1).unwrap();
+            }
+            assert_eq!(semaphore.acquire_until(1, soon()), Ok(()), "{killed:?}");
+            assert_eq!(semaphore.acquire_until(1, AT_ONCE), Err(AcquireError::TimedOut));
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0));
+        },
+    );
+}
+
+/// Somebody waits when a unit is made free by one who dies.
+#[test]
+fn a_signal_of_the_dead_is_heard() {
+    kill_at_every_step::<Semaphore<2>, _>(
+        || 0,
+        |semaphore| start_asleep(|| semaphore.acquire_until(1, soon())),
+        |semaphore| semaphore.signal(1).unwrap(),
+        |semaphore, waiting, killed| {
+            if killed == Killed::After(0) {
+                semaphore.signal(1).unwrap();
+            }
+            assert_eq!(waiting.join().unwrap(), Ok(()), "{killed:?}");
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 0), "{killed:?}");
+        },
+    );
+}
+
+/// Dies while it does what another one that died has left undone.
+#[test]
+fn who_recovers_a_semaphore_may_die_too() {
+    kill_at_every_step::<Semaphore<2>, _>(
+        || 1,
+        |semaphore| {
+            let Some(holder) = Child::fork(|| std::mem::forget(semaphore.hold(1))) else { return };
+            holder.run();
+            let waiter = Child::fork(|| drop(semaphore.hold(2))).expect("the first could be traced");
+            waiter.run();
+            assert_eq!((semaphore.free(), semaphore.waiting()), (0, 1));
+            holder.kill();
+            waiter.kill();
+        },
+        Semaphore::recover,
+        |semaphore, (), killed| one_unit(semaphore, killed),
+    );
+}

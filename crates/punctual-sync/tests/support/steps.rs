@@ -1,0 +1,234 @@
+//! Kills a process at every instruction of an operation on shared memory.
+
+use std::io::Error;
+use std::ptr;
+use std::thread::JoinHandle;
+
+use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
+
+const SIZE: usize = 16 << 10;
+/// No operation here takes as many instructions, not even one that asks the kernel who is alive.
+const MOST_STEPS: usize = 1_000_000;
+
+/// Memory that is shared with forks.
+pub(crate) struct Shared {
+    start: *mut u8,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, which replaces none.
+        let start = unsafe { libc::mmap(ptr::null_mut(), SIZE, rights, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED, "{}", Error::last_os_error());
+        Self { start: start.cast() }
+    }
+
+    fn init<T: Shareable>(&self, init: T::Init) -> &'static T {
+        // SAFETY: the mapping stays until the process ends. A test makes one structure after the other, and by then the
+        // processes that used the last one are dead and its threads have ended.
+        unsafe { init_at(self.start, SIZE, init) }.unwrap()
+    }
+
+    /// Whether the memory is not what was noted last; notes what it is.
+    fn has_changed(&self, last: &mut Vec<u8>) -> bool {
+        // The system's functions: threads of this process may be writing too, as the child may at other times.
+        // SAFETY: both are valid for as many bytes.
+        unsafe {
+            let same = libc::memcmp(self.start.cast(), last.as_ptr().cast(), last.len()) == 0;
+            libc::memcpy(last.as_mut_ptr().cast(), self.start.cast(), last.len());
+            !same
+        }
+    }
+}
+
+/// What a process was doing when it was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Killed {
+    /// In the middle, after this number of changes to the memory.
+    After(usize),
+    /// Waiting in the kernel.
+    Asleep,
+    /// It was through.
+    Done,
+}
+
+/// Makes a structure in shared memory of its own.
+pub(crate) fn in_shared_memory<T: Shareable + 'static>(init: T::Init) -> &'static T {
+    Shared::new().init(init)
+}
+
+/// Makes a structure, prepares it, lets another process do `operation` on it, kills that process, and has the structure
+/// checked: for every moment at which it can be killed.
+///
+/// What a dead process leaves behind is the memory. So it is enough to kill once after each instruction that has changed
+/// it, before the first, and in a sleep: all other instructions leave the same. With `PUNCTUAL_EVERY_STEP` in the
+/// environment it is killed after each instruction all the same, which takes hours.
+pub(crate) fn kill_at_every_step<T: Shareable + 'static, P>(
+    init: impl Fn() -> T::Init,
+    prepare: impl Fn(&'static T) -> P,
+    operation: impl Fn(&'static T),
+    check: impl Fn(&'static T, P, Killed),
+) {
+    let memory = Shared::new();
+    let every_step = std::env::var_os("PUNCTUAL_EVERY_STEP").is_some();
+    for after in 0.. {
+        let structure = memory.init::<T>(init());
+        let prepared = prepare(structure);
+        let Some(child) = Child::fork(|| operation(structure)) else {
+            eprintln!("SKIPPED: this process may not trace its children, so nothing was tested");
+            return;
+        };
+        let killed = child.step(&memory, region_size::<T>(), after, every_step);
+        child.kill();
+        check(structure, prepared, killed);
+        if !matches!(killed, Killed::After(_)) {
+            assert!(after > 0, "the operation changes something");
+            return;
+        }
+    }
+}
+
+/// A forked process that is traced by this thread.
+pub(crate) struct Child(libc::pid_t);
+
+impl Child {
+    /// Starts a process that stops before `operation` and after it; `None` if it may not be traced.
+    pub(crate) fn fork(operation: impl FnOnce()) -> Option<Self> {
+        // The child must not allocate, since another thread may have held the allocator's lock in that moment.
+        // SAFETY: the child does nothing but `operation` and system calls, and ends without running anything else.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0, "{}", Error::last_os_error());
+        if pid == 0 {
+            // SAFETY: passes numbers only.
+            unsafe {
+                if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
+                    libc::_exit(77);
+                }
+                // It learns who it is: that takes many steps, none of which changes shared memory.
+                know_oneself();
+                libc::raise(libc::SIGSTOP);
+                operation();
+                libc::raise(libc::SIGSTOP);
+                libc::_exit(0);
+            }
+        }
+        let child = Self(pid);
+        match child.wait() {
+            Some(libc::SIGSTOP) => {
+                // SAFETY: passes numbers only. The child does not outlive this process, should that be killed.
+                unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_EXITKILL) };
+                Some(child)
+            }
+            Some(signal) => panic!("stopped by signal {signal}"),
+            None => None,
+        }
+    }
+
+    /// Lets it run until the memory has changed `after` times.
+    fn step(&self, memory: &Shared, size: usize, after: usize, every_step: bool) -> Killed {
+        let (mut last, mut changes) = (vec![0; size], 0);
+        memory.has_changed(&mut last);
+        for _ in 0..MOST_STEPS {
+            if changes == after {
+                return Killed::After(after);
+            }
+            self.go_on(true);
+            match self.wait_awake() {
+                None => return Killed::Asleep,
+                Some(libc::SIGSTOP) => return Killed::Done,
+                Some(signal) => assert_eq!(signal, libc::SIGTRAP, "the operation faults"),
+            }
+            if memory.has_changed(&mut last) || every_step {
+                changes += 1;
+            }
+        }
+        panic!("the operation does not end");
+    }
+
+    /// Lets it run to the end of the operation, or until it sleeps.
+    pub(crate) fn run(&self) {
+        self.start();
+        self.wait_awake();
+    }
+
+    /// Lets it run.
+    pub(crate) fn start(&self) {
+        self.go_on(false);
+    }
+
+    pub(crate) fn kill(self) {
+        // SAFETY: passes numbers only; the child has not been waited for, so the number is still its own.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+        while self.wait().is_some() {}
+    }
+
+    fn go_on(&self, by_one: bool) {
+        let request = if by_one { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_CONT };
+        // SAFETY: passes numbers only.
+        assert_eq!(unsafe { libc::ptrace(request, self.0, 0, 0) }, 0, "{}", Error::last_os_error());
+    }
+
+    /// Waits until it has stopped, and by which signal; `None` if it has ended.
+    fn wait(&self) -> Option<i32> {
+        let mut status = 0;
+        // SAFETY: the status is a valid place.
+        let waited = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
+        assert_eq!(waited, self.0, "{}", Error::last_os_error());
+        libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
+    }
+
+    /// Waits until it has stopped, and by which signal; `None` if it sleeps.
+    fn wait_awake(&self) -> Option<i32> {
+        let mut asleep = 0;
+        for turn in 0_u32.. {
+            let mut status = 0;
+            // SAFETY: the status is a valid place.
+            match unsafe { libc::waitpid(self.0, &raw mut status, libc::WNOHANG) } {
+                0 => {}
+                _ => return Some(libc::WSTOPSIG(status)),
+            }
+            // Mostly it stops at once.
+            if turn < 100 {
+                continue;
+            }
+            // Twice: it may be on the way from a sleep to a stop.
+            asleep = if is_asleep(&format!("/proc/{}/stat", self.0)) { asleep + 1 } else { 0 };
+            if asleep == 2 {
+                return None;
+            }
+            std::thread::yield_now();
+        }
+        unreachable!("it stops, sleeps or is killed")
+    }
+}
+
+fn is_asleep(stat: &str) -> bool {
+    let stat = std::fs::read_to_string(stat).unwrap();
+    stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('S'))
+}
+
+/// Starts a thread, and lets it run until it sleeps.
+pub(crate) fn start_asleep<R: Send + 'static>(wait: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+    let (send, receive) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        // SAFETY: passes nothing.
+        send.send(unsafe { libc::gettid() }).unwrap();
+        wait()
+    });
+    let stat = format!("/proc/self/task/{}/stat", receive.recv().unwrap());
+    while !is_asleep(&stat) {
+        std::thread::yield_now();
+    }
+    thread
+}
+
+/// Makes the calling process ask the kernel who it is, as it would at its first use of shared memory.
+fn know_oneself() {
+    #[repr(C, align(4096))]
+    struct Memory([u8; 4096]);
+    let mut memory = Memory([0; 4096]);
+    // SAFETY: the memory outlives the reference and nobody else uses it.
+    let cell: &Latest<u32> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, 0) }.unwrap();
+    drop(cell.writer());
+}

@@ -12,6 +12,7 @@ names! {
     CeilingLocked
     CeilingMutex
     Ceilings
+    Cell
     Clone
     Config
     Context
@@ -19,6 +20,7 @@ names! {
     CurrentWorker
     DEADLINE
     Declared
+    Drops
     Duration
     EXECUTION
     EventSource
@@ -28,8 +30,9 @@ names! {
     Group
     GroupLocked
     HAS_IDLE
+    HAS_SHUTDOWN
     Hook
-    IDLE_SHARES
+    IDLE_AND_SHUTDOWN
     Instant
     IntoDuration
     Kept
@@ -74,6 +77,7 @@ names! {
     Sync
     Task
     Timers
+    Undo
     WaitSlot
     Waker
     Worker
@@ -86,6 +90,7 @@ names! {
     assert_sync
     bool
     call
+    cell
     clippy
     clone
     completed
@@ -117,6 +122,7 @@ names! {
     local_spawner
     make
     marker
+    mem
     name
     new
     now
@@ -135,8 +141,10 @@ names! {
     punctual
     raw_fd
     released
+    resource
     result
     runtime
+    set
     shared
     spawn
     spawn_after

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use loom::sync::atomic::AtomicU64;
+use loom::sync::atomic::{AtomicBool, AtomicU64};
 use loom::sync::{Condvar, Mutex};
 use punctual_core::sync::{AtomicU32, Ordering};
 use punctual_core::{Instant, Port, Worker};
@@ -104,6 +104,7 @@ pub(crate) struct ModelPort {
     turn: (Mutex<Turns>, Condvar),
     kernel: (Mutex<Vec<Queued>>, Condvar),
     lends: bool,
+    told: AtomicBool,
 }
 
 impl ModelPort {
@@ -116,7 +117,13 @@ impl ModelPort {
             turn: (Mutex::new(Turns::default()), Condvar::new()),
             kernel: (Mutex::new(Vec::new()), Condvar::new()),
             lends,
+            told: AtomicBool::new(false),
         }
+    }
+
+    /// Whether it was told that a critical section unwinds, as far as the calling thread sees.
+    pub(crate) fn was_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
     }
 
     /// Sets the clock and rings for those of `workers` that sleep no longer than up to then.
@@ -142,6 +149,10 @@ fn futex_of(lent: &AtomicU32) -> usize {
 }
 
 impl Port for ModelPort {
+    fn unwinds(&self) {
+        self.told.store(true, Ordering::Relaxed);
+    }
+
     fn now(&self) -> Instant {
         Instant::from_ticks(self.now.load(Ordering::Acquire))
     }

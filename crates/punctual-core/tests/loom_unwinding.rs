@@ -1,0 +1,66 @@
+//! A critical section unwinds, and what it protected may be half changed: whoever starts because the level was vacated
+//! sees that the port was told.
+#![cfg(loom)]
+
+mod loom_support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
+
+use loom_support::{Model, ModelPort, Region, check, current, level, partition, slots, start, worker};
+use punctual_core::{Instant, Locked, Mutex, Resource, Slots};
+
+/// When the job of level 2 is released, in ns.
+const DUE: u64 = 5;
+
+/// A job of level 1 leaves a critical section of ceiling 2 by unwinding. In it, it spawned to level 2 or armed a timer there,
+/// whose worker is about.
+fn unwinding(by_the_clock: bool) {
+    check(3, move |arena| {
+        let linked = arena.put(OnceLock::<&Model>::new());
+        let resource = arena.put(Resource::with_value(Region::new()));
+        let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
+        let l1 = level(arena, 1, w1, 0, |_, _| {});
+        let l2 = level(arena, 2, w2, 1, |_, _| {
+            assert!(linked.get().unwrap().port().was_told(), "it would use what is half changed");
+        });
+        let slots: &Slots<(), 1, 1> = slots(arena, l2);
+        let p = partition(arena, ModelPort::new(2, false), &[l1, l2], &[w1, w2]);
+        linked.set(p).ok().unwrap();
+        let low = p.call(w1, l1, || {
+            let other = start(2, move || {
+                p.release_due(l2, Instant::from_ticks(DUE));
+                p.serve(w2);
+            });
+            let unwound = catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: a job of level 1 on its own thread; nobody else uses the resource.
+                let mut right: Locked<'_, _, _, 1, 2> = unsafe { Locked::new(resource, p, current(w1)) };
+                right.lock(|r| {
+                    r.enter();
+                    if by_the_clock {
+                        slots.arm((), Instant::from_ticks(DUE)).unwrap();
+                    } else {
+                        p.spawn(w1, l2, slots.put((), 0).unwrap());
+                    }
+                    // Unlike `panic!`, without a message.
+                    resume_unwind(Box::new("half changed"));
+                });
+            }));
+            assert!(unwound.is_err());
+            other.join().unwrap();
+            None
+        });
+        assert!(low.is_ok());
+        assert_eq!(p.snapshot(), Default::default());
+    });
+}
+
+#[test]
+fn a_job_that_was_queued_meanwhile_sees_it() {
+    unwinding(false);
+}
+
+#[test]
+fn a_job_that_was_released_meanwhile_sees_it() {
+    unwinding(true);
+}

@@ -51,10 +51,6 @@ impl Seed {
 /// The bugs of the package in this directory, every one of which can be planted.
 pub(crate) fn of(package: &Path) -> Result<Vec<Seed>> {
     let path = package.join("tests/seeds.toml");
-    if !path.exists() {
-        println!("{}: there is none, so nothing shows that the models can fail", path.display());
-        return Ok(Vec::new());
-    }
     let table = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let seeds = parse(&table).map_err(|error| format!("{}: {error}", path.display()))?;
     for seed in &seeds {
@@ -114,6 +110,13 @@ mod tests {
         assert!(parse(&TABLE.replace("::two", "_two")).unwrap_err().to_string().contains("is no test"));
         assert!(parse(&TABLE.replace("Relaxed", "Acquire")).is_err());
         assert!(parse(&TABLE.replace("find", "fnd")).is_err());
+    }
+
+    #[test]
+    fn a_package_has_to_have_a_table() {
+        assert!(
+            of(Path::new("no/package")).unwrap_err().to_string().starts_with("no/package/tests/seeds.toml: ")
+        );
     }
 
     #[test]

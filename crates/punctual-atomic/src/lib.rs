@@ -1,7 +1,6 @@
 //! Atomics and cells from `core`, or from loom when the models are built.
 //!
 //! Everything that Punctual's crates share between threads goes through this one, so that `--cfg loom` replaces all of it.
-//! Beside it are the switches for seeded bugs, which show that the models look.
 //!
 //! ```
 //! use punctual_atomic::{AtomicU32, Ordering};
@@ -11,8 +10,6 @@
 //! ```
 
 #![cfg_attr(not(loom), no_std)]
-
-pub mod seed;
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};

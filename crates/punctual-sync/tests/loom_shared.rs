@@ -386,6 +386,36 @@ fn latest_reader_is_not_starved() {
     });
 }
 
+/// A slot that a reader gave away without having taken another is written only after that reader has looked at it. Giving
+/// way is free, so that few preemptions lead there.
+#[test]
+fn latest_slot_is_given_away_after_reading() {
+    check(2, || {
+        lend(Latest::new([0_u32; 2]), |cell| {
+            let writing = spawn(|| {
+                let mut writer = cell.writer().unwrap();
+                writer.write([1; 2]);
+                yield_now();
+                // Comes in between when the reader takes the first.
+                writer.write([2; 2]);
+                yield_now();
+                // Put before the reader; then its old slot comes back, and is written.
+                (3..6).for_each(|value| writer.write([value; 2]));
+            });
+            let mut reader = cell.reader().unwrap();
+            let mut last = 0;
+            for _ in 0..2 {
+                let [a, b] = reader.read().value;
+                assert!(a == b && a >= last, "a value is whole, and no older one");
+                last = a;
+                yield_now();
+            }
+            writing.join().unwrap();
+            assert_eq!(reader.read().value, [5; 2]);
+        });
+    });
+}
+
 /// All who wait go on, though one was woken first.
 #[test]
 fn barrier_wakes_all_sleepers() {

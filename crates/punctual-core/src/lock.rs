@@ -132,10 +132,14 @@ impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL,
         partition: &'static Partition<P>,
         worker: CurrentWorker,
     ) -> Self {
-        const { assert!(LEVEL <= CEILING, "a ceiling is at least the level of every user") };
-        const { assert!(CEILING <= MAX_LEVEL, "a ceiling is a level") };
+        const { assert!(fits(LEVEL, CEILING), "a ceiling is a level, and not below that of any user") };
         Self { resource, partition, worker }
     }
+}
+
+/// Whether a job of `level` may use a resource of that ceiling.
+const fn fits(level: u8, ceiling: u8) -> bool {
+    level <= ceiling && ceiling <= MAX_LEVEL
 }
 
 impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, LEVEL, CEILING> {
@@ -255,4 +259,18 @@ lock_several! {
     Lock14: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13;
     Lock15: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14;
     Lock16: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14, P 15;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_is_a_level_and_not_below_its_users() {
+        assert_eq!(
+            [(0, 0), (3, 3), (3, 4), (4, 3), (5, 3)].map(|(l, c)| fits(l, c)),
+            [true, true, true, false, false]
+        );
+        assert_eq!([28, 29].map(|ceiling| fits(1, ceiling)), [true, false]);
+    }
 }

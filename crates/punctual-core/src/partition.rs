@@ -167,7 +167,7 @@ impl<P: Port> Partition<P> {
         // Before the word: a bit in `held` means a vacating that is still to come (see `turn`).
         me.set_held(me.held() & !bit(level));
         // Release: the next to occupy a level sees what this thread did.
-        let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::AcqRel);
+        let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::Release);
         Word::from_raw(before).vacate(level)
     }
 
@@ -303,7 +303,7 @@ impl<P: Port> Partition<P> {
     pub(crate) fn mark_ready(&self, level: &Level) -> Word {
         let mark = Word::ready_bit(level.number());
         // Release: who starts the level sees the job.
-        Word::from_raw(self.word.0.fetch_or(mark, Ordering::AcqRel))
+        Word::from_raw(self.word.0.fetch_or(mark, Ordering::Release))
     }
 
     /// Rule 2: runs or hands out every ready level above the partition's level, highest first.
@@ -325,7 +325,6 @@ impl<P: Port> Partition<P> {
                 return self.port.wake(level.worker());
             }
             if !self.start(me, ready, false) {
-                now = None;
                 continue;
             }
             let running = Running::enter(self, me, ready);
@@ -482,8 +481,9 @@ impl<P: Port> Running<P> {
 
 impl<P: Port> Drop for Running<P> {
     fn drop(&mut self) {
-        // Only on unwinding: jobs of the level that were queued without a mark must not be forgotten.
-        self.partition.word.0.fetch_or(Word::ready_bit(self.level), Ordering::AcqRel);
+        // Only on unwinding: jobs of the level that were queued without a mark must not be forgotten. Relaxed: nobody
+        // starts the level before it is vacated.
+        self.partition.word.0.fetch_or(Word::ready_bit(self.level), Ordering::Relaxed);
         self.me.set_running(self.outer);
         self.partition.unwind(self.me, self.level);
     }

@@ -59,7 +59,8 @@ impl Node {
     /// Arms an idle node that the caller owns; returns the key that cancels this arming and no later one.
     pub(crate) fn arm(&self, time: u64, order: u64) -> u32 {
         let last = self.state.load(Ordering::Relaxed) as u32;
-        let key = (last & !TAG).wrapping_add(TAG + 1) | ARMED;
+        // The next count.
+        let key = (last | TAG).wrapping_add(1 + ARMED);
         self.time.store(time, Ordering::Relaxed);
         self.order.store(order, Ordering::Relaxed);
         // Release: who disarms the node sees its time and the job's arguments.
@@ -76,7 +77,8 @@ impl Node {
     /// along with `state`; the caller then owns it.
     pub(crate) fn expire(&self, state: u64) -> bool {
         let idle = state & !u64::from(TAG);
-        self.state.compare_exchange(state, idle, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        // Acquire: the caller sees the job's arguments. It hands nothing over by this.
+        self.state.compare_exchange(state, idle, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Moves an arming to another time; `false` if it is no longer armed under `key`.
@@ -103,7 +105,6 @@ impl Node {
     pub(crate) fn reset(&self) {
         let state = self.state.load(Ordering::Relaxed);
         self.state.store(state & !u64::from(TAG), Ordering::Relaxed);
-        self.next.store(0, Ordering::Relaxed);
     }
 
     /// Turns a node armed under `key`, for whatever time, into something else; returns what it was.
@@ -111,7 +112,8 @@ impl Node {
         let mut state = self.state.load(Ordering::Relaxed);
         while state as u32 == key {
             let to = state & !u64::from(TAG) | u64::from(tag);
-            match self.state.compare_exchange_weak(state, to, Ordering::AcqRel, Ordering::Relaxed) {
+            // Acquire: the caller sees the job's arguments, and writes its time after this. It hands nothing over by this.
+            match self.state.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(state),
                 Err(now) => state = now,
             }

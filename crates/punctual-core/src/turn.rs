@@ -65,7 +65,8 @@ impl<P: Port> Partition<P> {
     pub(crate) fn lend_to_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
         let seen = self.turn.load(Ordering::Acquire);
-        let word = self.load(Ordering::Acquire);
+        // To begin with; registering looks again.
+        let word = self.load(Ordering::Relaxed);
         if !me.is_real_time() || !blocked(word) {
             return false;
         }
@@ -86,9 +87,9 @@ impl<P: Port> Partition<P> {
     /// Releases those who wait, after vacating a level.
     #[cold]
     pub(crate) fn release_waiters(&self, me: CurrentWorker) {
-        // Pairs with the fence in `lend_to_holder`.
+        // Pairs with the fence in `lend_to_holder`. It also lets who sees the new `turn` see the word that was left.
         fence(Ordering::SeqCst);
-        self.turn.fetch_add(1, Ordering::Release);
+        self.turn.fetch_add(1, Ordering::Relaxed);
         self.port().wake_turn(&self.turn);
         let owner = me.lent.load(Ordering::Relaxed) & THREAD;
         if owner != 0 && owner == me.thread() {
@@ -103,9 +104,10 @@ impl<P: Port> Partition<P> {
             if mine(word) {
                 return false;
             }
-            assert!(word.waiters() < u8::MAX, "more threads wait for their turn than a partition can count");
+            // The count has room: only workers wait, of which a partition has at most 254.
             let registered = Word::from_raw(word.raw() + Word::ONE_WAITER);
-            match self.swap(word, registered, Ordering::AcqRel) {
+            // Acquire: a holder that vacated before this has cleared its bit in `held`.
+            match self.swap(word, registered, Ordering::Acquire) {
                 Ok(()) => return true,
                 Err(now) => word = now,
             }

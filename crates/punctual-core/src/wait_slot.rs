@@ -159,8 +159,8 @@ impl<T> WaitSlot<T> {
     /// The caller is the owner of the wait, which was begun in this slot.
     pub unsafe fn end(&self, wait: Wait) -> bool {
         loop {
-            // Acquire: the next to begin a wait here comes after the reactor, if that has fired.
-            let state = wait.state(self.word.load(Ordering::Acquire));
+            // Relaxed: `step` acquires.
+            let state = wait.state(self.word.load(Ordering::Relaxed));
             let (from, to) = match state {
                 Some(WAITING) => (WAITING, SETTING),
                 Some(TAKING) => (TAKING, ABANDONED),

@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
     use crate::level::RunJob;
-    use crate::{Instant, Level, Preemption};
+    use crate::{Instant, Level, Node, Preemption};
 
     /// Notes what is asked of it.
     #[derive(Debug, Default)]
@@ -199,7 +199,9 @@ mod tests {
         }
         fn wake(&self, _: &Worker) {}
         fn wait(&self, _: &Worker, _: Option<Instant>) {}
-        fn wait_turn(&self, _: &AtomicU32, _: u32) {}
+        fn wait_turn(&self, _: &AtomicU32, _: u32) {
+            self.note("wait_turn");
+        }
         fn wake_turn(&self, _: &AtomicU32) {
             self.note("wake_turn");
         }
@@ -266,6 +268,95 @@ mod tests {
             assert!(partition.lend_to_holder(waiter, 1) == Lending::Refused);
             assert_eq!((partition.port().asked(), turn(partition)), (vec!["lend"], 0));
         });
+    }
+
+    #[test]
+    fn who_waits_in_the_kernel_is_joined_there() {
+        const WAITERS: u32 = 0x8000_0000;
+        with_holder(|partition, holder, waiter, _job| {
+            holder.lent.store(HOLDER | WAITERS, Ordering::Relaxed);
+            assert!(partition.lend_to_holder(waiter, 1) == Lending::LookAgain);
+            assert_eq!(partition.port().asked(), ["lend", "repay", "wake_turn"]);
+        });
+    }
+
+    #[test]
+    fn a_thread_that_the_kernel_does_not_know_is_lent_nothing() {
+        with_holder(|partition, holder, waiter, _job| {
+            holder.worker().thread.store(0, Ordering::Relaxed);
+            assert!(partition.lend_to_holder(waiter, 1) == Lending::Refused);
+            partition.release_waiters(holder);
+            assert_eq!(partition.port().asked(), ["wake_turn"]);
+        });
+    }
+
+    #[test]
+    fn a_real_time_thread_lends_to_an_ordinary_one_above() {
+        with_holder(|partition, holder, waiter, _job| {
+            let lend = |level| {
+                let lent = partition.lend_to_ordinary_holder(waiter, level);
+                assert_eq!(partition.snapshot().waiters(), 0, "it does not wait any more");
+                (lent, partition.port().asked())
+            };
+            let real_time = |me: CurrentWorker, is| me.worker().real_time.store(is, Ordering::Relaxed);
+            real_time(holder, false);
+            assert_eq!(lend(1), (false, vec![]), "no job waits");
+            partition.mark_ready(partition.levels()[0]);
+            let loan = vec!["lend", "repay", "wake_turn"];
+            assert_eq!(lend(1), (true, loan.clone()));
+            assert_eq!(lend(2), (false, vec![]), "no job waits there");
+            partition.word().fetch_or(Word::ready_bit(2), Ordering::Relaxed);
+            assert_eq!(lend(2), (false, vec![]), "nobody is above");
+            partition.word().fetch_and(!Word::ready_bit(2), Ordering::Relaxed);
+            real_time(holder, true);
+            assert_eq!(lend(1), (false, vec![]), "it has the priority of its own level");
+            real_time(holder, false);
+            real_time(waiter, false);
+            assert_eq!(lend(1), (false, vec![]), "there is nothing to lend");
+            real_time(waiter, true);
+            holder.lent.store(ANOTHER, Ordering::Relaxed);
+            assert_eq!(lend(1), (true, vec!["wait_turn"]), "it is on its way");
+            holder.lent.store(0, Ordering::Relaxed);
+            partition.port().refuses.store(true, Ordering::Relaxed);
+            assert_eq!(lend(1), (false, vec!["lend"]));
+        });
+    }
+
+    /// What follows a wake in the kernel starts later than the job before has ended.
+    #[test]
+    fn a_reading_of_the_clock_is_not_kept_across_a_wake() {
+        static STAMPS: Mutex<Vec<Option<u64>>> = Mutex::new(Vec::new());
+        let run: &RunJob = &|_, _, now| {
+            STAMPS.lock().unwrap().push(now.map(|now| now.as_ticks()));
+            Some(Instant::from_ticks(5))
+        };
+        let nodes = || &*vec![Node::new()].leak();
+        let worker = &*Box::leak(Box::new(Worker::new(1)));
+        let [one, two, three] =
+            [1, 2, 3].map(|number| &*Box::leak(Box::new(Level::new(number, worker, nodes(), &[], run))));
+        // SAFETY: they are new, and so in no other partition.
+        let partition =
+            unsafe { Partition::new(Kernel::default(), vec![one, two, three].leak(), vec![worker].leak()) };
+        let partition = &*Box::leak(Box::new(partition));
+        // SAFETY: there is one thread.
+        let me = unsafe { CurrentWorker::new(worker) };
+        me.allow_calls(true);
+        // What the jobs of levels 2 and 1 are told that are queued while one of level 3 runs.
+        let stamps = || {
+            let job = || {
+                for level in [one, two] {
+                    // SAFETY: it is the partition's, and its one node is in no queue.
+                    unsafe { partition.spawn(me, level, 0) };
+                }
+                Some(Instant::from_ticks(4))
+            };
+            // SAFETY: the level is the partition's.
+            assert!(unsafe { partition.call(me, three, job) }.is_ok());
+            std::mem::take(&mut *STAMPS.lock().unwrap())
+        };
+        assert_eq!(stamps(), [Some(4), Some(5)]);
+        partition.word().fetch_add(Word::ONE_WAITER, Ordering::Relaxed);
+        assert_eq!(stamps(), [None, None], "somebody waits for its turn");
     }
 
     #[test]

@@ -281,6 +281,17 @@ mod tests {
     }
 
     #[test]
+    fn no_number_is_that_of_an_earlier_wait() {
+        let slot = WaitSlot::new();
+        for number in 1..=200 {
+            let wait = slot.begin("a").unwrap();
+            assert_eq!(wait.number(), number, "so that 61 bits do not run out");
+            assert_eq!(slot.fire(wait), Some("a"));
+            assert!(end(&slot, wait));
+        }
+    }
+
+    #[test]
     fn a_cleared_slot_goes_on_counting() {
         let slot = WaitSlot::new();
         let old = slot.begin("a").unwrap();

@@ -2,12 +2,12 @@
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use punctual_core::sync::{AtomicU32, AtomicU64, Ordering};
 use punctual_core::{
-    CurrentWorker, Duration, Instant, Level, MAX_LEVEL, Node, OverrunPolicy, Partition, Periodic, Port,
-    Slots, Stamp, Word, Worker,
+    CurrentWorker, Duration, Instant, Level, Locked, MAX_LEVEL, Mutex as _, Node, OverrunPolicy, Partition,
+    Periodic, Port, Resource, Slots, Stamp, Word, Worker,
 };
 
 fn at(time: u64) -> Instant {
@@ -52,6 +52,8 @@ struct Rig {
     partition: Partition<Recorder>,
     /// (level, node, base of the worker).
     ran: Mutex<Vec<(u8, u32, u8)>>,
+    /// When each of them started, as far as they were told.
+    stamps: Mutex<Vec<Option<u64>>>,
 }
 
 /// Four nodes of each level; the worker of each is the one with this base. All may call.
@@ -68,6 +70,7 @@ fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static Periodic])
         let run = move |me: CurrentWorker, node: u32, now: Stamp| {
             let rig = *linked.get().unwrap();
             rig.ran.lock().unwrap().push((number, node, me.base()));
+            rig.stamps.lock().unwrap().push(now.map(|now| now.as_ticks()));
             job(rig, me, node);
             now
         };
@@ -78,7 +81,8 @@ fn rig_with(bases: &[u8], levels: &[(u8, u8, Job)], grids: &[&'static Periodic])
     let levels: &'static [&'static Level] = levels.collect::<Vec<_>>().leak();
     // SAFETY: all of them are new, and this is their only partition.
     let partition = unsafe { Partition::new(Recorder::default(), levels, workers) };
-    let rig: &'static Rig = Box::leak(Box::new(Rig { partition, ran: Mutex::default() }));
+    let rig: &'static Rig =
+        Box::leak(Box::new(Rig { partition, ran: Mutex::default(), stamps: Mutex::default() }));
     linked.set(rig).ok().unwrap();
     for base in bases {
         let me = rig.worker(*base);
@@ -122,6 +126,10 @@ impl Rig {
 
     fn ran(&self) -> Vec<(u8, u32, u8)> {
         std::mem::take(&mut self.ran.lock().unwrap())
+    }
+
+    fn stamps(&self) -> Vec<Option<u64>> {
+        std::mem::take(&mut self.stamps.lock().unwrap())
     }
 
     fn woken(&self) -> Vec<u8> {
@@ -215,6 +223,60 @@ fn everything_is_held_until_it_starts() {
     // SAFETY: everything is held.
     unsafe { partition.abandon(idle) };
     assert_eq!((rig.ran(), partition.snapshot()), (vec![(1, 2, 0)], Word::EMPTY));
+}
+
+#[test]
+fn a_job_just_below_the_top_can_hold_everything() {
+    let rig = rig(&[1], &[(MAX_LEVEL - 1, 1, NOTHING)]);
+    let (me, partition) = (rig.worker(1), &rig.partition);
+    assert!(rig.call(me, MAX_LEVEL - 1, || {
+        partition.at_the_top(me, || assert_eq!(partition.snapshot().level(), MAX_LEVEL));
+        partition.hold_everything(me);
+        assert_eq!(partition.snapshot().level(), MAX_LEVEL);
+        // SAFETY: everything is held.
+        unsafe { partition.abandon(me) };
+    }));
+    assert_eq!(partition.snapshot(), Word::EMPTY);
+}
+
+#[test]
+fn a_ceiling_that_is_held_is_not_occupied_again() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    let (me, partition) = (rig.worker(1), &rig.partition);
+    let resources = [const { Resource::new() }; 3];
+    // SAFETY: nobody else has them.
+    resources.iter().for_each(|resource| unsafe { resource.fill(0) });
+    let [a, b, own] = &resources;
+    assert!(rig.call(me, 1, || {
+        // SAFETY: the job of level 1 makes one for each resource, and nobody else uses them.
+        let (mut a, mut b): (Locked<'_, _, _, 1, 3>, Locked<'_, _, _, 1, 3>) =
+            unsafe { (Locked::new(a, partition, me), Locked::new(b, partition, me)) };
+        // SAFETY: as above.
+        let mut own: Locked<'_, _, _, 1, 1> = unsafe { Locked::new(own, partition, me) };
+        let (job, section) = (Word::EMPTY.occupy(1), Word::EMPTY.occupy(1).occupy(3));
+        own.lock(|_| assert_eq!(partition.snapshot(), job));
+        a.lock(|a| {
+            b.lock(|b| *b += 1);
+            assert_eq!(partition.snapshot(), section, "the outer critical section goes on");
+            *a += 1;
+        });
+        assert_eq!(partition.snapshot(), job);
+    }));
+    // SAFETY: the job has ended.
+    assert_eq!(unsafe { (*a.get(), *b.get()) }, (1, 1));
+}
+
+#[test]
+fn a_resource_holds_its_value_until_it_is_emptied() {
+    let (resource, value) = (Resource::new(), Arc::new(()));
+    // SAFETY: there is one thread, and no reference is kept.
+    unsafe {
+        resource.fill(Arc::clone(&value));
+        assert!(Arc::ptr_eq(resource.get(), &value) && Arc::ptr_eq(resource.get_mut(), &value));
+        assert_eq!(Arc::strong_count(&value), 2);
+        resource.empty();
+    }
+    assert_eq!(Arc::strong_count(&value), 1);
 }
 
 #[test]
@@ -318,6 +380,23 @@ fn only_a_levels_worker_keeps_its_time() {
 }
 
 #[test]
+fn the_clock_is_read_for_a_timed_level_only_and_handed_on() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+    let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
+    rig.level(1).start(at(0));
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!((rig.ran().len(), rig.stamps()), (2, vec![Some(0), Some(0)]));
+    let rig = self::rig(&[1], &[(1, 1, NOTHING)]);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.stamps(), [None]);
+    // SAFETY: there is no other worker.
+    unsafe { rig.worker(1).set_polling() };
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.stamps(), [None]);
+}
+
+#[test]
 fn a_thread_that_polls_keeps_the_time_of_every_level() {
     let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
     let me = rig.worker(0);
@@ -336,6 +415,7 @@ fn a_thread_that_polls_keeps_the_time_of_every_level() {
         [(2, 2, 0), (1, 0, 0), (1, 2, 0)],
         "the highest first; jobs of a level by their release"
     );
+    assert_eq!(rig.stamps(), [Some(6), None, None], "a reading is old when a job has run since");
     rig.partition.stop();
     one.arm((), at(0)).unwrap_err();
     assert_eq!(rig.woken(), [0], "of the stop");
@@ -357,6 +437,11 @@ fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
     rig.partition.poll(me);
     assert_eq!(rig.ran(), [(2, 0, 0)]);
     assert_eq!(rig.partition.snapshot(), Word::EMPTY);
+    rig.woken();
+    // SAFETY: there is one thread.
+    unsafe { rig.partition.reset() };
+    rig.spawn_from_outside(1, 0);
+    assert_eq!(rig.woken(), [0], "it does not poll any more");
 }
 
 #[test]

@@ -105,3 +105,24 @@ fn a_next_instance_under_a_stale_waker() {
         );
     });
 }
+
+/// A waker that is to queue the node does so after the runner has taken it off the queue: it writes the node's link.
+#[test]
+fn who_is_to_queue_it_comes_after_who_took_it_off_the_queue() {
+    check(3, |arena| {
+        let w1 = worker(arena, 1, 1, true);
+        let l1 = level(arena, 1, w1, 1, |_, _| {});
+        let task = arena.put(Activation::new(l1, 0));
+        let link = arena.put(Region::new());
+        assert!(task.claim() && task.born());
+        let runner = start(1, move || {
+            link.enter();
+            assert!(task.poll());
+        });
+        if task.wake() {
+            link.enter();
+        }
+        runner.join().unwrap();
+        assert!((1..=2).contains(&link.count()));
+    });
+}

@@ -7,7 +7,7 @@ mod loom_support;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use loom_support::{Arena, ModelPort, check, current, i_am, level, partition, slots, start, worker};
+use loom_support::{Arena, ModelPort, Region, check, current, i_am, level, partition, slots, start, worker};
 use punctual_core::{Locked, Mutex, Resource, Slots};
 
 fn counter(arena: &Arena) -> &'static AtomicU32 {
@@ -125,4 +125,26 @@ fn a_worker_that_left_keeps_nobody_waiting() {
 #[test]
 fn a_worker_that_left_keeps_nobody_waiting_without_calls() {
     a_worker_left(false);
+}
+
+/// A thread that is about to end the process closes the partition while a job runs, or before, or after.
+#[test]
+fn who_closes_a_partition_sees_what_its_jobs_did() {
+    check(3, |arena| {
+        let w1 = worker(arena, 1, 1, true);
+        let region = arena.put(Region::new());
+        let l1 = level(arena, 1, w1, 0, |_, _| {});
+        let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
+        let thread = start(1, move || {
+            let _ = p.call(w1, l1, || {
+                region.enter();
+                None
+            });
+        });
+        if p.close() {
+            assert!(region.count() <= 1);
+            region.enter();
+        }
+        thread.join().unwrap();
+    });
 }

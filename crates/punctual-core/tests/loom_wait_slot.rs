@@ -6,7 +6,7 @@ mod loom_support;
 
 use std::sync::{Mutex, PoisonError};
 
-use loom_support::{Arena, check, start};
+use loom_support::{Arena, Region, check, start};
 use punctual_core::{Standing, Wait, WaitSlot};
 
 type Slot = WaitSlot<&'static str>;
@@ -89,5 +89,23 @@ fn a_wait_that_fired_is_ended() {
         if let Some(next) = next {
             assert_eq!(slot.fire(next), Some("third"));
         }
+    });
+}
+
+/// The owner only asks. What the reactor did before it fired is over, and may be looked at.
+#[test]
+fn the_owner_sees_what_was_done_before_it_fired() {
+    check(3, |arena| {
+        let (slot, wait) = waiting(arena);
+        let region = arena.put(Region::new());
+        let reactor = start(9, move || {
+            region.enter();
+            slot.fire(wait);
+        });
+        if slot.standing(wait) == Standing::Fired {
+            assert_eq!(region.count(), 1);
+        }
+        reactor.join().unwrap();
+        assert_eq!(slot.standing(wait), Standing::Fired);
     });
 }

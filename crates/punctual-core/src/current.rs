@@ -114,7 +114,8 @@ impl CurrentWorker {
 
     #[inline]
     pub(crate) fn set_held(self, held: u32) {
-        self.worker.held.store(held, Ordering::Release);
+        // Relaxed: who looks for a holder has the word and a fence to go by, see `turn`.
+        self.worker.held.store(held, Ordering::Relaxed);
     }
 
     #[inline]

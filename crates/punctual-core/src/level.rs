@@ -298,6 +298,49 @@ mod tests {
     }
 
     #[test]
+    fn a_grid_goes_before_a_timer_of_the_same_time() {
+        static WORKER: Worker = Worker::new(1);
+        static NODES: [Node; 2] = [const { Node::new() }; 2];
+        static RUN: &RunJob = &|_, _, _| None;
+        static GRID: Periodic = Periodic::new(
+            1,
+            1,
+            Duration::from_ticks(100),
+            Duration::from_ticks(0),
+            OverrunPolicy::Skip,
+            None,
+        );
+        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[&GRID], RUN);
+        let at = Instant::from_ticks;
+        LEVEL.arm(0, at(50));
+        LEVEL.start(at(50));
+        let mut released = Vec::new();
+        assert!(!LEVEL.each_due(at(49), |node| released.push(node)));
+        assert!(LEVEL.each_due(at(50), |node| released.push(node)));
+        assert_eq!(released, [1, 0]);
+    }
+
+    #[test]
+    fn a_level_is_timed_while_something_is_armed() {
+        static WORKER: Worker = Worker::new(1);
+        static NODES: [Node; 2] = [const { Node::new() }; 2];
+        static RUN: &RunJob = &|_, _, _| None;
+        static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
+        let at = Instant::from_ticks;
+        assert!(!LEVEL.is_timed());
+        let keys = [0, 1].map(|node| LEVEL.arm(node, at(5)));
+        assert!(LEVEL.disarm(0, keys[0]) && !LEVEL.disarm(0, keys[0]));
+        assert!(LEVEL.is_timed(), "one is left, and it was not armed any more");
+        assert!(LEVEL.disarm(1, keys[1]) && !LEVEL.is_timed());
+        LEVEL.arm(0, at(5));
+        assert!(LEVEL.each_due(at(5), |_| ()) && !LEVEL.is_timed());
+        LEVEL.arm(0, at(5));
+        // SAFETY: only this test uses the level.
+        unsafe { LEVEL.reset() };
+        assert!(!LEVEL.is_timed());
+    }
+
+    #[test]
     fn a_local_level_is_called_by_the_only_thread_of_its_partition_alone() {
         static WORKER: Worker = Worker::new(1);
         static OTHER: Worker = Worker::new(0);

@@ -106,9 +106,9 @@ impl<P: Port> Partition<P> {
         self.workers
     }
 
-    /// The word now; it may have changed by the time it is looked at.
+    /// The word now; it may have changed by the time it is looked at. Says nothing of what other threads did before.
     pub fn snapshot(&self) -> Word {
-        self.load(Ordering::Acquire)
+        self.load(Ordering::Relaxed)
     }
 
     #[inline]

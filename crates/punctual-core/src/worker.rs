@@ -82,7 +82,7 @@ impl Worker {
     /// Whether this thread occupies `level`.
     #[inline]
     pub fn holds(&self, level: u8) -> bool {
-        level != 0 && self.held.load(Ordering::Acquire) & bit(level) != 0
+        level != 0 && self.held.load(Ordering::Relaxed) & bit(level) != 0
     }
 
     /// The level of the innermost job on this thread's stack, 0 if there is none.

@@ -214,7 +214,8 @@ fn everything_is_held_until_it_starts() {
     rig.spawn_from_outside(1, 1);
     assert_eq!((rig.ran(), rig.woken(), idle.level()), (vec![], vec![], MAX_LEVEL));
     let again = catch_unwind(AssertUnwindSafe(|| partition.hold_everything(idle)));
-    assert!(again.is_err(), "it would be ended twice");
+    let said = again.expect_err("it would be ended twice");
+    assert_eq!(said.downcast_ref(), Some(&"everything is held already"));
     // SAFETY: everything is held.
     unsafe { partition.go(idle, at(0)) };
     assert_eq!(rig.ran(), [(1, 0, 0), (1, 1, 0)]);

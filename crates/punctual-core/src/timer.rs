@@ -77,8 +77,8 @@ impl Node {
     /// along with `state`; the caller then owns it.
     pub(crate) fn expire(&self, state: u64) -> bool {
         let idle = state & !u64::from(TAG);
-        // Acquire: the caller sees the job's arguments. It hands nothing over by this.
-        self.state.compare_exchange(state, idle, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        // Relaxed: it has acquired with `state`, and hands nothing over by this.
+        self.state.compare_exchange(state, idle, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Moves an arming to another time; `false` if it is no longer armed under `key`.
@@ -112,7 +112,8 @@ impl Node {
         let mut state = self.state.load(Ordering::Relaxed);
         while state as u32 == key {
             let to = state & !u64::from(TAG) | u64::from(tag);
-            // Acquire: the caller sees the job's arguments, and writes its time after this. It hands nothing over by this.
+            // Acquire: the caller sees the job's arguments, and writes its time after whoever moved it before. It hands
+            // nothing over by this.
             match self.state.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(state),
                 Err(now) => state = now,

@@ -45,9 +45,9 @@ impl<P: Port> Partition<P> {
             return;
         }
         loop {
-            // Read before the word: a vacating that the word does not show yet bumps `turn` after this.
+            // Acquire, and read before the word: a vacating that the word does not show yet bumps `turn` after this.
             let seen = self.turn.load(Ordering::Acquire);
-            let word = self.load(Ordering::Acquire);
+            let word = self.load(Ordering::Relaxed);
             if mine(word) {
                 break;
             }
@@ -357,6 +357,20 @@ mod tests {
         assert_eq!(stamps(), [Some(4), Some(5)]);
         partition.word().fetch_add(Word::ONE_WAITER, Ordering::Relaxed);
         assert_eq!(stamps(), [None, None], "somebody waits for its turn");
+    }
+
+    #[test]
+    fn only_who_has_to_wait_is_counted() {
+        with_holder(|partition, _, waiter, _job| {
+            let waiters = || partition.snapshot().waiters();
+            partition.await_turn(waiter, |_| true);
+            assert!(!partition.register(&|_| true));
+            assert_eq!(waiters(), 0);
+            assert!(partition.register(&|_| false));
+            assert_eq!(waiters(), 1);
+            partition.deregister();
+            assert_eq!(waiters(), 0);
+        });
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl<T> WaitSlot<T> {
         if word & STATE != FREE || !claim(wait.word(SETTING)) {
             return Err(waker);
         }
-        // SAFETY: this thread has won `SETTING`. Nobody knows the wait yet, so nobody fires it now.
+        // SAFETY: this thread has won `SETTING`. Nobody knows the wait yet, and who guesses it does not touch the waker.
         let before = unsafe { self.replace(Some(waker)) };
         debug_assert!(before.is_none(), "a free slot has no waker");
         // Release: who takes the waker sees it whole.
@@ -140,17 +140,15 @@ impl<T> WaitSlot<T> {
         if !self.step(wait, WAITING, SETTING) {
             return self.standing(wait);
         }
+        // Dropped last, since that may run code that is not ours.
         // SAFETY: this thread has won `SETTING`.
-        let unused = unsafe { self.replace(Some(waker)) };
-        let standing = if self.step(wait, SETTING, WAITING) {
+        let _unused = unsafe { self.replace(Some(waker)) };
+        if self.step(wait, SETTING, WAITING) {
             Standing::Waiting
         } else {
             // It has happened meanwhile. The waker stays the owner's, who takes it out when the wait ends.
             Standing::Fired
-        };
-        // Last, since it may run code that is not ours.
-        drop(unused);
-        standing
+        }
     }
 
     /// Ends the wait, whatever has become of it. Whether it was not over.
@@ -171,12 +169,11 @@ impl<T> WaitSlot<T> {
                 continue;
             }
             if to == SETTING {
+                // Dropped last, since that may run code that is not ours.
                 // SAFETY: this thread has won `SETTING`; if the reactor fires now, it does not touch the waker.
-                let unused = unsafe { self.replace(None) };
+                let _unused = unsafe { self.replace(None) };
                 // Over whatever is there: the reactor may have fired. Release: who begins the next wait comes after.
                 self.word.swap(wait.word(FREE), Ordering::Release);
-                // Last, since it may run code that is not ours.
-                drop(unused);
             }
             return true;
         }

@@ -151,6 +151,7 @@ fn a_spawn_above_is_a_call_and_one_below_waits() {
         assert!(!rig.call(me, 2, || {}) && !rig.call(me, 1, || {}), "not above");
         assert_eq!(rig.ran(), [], "not above: afterwards");
         assert_eq!((me.level(), me.running()), (2, 2));
+        assert!(!rig.partition.snapshot().is_ready(2), "this thread looks at its level anyway");
     }));
     assert_eq!(rig.ran(), [(2, 0, 1), (1, 0, 1)], "highest first");
     assert_eq!(rig.woken(), [], "this thread runs them all");
@@ -420,6 +421,20 @@ fn a_thread_that_polls_keeps_the_time_of_every_level() {
     rig.partition.stop();
     one.arm((), at(0)).unwrap_err();
     assert_eq!(rig.woken(), [0], "of the stop");
+}
+
+#[test]
+fn a_thread_that_polls_releases_at_the_level_that_it_occupies() {
+    let rig = rig(&[0], &[(1, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    // SAFETY: nothing else uses node 2.
+    let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    rig.partition.port().now.store(5, Ordering::Relaxed);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!((rig.ran(), rig.partition.snapshot()), (vec![(1, 2, 0)], Word::EMPTY));
 }
 
 #[test]

@@ -102,10 +102,26 @@ fn the_owner_sees_what_was_done_before_it_fired() {
             region.enter();
             slot.fire(wait);
         });
-        if slot.standing(wait) == Standing::Fired {
-            assert_eq!(region.count(), 1);
+        while slot.standing(wait) != Standing::Fired {
+            loom::thread::yield_now();
         }
+        assert_eq!(region.count(), 1);
         reactor.join().unwrap();
-        assert_eq!(slot.standing(wait), Standing::Fired);
+    });
+}
+
+/// The owner gives up while the reactor has the waker, and begins the next wait as soon as it can.
+#[test]
+fn a_wait_is_given_up_that_fires() {
+    check(3, |arena| {
+        let (slot, wait) = waiting(arena);
+        let woken = happens(arena, slot, wait);
+        loom::thread::yield_now();
+        assert!(end(slot, wait), "it was the owner's to end");
+        loom::thread::yield_now();
+        let next = slot.begin("second");
+        assert!(matches!(woken(), None | Some("first")));
+        let next = next.or_else(|waker| slot.begin(waker)).expect("the slot is lost");
+        assert_eq!(slot.fire(next), Some("second"));
     });
 }

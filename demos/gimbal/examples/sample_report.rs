@@ -7,7 +7,10 @@
 //! The motion is real: the gimbal is simulated twice, once in ideal time and once with loads a little
 //! heavier, which gives the two something to differ in. The timing of the tasks is made up.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 use gimbal::client::LinkCounters;
+use gimbal::output::say;
 use gimbal::plant::{AxisParameters, GIMBAL};
 use gimbal::reference;
 use gimbal::report::{
@@ -22,7 +25,7 @@ const LENGTH_NS: u64 = 10_000_000_000;
 fn main() -> ExitCode {
     let mut paths = std::env::args_os().skip(1);
     let Some(html) = paths.next() else {
-        eprintln!("usage: sample_report FILE.html [FILE.json]");
+        say(format_args!("usage: sample_report FILE.html [FILE.json]"));
         return ExitCode::from(2);
     };
     let summary = sample();
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sample_report: {error}");
+            say(format_args!("sample_report: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -8,7 +8,9 @@
 //! * [`control`] and [`setpoints`] decide what it does;
 //! * [`reference`](mod@reference) runs all of these in ideal time, to compare a real run with;
 //! * [`log`], [`difference`](mod@difference) and [`report`] keep, compare and show what it did;
-//! * [`cli`] is the command line.
+//! * [`cli`] is the command line, [`output`] prints.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod axes;
 pub mod cli;
@@ -20,6 +22,7 @@ pub mod difference;
 pub mod encoder;
 pub mod frame;
 pub mod log;
+pub mod output;
 pub mod plant;
 pub mod reference;
 pub mod report;

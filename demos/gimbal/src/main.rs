@@ -5,7 +5,9 @@
 //! cargo run --release -p gimbal -- --virtual --seconds 3 --report step.html
 //! ```
 
-use std::io::{BufRead, IsTerminal, Write};
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -14,6 +16,7 @@ use clap::Parser;
 use gimbal::cli::Args;
 use gimbal::controller::{self, Outcome, Setpoints};
 use gimbal::log::Recorder;
+use gimbal::output::{self, say};
 use gimbal::plant::GIMBAL;
 use gimbal::report::{StepResponse, to_html, to_json};
 use gimbal::setpoints::{LineParser, Timeline, read_file};
@@ -23,13 +26,28 @@ use punctual::{Config, StartError};
 const DEFAULT_REPORT: &str = "gimbal-report.html";
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(message) => return tell(&message),
+    };
     match run(&args) {
         Ok(code) => code,
         Err(Failure { code, message }) => {
-            eprintln!("gimbal: {message}");
+            say(format_args!("gimbal: {message}"));
             code.into()
         }
+    }
+}
+
+/// Prints what is wrong with the command line, or the help or version that was asked for.
+fn tell(message: &clap::Error) -> ExitCode {
+    let printed = output::finish(message.print());
+    match printed {
+        Err(error) if !message.use_stderr() => {
+            say(format_args!("gimbal: standard output: {error}"));
+            ExitCode::FAILURE
+        }
+        _ => u8::try_from(message.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
     }
 }
 
@@ -111,17 +129,19 @@ fn steer_from_stdin() {
     for line in std::io::stdin().lock().split(b'\n') {
         let parsed = match line {
             Ok(line) => parser.parse(&line),
-            Err(error) => return eprintln!("gimbal: standard input: {error}"),
+            Err(error) => return say(format_args!("gimbal: standard input: {error}")),
         };
         match parsed {
             Ok(None) => {}
             Ok(Some(setpoint)) => {
                 if !controller::steer(setpoint.time_s, setpoint.angles_rad) {
-                    eprintln!("gimbal: a setpoint is lost: 64 are waiting already, or the run is over");
+                    say(format_args!(
+                        "gimbal: a setpoint is lost: 64 are waiting already, or the run is over"
+                    ));
                 }
             }
             // The gimbal stays where it is; the next line may be better.
-            Err(error) => eprintln!("gimbal: {error}"),
+            Err(error) => say(format_args!("gimbal: {error}")),
         }
     }
 }
@@ -141,7 +161,7 @@ fn as_recorded(recorder: &Recorder) -> Timeline {
 
 fn announce(seconds: f64) {
     if std::io::stderr().is_terminal() {
-        eprintln!("gimbal: controlling two axes at 10 kHz for {seconds} s; Ctrl-C ends it early");
+        say(format_args!("gimbal: controlling two axes at 10 kHz for {seconds} s; Ctrl-C ends it early"));
     }
 }
 
@@ -170,10 +190,13 @@ fn finish(
             write(path, &to_json(&summary).map_err(Failure::other)?)?;
         }
     }
-    // A reader that has gone away, as `| head` does, is no failure of the run.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let printed = output::print(&text);
+    if let Err(error) = &printed {
+        say(format_args!("gimbal: standard output: {error}; what was printed is not complete"));
+    }
     match outcome.record.as_ref().is_some_and(|record| record.gave_up) {
         true => Err(Failure::other("the bus failed for 10 ms on end; the controller gave up")),
+        false if printed.is_err() => Ok(report.exit_code().max(1).into()),
         false => Ok(report.exit_code().into()),
     }
 }

@@ -1,0 +1,85 @@
+//! A standard output that takes nothing, or that nobody reads: an error where something is lost, and never a panic.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A directory that goes with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("gimbal-{name}-{}", std::process::id()));
+        fs::create_dir(&path).expect("there is room for a directory");
+        Self(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Commands that print, and the status that each has if it can.
+const COMMANDS: [(&[&str], i32); 3] =
+    [(&["--help"], 0), (&["--version"], 0), (&["--virtual", "--seconds", "0.05", "--report", "r.html"], 0)];
+
+fn full() -> Stdio {
+    OpenOptions::new().write(true).open("/dev/full").expect("Linux has it").into()
+}
+
+/// A pipe that nobody reads.
+fn unread() -> Stdio {
+    std::io::pipe().expect("pipes can be made").1.into()
+}
+
+/// What it says to standard error, if that is piped, and its status.
+#[track_caller]
+fn run(directory: &Path, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> (String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
+    command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let output = command.output().expect("the program can be started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    (said, output.status.code())
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let place = Place::new("output-full");
+    for (arguments, _) in COMMANDS {
+        let (said, code) = run(&place.0, arguments, full(), Stdio::piped());
+        assert_eq!(code, Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("gimbal: standard output: No space left on device"), "{arguments:?}: {said}");
+    }
+    for flag in ["--report", "--json"] {
+        let arguments = ["--virtual", "--seconds", "0.05", flag, "/dev/full"];
+        let (said, code) = run(&place.0, &arguments, Stdio::null(), Stdio::piped());
+        assert_eq!(code, Some(1), "{flag}: {said}");
+        assert!(said.contains("writing /dev/full: No space left on device"), "{flag}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_none() {
+    let place = Place::new("output-unread");
+    for (arguments, status) in COMMANDS {
+        let (said, code) = run(&place.0, arguments, unread(), Stdio::piped());
+        assert_eq!((said.as_str(), code), ("", Some(status)), "{arguments:?}");
+    }
+}
+
+#[test]
+fn nothing_panics_if_nothing_can_be_said() {
+    let place = Place::new("output-mute");
+    let wrong: [(&[&str], i32); 2] = [(&["--no-such-option"], 2), (&["--setpoints", "missing.csv"], 2)];
+    for (arguments, status) in COMMANDS.iter().chain(&wrong) {
+        for stderr in [full, unread] {
+            let (_, code) = run(&place.0, arguments, Stdio::null(), stderr());
+            assert_eq!(code, Some(*status), "{arguments:?}");
+        }
+        let (_, code) = run(&place.0, arguments, full(), full());
+        assert_eq!(code, Some((*status).max(1)), "{arguments:?}");
+    }
+}

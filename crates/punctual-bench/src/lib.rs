@@ -20,6 +20,8 @@
 //!
 //! No figure leaves out an outlier, and none decides whether something passed: only the order of events does.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod compare;
 pub mod html;
 pub mod model;

@@ -95,6 +95,11 @@ enum Suite {
 }
 
 impl Bench {
+    /// Whether standard output is the only place that results go to.
+    pub(crate) fn is_only_printed(&self) -> bool {
+        self.json.is_none() && self.html.is_none()
+    }
+
     /// What is asked for.
     pub(crate) fn options(&self) -> Options {
         let suite = self.suite.map(|suite| match suite {

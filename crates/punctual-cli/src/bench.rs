@@ -47,7 +47,8 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
     let stop = Stop::default();
     listen(&stop).map_err(|error| format!("signals cannot be handled: {error}"))?;
 
-    let run = punctual_bench::run(&arguments.options(), &stop, &Display::new())
+    let display = Display::new(arguments.is_only_printed().then(|| stop.clone()));
+    let run = punctual_bench::run(&arguments.options(), &stop, &display)
         .map_err(|error| format!("{}: {error}", flag_of(&error)))?;
     let comparison = old.map(|old| Comparison::new(&old, &run));
     if let Some(comparison) = &comparison {
@@ -102,5 +103,7 @@ fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     }
     let how = if run.interrupted { "ended early" } else { "done" };
     print(&format!("{how} after {:.1} s\n", run.took_s));
-    if run.interrupted { INTERRUPTED } else { code }
+    // Then it has ended for want of a reader, and not by Ctrl-C.
+    let is_unread = arguments.is_only_printed() && output::is_over();
+    if run.interrupted && !is_unread { INTERRUPTED } else { code }
 }

@@ -5,12 +5,15 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual_bench::model::{Run, Suite};
-use punctual_bench::{Progress, SuiteName, text};
+use punctual_bench::{Progress, Stop, SuiteName, text};
 
-use crate::output::{print, say};
+use crate::output::{self, print, say};
 
 /// Progress on standard error, tables on standard output.
 pub(crate) struct Display {
+    /// Ends the run when standard output takes no more, unless results go somewhere else as well: minutes of it would be for
+    /// nobody.
+    unread: Option<Stop>,
     is_terminal: bool,
     bar: RefCell<Option<ProgressBar>>,
     suite: Cell<Option<(SuiteName, usize)>>,
@@ -20,8 +23,9 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(unread: Option<Stop>) -> Self {
         Self {
+            unread,
             is_terminal: std::io::stderr().is_terminal(),
             bar: RefCell::default(),
             suite: Cell::default(),
@@ -29,12 +33,21 @@ impl Display {
             empty_ns: Cell::default(),
         }
     }
+
+    fn print(&self, table: &str) {
+        print(&format!("{table}\n"));
+        if let Some(stop) = &self.unread
+            && output::is_over()
+        {
+            stop.request();
+        }
+    }
 }
 
 impl Progress for Display {
     fn begins(&self, run: &Run) {
         self.empty_ns.set(run.overhead.p50_ns);
-        print(&format!("{}\n", text::head(run)));
+        self.print(&text::head(run));
     }
 
     fn suite(&self, name: SuiteName, steps: usize) {
@@ -67,6 +80,6 @@ impl Progress for Display {
         if let Some(bar) = self.bar.borrow_mut().take() {
             bar.finish_and_clear();
         }
-        print(&format!("{}\n", text::suite(suite, self.empty_ns.get())));
+        self.print(&text::suite(suite, self.empty_ns.get()));
     }
 }

@@ -1,8 +1,11 @@
-//! Files that results go to: looked at before anything is measured, so that minutes of it are not lost.
+//! Where results go: standard output and error, written to without ever panicking, and files, looked at before anything is
+//! measured, so that minutes of it are not lost.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Whether `path` can be written to. Leaves it as it is: no file if there was none, and what is in it if there was one.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
@@ -14,9 +17,43 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints to standard output. A reader that has gone away, such as `head`, is no error.
+/// Nothing that was to be printed is missing.
+const WHOLE: u8 = 0;
+/// Nobody reads standard output any more.
+const UNREAD: u8 = 1;
+/// Standard output could not be written to.
+const FAILED: u8 = 2;
+
+/// How standard output has fared. Never goes down.
+static STATE: AtomicU8 = AtomicU8::new(WHOLE);
+
+/// Prints to standard output. A reader that has gone away, such as `head`, is no error. Anything else is said, once, and
+/// makes the program [fail](settle).
 pub(crate) fn print(text: &str) {
-    let _ = try_print(text);
+    note(try_print(text));
+}
+
+/// Notes what has come of writing to standard output.
+pub(crate) fn note(written: io::Result<()>) {
+    let Err(error) = written else { return };
+    let state = if error.kind() == io::ErrorKind::BrokenPipe { UNREAD } else { FAILED };
+    // Relaxed: nothing is read in consequence of it but by the thread that prints.
+    if STATE.fetch_max(state, Ordering::Relaxed) < FAILED && state == FAILED {
+        say!("error: standard output: {error}; what was printed is not complete, give it another place");
+    }
+}
+
+/// Whether standard output takes nothing any more, as far as is known.
+pub(crate) fn is_over() -> bool {
+    STATE.load(Ordering::Relaxed) != WHOLE
+}
+
+/// The status to end with: not that of success if standard output could not be written to.
+pub(crate) fn settle(code: ExitCode) -> ExitCode {
+    match STATE.load(Ordering::Relaxed) == FAILED && code == ExitCode::SUCCESS {
+        true => ExitCode::FAILURE,
+        false => code,
+    }
 }
 
 /// Prints a line to standard error, formatted as by `format!`. That nobody reads it is no reason to end in a panic, as

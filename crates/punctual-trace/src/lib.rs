@@ -10,6 +10,8 @@
 //! precision.
 //!
 //! The feature `bpf` is for [`record::Group::Schedule`]: when threads enter and leave the scheduler, by BPF programs.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_docs)]
 
 pub mod counted;

@@ -1,4 +1,6 @@
 //! Files of `report`: with a line or more for each job, written while the trace is read, and the page, at its end.
+//!
+//! An output that nobody reads any more, as under `| head`, is left out from then on; the others go on.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -22,11 +24,16 @@ pub(crate) struct Outputs {
     csv: Option<(PathBuf, Csv<Out>)>,
     json: Option<(PathBuf, Out)>,
     perfetto: Option<(PathBuf, Perfetto<Out>)>,
-    html: Option<(PathBuf, Out, Collector)>,
-    failed: Option<(PathBuf, io::Error)>,
+    html: Option<(PathBuf, (Out, Collector))>,
+    failed: Failed,
     /// Something goes to standard output.
     is_printed: bool,
+    /// Whoever read one of them reads no further.
+    unread: bool,
 }
+
+/// The first error, and of which output it is.
+type Failed = Option<(PathBuf, io::Error)>;
 
 impl Outputs {
     /// Opens what the command line names, unless that would destroy something.
@@ -56,8 +63,8 @@ impl Outputs {
         let (perfetto, html) = (open("--perfetto", &arguments.perfetto)?, open("--html", &arguments.html)?);
         let csv = csv.map(|(path, to)| Csv::new(to).map(|csv| (path, csv))).transpose()?;
         let perfetto = perfetto.map(|(path, to)| Perfetto::new(to).map(|to| (path, to))).transpose()?;
-        let html = html.map(|(path, to)| (path, to, Collector::new()));
-        Ok(Self { csv, json, perfetto, html, failed: None, is_printed })
+        let html = html.map(|(path, to)| (path, (to, Collector::new())));
+        Ok(Self { csv, json, perfetto, html, failed: None, is_printed, unread: false })
     }
 
     /// Whether stretches of jobs are wanted.
@@ -79,43 +86,44 @@ impl Outputs {
         self.is_printed
     }
 
+    /// Whether there were outputs, and nobody reads any of them any more.
+    pub(crate) fn is_unread(&self) -> bool {
+        let Self { csv, json, perfetto, html, unread, .. } = self;
+        *unread && csv.is_none() && json.is_none() && perfetto.is_none() && html.is_none()
+    }
+
     /// Whether it is no use to go on.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failed.is_some()
+    pub(crate) fn has_ended(&self) -> bool {
+        self.failed.is_some() || self.is_unread()
     }
 
     pub(crate) fn event(&mut self, event: &Event, names: &Names) {
-        if let Some((path, perfetto)) = &mut self.perfetto {
-            note(&mut self.failed, path, perfetto.event(event, names));
-        }
-        if let Some((_, _, collector)) = &mut self.html {
+        let Self { perfetto, html, failed, unread, .. } = self;
+        *unread |= write(perfetto, failed, |perfetto| perfetto.event(event, names));
+        if let Some((_, (_, collector))) = html {
             collector.event(event);
         }
     }
 
     pub(crate) fn job(&mut self, job: &Job, names: &Names) {
-        let Self { csv, json, perfetto, html, failed, .. } = self;
-        if let Some((path, csv)) = csv {
-            note(failed, path, csv.job(job, names));
-        }
-        if let Some((path, json)) = json {
-            note(failed, path, writeln!(json, "{}", export::json(job, names)));
-        }
-        if let Some((path, perfetto)) = perfetto {
-            note(failed, path, perfetto.job(job, names));
-        }
-        if let Some((_, _, collector)) = html {
+        let Self { csv, json, perfetto, html, failed, unread, .. } = self;
+        *unread |= write(csv, failed, |csv| csv.job(job, names));
+        *unread |= write(json, failed, |json| writeln!(json, "{}", export::json(job, names)));
+        *unread |= write(perfetto, failed, |perfetto| perfetto.job(job, names));
+        if let Some((_, (_, collector))) = html {
             collector.job(job);
         }
     }
 
     /// Writes the page, if it is wanted, when all jobs have been handed over.
     pub(crate) fn page(&mut self, analyst: &Analyst, about: impl FnOnce() -> About) {
-        let Some((path, to, collector)) = &mut self.html else { return };
-        let about = about();
-        let mut report = html::Report::new(&about, analyst.watch(), collector, analyst.names());
-        report.tasks = analyst.tasks();
-        note(&mut self.failed, path, html::write(&report, to).map(drop));
+        let Self { html, failed, unread, .. } = self;
+        *unread |= write(html, failed, |(to, collector)| {
+            let about = about();
+            let mut report = html::Report::new(&about, analyst.watch(), collector, analyst.names());
+            report.tasks = analyst.tasks();
+            html::write(&report, to).map(drop)
+        });
     }
 
     /// Ends the files; says which have been written.
@@ -123,11 +131,12 @@ impl Outputs {
         let Self { csv, json, perfetto, html, mut failed, .. } = self;
         let mut written = Vec::new();
         let mut end = |path: PathBuf, result: io::Result<()>| {
-            note(&mut failed, &path, result);
-            written.push(path);
+            if !note(&mut failed, &path, result) && path != Path::new("-") {
+                written.push(path);
+            }
         };
         if let Some((path, csv)) = csv {
-            end(path, csv.finish().and_then(|mut to| to.flush()));
+            end(path, csv.finish().map(drop));
         }
         if let Some((path, mut json)) = json {
             end(path, json.flush());
@@ -135,13 +144,10 @@ impl Outputs {
         if let Some((path, perfetto)) = perfetto {
             end(path, perfetto.finish().map(drop));
         }
-        if let Some((path, mut to, _)) = html {
+        if let Some((path, (mut to, _))) = html {
             end(path, to.flush());
         }
-        written.retain(|path| path != Path::new("-"));
         match failed {
-            // Whoever read it has read enough.
-            Some((_, error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(written),
             Some((path, error)) => {
                 Err(format!("{}: {error}; it is not complete, choose another place for it", path.display())
                     .into())
@@ -151,11 +157,30 @@ impl Outputs {
     }
 }
 
-/// Keeps the first error.
-fn note(failed: &mut Option<(PathBuf, io::Error)>, path: &Path, result: io::Result<()>) {
-    if let Err(error) = result {
-        failed.get_or_insert_with(|| (path.to_owned(), error));
+/// Writes to an output, if there is one. Leaves it out from now on if nobody reads it, and says whether that is so.
+fn write<T>(
+    output: &mut Option<(PathBuf, T)>,
+    failed: &mut Failed,
+    write: impl FnOnce(&mut T) -> io::Result<()>,
+) -> bool {
+    let Some((path, to)) = output else { return false };
+    let unread = note(failed, path, write(to));
+    if unread {
+        *output = None;
     }
+    unread
+}
+
+/// Keeps the first error. That nobody reads any more is none: whoever read has read enough. Says whether it is so.
+fn note(failed: &mut Failed, path: &Path, result: io::Result<()>) -> bool {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return true,
+        Err(error) => {
+            failed.get_or_insert_with(|| (path.to_owned(), error));
+        }
+        Ok(()) => {}
+    }
+    false
 }
 
 /// What two names of one file have in common, if there is one.

@@ -124,6 +124,8 @@ pub(crate) enum Why {
     Ended,
     /// It cannot go on.
     Failed,
+    /// Nobody reads what is printed any more.
+    Unread,
 }
 
 /// Waits until there is a reason to end. A first signal is the command's affair, if there is one; a second one is not.
@@ -161,7 +163,7 @@ fn wait(
 
 /// Waits for the end of the command, after the recording; gives its status.
 pub(crate) fn finish(signals: &Signals, child: &mut Running, why: Why) -> u8 {
-    if matches!(why, Why::Over | Why::Asked) {
+    if matches!(why, Why::Over | Why::Asked | Why::Unread) {
         child.signal(SIGTERM);
     }
     loop {

@@ -33,6 +33,8 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     });
     let (span, problems, events) = read?;
     let is_whole = problems.is_empty();
+    // The rest has not been looked at, so there is nothing to be said of it.
+    let is_unread = outputs.is_unread();
     analyst.finish(&mut |job, names| outputs.job(job, names));
     outputs.page(&analyst, || {
         let mut about = About::of(&trace, &arguments.trace.display().to_string());
@@ -42,6 +44,9 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     });
     let is_printed = outputs.is_printed();
     let written = outputs.finish()?;
+    if is_unread {
+        return Ok(if is_whole { 0 } else { FAILED });
+    }
     events.incomplete().iter().for_each(|what| say!("warning: {what}"));
     let counters = analyst.watch().counters();
     losses(&trace, &counters);
@@ -81,7 +86,7 @@ fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) 
         if let (Some(first), Some(last)) = (events.first(), events.last()) {
             span = Some((span.map_or(first.time, |(start, _)| start), last.time));
         }
-        if outputs.has_failed() {
+        if outputs.has_ended() {
             break;
         }
         if let Some(problem) = problem {

@@ -107,8 +107,10 @@ impl Session {
         }
         let why = *outcome.as_ref().unwrap_or(&Why::Failed);
         let status = self.child.as_mut().map(|child| finish(signals, child, why));
+        // The command was ended because nobody wants to know, which is not its failure.
+        let status = status.filter(|_| why != Why::Unread).unwrap_or(0);
         let has_failed = self.alarms.end(signals) || outcome.is_err();
-        Ok(if has_failed { FAILED } else { status.unwrap_or(0) })
+        Ok(if has_failed { FAILED } else { status })
     }
 
     fn watch(&mut self, mut live: Live, signals: &Signals, arguments: &Watch) -> Outcome {
@@ -149,8 +151,11 @@ impl Session {
             if end.is_some_and(|end| now >= end) {
                 why = Some(Why::Over);
             }
-            if self.lines.is_closed() || arguments.stop && self.alarms.count() > 0 {
+            if arguments.stop && self.alarms.count() > 0 {
                 why = Some(Why::Asked);
+            }
+            if self.lines.is_closed() {
+                why = Some(Why::Unread);
             }
         }
         let why = why.unwrap_or(Why::Asked);

@@ -1,0 +1,257 @@
+//! A standard output that takes nothing, or that nobody reads: an error where something is lost, and never a panic.
+
+mod support;
+#[path = "../../punctual/tests/support/tracefs.rs"]
+mod tracefs;
+/// Traces written by hand.
+#[path = "../../punctual-trace/tests/support/mod.rs"]
+mod traces;
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+use punctual_trace::event::Left;
+use punctual_trace::write::{dat, synthetic::Synthetic};
+use support::{Scratch, program, punctual, text};
+use traces::{IDLE, Script, task};
+
+/// Commands that print and are done soon. `trace report` reads `t.dat`.
+const PRINTING: [&[&str]; 8] = [
+    &["--help"],
+    &["--version"],
+    &["help", "trace", "report"],
+    &["bench", "rtos", "--only", "thread switch", "--samples", "1"],
+    &["trace", "report", "t.dat"],
+    &["trace", "report", "t.dat", "--csv", "-"],
+    &["trace", "report", "t.dat", "--perfetto", "-"],
+    &["trace", "report", "t.dat", "--html", "-"],
+];
+
+/// Those that need the kernel's tracing.
+const WATCHING: [&[&str]; 3] = [
+    &["trace", "watch", "--all", "--every", "0.01", "--duration", "0.2"],
+    &["trace", "watch", "--all", "--every", "0.01", "--json", "--", "sleep", "0.2"],
+    &["trace", "record", "-o", "recorded.dat", "--duration", "0.05"],
+];
+
+/// A place with `t.dat`, more of it than fits into a pipe when it is printed job by job.
+fn place(name: &str) -> Scratch {
+    place_with(name, 2_000)
+}
+
+/// A place with `t.dat`, of so many jobs.
+fn place_with(name: &str, jobs: u64) -> Scratch {
+    let scratch = Scratch::new(name);
+    let mut script = Script::new();
+    for job in 0..jobs {
+        let t = 1_000_000 + job * 10_000;
+        script.waking(t, 0, task(838, 60), 0).switch(t + 10, 0, Left::Runnable, task(838, 60));
+        script.switch(t + 1_000, 0, Left::Sleeping, IDLE);
+    }
+    let directory = scratch.file("t.dat.raw");
+    let mut synthetic = Synthetic::create(&directory).unwrap();
+    script.events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+    dat::write(&directory, &scratch.file("t.dat")).unwrap();
+    scratch
+}
+
+fn full() -> Stdio {
+    OpenOptions::new().write(true).open("/dev/full").expect("Linux has it").into()
+}
+
+/// A pipe that nobody reads.
+fn unread() -> Stdio {
+    std::io::pipe().expect("pipes can be made").1.into()
+}
+
+fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
+    let mut command = punctual(arguments);
+    command.current_dir(&scratch.0).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end, which is not a panic.
+#[track_caller]
+fn end(mut command: Command) -> (String, Option<i32>) {
+    let Output { stderr, status, .. } = command.output().expect("the program can be started");
+    let said = text(&stderr);
+    assert!(!said.contains("panicked") && !matches!(status.code(), Some(101) | None), "{command:?}: {said}");
+    (said, status.code())
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let scratch = place("output-full");
+    for arguments in PRINTING {
+        let mut command = start(&scratch, arguments);
+        let (said, code) = end({
+            command.stdout(full());
+            command
+        });
+        assert_eq!(code, Some(1), "{arguments:?}: {said}");
+        let complaints = said.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>();
+        assert_eq!(complaints.len(), 1, "{arguments:?}: {said}");
+        assert!(complaints[0].contains("No space left on device"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_none() {
+    let scratch = place("output-unread");
+    for arguments in PRINTING {
+        let mut command = start(&scratch, arguments);
+        let (said, code) = end({
+            command.stdout(unread());
+            command
+        });
+        assert_eq!(code, Some(0), "{arguments:?}: {said}");
+        assert!(!said.contains("error"), "{arguments:?}: {said}");
+    }
+}
+
+/// As `| head -1` does.
+#[test]
+fn a_reader_that_reads_one_line_is_none() {
+    let scratch = place("output-head");
+    for arguments in PRINTING {
+        let mut child = start(&scratch, arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be started");
+        let mut line = Vec::new();
+        let out = child.stdout.take().expect("it is piped");
+        // It is closed after the first line.
+        BufReader::with_capacity(1, out).read_until(b'\n', &mut line).expect("a pipe can be read");
+        assert!(!line.is_empty(), "{arguments:?}");
+        let output = child.wait_with_output().expect("a child can be waited for");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked") && !said.contains("error"), "{arguments:?}: {said}");
+    }
+}
+
+/// `>&-` and `2>&-`: what is then opened first would be standard output.
+#[test]
+fn nothing_panics_if_the_streams_are_closed() {
+    let scratch = place("output-closed");
+    for arguments in PRINTING {
+        for closed in [">&-", "2>&-", "<&- >&- 2>&-"] {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("exec \"$0\" \"$@\" {closed}")]).arg(program()).args(arguments);
+            shell.current_dir(&scratch.0);
+            assert_eq!(end(shell).1, Some(0), "{arguments:?} {closed}");
+        }
+    }
+}
+
+#[test]
+fn nothing_panics_if_nothing_can_be_said() {
+    let scratch = place("output-mute");
+    // What goes to standard error decides nothing.
+    for arguments in PRINTING {
+        let mut command = start(&scratch, arguments);
+        command.stdout(Stdio::null()).stderr(full());
+        assert_eq!(end(command).1, Some(0), "{arguments:?}");
+        let mut command = start(&scratch, arguments);
+        command.stdout(full()).stderr(full());
+        assert_eq!(end(command).1, Some(1), "{arguments:?}");
+    }
+    let wrong: [(&[&str], i32); 5] = [
+        (&["--no-such-option"], 2),
+        (&[], 2),
+        (&["bench", "--samples", "0"], 2),
+        (&["trace", "report", "missing.dat"], 1),
+        (&["trace", "watch", "--stop"], 2),
+    ];
+    for (arguments, code) in wrong {
+        for stderr in [full, unread] {
+            let mut command = start(&scratch, arguments);
+            command.stdout(full()).stderr(stderr());
+            assert_eq!(end(command).1, Some(code), "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_reads_is_not_measured() {
+    let scratch = Scratch::new("output-bench");
+    let arguments = ["bench", "rtos", "behaviour", "--samples", "1"];
+    let arguments = [&arguments[..2], &arguments[3..]].concat();
+    for (stdout, code) in [(unread(), 0), (full(), 1)] {
+        let mut command = start(&scratch, &arguments);
+        command.stdout(stdout);
+        let (said, found) = end(command);
+        assert_eq!(found, Some(code), "{said}");
+        // Of more than twenty.
+        assert!(said.lines().filter(|line| line.starts_with("rtos ")).count() <= 1, "{said}");
+    }
+    // Unless there is another place for the results.
+    let mut command =
+        start(&scratch, &[&arguments[..], &["--only", "thread switch", "--json", "b.json"]].concat());
+    command.stdout(unread());
+    let (said, code) = end(command);
+    assert_eq!(code, Some(0), "{said}");
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(scratch.file("b.json")).unwrap()).unwrap();
+    assert_eq!(json["interrupted"], false);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error() {
+    // So few jobs that what there is of them is written when the file ends.
+    let scratch = place_with("output-files", 3);
+    let bench = ["bench", "rtos", "--only", "thread switch", "--samples", "1"];
+    let files = ["--json", "--html"].map(|flag| [&bench[..], &[flag, "/dev/full"]].concat());
+    let report = ["--csv", "--json", "--perfetto", "--html"]
+        .map(|flag| vec!["trace", "report", "t.dat", flag, "/dev/full"]);
+    for arguments in files.iter().chain(&report) {
+        let (said, code) = end(start(&scratch, arguments));
+        assert_eq!(code, Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("/dev/full: No space left on device"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_away_costs_no_file() {
+    let scratch = place("output-beside");
+    let mut alone = start(&scratch, &["trace", "report", "t.dat", "--csv", "alone.csv"]);
+    alone.stdout(Stdio::null());
+    assert_eq!(end(alone).1, Some(0));
+    let mut beside = start(&scratch, &["trace", "report", "t.dat", "--json", "-", "--csv", "beside.csv"]);
+    beside.stdout(unread());
+    let (said, code) = end(beside);
+    assert_eq!((said.as_str(), code), ("", Some(0)));
+    let [alone, beside] =
+        ["alone.csv", "beside.csv"].map(|name| fs::read_to_string(scratch.file(name)).unwrap());
+    assert_eq!(alone.lines().count(), 2_001);
+    assert!(alone == beside, "{} lines", beside.lines().count());
+}
+
+#[test]
+fn watching_and_recording_end_without_a_panic() {
+    let scratch = Scratch::new("output-watch");
+    if let Err(why) = tracefs::enter() {
+        return eprintln!("SKIPPED: nothing is traced in this test: {why}");
+    }
+    for arguments in WATCHING {
+        let prints = arguments[1] == "watch";
+        for (stdout, code) in [(full(), if prints { 1 } else { 0 }), (unread(), 0)] {
+            let mut command = start(&scratch, arguments);
+            command.stdout(stdout);
+            let (said, found) = end(command);
+            assert_eq!(found, Some(code), "{arguments:?}: {said}");
+            let complains = said.contains("error: standard output: No space left on device");
+            assert_eq!(complains, code == 1, "{arguments:?}: {said}");
+        }
+        let mut command = start(&scratch, arguments);
+        command.stdout(Stdio::null()).stderr(full());
+        assert_eq!(end(command).1, Some(0), "{arguments:?}");
+    }
+    // The command is ended when nobody reads what is said of it, which would be SIGTERM's 143.
+    let mut command = start(&scratch, &["trace", "watch", "--all", "--every", "0.01", "--", "sleep", "1000"]);
+    command.stdout(unread());
+    let (said, code) = end(command);
+    assert_eq!(code, Some(0), "{said}");
+}

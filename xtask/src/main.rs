@@ -26,6 +26,7 @@ mod unprivileged;
 mod variants;
 
 use std::error::Error;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// What a chore returns; the error is a message for the person who typed the command.
@@ -110,7 +111,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("xtask {name}: {error}");
+            // The status says it too, whether or not this can be read.
+            let _ = writeln!(std::io::stderr(), "xtask {name}: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,7 @@
 //! A directory outside the workspace that every user can read and that is gone afterwards.
 
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,8 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("xtask: {} stays behind: {error}", self.0.display());
+            // Not `eprintln!`, which panics where it cannot print: in a drop that may be the end without further clean-up.
+            let _ = writeln!(io::stderr(), "xtask: {} stays behind: {error}", self.0.display());
         }
     }
 }

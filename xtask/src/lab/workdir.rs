@@ -1,7 +1,7 @@
 //! Where the lab keeps what it downloads, and what one run needs.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,7 +42,8 @@ impl Workdir {
 impl Drop for Workdir {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
-            eprintln!("lab: {} stays behind: {error}", self.0.display());
+            // Not `eprintln!`, which panics where it cannot print: in a drop that may be the end without further clean-up.
+            let _ = writeln!(io::stderr(), "lab: {} stays behind: {error}", self.0.display());
         }
     }
 }

@@ -1,0 +1,71 @@
+//! The command, when it is killed, leaves nothing to the system but the instance of the kernel's tracing that it recorded into;
+//! that one goes with the next start.
+
+#[path = "../../punctual/tests/support/leftovers.rs"]
+mod leftovers;
+mod support;
+#[path = "../../punctual/tests/support/tracefs.rs"]
+mod tracefs;
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use leftovers::{Before, Moments};
+use support::{Scratch, punctual, text};
+
+/// Commands, and the time in which each is killed.
+const COMMANDS: [(&[&str], Duration); 4] = [
+    (&["trace", "record", "-o", "t.dat", "--", "sleep", "0.5"], Duration::from_millis(300)),
+    (&["trace", "watch", "--all", "--", "sleep", "0.5"], Duration::from_millis(300)),
+    (&["bench", "hourglass", "--seconds", "1"], Duration::from_millis(1_500)),
+    // With a load, and a bound on idle states.
+    (&["bench", "latency", "--quick", "--only", "eventfd"], Duration::from_millis(1_000)),
+];
+
+/// Those that remove what the killed ones could not.
+const NEXT: [&[&str]; 2] =
+    [&["trace", "record", "-o", "next.dat", "--duration", "0"], &["bench", "hourglass", "--seconds", "0.01"]];
+
+fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
+    let mut command = punctual(arguments);
+    command.current_dir(&scratch.0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+#[test]
+fn a_killed_command_leaves_nothing_behind() {
+    let scratch = Scratch::new("killed");
+    let is_traced = tracefs::enter().inspect_err(|why| println!("SKIPPED: nothing is traced: {why}")).is_ok();
+    let mut moments = Moments::new();
+    let mut killed = Vec::new();
+    for round in 0..leftovers::rounds() {
+        let (arguments, longest) = COMMANDS[round as usize % COMMANDS.len()];
+        if !is_traced && arguments[0] == "trace" {
+            continue;
+        }
+        let after = moments.next(longest);
+        println!("round {round}: {arguments:?} is killed after {after:?}");
+        let mut command = start(&scratch, arguments);
+        let before = Before::new(&mut command);
+        let mut child = command.spawn().expect("the program can be started");
+        thread::sleep(after);
+        // It may have ended already: then there is as little to be left.
+        child.kill().expect("a child that has not been waited for can be killed");
+        child.wait().expect("a child can be waited for");
+        // A command that it has traced comes to its own end.
+        let left = before.left_by(child.id());
+        assert!(left.is_empty(), "round {round}: {arguments:?} was killed after {after:?}: {left:#?}");
+        // The pages recorded so far are the user's, who would be told at the next start.
+        let _ = std::fs::remove_dir_all(scratch.file("t.dat.raw"));
+        killed.push(child.id());
+    }
+    println!("left for the next start: {:?}", leftovers::instances(&killed));
+    for arguments in NEXT.iter().filter(|arguments| is_traced || arguments[0] != "trace") {
+        let mut command = start(&scratch, arguments);
+        let output = command.stderr(Stdio::piped()).output().expect("the program can be started");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let left = leftovers::instances(&killed);
+    assert!(left.is_empty(), "{left:?}");
+}

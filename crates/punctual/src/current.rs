@@ -5,11 +5,11 @@ use std::cell::Cell;
 use punctual_core::{CurrentWorker, Duration, Instant, IntoDuration, Port};
 
 use crate::across::Membership;
+use crate::cause::Cause;
 use crate::fault;
 use crate::linux;
 use crate::outside::Visit;
 use crate::part::Part;
-use crate::report::Outcome;
 use crate::runtime::{self, Runtime};
 use crate::virtual_time;
 
@@ -96,8 +96,8 @@ pub fn now() -> Instant {
 /// Real-time safety: enters the kernel to wake the threads; from a thread of no app it takes a lock.
 pub fn shutdown() {
     match CURRENT.get() {
-        Some((part, _)) => part.runtime.stop(Outcome::Shutdown),
-        None => runtime::each_running(|runtime| runtime.stop(Outcome::Shutdown)),
+        Some((part, _)) => part.runtime.stop(&Cause::Shutdown),
+        None => runtime::each_running(|runtime| runtime.stop(&Cause::Shutdown)),
     }
 }
 

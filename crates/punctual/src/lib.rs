@@ -95,6 +95,7 @@ pub mod report;
 mod across;
 mod asynch;
 mod bound_task;
+mod cause;
 mod current;
 mod diagnostics;
 mod fault;

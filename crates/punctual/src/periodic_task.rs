@@ -2,10 +2,11 @@
 
 use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
 
+use crate::cause::Cause;
 use crate::job::execute_queued;
 use crate::linux::marks::Marked;
 use crate::monitor::Monitor;
-use crate::report::{Outcome, TaskReport};
+use crate::report::TaskReport;
 use crate::runtime::Registered;
 use crate::task::Body;
 
@@ -66,5 +67,5 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
 /// The overrun hook of `on_overrun = stop`.
 #[cold]
 pub fn stop_on_overrun<B: Body>() {
-    B::runtime().stop(Outcome::Overrun { task: B::NAME.into() });
+    B::runtime().stop(const { &Cause::Overrun(B::NAME) });
 }

@@ -9,6 +9,7 @@ use punctual_core::{Duration, Instant, Level, Port, Worker};
 
 use crate::across::Ceilings;
 use crate::asynch::Reactor;
+use crate::cause::{Cause, FirstCause};
 use crate::fault::Fault;
 use crate::forked::{self, Birth};
 use crate::linux::futex;
@@ -128,7 +129,7 @@ pub struct Runtime {
     /// Jobs released and never run.
     dropped: AtomicU64,
     started: AtomicU64,
-    outcome: Mutex<Option<Outcome>>,
+    cause: FirstCause,
     fault: Mutex<Option<Fault>>,
     /// Whether a supervisor writes out what the threads of the app leave to it.
     watched: AtomicBool,
@@ -177,7 +178,7 @@ impl Runtime {
             unusual: AtomicU8::new(0),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
-            outcome: Mutex::new(None),
+            cause: FirstCause::none(),
             fault: Mutex::new(None),
             watched: AtomicBool::new(false),
             keeps_panic_hook: AtomicBool::new(false),
@@ -206,7 +207,7 @@ impl Runtime {
         self.dropped.store(0, Ordering::Relaxed);
         self.stop_requested.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.cause.forget();
         self.forget_fault();
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         self.outside.open();
@@ -244,9 +245,10 @@ impl Runtime {
         self.home.partition.is_stopping()
     }
 
-    /// Begins to stop. The first cause is the one reported, unless there is a fault.
-    pub(crate) fn stop(&self, cause: Outcome) {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+    /// Begins to stop. The first cause is the one reported, unless there is a fault. Neither allocates nor takes a lock.
+    pub(crate) fn stop(&self, cause: &'static Cause) {
+        // Not after the stop: once that is known the run may end and ask for the cause.
+        self.cause.note(cause);
         self.begin_to_stop();
     }
 
@@ -333,8 +335,7 @@ impl Runtime {
         if let Some(fault) = &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
             return Outcome::Panicked { task: fault.culprit.to_string(), message: fault.text().to_owned() };
         }
-        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-        outcome.clone().unwrap_or(Outcome::Shutdown)
+        self.cause.get().map_or(Outcome::Shutdown, Outcome::from)
     }
 
     /// Whether a queued job may be one to drop or to mark.

@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::last_resort::{Idle, LastResort};
 use super::{StartError, stuck};
+use crate::cause::Cause;
 use crate::diagnostics::{self, Leaves};
 use crate::fault::{self, Culprit};
 use crate::linux::chance::Chances;
@@ -20,7 +21,6 @@ use crate::linux::end_process;
 use crate::linux::marks::Marks;
 use crate::linux::tsc::{self, Tsc};
 use crate::part::Style;
-use crate::report::Outcome;
 use crate::runtime::Runtime;
 
 /// How long jobs may take to finish once the app is stopping, before the process is ended under them.
@@ -91,6 +91,14 @@ fn is_default(signal: i32) -> std::io::Result<bool> {
             0 => Ok(now.assume_init().sa_sigaction == libc::SIG_DFL),
             _ => Err(std::io::Error::last_os_error()),
         }
+    }
+}
+
+/// Why an app stops that gets one of the signals taken.
+fn cause(signal: i32) -> &'static Cause {
+    match signal {
+        SIGINT => &Cause::Signal(SIGINT),
+        _ => &Cause::Signal(SIGTERM),
     }
 }
 
@@ -176,6 +184,12 @@ impl Drop for Supervisor {
     }
 }
 
+/// Calls `watch`, and once more if it panics, for which the app ends; tells whether it has returned. If not there is nobody
+/// to see to the end of the app.
+fn twice(runtime: &'static Runtime, mut watch: impl FnMut()) -> bool {
+    (0..2).any(|_| fault::contained(runtime, Culprit::Executor, &mut watch).is_some())
+}
+
 struct Watch {
     runtime: &'static Runtime,
     until: Option<Duration>,
@@ -199,14 +213,11 @@ impl Watch {
     /// Watches until the run is over, whatever happens: without this thread nobody would see a signal.
     fn keep_on(&mut self) {
         let _leaves = Leaves::to(self.runtime);
-        // A first panic of its own ends the app, and a second one the process.
-        if fault::contained(self.runtime, Culprit::Executor, || self.watch()).is_none()
-            && fault::contained(self.runtime, Culprit::Executor, || self.watch()).is_none()
-        {
-            diagnostics::write_left();
+        let ended = twice(self.runtime, || self.watch());
+        diagnostics::write_left();
+        if !ended {
             end_process(101);
         }
-        diagnostics::write_left();
     }
 
     fn watch(&mut self) {
@@ -217,7 +228,7 @@ impl Watch {
                     diagnostics::line(format_args!("second signal; the process ends now"));
                     end_process(128 + signal);
                 }
-                self.runtime.stop(Outcome::Signal(signal));
+                self.runtime.stop(cause(signal));
             }
             let mut pause = self.keep_time();
             if self.polls {
@@ -265,7 +276,7 @@ impl Watch {
         }
         let left = until.saturating_sub(Duration::from_nanos(self.runtime.elapsed()));
         if left.is_zero() && !self.runtime.is_stopping() {
-            self.runtime.stop(Outcome::TimeUp);
+            self.runtime.stop(&Cause::TimeUp);
         }
         left
     }
@@ -300,5 +311,46 @@ impl Watch {
             let mut rung = [0; 64];
             let _ = rustix::io::read(&self.ringing, &mut rung);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use punctual_core::Worker;
+
+    use super::*;
+    use crate::part::{Declared, Part};
+    use crate::report::Outcome;
+    use crate::runtime::Options;
+
+    static IDLE: Worker = Worker::new(0);
+    const OPTIONS: Options =
+        Options { priority_base: None, stack: None, wake_latency: None, strict: false, trace: false };
+    static RUNTIME: Runtime = Runtime::new("app", OPTIONS, &[&PART], &PART, &[], None, None);
+    static PART: Part = {
+        let declared = Declared { name: "part", style: Style::Anywhere, cpu: None, stack: None };
+        // SAFETY: the worker is of no other partition.
+        unsafe { Part::new(declared, &RUNTIME, &[], &[&IDLE], &IDLE, None) }
+    };
+
+    #[test]
+    fn its_own_panic_ends_the_app_and_another_the_watch() {
+        let mut calls = 0;
+        assert!(twice(&RUNTIME, || calls += 1));
+        assert_eq!((calls, RUNTIME.is_stopping()), (1, false));
+        let ended = twice(&RUNTIME, || {
+            calls += 1;
+            if calls == 2 {
+                resume_unwind(Box::new("a mistake"));
+            }
+            assert!(RUNTIME.is_stopping() && RUNTIME.aborts(), "it goes on to see to the end");
+        });
+        assert_eq!((ended, calls), (true, 3));
+        let expected = Outcome::Panicked { task: "the executor".into(), message: "a mistake".into() };
+        assert_eq!(RUNTIME.outcome(), expected);
+        assert!(!twice(&RUNTIME, || resume_unwind(Box::new("another"))));
+        assert_eq!(RUNTIME.outcome(), expected, "the first fault counts");
     }
 }

@@ -15,8 +15,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use punctual_core::{Instant, Port};
 
 use super::next_due;
+use crate::cause::Cause;
 use crate::part::{Part, Style};
-use crate::report::Outcome;
 
 /// Until when a partition pauses, unless it is woken before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,10 +141,10 @@ impl State {
         if time >= self.limit && !runtime.is_stopping() {
             self.turn = mine;
             if time == NEVER && self.limit == END {
-                return runtime.stop(Outcome::Quiescent);
+                return runtime.stop(&Cause::Quiescent);
             }
             self.set_clock(now.max(self.limit));
-            return runtime.stop(Outcome::TimeUp);
+            return runtime.stop(&Cause::TimeUp);
         }
         self.set_clock(if time == NEVER { now } else { time });
         self.turn = next;

@@ -1,7 +1,7 @@
 //! Destructors that panic where no job is: of messages, payloads, resources, futures, wakers. Each is a fault of the app, keeps
 //! nothing else from being dropped, and leaves nothing to the next run.
 
-use std::panic::panic_any;
+use std::panic::{catch_unwind, panic_any};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -158,7 +158,8 @@ macro_rules! app {
             #[task(priority = 1, period = 3600.secs(), local = [begun: bool = false])]
             fn starts(cx: starts::Context) {
                 assert!(!std::mem::replace(cx.local.begun, true), "a local of this run");
-                cx.local_spawner.stays(Rc::new(RUN.load(Ordering::Relaxed))).ok().expect("there is none yet");
+                // Refused if the app is stopping by now.
+                let _ = cx.local_spawner.stays(Rc::new(RUN.load(Ordering::Relaxed)));
             }
 
             #[shutdown]
@@ -179,10 +180,15 @@ app!(global, executor = "global");
 
 type Run = fn(Config, Bomb) -> Result<Report, StartError>;
 
-/// Every app and configuration, one test at a time.
-fn each(test: impl Fn(Run, &Config)) {
+/// One test at a time.
+fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    let _turn: MutexGuard<'_, ()> = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Every app and configuration.
+fn each(test: impl Fn(Run, &Config)) {
+    let _turn = turn();
     crate::privileges::no_runaways_here();
     for executor in crate::executors() {
         let run: Run = match executor {
@@ -270,6 +276,51 @@ mod start {
         #[idle]
         fn idle(_: idle::Context) {
             punctual::shutdown();
+        }
+    }
+
+    /// A run that does not start drops the arguments of `init`, and nobody but its caller can be told of a panic in that.
+    macro_rules! with_argument {
+        ($name:ident) => {
+            #[punctual::app(main = false)]
+            mod $name {
+                use super::super::Counted;
+
+                #[shared]
+                struct Shared {}
+
+                #[local]
+                struct Local {}
+
+                #[init]
+                fn init(_: init::Context, _argument: Counted) -> (Shared, Local) {
+                    (Shared {}, Local {})
+                }
+            }
+        };
+    }
+
+    with_argument!(on_threads);
+    with_argument!(in_virtual_time);
+
+    #[test]
+    fn an_app_that_was_not_reset_is_not_run_again() {
+        type Run = fn(Config, Counted) -> Result<Report, StartError>;
+        let _turn = turn();
+        let runs: [(Run, Config, &str); 2] = [
+            (on_threads::run, Config::new(), "on_threads"),
+            (in_virtual_time::run, Config::new().virtual_time(), "in_virtual_time"),
+        ];
+        for (run, config, name) in runs {
+            let refused = || run(config.clone().stack(1), Counted::new(false));
+            assert!(matches!(refused(), Err(StartError::Stack { .. })), "{name}");
+            assert!(matches!(refused(), Err(StartError::Stack { .. })), "{name}: it may be tried again");
+            let broken_off = catch_unwind(|| run(config.clone().stack(1), Counted::new(true)));
+            assert!(broken_off.is_err(), "{name}");
+            let error = run(config, Counted::new(false)).expect_err("it was not reset");
+            assert!(matches!(error, StartError::NotReset(app) if app == name), "{error}");
+            assert_eq!(error.exit_code(), 1);
+            assert!(error.to_string().contains("start it anew"), "{error}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! `#[shutdown]` beside an `idle` that does not return, or returns late.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +14,13 @@ use crate::{EXECUTORS, Executor, chosen, executors, with_and_without_privileges}
 static HOOK: AtomicBool = AtomicBool::new(false);
 /// Whether `idle` is over.
 static OVER: AtomicBool = AtomicBool::new(false);
+/// What the process waits for when it exits in order.
+static EXIT: Mutex<()> = Mutex::new(());
+
+extern "C" fn exits() {
+    println!("EXITS");
+    drop(EXIT.lock());
+}
 
 /// What `idle` does when the app stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +31,11 @@ pub(crate) enum Manner {
     ReturnsLate,
     /// It stays in a critical section.
     HoldsLock,
+    /// It holds what a handler of the process's exit waits for.
+    BlocksExit,
 }
 
-const MANNERS: [Manner; 3] = [Manner::GoesOn, Manner::ReturnsLate, Manner::HoldsLock];
+const MANNERS: [Manner; 4] = [Manner::GoesOn, Manner::ReturnsLate, Manner::HoldsLock, Manner::BlocksExit];
 
 macro_rules! app {
     ($name:ident, [$($arguments:tt)*], [$($idle:tt)*], [$($idle_shared:tt)*], [$($hook_shared:tt)*]) => {
@@ -36,7 +46,7 @@ macro_rules! app {
 
             use punctual::prelude::*;
 
-            use crate::idle::{HOOK, Manner, OVER, idle_thread_sleeps};
+            use crate::idle::{EXIT, HOOK, Manner, OVER, idle_thread_sleeps};
 
             pub(crate) struct Dropped;
 
@@ -79,6 +89,7 @@ macro_rules! app {
             #[idle(local = [manner, mine, own: u32 = 0, $($idle)*], shared = [locked, $($idle_shared)*])]
             fn idle(mut cx: idle::Context) {
                 let _over = Over;
+                let _exit = (*cx.local.manner == Manner::BlocksExit).then(|| EXIT.lock());
                 println!("READY");
                 if *cx.local.manner == Manner::HoldsLock {
                     cx.shared.locked.lock(|_| loop {
@@ -191,6 +202,8 @@ fn program() {
     IDLE_THREAD.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
     let common = chosen("COMMON", [Common::Nothing, Common::Local, Common::Shared]);
     let executor = chosen("EXECUTOR", EXECUTORS);
+    // SAFETY: the function is one that may be called at any time, on any thread.
+    assert_eq!(unsafe { libc::atexit(exits) }, 0);
     process::exit(punctual::export::main(|config| apps::program(common, executor, config)));
 }
 
@@ -268,4 +281,11 @@ fn but_it_does_where_a_lock_is_no_level() {
     // What `idle` has locked is nothing that the hook uses.
     let global = std::iter::once(Executor::Global);
     each_of(global, Common::Nothing, Manner::HoldsLock, 0, |ended| ended.output.contains("HOOK"));
+}
+
+#[test]
+fn an_exit_that_waits_for_what_idle_holds_does_not_last() {
+    each(Common::Nothing, Manner::BlocksExit, 0, |ended| {
+        ended.output.contains("HOOK") && ended.output.contains("EXITS")
+    });
 }

@@ -1,12 +1,14 @@
 //! Between a fault and the end of the app nothing may fail: not because something cannot be printed, nor because a destructor
 //! panics, nor because `idle` is still there.
 
+mod callbacks;
 mod destructors;
 mod idle;
 #[path = "../support/privileges.rs"]
 mod privileges;
 #[path = "../support/process.rs"]
 mod process;
+mod process_end;
 mod sections;
 mod unwritable;
 

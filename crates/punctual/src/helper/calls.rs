@@ -64,8 +64,8 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
 /// one by one in their order, each within some 100 µs on an idle CPU. What has come of it, it can tell by
 /// spawning a task. From anywhere else, where the kernel may be entered, and in virtual time, the call is made at once.
 ///
-/// The calls still waiting when the app stops are made before `#[shutdown]` runs. One that panics ends the app as a task
-/// that panics does.
+/// The calls still waiting when the app stops are made before `#[shutdown]` runs, also after a fault. One that panics ends the app
+/// as a task that panics does, and keeps no other from being made; one that is made at once is a part of the task.
 ///
 /// The closure may have up to 112 bytes, which the compiler checks.
 ///

@@ -21,6 +21,10 @@ pub use calls::{Calls, submit};
 
 /// Starts a named ordinary thread off the partition's CPU.
 ///
+/// A panic of `body` ends that thread and nothing else: who [joins](JoinHandle::join) it is given the payload, and the app goes on.
+/// The panic hook of the program is called for it, also while an app runs. If its output blocks, so does the helper, and the
+/// app does not wait for it.
+///
 /// Real-time safety: allocates and enters the kernel; call it from `init` or from other helpers.
 ///
 /// # Errors

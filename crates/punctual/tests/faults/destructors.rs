@@ -317,6 +317,7 @@ mod start {
             assert!(matches!(refused(), Err(StartError::Stack { .. })), "{name}: it may be tried again");
             let broken_off = catch_unwind(|| run(config.clone().stack(1), Counted::new(true)));
             assert!(broken_off.is_err(), "{name}");
+            let config = config.until(punctual::Duration::from_secs(1));
             let error = run(config, Counted::new(false)).expect_err("it was not reset");
             assert!(matches!(error, StartError::NotReset(app) if app == name), "{error}");
             assert_eq!(error.exit_code(), 1);

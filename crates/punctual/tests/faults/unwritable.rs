@@ -5,7 +5,7 @@ use std::io::{PipeReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -54,6 +54,28 @@ pub(crate) enum Scenario {
     PanicsAllOver,
     /// Nothing happens until a signal comes.
     Waits,
+    /// A call given to `helper::submit` panics.
+    CallPanics,
+    /// A helper thread does, and perhaps blocks in saying so.
+    HelperPanics,
+}
+
+const SCENARIOS: [Scenario; 5] = [
+    Scenario::Panics,
+    Scenario::PanicsAllOver,
+    Scenario::Waits,
+    Scenario::CallPanics,
+    Scenario::HelperPanics,
+];
+
+/// A helper that panics, given some time to.
+fn failing_helper() {
+    let helper = punctual::helper::spawn("fails", || panic!("here")).expect("threads can be started");
+    let begun = Instant::now();
+    while !helper.is_finished() && begun.elapsed() < Duration::from_millis(200) {
+        thread::yield_now();
+    }
+    assert!(!helper.is_finished() || helper.join().is_err());
 }
 
 macro_rules! app {
@@ -84,6 +106,9 @@ macro_rules! app {
 
             #[init]
             fn init(_: init::Context, scenario: Scenario) -> (Shared, Local) {
+                if scenario == Scenario::HelperPanics {
+                    super::failing_helper();
+                }
                 job::spawn().unwrap();
                 (Shared { fragile: Fragile(scenario) }, Local { scenario })
             }
@@ -97,6 +122,8 @@ macro_rules! app {
                         cx.shared.fragile.lock(|_| panic!("here"))
                     }
                     Scenario::Waits => println!("READY"),
+                    Scenario::CallPanics => punctual::helper::submit(|| panic!("here")).ok().expect("there is room"),
+                    Scenario::HelperPanics => punctual::shutdown(),
                 }
             }
 
@@ -123,7 +150,7 @@ fn program() {
         // SAFETY: nobody else has the descriptor.
         unsafe { libc::close(2) };
     }
-    let scenario = chosen("SCENARIO", [Scenario::Panics, Scenario::PanicsAllOver, Scenario::Waits]);
+    let scenario = chosen("SCENARIO", SCENARIOS);
     process::exit(match chosen("EXECUTOR", EXECUTORS) {
         Executor::Partition => punctual::export::main(|config| partition::run(config, scenario)),
         Executor::Polling => punctual::export::main(|config| polling::run(config, scenario)),
@@ -155,6 +182,16 @@ fn each(scenario: Scenario, code: i32, then: impl Fn(Running) -> Ended + Sync) {
 #[test]
 fn a_panic_ends_the_app_with_the_hook_run() {
     each(Scenario::Panics, 101, Running::end);
+}
+
+#[test]
+fn so_does_one_of_a_submitted_call() {
+    each(Scenario::CallPanics, 101, Running::end);
+}
+
+#[test]
+fn a_helper_that_panics_is_no_fault() {
+    each(Scenario::HelperPanics, 0, Running::end);
 }
 
 #[test]

@@ -150,7 +150,7 @@ pub(crate) enum TaskKind {
     /// The clock.
     Periodic { period: Duration, offset: Option<Duration>, on_overrun: Overrun },
     /// An event source: the `Local` field of this name, which is also among the task's own locals.
-    Bound { source: Ident },
+    Bound { source: Ident, on_idle: OnIdle },
 }
 
 /// What happens at a release that finds the previous activation unfinished.
@@ -161,6 +161,17 @@ pub(crate) enum Overrun {
     Stop,
     /// Skip, and spawn the message task of this name.
     Handler(Ident),
+}
+
+/// What happens when an event source that has nothing to give is ready again after a job.
+#[derive(Clone, Copy)]
+pub(crate) enum OnIdle {
+    /// Another job, every time.
+    Every,
+    /// None while it lasts.
+    Once,
+    /// The end of the app.
+    Stop,
 }
 
 /// A length of time.

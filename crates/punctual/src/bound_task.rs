@@ -2,14 +2,17 @@
 //!
 //! The descriptor is whatever the task's resource says it is, by `AsFd`. It is asked at the task's level,
 //! after each job, so a job may replace the resource. Readiness is level-triggered, like an interrupt line:
-//! a job that does not consume the event is released again at once.
+//! a job that does not consume the event is released again at once. Of a source that is at its end nothing can be consumed,
+//! see [`idle_source`](crate::idle_source).
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Port, Stamp, Worker};
 
+use crate::cause::Cause;
 use crate::fault::{self, Culprit};
+use crate::idle_source::{Idleness, OnIdle};
 use crate::linux::events::NONE;
 use crate::linux::marks::Marked;
 use crate::part::Part;
@@ -33,6 +36,7 @@ pub struct BoundTask<B: Bound> {
     fd: AtomicI32,
     control: AtomicI32,
     ended: AtomicU32,
+    idleness: Idleness,
 }
 
 impl<B: Bound> BoundTask<B> {
@@ -40,7 +44,12 @@ impl<B: Bound> BoundTask<B> {
     ///
     /// # Safety
     /// As for [`Task::new`]; `worker` is one of the part's, and of nobody else.
-    pub const unsafe fn new(level: &'static Level, base: u32, worker: &'static Worker) -> Self {
+    pub const unsafe fn new(
+        level: &'static Level,
+        base: u32,
+        worker: &'static Worker,
+        on_idle: OnIdle,
+    ) -> Self {
         Self {
             // SAFETY: by this function's contract.
             task: unsafe { Task::new(level, base) },
@@ -48,6 +57,7 @@ impl<B: Bound> BoundTask<B> {
             fd: AtomicI32::new(NONE),
             control: AtomicI32::new(NONE),
             ended: AtomicU32::new(0),
+            idleness: Idleness::new(on_idle),
         }
     }
 
@@ -137,19 +147,32 @@ impl<B: Bound> Source for BoundTask<B> {
     fn release(&'static self) {
         self.pend();
     }
+
+    fn idleness(&self) -> &Idleness {
+        &self.idleness
+    }
+
+    fn stop_idle(&self) {
+        B::runtime().stop(const { &Cause::IdleSource(B::NAME) });
+    }
 }
 
 impl<B: Bound> Registered for BoundTask<B> {
     unsafe fn begin(&self) {
         // A run in virtual time leaves its descriptor, whose number means nothing to the next run.
         self.forget();
+        self.idleness.begin();
         // SAFETY: by this function's contract.
         unsafe { self.task.begin() };
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         // SAFETY: by this function's contract.
-        unsafe { self.task.end() }
+        let (mut report, dropped) = unsafe { self.task.end() };
+        if let Some(report) = &mut report {
+            report.idle_releases = self.idleness.repeated();
+        }
+        (report, dropped)
     }
 
     fn marked(&'static self) -> Option<Marked> {

@@ -16,6 +16,8 @@ pub(crate) enum Cause {
     Signal(i32),
     /// The task that was released while its previous job was unfinished.
     Overrun(&'static str),
+    /// The task whose event source has nothing to give.
+    IdleSource(&'static str),
 }
 
 impl From<&Cause> for Outcome {
@@ -26,6 +28,7 @@ impl From<&Cause> for Outcome {
             Cause::Quiescent => Self::Quiescent,
             Cause::Signal(signal) => Self::Signal(signal),
             Cause::Overrun(task) => Self::Overrun { task: task.into() },
+            Cause::IdleSource(task) => Self::IdleSource { task: task.into() },
         }
     }
 }

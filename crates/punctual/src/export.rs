@@ -16,6 +16,7 @@ pub use crate::asynch::{
 };
 pub use crate::bound_task::{Bound, BoundTask};
 pub use crate::helper::Calls;
+pub use crate::idle_source::OnIdle;
 pub use crate::part::{Declared, Part, Style};
 pub use crate::periodic_task::{PeriodicTask, stop_on_overrun};
 pub use crate::port::AppPort;

@@ -100,6 +100,7 @@ mod current;
 mod diagnostics;
 mod fault;
 mod forked;
+mod idle_source;
 mod job;
 mod linux;
 mod monitor;

@@ -43,6 +43,11 @@ pub enum Outcome {
         /// Which one.
         task: String,
     },
+    /// The event source of a task with `on_idle_source = stop` was at its end, and still was after a job.
+    IdleSource {
+        /// Which one.
+        task: String,
+    },
 }
 
 impl fmt::Display for Outcome {
@@ -54,6 +59,7 @@ impl fmt::Display for Outcome {
             Self::Signal(number) => write!(f, "signal {number}"),
             Self::Panicked { task, message } => write!(f, "`{task}` panicked: {message}"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
+            Self::IdleSource { task } => write!(f, "the event source of `{task}` is at its end"),
         }
     }
 }
@@ -94,6 +100,9 @@ pub struct TaskReport {
     pub misses: u64,
     /// How many jobs suspended themselves; for those the bounds of the analysis do not hold.
     pub self_suspensions: u64,
+    /// How many jobs its event source released although it had nothing to give, being at the end of a file or hung up,
+    /// without the first one of each time.
+    pub idle_releases: u64,
     /// Release jitter J: start - release.
     pub jitter: Summary,
     /// Response time R: end - release.
@@ -174,11 +183,11 @@ impl Report {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// What the process should exit with: 0, 101 after a panic, 1 after an overrun that stops.
+    /// What the process should exit with: 0, 101 after a panic, 1 after an overrun or the end of an event source that stops.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Panicked { .. } => 101,
-            Outcome::Overrun { .. } => 1,
+            Outcome::Overrun { .. } | Outcome::IdleSource { .. } => 1,
             _ => 0,
         }
     }
@@ -211,6 +220,14 @@ impl fmt::Display for Report {
         )?;
         writeln!(f)?;
         table(f, &self.task_rows())?;
+        for task in self.tasks.iter().filter(|task| task.idle_releases > 0) {
+            writeln!(
+                f,
+                "{} of the jobs of {} had nothing to read, because its event source is at its end; replace the source, or \
+                 say `on_idle_source = once` or `stop`",
+                task.idle_releases, task.name
+            )?;
+        }
         if self.dropped_jobs > 0 {
             writeln!(f, "{} released jobs were not run, because the app ended first", self.dropped_jobs)?;
         }
@@ -330,6 +347,7 @@ mod tests {
         let ended = |outcome| Report { outcome, ..Report::default() }.exit_code();
         assert_eq!(ended(Outcome::Signal(15)), 0);
         assert_eq!(ended(Outcome::Overrun { task: "t".into() }), 1);
+        assert_eq!(ended(Outcome::IdleSource { task: "t".into() }), 1);
         assert_eq!(ended(Outcome::Panicked { task: "t".into(), message: "m".into() }), 101);
     }
 }

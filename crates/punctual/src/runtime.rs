@@ -12,6 +12,7 @@ use crate::asynch::Reactor;
 use crate::cause::{Cause, FirstCause};
 use crate::fault::Fault;
 use crate::forked::{self, Birth};
+use crate::idle_source::Idleness;
 use crate::linux::futex;
 use crate::linux::marks::Marked;
 use crate::outside::{Outside, Visit};
@@ -108,6 +109,10 @@ pub trait Source: Sync {
     fn ended(&self) -> u32;
     /// Releases a job unless one is waiting already.
     fn release(&'static self);
+    /// What is known of it when it has nothing to give.
+    fn idleness(&self) -> &Idleness;
+    /// Stops the app for that.
+    fn stop_idle(&self);
 }
 
 /// The state of one app. A static of the generated code; one run at a time.

@@ -7,7 +7,7 @@ use crate::model::{App, Task, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {
-        if let TaskKind::Bound { source } = &task.kind {
+        if let TaskKind::Bound { source, .. } = &task.kind {
             owned_source(app, task, source, errors);
         }
     }

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
 
 use crate::analyse::Analysis;
-use crate::model::{App, Handler, Overrun, Task, TaskKind};
+use crate::model::{App, Handler, OnIdle, Overrun, Task, TaskKind};
 
 use super::{contexts, duration, futures, levels, local, names, option, quiet};
 
@@ -168,7 +168,7 @@ fn after(task: &Task) -> TokenStream {
 }
 
 fn bound(app: &App, task: &Task) -> TokenStream {
-    let TaskKind::Bound { source } = &task.kind else { return TokenStream::new() };
+    let TaskKind::Bound { source, .. } = &task.kind else { return TokenStream::new() };
     let Some(field) = app.local_field(source) else { return TokenStream::new() };
     let (cfgs, quiet, body, name) =
         (&task.handler.cfgs, quiet(), names::body(&task.handler.ident), names::field(source));
@@ -307,14 +307,23 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                     #wrapper(unsafe { ::punctual::export::AsyncTask::new(&#level, #base, &#timers) });
             }
         }
-        TaskKind::Bound { .. } => {
+        TaskKind::Bound { on_idle, .. } => {
+            let on_idle = match on_idle {
+                OnIdle::Every => quote!(Every),
+                OnIdle::Once => quote!(Once),
+                OnIdle::Stop => quote!(Stop),
+            };
             let (listener, priority) = (names::listener(ident), task.priority);
             quote! {
                 #(#cfgs)* #quiet
                 static #listener: ::punctual::export::Worker = ::punctual::export::Worker::new(#priority);
                 #(#cfgs)* #quiet
                 static #statik: ::punctual::export::BoundTask<#body> =
-                    unsafe { ::punctual::export::BoundTask::new(&#level, #base, &#listener) };
+                    unsafe {
+                        ::punctual::export::BoundTask::new(
+                            &#level, #base, &#listener, ::punctual::export::OnIdle::#on_idle
+                        )
+                    };
             }
         }
         TaskKind::Periodic { period, offset, on_overrun } => {

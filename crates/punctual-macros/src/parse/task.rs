@@ -8,7 +8,7 @@ use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
 use super::keys::{Key, Keys, ungrouped};
 use crate::errors::Errors;
-use crate::model::{Overrun, Role, Task, TaskKind};
+use crate::model::{OnIdle, Overrun, Role, Task, TaskKind};
 
 const DURATION: &str = "<duration>";
 
@@ -28,6 +28,7 @@ const KEYS: &[Key] = &[
     Key::new("execution", DURATION),
     Key::new("on_overrun", "<skip, queue, stop or a task>"),
     Key::new("binds", "<name in `local`>"),
+    Key::new("on_idle_source", "<every, once or stop>"),
     Key::new("waits", "<integer from 1 to 64>"),
     Key::flag("local_task"),
 ];
@@ -89,6 +90,7 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
     let offset = duration(keys, "offset", Purpose::Other, errors);
     let on_overrun = overrun(keys, errors);
     let source = keys.ident("binds", errors);
+    let on_idle = on_idle(keys, errors);
     if let (Some(_), Some(binds)) = (keys.key("period"), keys.key("binds")) {
         errors.at(binds, "a task is released by the clock or by an event source; remove `period` or `binds`");
     }
@@ -97,11 +99,17 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
             errors.at(key, format_args!("`{key}` is for periodic tasks; add a `period` or remove `{key}`"));
         }
     }
+    if let (Some(key), None) = (keys.key("on_idle_source"), keys.key("binds")) {
+        errors.at(
+            key,
+            "`on_idle_source` is for tasks that bind an event source; add `binds` or remove `on_idle_source`",
+        );
+    }
     match (period, source) {
         // What is wrong with the others being async is found in the checks.
         (None, None) if is_async => TaskKind::Async,
         (Some(period), _) => TaskKind::Periodic { period, offset, on_overrun },
-        (None, Some(source)) => TaskKind::Bound { source },
+        (None, Some(source)) => TaskKind::Bound { source, on_idle },
         (None, None) => TaskKind::Message,
     }
 }
@@ -113,6 +121,23 @@ fn overrun(keys: &Keys, errors: &mut Errors) -> Overrun {
         "queue" => Overrun::Queue,
         "stop" => Overrun::Stop,
         _ => Overrun::Handler(policy),
+    }
+}
+
+fn on_idle(keys: &Keys, errors: &mut Errors) -> OnIdle {
+    let Some(policy) = keys.ident("on_idle_source", errors) else { return OnIdle::Every };
+    match policy.to_string().as_str() {
+        "every" => OnIdle::Every,
+        "once" => OnIdle::Once,
+        "stop" => OnIdle::Stop,
+        _ => {
+            errors.at(
+                &policy,
+                "`on_idle_source` is `every`, `once` or `stop`: what is done when a job has seen that the source has \
+                 nothing to give, and it is ready again",
+            );
+            OnIdle::Every
+        }
     }
 }
 
@@ -159,6 +184,18 @@ mod tests {
             #[task(binds = tick, period = 1.secs(), local = [tick])] fn t(cx: t::Context) {}
         });
         assert_one(&errors, &["remove `period` or `binds`"]);
+    }
+
+    #[test]
+    fn keys_of_bound_tasks() {
+        let errors = errors(quote! {
+            #[local] struct Local { tick: Timer }
+            #[task(on_idle_source = once)] fn a(cx: a::Context) {}
+            #[task(binds = tick, on_idle_source = never, local = [tick])] fn b(cx: b::Context) {}
+        });
+        assert_eq!(errors.len(), 2, "{errors:#?}");
+        assert!(errors[0].contains("`on_idle_source` is for tasks that bind an event source; add `binds`"));
+        assert!(errors[1].contains("`on_idle_source` is `every`, `once` or `stop`"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
+use crate::linux;
+
 pub(crate) use left::{leave, write_left};
 pub(crate) use panics::{Leaves, Written, record_panics, text as panic_text};
 
@@ -117,24 +119,13 @@ fn write_some(stderr: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let at_the_end = u64::MAX;
     match pwritev2(stderr, &[std::io::IoSlice::new(bytes)], at_the_end, ReadWriteFlags::NOWAIT) {
         // Of a file it means that the disk has to be waited for, and of others that the kernel cannot tell.
-        Err(Errno::AGAIN) if !is_file(stderr) => Err(Errno::AGAIN),
+        Err(Errno::AGAIN) if !linux::is_file(stderr) => Err(Errno::AGAIN),
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
             rustix::io::write(stderr, bytes)
         }
         Ok(0) => Err(Errno::IO),
         result => result,
     }
-}
-
-fn is_file(fd: BorrowedFd<'_>) -> bool {
-    use std::os::fd::AsRawFd;
-    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: `status` is a valid place for what the kernel says, and all-zero is a valid value besides.
-    let status = unsafe {
-        libc::fstat(fd.as_raw_fd(), status.as_mut_ptr());
-        status.assume_init()
-    };
-    status.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
 #[cfg(test)]

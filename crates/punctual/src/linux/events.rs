@@ -4,7 +4,7 @@
 //! When the descriptor is ready it releases the job and, if the level is free, runs it itself, so from the
 //! kernel's wake to the user's function there is no further thread.
 
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use punctual_core::{CurrentWorker, Port};
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::suspension;
 use crate::fault::{self, Culprit};
+use crate::idle_source;
 use crate::runtime::{Runtime, Source};
 
 /// One eventfd per event source, which makes its thread look again; taken back when dropped.
@@ -75,8 +76,10 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
 
 /// How long a job of a polling partition is given to end before the next look.
 const PAUSE: Duration = Duration::from_micros(50);
-/// How often a thread looks whether a job of a polling partition has replaced the descriptor.
+/// How often a thread looks whether a job of a polling partition has replaced the descriptor, or whether one that is at its end
+/// still is.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// A source's descriptor before there is one.
 pub(crate) const NONE: RawFd = -1;
@@ -98,8 +101,12 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
         // app's threads are joined. Should a job replace the resource while this thread sleeps, it is told
         // to look again; at worst it has asked about a number that is closed or stands for another file by
         // now, and asking changes nothing.
-        fds[0] = PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(fd) }, PollFlags::IN);
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        fds[0] = PollFd::from_borrowed_fd(fd, PollFlags::IN | idle_source::ENDS);
     }
+    let idleness = source.idleness();
+    // Not to miss that it is not ready for a moment.
+    let limit = if idleness.lasts() { Some(&AT_ONCE) } else { limit };
     let ready = poll(&mut fds, limit);
     suspension::slept();
     match ready {
@@ -113,9 +120,18 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
         return Ok(Event::LookAgain);
     }
     match fds[0].revents() {
-        events if events.is_empty() => Ok(Event::LookAgain),
+        events if events.is_empty() => {
+            idleness.is_over();
+            Ok(Event::LookAgain)
+        }
         events if events.contains(PollFlags::NVAL) => Err("is not open".into()),
         // Errors and hang-ups are for the task to find.
-        _ => Ok(Event::Ready),
+        events if idleness.releases(source, fds[0].as_fd(), events) => Ok(Event::Ready),
+        _ => {
+            // Being at its end cannot be waited for to be over.
+            let _ = poll(&mut fds[1..], Some(&LOOK_AGAIN));
+            suspension::slept();
+            Ok(Event::LookAgain)
+        }
     }
 }

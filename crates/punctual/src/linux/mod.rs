@@ -16,6 +16,7 @@ pub(crate) mod stack;
 pub(crate) mod suspension;
 pub(crate) mod tsc;
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
 static HELPER_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
@@ -44,6 +45,17 @@ pub(crate) fn kernel() -> String {
 /// The kernel's number for the calling thread.
 pub(crate) fn kernel_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+/// Whether `fd` is of a regular file.
+pub(crate) fn is_file(fd: BorrowedFd<'_>) -> bool {
+    let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: `status` is a valid place for what the kernel says, and all-zero is a valid value besides.
+    let status = unsafe {
+        libc::fstat(fd.as_raw_fd(), status.as_mut_ptr());
+        status.assume_init()
+    };
+    status.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
 /// Ends the process under threads that may hold anything. So nothing of what a process does on an orderly exit is done:

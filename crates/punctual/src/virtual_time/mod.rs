@@ -15,6 +15,7 @@ use punctual_core::{CurrentWorker, Duration, Instant, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::forked;
+use crate::idle_source;
 use crate::linux::events::NONE;
 use crate::part::{Part, Style};
 
@@ -144,9 +145,11 @@ fn look_at_sources(part: &'static Part) -> bool {
         // SAFETY: the descriptor belongs to the task's resource, which only jobs of the task can replace; none runs
         // while this thread is here, except one that pauses, below on this stack or on another partition's thread.
         let fd = unsafe { BorrowedFd::borrow_raw(source.fd()) };
-        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN | idle_source::ENDS)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
+        if !poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
+            source.idleness().is_over();
+        } else if source.idleness().releases(source, fd, fds[0].revents()) {
             source.release();
             // Others go on by themselves, and not before the job is over that they may be in the middle of.
             any |= std::ptr::eq(source.part(), part);

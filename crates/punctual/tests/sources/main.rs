@@ -2,8 +2,11 @@
 //!
 //! What has to be exact runs in virtual time, which ends when no descriptor is ready and nothing else is left.
 
+mod idle;
 #[path = "../support/privileges.rs"]
 mod privileges;
+#[path = "../support/process.rs"]
+mod process;
 mod replaced;
 
 use punctual::Config;

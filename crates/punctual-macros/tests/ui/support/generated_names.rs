@@ -24,6 +24,7 @@ names! {
     Duration
     EXECUTION
     EventSource
+    Every
     Everything
     FnOnce
     Future
@@ -48,6 +49,7 @@ names! {
     Node
     None
     Nothing
+    OnIdle
     Option
     Options
     OverrunPolicy

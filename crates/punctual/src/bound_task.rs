@@ -80,8 +80,9 @@ impl<B: Bound> BoundTask<B> {
     /// Releases a job, unless one is waiting already.
     #[inline]
     pub fn pend(&'static self) {
-        // No free slot means that a job is waiting, which will see whatever this one would have.
-        let _ = self.task.spawn(());
+        // No free slot means that a job is waiting, which will see whatever this one would have. In an app that stops it is no
+        // job that is lost: the event is there still.
+        let _ = self.task.release((), |()| Ok(()));
     }
 
     /// What has to happen after each job.

@@ -91,15 +91,25 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// See [`SpawnError`].
     #[inline]
     pub fn spawn(&'static self, args: B::Args) -> Result<(), SpawnError<B::Args>> {
+        self.release(args, |args| not_released(B::runtime(), args))
+    }
+
+    /// [`spawn`](Self::spawn), with what becomes of the arguments if the app is stopping.
+    #[inline]
+    pub(crate) fn release(
+        &'static self,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
         let part = B::part();
-        let Some(me) = current::worker_of(part) else { return self.spawn_from_outside(args) };
+        let Some(me) = current::worker_of(part) else { return self.release_from_outside(args, stopped) };
         let partition = part.partition();
         // SAFETY: the level is the part's, by `new`'s contract; the job is over when this preemption is finished.
         if let Some(preemption) = unsafe { partition.preempt(me, self.slots.level()) } {
             // Not before: a fault that let this thread come to occupy the level is seen now.
             if partition.is_stopping() {
                 preemption.finish(None);
-                return not_released(B::runtime(), args);
+                return stopped(args);
             }
             // SAFETY: `preempt` made this thread occupy the level to run this job.
             let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
@@ -107,7 +117,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return Ok(());
         }
         if partition.is_stopping() {
-            return not_released(B::runtime(), args);
+            return stopped(args);
         }
         let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: the level is the part's, by `new`'s contract, and the node was just given out.
@@ -115,10 +125,14 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         Ok(())
     }
 
-    /// [`spawn`](Self::spawn) from a thread that is none of the partition's: always through the queue.
+    /// [`release`](Self::release) from a thread that is none of the partition's: always through the queue.
     #[inline(never)]
-    fn spawn_from_outside(&'static self, args: B::Args) -> Result<(), SpawnError<B::Args>> {
-        let Some(_entry) = current::enter(B::runtime()) else { return not_released(B::runtime(), args) };
+    fn release_from_outside(
+        &'static self,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let Some(_entry) = current::enter(B::runtime()) else { return stopped(args) };
         let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: as in `spawn`.
         unsafe { B::part().partition.spawn_from_outside(self.slots.level(), node) };

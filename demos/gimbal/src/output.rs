@@ -14,7 +14,7 @@ pub fn print(text: &str) -> io::Result<()> {
 /// What has come of writing to standard output by other means.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub fn finish(written: io::Result<()>) -> io::Result<()> {
     match written.and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -6,7 +6,7 @@
 //!
 //! Each run is a process of its own ([`child`]). It keeps its books in memory that it shares with the one that started it
 //! ([`ledger`]), so they survive a process that is ended under its jobs. What is checked while it runs is in [`watch`],
-//! what is checked at the end in [`verdict`] and [`runner`].
+//! what is checked at the end in `verdict` and [`runner`].
 
 pub mod app;
 pub mod child;

@@ -1,6 +1,6 @@
 //! `cargo xtask loom`: the models of the protocols, and the proof that they can fail.
 //!
-//! First all models run, which have to pass. Then every seeded bug (see [`seeds`](crate::seeds)) is put into a copy of
+//! First all models run, which have to pass. Then every seeded bug (see [`crate::seeds`]) is put into a copy of
 //! its package, and the test that is named with it has to fail by saying what went wrong.
 
 use std::collections::{BTreeMap, BTreeSet};

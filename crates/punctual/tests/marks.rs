@@ -47,15 +47,16 @@ mod app {
 
     #[task(priority = 2, core = "home", period = 5.millis(), shared = [began], local = [other])]
     fn beat(cx: beat::Context) {
+        // On a busy machine the app stops some beats later.
+        if *cx.shared.began == BEATS {
+            return;
+        }
         *cx.shared.began += 1;
         // Queued, unless it is already; called, and called by what is called.
         let _ = below::spawn();
         above::spawn(1).unwrap();
         polled::spawn().unwrap();
         rustix::io::write(&*cx.local.other, b"!").unwrap();
-        if *cx.shared.began == BEATS {
-            let _ = last::spawn_after(3.millis()).unwrap();
-        }
     }
 
     #[task(priority = 1, core = "home")]
@@ -74,8 +75,13 @@ mod app {
         let _ = rustix::io::read(&*cx.local.line, &mut [0; 64]);
     }
 
-    #[task(priority = 1, core = "fast", capacity = 8)]
-    fn polled(_: polled::Context) {}
+    #[task(priority = 1, core = "fast", capacity = 8, local = [jobs: u64 = 0])]
+    fn polled(cx: polled::Context) {
+        *cx.local.jobs += 1;
+        if *cx.local.jobs == BEATS {
+            let _ = last::spawn_after(3.millis()).unwrap();
+        }
+    }
 
     #[task(priority = 1, core = "home")]
     fn last(_: last::Context) {

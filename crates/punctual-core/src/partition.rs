@@ -413,7 +413,7 @@ impl<P: Port> Partition<P> {
     /// There will be no wake to sleep for: `stop` has woken everybody, and whoever serves the level now does
     /// not tell its worker. So it waits as one who waits for its turn. And it does not `serve`, since a level
     /// above may be ready whose worker has left.
-    fn finish(&'static self, me: CurrentWorker, level: &'static Level) {
+    pub(crate) fn finish(&'static self, me: CurrentWorker, level: &'static Level) {
         let number = level.number();
         while self.snapshot().is_ready(number) {
             if self.start(me, number, false) {

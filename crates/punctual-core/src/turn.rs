@@ -174,6 +174,7 @@ mod tests {
 
     use super::*;
     use crate::level::RunJob;
+    use crate::word::bit;
     use crate::{Instant, Level, Node, Preemption};
 
     /// Notes what is asked of it.
@@ -181,6 +182,8 @@ mod tests {
     struct Kernel {
         asked: Mutex<Vec<&'static str>>,
         refuses: AtomicBool,
+        /// The words of a partition that others change while somebody waits.
+        vacated: Mutex<Option<(&'static Partition<Kernel>, u64)>>,
     }
 
     impl Kernel {
@@ -201,6 +204,9 @@ mod tests {
         fn wait(&self, _: &Worker, _: Option<Instant>) {}
         fn wait_turn(&self, _: &AtomicU32, _: u32) {
             self.note("wait_turn");
+            if let Some((partition, bits)) = self.vacated.lock().unwrap().take() {
+                partition.word().fetch_and(!bits, Ordering::Relaxed);
+            }
         }
         fn wake_turn(&self, _: &AtomicU32) {
             self.note("wake_turn");
@@ -357,6 +363,22 @@ mod tests {
         assert_eq!(stamps(), [Some(4), Some(5)]);
         partition.word().fetch_add(Word::ONE_WAITER, Ordering::Relaxed);
         assert_eq!(stamps(), [None, None], "somebody waits for its turn");
+    }
+
+    #[test]
+    fn who_ends_waits_for_the_job_of_its_level() {
+        with_holder(|partition, _, waiter, job| {
+            let level = partition.levels()[0];
+            partition.mark_ready(level);
+            let port = partition.port();
+            port.refuses.store(true, Ordering::Relaxed);
+            // The job runs what is ready, and ends.
+            let bits = Word::ready_bit(1) | u64::from(bit(1));
+            *port.vacated.lock().unwrap() = Some((partition, bits));
+            partition.finish(waiter, level);
+            assert_eq!(port.asked(), ["lend", "wait_turn"], "it sleeps meanwhile, once");
+            std::mem::forget(job);
+        });
     }
 
     #[test]

@@ -92,6 +92,19 @@ fn a_wait_that_fired_is_ended() {
     });
 }
 
+/// A reactor that guesses the number of a wait finds none, or the whole waker.
+#[test]
+fn a_wait_is_announced_with_its_waker() {
+    check(3, |arena| {
+        let slot: &Slot = arena.put(WaitSlot::new());
+        let woken = happens(arena, slot, Wait::from_number(1));
+        let wait = slot.begin("first").expect("it is free");
+        assert_eq!(wait.number(), 1);
+        assert!(matches!(woken(), None | Some("first")));
+        assert!(end(slot, wait), "it was the owner's to end");
+    });
+}
+
 /// The owner only asks. What the reactor did before it fired is over, and may be looked at.
 #[test]
 fn the_owner_sees_what_was_done_before_it_fired() {

@@ -9,20 +9,22 @@ pub use punctual_core::{
     WaitSlot, Worker,
 };
 
-pub use crate::across::{CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
-pub use crate::asynch::{
-    AsyncBody, AsyncLocked, AsyncTask, Reactor, Stays, Timers, future_drop, future_place, future_place_local,
-    future_poll, future_size,
-};
-pub use crate::bound_task::{Bound, BoundTask};
+pub use crate::app::event_source::OnIdle;
+pub use crate::app::partition::{Declared, Part, Style};
+pub use crate::app::reactor::Reactor;
+pub use crate::app::run::{App, Drops, main, run};
+pub use crate::app::runtime::{Options, Registered, Runtime};
 pub use crate::helper::Calls;
-pub use crate::idle_source::OnIdle;
-pub use crate::part::{Declared, Part, Style};
-pub use crate::periodic_task::{PeriodicTask, stop_on_overrun};
+pub use crate::lock::{AsyncLocked, CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
 pub use crate::port::AppPort;
-pub use crate::run::{App, Drops, main, run};
-pub use crate::runtime::{Options, Registered, Runtime};
-pub use crate::task::{Body, Task};
+pub use crate::task::async_task::{
+    AsyncBody, AsyncTask, Stays, Timers, future_drop, future_place, future_place_local, future_poll,
+    future_size,
+};
+pub use crate::task::bound::{Bound, BoundTask};
+pub use crate::task::job::Body;
+pub use crate::task::message::Task;
+pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};
 
 /// A lock right in an app: see [`Locked`].
 pub type Lock<'a, T, const LEVEL: u8, const CEILING: u8> = Locked<'a, T, AppPort, LEVEL, CEILING>;

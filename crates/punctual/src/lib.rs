@@ -1,7 +1,7 @@
 //! Real-time tasks on Linux: deadlock-free by construction, measured against the clock.
 //!
 //! Declare tasks, their priorities, periods and deadlines, and the resources they share, in one module.
-//! The [`app`] attribute computes the priority ceilings and turns the module into a program that runs on
+//! The [`app`](macro@app) attribute computes the priority ceilings and turns the module into a program that runs on
 //! real-time threads pinned to one CPU, or, unchanged, in virtual time on one ordinary thread.
 //!
 //! ```
@@ -88,47 +88,29 @@
 //! * [`helper`]: threads for everything that is not real time.
 #![warn(missing_docs)]
 
-pub mod config;
 pub mod helper;
-pub mod report;
 
-mod across;
-mod asynch;
-mod bound_task;
-mod cause;
-mod current;
-mod diagnostics;
-mod fault;
-mod forked;
-mod idle_source;
-mod job;
-mod linux;
-mod monitor;
-mod outside;
-mod part;
-mod periodic_task;
+mod app;
+mod lock;
 mod port;
-mod run;
-mod runtime;
-mod spawn_error;
 mod task;
-mod virtual_time;
 
 #[doc(hidden)]
 pub mod export;
 
-pub use asynch::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
-pub use asynch::{Readiness, readable, writable};
-pub use config::Config;
-pub use current::{now, shutdown, spend, wait_for_event};
+pub use app::config::Config;
+pub use app::current::{now, shutdown, spend, wait_for_event};
+pub use app::report::Report;
+pub use app::start_error::StartError;
+pub use app::{config, report};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 pub use punctual_macros::app;
 /// What tasks and threads share beyond the resources of an app: channels, queues, rings, mutexes.
 pub use punctual_sync as sync;
-pub use report::Report;
-pub use run::StartError;
-pub use spawn_error::{SpawnError, TooLate};
-pub use task::SpawnHandle;
+pub use task::async_task::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
+pub use task::async_task::{Readiness, readable, writable};
+pub use task::message::SpawnHandle;
+pub use task::spawn_error::{SpawnError, TooLate};
 
 /// What an app module usually imports.
 ///

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 
-use crate::diagnostics::Leaves;
-use crate::fault::{self, Culprit};
-use crate::linux::{futex, settings};
-use crate::runtime::Runtime;
+use crate::app::fault::{self, Culprit};
+use crate::app::panic_hook::Leaves;
+use crate::app::runtime::Runtime;
+use crate::port::linux::{futex, settings};
 
 /// How many calls of a partition may wait.
 const WAITING: usize = 64;

@@ -14,7 +14,7 @@ mod calls;
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-use crate::diagnostics;
+use crate::port::linux::stderr;
 
 pub(crate) use calls::{Caller, with};
 pub use calls::{Calls, submit};
@@ -33,12 +33,12 @@ pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let cpus = crate::linux::helper_cpus();
+    let cpus = crate::port::linux::helper_cpus();
     Builder::new().name(name.into()).spawn(move || {
         if let Some(cpus) = cpus {
             // Staying where the parent was is worse for timing and no error for the helper.
             if let Err(error) = cpus.apply() {
-                diagnostics::line(format_args!("a helper thread stays on its parent's CPUs: {error}"));
+                stderr::line(format_args!("a helper thread stays on its parent's CPUs: {error}"));
             }
         }
         body()

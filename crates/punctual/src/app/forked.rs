@@ -1,0 +1,115 @@
+//! The child of a `fork` in a process that runs an app.
+//!
+//! The child has a copy of everything and of the threads only the one that forked. It may do what children do, `exec` or
+//! `_exit`. If it comes back to the executor instead, from the job that forked, it would go on as the app's last thread:
+//! run the jobs that were queued, against devices that the parent has open as well, and then wait for threads that do
+//! not exist. So it is ended there, saying so.
+//!
+//! Nothing is asked for that on the real-time path. In the child, before `fork` returns, every running app is
+//! stopped, which refuses spawns, and made unusual (see [`Runtime::is_unusual`]); and who comes by here on the way to sleep or
+//! to the end of a thread is looked at.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use crate::app::current;
+use crate::app::runtime::Runtime;
+use crate::port::linux::{self, stderr};
+
+/// How many forks lie between the first process and this one.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The apps that have ever run, linked by [`Birth::next`]. No lock: another thread may have it when its process forks.
+static FIRST: AtomicPtr<Runtime> = AtomicPtr::new(std::ptr::null_mut());
+
+/// In which process an app runs.
+pub(crate) struct Birth {
+    generation: AtomicU32,
+    listed: AtomicBool,
+    next: AtomicPtr<Runtime>,
+}
+
+impl Birth {
+    pub(crate) const fn new() -> Self {
+        Self {
+            generation: AtomicU32::new(0),
+            listed: AtomicBool::new(false),
+            next: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    /// Whether the app began to run in another process than this one.
+    fn is_elsewhere(&self) -> bool {
+        self.generation.load(Ordering::Relaxed) != GENERATION.load(Ordering::Relaxed)
+    }
+}
+
+/// Notes that `runtime`, which nobody else has taken, begins to run in this process.
+pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
+    static HANDLER: OnceLock<i32> = OnceLock::new();
+    runtime.birth.generation.store(GENERATION.load(Ordering::Relaxed), Ordering::Relaxed);
+    if !runtime.birth.listed.swap(true, Ordering::Relaxed) {
+        let mut first = FIRST.load(Ordering::Relaxed);
+        loop {
+            runtime.birth.next.store(first, Ordering::Relaxed);
+            let this = std::ptr::from_ref(runtime).cast_mut();
+            // Release: who follows the pointer sees what it points at, and the next one.
+            match FIRST.compare_exchange_weak(first, this, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+    }
+    // SAFETY: the handler may be called in any child; see there.
+    let error = *HANDLER.get_or_init(|| unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+/// Runs in the child, on its only thread, before `fork` returns. Does what a signal handler may do: atomics and futexes.
+unsafe extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    let mut at = FIRST.load(Ordering::Acquire);
+    // SAFETY: the list is of statics, and is only ever added to.
+    while let Some(runtime) = unsafe { at.as_ref() } {
+        runtime.stop_copy();
+        at = runtime.birth.next.load(Ordering::Relaxed);
+    }
+}
+
+/// Ends the process if it is a child that has come back to the executor of `runtime`.
+#[inline]
+pub(crate) fn check(runtime: &Runtime) {
+    if runtime.birth.is_elsewhere() {
+        end();
+    }
+}
+
+/// [`check`] for the app of the calling thread, if it is one of an app.
+pub(crate) fn check_mine() {
+    if let Some((part, _)) = current::get() {
+        check(part.runtime);
+    }
+}
+
+#[cold]
+fn end() -> ! {
+    let process = std::process::id();
+    match current::get() {
+        Some((part, worker)) if worker.running() > 0 => {
+            let (tasks, level) = (part.names_at(worker.running()), worker.running());
+            stderr::line(format_args!(
+                "process {process}, forked by {tasks} at level {level}, has returned from the job and ends: {ADVICE}"
+            ));
+        }
+        _ => stderr::line(format_args!(
+            "process {process} was forked, came back to the executor and ends: {ADVICE}"
+        )),
+    }
+    linux::end_process(EXIT_CODE)
+}
+
+const ADVICE: &str = "it has none of the app's threads; call exec or _exit in the child";
+
+/// That of a program that went wrong within (`EX_SOFTWARE`).
+const EXIT_CODE: i32 = 70;

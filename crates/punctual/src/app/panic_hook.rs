@@ -1,0 +1,94 @@
+//! The panic hook of a run: the message of a panic on a thread of the app is left to the supervisor.
+//!
+//! The standard library's hook prints before unwinding starts, on the thread that panics. There it would keep the level of
+//! a job from being vacated, and the app from being stopped, for as long as standard error takes nothing.
+//!
+//! The hook is set by the first run and stays, and hands on everything that is not of a running app to the hook that was
+//! there before. To take it back after each run would take the lock of the standard library that a thread holds while it
+//! prints its panic, so a run could fail to end because of a thread that is none of the app's.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{PanicHookInfo, set_hook, take_hook};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::app::runtime::Runtime;
+use crate::port::linux::stderr::{defer, write_deferred};
+
+thread_local! {
+    /// The run that the thread leaves what it says of panics to.
+    static RUN: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
+}
+
+/// Whether the hook is in force, itself or called by one that came later.
+static IN_FORCE: AtomicBool = AtomicBool::new(false);
+
+/// Sets the hook unless it is in force.
+pub(crate) fn record_panics() {
+    // The standard library lets no thread change the hook that panics itself, as one may that runs an app in a destructor.
+    if thread::panicking() || IN_FORCE.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let (before, presence) = (take_hook(), Presence);
+    set_hook(Box::new(move |info| {
+        // Dropped with the hook, if somebody sets another in its place.
+        let _ = &presence;
+        match RUN.get() {
+            Some(runtime) => record(runtime, info),
+            None => before(info),
+        }
+    }));
+}
+
+struct Presence;
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        IN_FORCE.store(false, Ordering::Release);
+    }
+}
+
+fn record(runtime: &'static Runtime, info: &PanicHookInfo<'_>) {
+    let thread = thread::current();
+    let (name, text) = (thread.name().unwrap_or("<unnamed>"), text(info.payload()));
+    match info.location() {
+        Some(place) => defer(format_args!("\nthread '{name}' panicked at {place}:\n{text}\n")),
+        None => defer(format_args!("\nthread '{name}' panicked:\n{text}\n")),
+    }
+    runtime.ring();
+}
+
+/// What a panic said.
+pub(crate) fn text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(the panic carries no text)")
+}
+
+/// Makes the calling thread leave what is to be said of its panics to the supervisor of a run, until dropped.
+pub(crate) struct Leaves {
+    before: Option<&'static Runtime>,
+}
+
+impl Leaves {
+    /// For a thread of `runtime`.
+    pub(crate) fn to(runtime: &'static Runtime) -> Self {
+        Self { before: RUN.replace((!runtime.keeps_panic_hook()).then_some(runtime)) }
+    }
+}
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        RUN.set(self.before);
+    }
+}
+
+/// Writes out what was left, when dropped: at the end of a run, when there is no supervisor any more.
+pub(crate) struct Written;
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        write_deferred();
+    }
+}

@@ -1,0 +1,248 @@
+//! What the async tasks of an app wait for descriptors with: an epoll set, and a slot for each wait.
+//!
+//! A wait is one entry of the set, which fires once and then sleeps until it is removed. Its data are the slot and the
+//! generation of the wait, so an event that comes late finds that it means nobody. What happens between the task that
+//! waits and the thread that fires is the slot's; see [`WaitSlot`].
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::task::Waker;
+
+use punctual_core::{Standing, Wait, WaitSlot, Worker};
+use rustix::event::{Timespec, epoll};
+use rustix::io::{Errno, Result};
+
+use crate::app::event_source::NONE;
+use crate::app::fault::{self, Culprit};
+use crate::app::partition::Part;
+use crate::app::runtime;
+
+/// How many bits of an event's data say which slot. The rest is the generation, whose upper bits nobody gets to see.
+const SLOT_BITS: u32 = 16;
+/// An event's data that is of no slot: the eventfd that makes the thread look.
+const CONTROL: u64 = u64::MAX;
+
+/// The descriptors that the async tasks of an app wait for, and the thread that does.
+#[derive(Debug)]
+pub struct Reactor {
+    part: &'static Part,
+    worker: &'static Worker,
+    /// One more than there may be waits: the thread that fires may still be at one that is over.
+    slots: &'static [WaitSlot<Waker>],
+    waits: AtomicU32,
+    epoll: AtomicI32,
+    control: AtomicI32,
+}
+
+/// A wait for a descriptor: its slot and which wait of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticket {
+    slot: usize,
+    wait: Wait,
+}
+
+impl Reactor {
+    /// A reactor for one wait less than there are `slots`; `worker` is its thread.
+    pub const fn new(
+        part: &'static Part,
+        worker: &'static Worker,
+        slots: &'static [WaitSlot<Waker>],
+    ) -> Self {
+        assert!(slots.len() < 1 << SLOT_BITS, "the `waits` of all async tasks add up to 65534 at most");
+        Self {
+            part,
+            worker,
+            slots,
+            waits: AtomicU32::new(0),
+            epoll: AtomicI32::new(NONE),
+            control: AtomicI32::new(NONE),
+        }
+    }
+
+    /// The partition of the thread.
+    pub(crate) fn part(&self) -> &'static Part {
+        self.part
+    }
+
+    pub(crate) fn worker(&self) -> &'static Worker {
+        self.worker
+    }
+
+    // ---- for futures --------------------------------------------------------------------------------
+
+    /// Begins to wait; `None` if the app is ending, and then nothing has to be woken any more.
+    ///
+    /// # Errors
+    /// What epoll says of the descriptor.
+    ///
+    /// # Panics
+    /// If there are as many waits as may be.
+    pub(crate) fn begin(
+        &self,
+        fd: BorrowedFd<'_>,
+        interest: epoll::EventFlags,
+        waker: &Waker,
+    ) -> Result<Option<Ticket>> {
+        let Some(_visit) = self.part.runtime.enter_from_outside() else { return Ok(None) };
+        if self.part.partition.is_stopping() {
+            return Ok(None);
+        }
+        let ticket = self.claim(waker.clone());
+        let data = epoll::EventData::new_u64(ticket.data());
+        let added = epoll::add(self.epoll(), fd, data, interest | epoll::EventFlags::ONESHOT);
+        if added.is_err() {
+            self.free(ticket);
+        }
+        added.map(|()| Some(ticket))
+    }
+
+    /// Takes a slot. There is one: who is counted has at most one, and the thread that fires one more. So a look at all
+    /// of them finds none only if others took and freed some meanwhile, and then the next look may.
+    fn claim(&self, mut waker: Waker) -> Ticket {
+        let limit = self.slots.len() as u32 - 1;
+        let more = |waits| (waits < limit).then_some(waits + 1);
+        let counted = self.waits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        assert!(
+            counted.is_ok(),
+            "the async tasks of the app wait for more than {limit} descriptors at once; raise `waits` of one of them"
+        );
+        loop {
+            for (slot, place) in self.slots.iter().enumerate() {
+                match place.begin(waker) {
+                    Ok(wait) => return Ticket { slot, wait },
+                    Err(back) => waker = back,
+                }
+            }
+        }
+    }
+
+    /// How a wait stands.
+    #[inline]
+    pub(crate) fn standing(&self, ticket: Ticket) -> Standing {
+        self.slots[ticket.slot].standing(ticket.wait)
+    }
+
+    /// Has another waker woken.
+    ///
+    /// # Safety
+    /// The ticket is of this reactor, and the caller's alone.
+    pub(crate) unsafe fn renew(&self, ticket: Ticket, waker: &Waker) -> Standing {
+        match self.part.runtime.enter_from_outside() {
+            // SAFETY: by this function's contract.
+            Some(_visit) => unsafe { self.slots[ticket.slot].renew(ticket.wait, waker.clone()) },
+            None => self.standing(ticket),
+        }
+    }
+
+    /// Ends a wait for `fd`, which is open still.
+    ///
+    /// # Safety
+    /// The ticket is of this reactor, and the caller's alone.
+    pub(crate) unsafe fn end(&self, ticket: Ticket, fd: BorrowedFd<'_>) {
+        // The run may be over, and the next one may have the same numbers for other files.
+        let Some(_visit) = self.part.runtime.enter_from_outside() else { return };
+        if self.standing(ticket) != Standing::Over {
+            // It is gone already if its file was closed under it.
+            let _ = epoll::delete(self.epoll(), fd);
+            self.free(ticket);
+        }
+    }
+
+    fn free(&self, ticket: Ticket) {
+        // SAFETY: the callers are owners of the wait: one has just begun it, the other answers for it.
+        if unsafe { self.slots[ticket.slot].end(ticket.wait) } {
+            self.waits.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The epoll set. For threads of the app, and in visits of those who have a wait or begin one in a poll.
+    fn epoll(&self) -> BorrowedFd<'_> {
+        // SAFETY: a run makes it before its threads, and nobody else has a wait before there was a poll. It closes it
+        // after its threads have ended and every visitor has left.
+        unsafe { BorrowedFd::borrow_raw(self.epoll.load(Ordering::Acquire)) }
+    }
+
+    // ---- for the thread that fires ------------------------------------------------------------------
+
+    /// Sleeps until something is ready, or only looks, and wakes who waits for it; returns whether there was anybody.
+    ///
+    /// `slept` is called in between. For one thread of the app at a time.
+    pub(crate) fn react(&self, sleep: bool, slept: impl FnOnce()) -> Result<bool> {
+        if !sleep && self.waits.load(Ordering::Relaxed) == 0 {
+            return Ok(false);
+        }
+        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; 16];
+        // In virtual time what is woken here may itself look for more, of higher levels.
+        let (most, limit) = match sleep {
+            true => (room.len(), None),
+            false => (1, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })),
+        };
+        let ready = epoll::wait(self.epoll(), &mut room[..most], limit);
+        slept();
+        let events = match ready {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let mut any = false;
+        for event in events {
+            any |= self.fire(event.data.u64());
+        }
+        Ok(any)
+    }
+
+    fn fire(&self, data: u64) -> bool {
+        if data == CONTROL {
+            return false;
+        }
+        let ticket = Ticket::from_data(data);
+        let waker = self.slots.get(ticket.slot).and_then(|slot| slot.fire(ticket.wait));
+        // The slot is done with: whatever the waker does, the next wait can have it.
+        let woken = waker.map(|waker| fault::contained(self.part.runtime, Culprit::Waker, || waker.wake()));
+        woken.is_some()
+    }
+
+    /// Makes the thread look whether the app is stopping.
+    pub(crate) fn interrupt(&self) {
+        runtime::ring(self.control.load(Ordering::Acquire));
+    }
+
+    // ---- for the run --------------------------------------------------------------------------------
+
+    /// Publishes the descriptors that a run has made, which stay open until [`close`](Self::close).
+    pub(crate) fn open(&self, epoll: BorrowedFd<'_>, control: Option<BorrowedFd<'_>>) -> Result<()> {
+        if let Some(control) = control {
+            epoll::add(epoll, control, epoll::EventData::new_u64(CONTROL), epoll::EventFlags::IN)?;
+            self.control.store(control.as_raw_fd(), Ordering::Release);
+        }
+        self.epoll.store(epoll.as_raw_fd(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Forgets the run's descriptors and everybody who waits.
+    ///
+    /// # Safety
+    /// Every other thread of the app has ended, and nobody visits.
+    pub(crate) unsafe fn close(&self) {
+        self.epoll.store(NONE, Ordering::Relaxed);
+        self.control.store(NONE, Ordering::Relaxed);
+        self.waits.store(0, Ordering::Relaxed);
+        for slot in self.slots {
+            // SAFETY: by this function's contract.
+            let waker = unsafe { slot.clear() };
+            fault::contained(self.part.runtime, Culprit::Waker, || drop(waker));
+        }
+    }
+}
+
+impl Ticket {
+    fn data(self) -> u64 {
+        self.wait.number() << SLOT_BITS | self.slot as u64
+    }
+
+    fn from_data(data: u64) -> Self {
+        let slot = (data & ((1 << SLOT_BITS) - 1)) as usize;
+        Self { slot, wait: Wait::from_number(data >> SLOT_BITS) }
+    }
+}

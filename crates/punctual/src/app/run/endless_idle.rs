@@ -1,0 +1,174 @@
+//! An `idle` that neither returns nor waits for events: the process ends in its stead.
+//!
+//! `#[shutdown]` still runs if nobody can hold what it may touch. Every worker has ended then, and what of the app is left
+//! is the thread of `idle`:
+//!
+//! * *Jobs on it*, which without privileges it runs as well: no job runs from when the partitions are
+//!   [closed](punctual_core::Partition::close), which fails while one does.
+//! * *What `idle` was given*: by reference, by a lock or as a local. The macro has compared that with what the hook is given. If
+//!   they have something in common that one of them may change, the hook does not run.
+//! * *A lock that `idle` holds at this moment*: then the partition cannot be closed either, since what holds its level cannot be
+//!   told from a job. If that does not end, the hook does not run. Locks of the global executor hold no level, and what the hook
+//!   is given is none of what they protect.
+//! * *`idle` returning now*: the hook and the resources are claimed by one atomic step, of which there is one winner.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::App;
+use crate::app::fault::{self, Culprit};
+use crate::app::partition::Part;
+use crate::app::report::Report;
+use crate::app::runtime::Runtime;
+use crate::port::linux::exit_process;
+use crate::port::linux::stderr;
+
+/// How often closing the partitions is attempted.
+const ATTEMPTS: u32 = 100;
+
+/// Who has the hook and the resources in the end: the thread of `idle`, or the supervisor in its stead.
+#[derive(Debug, Default)]
+pub(super) struct Idle(AtomicU8);
+
+/// Not in `idle`: the hook is this thread's.
+const AWAY: u8 = 0;
+/// In `idle`.
+const IDLES: u8 = 1;
+/// The supervisor has taken over.
+const TAKEN_OVER: u8 = 2;
+
+impl Idle {
+    /// The calling thread is about to call `idle`.
+    pub(super) fn begins(&self) {
+        self.0.store(IDLES, Ordering::Release);
+    }
+
+    /// `idle` has ended. Returns if what comes after it is the calling thread's to do, and else never.
+    pub(super) fn ends(&self) {
+        if self.0.compare_exchange(IDLES, AWAY, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // The supervisor is running the hook, and then it ends the process.
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.0.load(Ordering::Acquire) == IDLES
+    }
+
+    fn take_over(&self) -> bool {
+        self.0.compare_exchange(IDLES, TAKEN_OVER, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// What of an app is needed to end the process in the stead of its `idle`.
+pub(super) struct LastResort {
+    runtime: &'static Runtime,
+    /// The hook, if there is one.
+    hook: Option<unsafe fn()>,
+    /// What `idle` and the hook have in common.
+    in_common: &'static [&'static str],
+    attempts: u32,
+}
+
+impl LastResort {
+    pub(super) fn of<A: App>(runtime: &'static Runtime) -> Self {
+        let hook = A::HAS_SHUTDOWN.then_some(A::shutdown as unsafe fn());
+        Self { runtime, hook, in_common: A::IDLE_AND_SHUTDOWN, attempts: 0 }
+    }
+
+    /// Ends the process, after every worker has ended. Returns if that is not to be: because `idle` has just returned, or because
+    /// it is worth another attempt later.
+    pub(super) fn attempt(&mut self, idle: &Idle) {
+        let Some(hook) = self.hook else {
+            if idle.take_over() {
+                self.exit(0);
+            }
+            return;
+        };
+        if !self.in_common.is_empty() {
+            let names = List(self.in_common);
+            let why = format_args!("may be using {names}, which #[shutdown] uses too");
+            return self.give_up(idle, why);
+        }
+        if !home_first(self.runtime).all(|part| part.partition.close()) {
+            self.attempts += 1;
+            if self.attempts >= ATTEMPTS && self.runtime.home.idle.running() == 0 {
+                self.give_up(idle, format_args!("holds the lock of a resource"));
+            }
+            return;
+        }
+        if !idle.take_over() {
+            // It does what is left to do by itself, and needs no closed partition for it.
+            return;
+        }
+        // SAFETY: the resources are filled, since `idle` runs. Every worker has ended, and on the thread of `idle` no job runs
+        // and none will, for the partitions are closed. `idle` itself has nothing in common with the hook. Its thread does not get
+        // beyond `Idle::ends`, so this is the only call.
+        fault::contained(self.runtime, Culprit::Handler("shutdown"), || unsafe { hook() });
+        self.exit(0)
+    }
+
+    fn give_up(&self, idle: &Idle, why: std::fmt::Arguments<'_>) {
+        if idle.take_over() {
+            stderr::line(format_args!(
+                "idle {why}, so #[shutdown] does not run; call punctual::wait_for_event() in the loop of idle, or let it return"
+            ));
+            self.exit(1)
+        }
+    }
+
+    fn exit(&self, least: u8) -> ! {
+        let report = Report { outcome: self.runtime.outcome(), ..Report::default() };
+        stderr::write_deferred();
+        stderr::line(format_args!("idle does not return; the process ends and no resource is dropped"));
+        exit_process(report.exit_code().max(least).into())
+    }
+}
+
+/// The parts, those last that nobody but their workers runs jobs of: closing them cannot fail, so an attempt that fails
+/// leaves nothing closed.
+fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static Part> {
+    std::iter::once(runtime.home).chain(runtime.away())
+}
+
+/// Names, as in a sentence.
+struct List(&'static [&'static str]);
+
+impl std::fmt::Display for List {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (place, name) in self.0.iter().enumerate() {
+            let before = match place {
+                0 => "",
+                _ if place + 1 == self.0.len() => " and ",
+                _ => ", ",
+            };
+            write!(f, "{before}`{name}`")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_after_idle_is_done_once() {
+        let idle = Idle::default();
+        assert!(!idle.take_over(), "the thread is not in `idle`");
+        idle.begins();
+        assert!(idle.is_running() && idle.take_over());
+        assert!(!idle.is_running() && !idle.take_over());
+        let idle = Idle::default();
+        idle.begins();
+        idle.ends();
+        assert!(!idle.take_over(), "the thread goes on by itself");
+    }
+
+    #[test]
+    fn names_as_in_a_sentence() {
+        assert_eq!(List(&["a"]).to_string(), "`a`");
+        assert_eq!(List(&["a", "b", "c"]).to_string(), "`a`, `b` and `c`");
+    }
+}

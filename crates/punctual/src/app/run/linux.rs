@@ -1,0 +1,245 @@
+//! A run on real-time threads.
+
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration as StdDuration;
+
+use punctual_core::Port;
+
+use super::App;
+use super::endless_idle::LastResort;
+use super::plan::Plan;
+use super::supervisor::Supervisor;
+use super::threads::{Alive, Threads};
+use crate::app::config::Config;
+use crate::app::current::Member;
+use crate::app::fault::{self, Culprit};
+use crate::app::panic_hook::{self, Leaves, Written};
+use crate::app::partition::Part;
+use crate::app::report::{Report, Settings, ThreadSettings};
+use crate::app::run::async_events::Opened;
+use crate::app::run::event_threads::Controls;
+use crate::app::runtime::{Runtime, Taken};
+use crate::app::start_error::StartError;
+use crate::app::trace_markers::Marks;
+use crate::helper::Caller;
+use crate::port::linux::cpu::{self, Allowed};
+use crate::port::linux::stderr;
+use crate::port::linux::{self, futex, idle_states, interference, memory, settings};
+
+pub(super) fn run<A: App>(
+    runtime: &'static Runtime,
+    config: &Config,
+    app: A,
+    taken: &Taken,
+) -> Result<Report, StartError> {
+    let plan = Plan::new(runtime, config)?;
+    runtime.keep_panic_hook(config.keep_panic_hook);
+    if !config.keep_panic_hook {
+        panic_hook::record_panics();
+    }
+    let _written = Written;
+    let _leaves = Leaves::to(runtime);
+    let system =
+        |attempt| move |error: rustix::io::Errno| StartError::System { attempt, error: error.into() };
+    futex::probe()?;
+    let memory = memory::Locked::all();
+    let awake = idle_states::Bound::new(plan.wake_latency);
+    let _controls = Controls::new(runtime).map_err(system("making an eventfd"))?;
+    let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
+    let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
+    let marks = Arc::new(Marks::new(runtime, &plan.marks));
+    let supervisor = Supervisor::start(runtime, until, &marks, LastResort::of::<A>(runtime))?;
+    let placement = Placement::new(&plan);
+    let progress = Arc::clone(supervisor.progress());
+    let alone = move || runtime.is_stopping() && progress.workers.load(Ordering::Acquire) == 1;
+    let alive = Alive::new(Arc::clone(supervisor.progress()));
+    let caller = Caller::start(runtime, alone, alive).map_err(|error| StartError::System {
+        attempt: "starting the thread that makes system calls",
+        error,
+    })?;
+
+    let home = runtime.home;
+    for part in runtime.parts {
+        // SAFETY: the app is taken, so no thread of another run is left. One that polls takes over at `hand_over`.
+        let idle = unsafe { part.enter_idle() };
+        idle.enter(linux::kernel_thread(), false);
+        part.partition.hold_everything(idle);
+    }
+    // SAFETY: as above; home does not poll.
+    let me = unsafe { home.enter_idle() };
+    // Until the end: the hook is a part of the app, with its clock.
+    let _member = Member::join(home, me);
+
+    let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
+    let mut granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
+    let missing = granted.all_missing();
+    if plan.strict && !missing.is_empty() {
+        threads.abandon();
+        return Err(StartError::Strict(missing));
+    }
+    threads.allow_calls();
+    warn(&granted, &missing);
+
+    let mut kept = None;
+    // Nothing in here panics but by mistake, the user's functions being contained by themselves. Whatever happens, the threads
+    // are joined before their descriptors and resources go.
+    fault::contained(runtime, Culprit::Executor, || {
+        // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
+        kept = unsafe { super::init(runtime, me, app) };
+        if let Some(kept) = &mut kept {
+            // SAFETY: the resources are filled and no task runs.
+            unsafe { super::refresh_sources(runtime) };
+            placement.idle(runtime, &plan);
+            runtime.sources().for_each(|source| source.interrupt());
+            let start = home.partition.port().now();
+            runtime.set_started(start);
+            // SAFETY: this thread holds everything, and has nobody take over yet.
+            let go_one = |part: &'static Part| unsafe { part.partition().go(part.enter_idle(), start) };
+            let go = || starting_order(runtime).into_iter().for_each(go_one);
+            match runtime.parts {
+                [_] => go(),
+                // All at once, and not whenever this thread gets a CPU again.
+                _ => settings::boosted(plan.highest_priority(), go),
+            }
+            threads.hand_over();
+            supervisor.progress().idle.begins();
+            // SAFETY: the resources are filled, and this is the idle thread.
+            unsafe { super::idle::<A>(runtime, me, kept) };
+            // A panic may have left jobs ready that wait for nobody else.
+            home.partition().serve(me, None);
+            supervisor.progress().idle.ends();
+        } else {
+            // SAFETY: this thread holds everything, and has nobody take over yet.
+            runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
+        }
+    });
+    runtime.wait_for_stop();
+    note_stacks(&mut granted, threads.join());
+    drop(caller);
+    // SAFETY: every other thread of the run has ended.
+    Ok(unsafe { super::finish::<A>(runtime, taken, kept, false, granted) })
+}
+
+/// The parts in the order in which they are let go.
+///
+/// Where parts share CPUs, a job of the first may keep this thread from letting the next one go; so the highest go first, as
+/// they would if all went at once. Home comes last: without privileges this thread
+/// runs jobs of it.
+fn starting_order(runtime: &Runtime) -> Vec<&'static Part> {
+    let mut parts = runtime.parts.to_vec();
+    parts.sort_by_key(|part| (part.is_home(), Reverse(part.highest_level())));
+    parts
+}
+
+/// What the kernel gave the app.
+fn report_settings(
+    runtime: &Runtime,
+    plan: &Plan,
+    threads: &[ThreadSettings],
+    (memory, awake, marks): (&memory::Locked, &idle_states::Bound, &Marks),
+) -> Settings {
+    let mut idle = settings::ordinary("idle");
+    let mut notes = marks.notes().to_vec();
+    for part in runtime.parts {
+        let Some(cpu) = plan.cpu(part) else { continue };
+        notes.extend(cpu::isolation(cpu));
+        notes.extend(awake.note(cpu));
+        notes.extend(interference::throttling(cpu));
+        notes.extend(interference::in_band(cpu, plan.band(part)));
+    }
+    let mut seen = Vec::new();
+    notes.retain(|note: &String| {
+        !seen.contains(note) && {
+            seen.push(note.clone());
+            true
+        }
+    });
+    // It goes there when it starts to idle, after `init`.
+    idle.cpus = idle_cpus(runtime, plan);
+    Settings {
+        kernel: linux::kernel(),
+        memory: memory::Locked::describe(),
+        threads: threads.iter().cloned().chain([idle]).collect(),
+        missing: memory.missing.iter().chain(&awake.missing).cloned().collect(),
+        notes,
+    }
+}
+
+/// Notes how much of its stack each thread has used, and which had little left.
+fn note_stacks(settings: &mut Settings, used: Vec<Option<usize>>) {
+    for (thread, used) in settings.threads.iter_mut().zip(used) {
+        thread.stack_used = used;
+        if let (Some(size), Some(used)) = (thread.stack, used)
+            && used > size / 10 * 9
+        {
+            settings.notes.push(format!(
+                "thread {} has used {} of the {} KiB of its stack; give it more with `#[app(stack = ..)]`, \
+                 `Config::stack` or PUNCTUAL_STACK, in KiB",
+                thread.thread,
+                used / 1024,
+                size / 1024
+            ));
+        }
+    }
+}
+
+/// Keeps helpers off the partitions' CPUs during the run, and puts this thread back afterwards.
+struct Placement {
+    before: Allowed,
+}
+
+impl Placement {
+    fn new(plan: &Plan) -> Self {
+        linux::set_helper_cpus(Some(plan.helper_cpus()));
+        Self { before: plan.allowed.clone() }
+    }
+
+    /// Puts this thread where it is to idle.
+    fn idle(&self, runtime: &Runtime, plan: &Plan) {
+        let pinned = match plan.cpu(runtime.home) {
+            Some(cpu) => cpu::pin(cpu),
+            None => plan.helper_cpus().apply(),
+        };
+        if let Err(error) = pinned {
+            let cpus = idle_cpus(runtime, plan);
+            stderr::line(format_args!("idle does not run on CPU {cpus}: {error}"));
+        }
+    }
+}
+
+fn idle_cpus(runtime: &Runtime, plan: &Plan) -> String {
+    plan.cpu(runtime.home).map_or_else(|| plan.helper_cpus().to_string(), |cpu| cpu.to_string())
+}
+
+impl Drop for Placement {
+    fn drop(&mut self) {
+        linux::set_helper_cpus(None);
+        if let Err(error) = self.before.apply() {
+            stderr::line(format_args!("this thread stays pinned: {error}"));
+        }
+    }
+}
+
+/// Says loudly what is missing; once, if the process runs an app again and again.
+fn warn(settings: &Settings, missing: &[String]) {
+    static SAID: Mutex<Vec<Vec<String>>> = Mutex::new(Vec::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if missing.is_empty() || said.iter().any(|before| before == missing) {
+        return;
+    }
+    said.push(missing.to_vec());
+    drop(said);
+    let refused =
+        |thread: &ThreadSettings| thread.missing.iter().any(|what| what.starts_with(settings::NO_FIFO));
+    let real_time = settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO");
+    if real_time || !settings.threads.iter().any(refused) {
+        stderr::line(format_args!("real-time settings are incomplete; timing is not guaranteed:"));
+    } else {
+        stderr::line(format_args!(
+            "without real-time priorities; everything works, and no timing is guaranteed:"
+        ));
+    }
+    missing.iter().for_each(|what| stderr::line(format_args!("  {what}")));
+}

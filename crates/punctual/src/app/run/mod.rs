@@ -1,0 +1,181 @@
+//! Running an app: what the generated `run` and `main` call.
+
+mod async_events;
+mod endless_idle;
+mod event_threads;
+mod linux;
+mod plan;
+mod stacks;
+mod supervisor;
+mod threads;
+mod unfinished;
+mod virtual_time;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Duration as StdDuration;
+
+use punctual_core::CurrentWorker;
+
+use crate::app::start_error::StartError;
+
+use crate::app::config::Config;
+use crate::app::config::Platform;
+use crate::app::fault::{self, Culprit};
+use crate::app::forked;
+use crate::app::report::{Report, Settings};
+use crate::app::runtime::{Runtime, Taken};
+use crate::port::linux::stack::{Bounds, Watched};
+use crate::port::linux::stderr;
+
+/// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
+pub trait App: Sized {
+    /// What `init` returned and no static holds: `idle`'s own locals, and those nobody uses.
+    type Kept;
+    /// Whether there is an `#[idle]` function.
+    const HAS_IDLE: bool;
+    /// Whether there is a `#[shutdown]` function.
+    const HAS_SHUTDOWN: bool;
+    /// What both `#[idle]` and `#[shutdown]` use, unless both only read it: resources by name.
+    const IDLE_AND_SHUTDOWN: &'static [&'static str];
+
+    /// Runs `#[init]` and fills every resource.
+    ///
+    /// # Safety
+    /// No task runs, and the resources are not filled.
+    unsafe fn init(self, worker: CurrentWorker) -> Self::Kept;
+
+    /// Runs `#[idle]`.
+    ///
+    /// # Safety
+    /// The resources are filled, and this is called once, on the idle thread, which is `worker`'s.
+    unsafe fn idle(worker: CurrentWorker, kept: &mut Self::Kept);
+
+    /// Runs `#[shutdown]`.
+    ///
+    /// # Safety
+    /// The resources are filled. No job runs or will, and every other thread of the app has ended, except that `idle` may
+    /// still be running if [`IDLE_AND_SHUTDOWN`](Self::IDLE_AND_SHUTDOWN) is empty.
+    unsafe fn shutdown();
+
+    /// Drops every resource, and what no static holds, each in a call of `drops`.
+    ///
+    /// # Safety
+    /// The resources are filled, every other thread of the app has ended, and nothing uses the resources afterwards.
+    unsafe fn drop_resources(kept: Self::Kept, drops: &Drops);
+}
+
+/// Drops resources one by one: a destructor that panics is a fault of the app, and keeps no other from being run.
+pub struct Drops(&'static Runtime);
+
+impl Drops {
+    /// Runs the destructor of a resource.
+    pub fn resource(&self, name: &'static str, drop: impl FnOnce()) {
+        fault::contained(self.0, Culprit::Resource(name), drop);
+    }
+}
+
+/// Runs an app until it is shut down.
+pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<Report, StartError> {
+    if let Some(problem) = config.bad_environment {
+        return Err(StartError::Environment(problem));
+    }
+    let virtual_time = config.platform == Platform::Virtual;
+    let taken = runtime.take(virtual_time)?;
+    forked::begin(runtime)
+        .map_err(|error| StartError::System { attempt: "registering a handler of forks", error })?;
+    let _watched = Bounds::of_this_thread().and_then(|stack| Watched::begin(stack).ok());
+    let ended = match virtual_time {
+        true => virtual_time::run(runtime, &config, app, &taken),
+        false => linux::run(runtime, &config, app, &taken),
+    };
+    if ended.is_err() {
+        // Other threads may have spawned something while it was about to start.
+        // SAFETY: a run that does not start leaves no thread behind.
+        drop(unsafe { taken.end() });
+    }
+    ended
+}
+
+/// The generated `main`.
+pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode {
+    match run(Config::from_env()) {
+        Ok(report) => {
+            if std::env::var_os("PUNCTUAL_REPORT").is_some_and(|value| value != "0") {
+                stderr::text(format_args!("\n{report}\n"));
+            }
+            report.exit_code().into()
+        }
+        Err(error) => {
+            stderr::line(format_args!("{error}"));
+            error.exit_code().into()
+        }
+    }
+}
+
+/// Runs `#[init]` with everything held back; `None` if it panicked, and then no resource may be used.
+///
+/// # Safety
+/// As for [`App::init`].
+unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> Option<A::Kept> {
+    // SAFETY: by this function's contract.
+    let made = fault::contained(runtime, Culprit::Handler("init"), || unsafe { app.init(me) });
+    forked::check(runtime);
+    made
+}
+
+/// Asks every event source for its descriptor, which is the user's to tell.
+///
+/// # Safety
+/// The resources are filled, and no job runs.
+unsafe fn refresh_sources(runtime: &'static Runtime) {
+    for source in runtime.sources() {
+        // SAFETY: by this function's contract.
+        fault::contained(runtime, Culprit::Handler(source.name()), || unsafe { source.refresh() });
+    }
+}
+
+/// Runs `#[idle]` until it returns, panics, or leaves because the app is stopping.
+///
+/// # Safety
+/// As for [`App::idle`].
+unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut A::Kept) {
+    if !A::HAS_IDLE || runtime.is_stopping() {
+        return;
+    }
+    // SAFETY: by this function's contract.
+    let left = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(me, kept) }));
+    forked::check(runtime);
+    fault::idle_ended(runtime, left);
+}
+
+/// Runs `#[shutdown]`, drops the resources, and collects the report.
+///
+/// # Safety
+/// Every thread of the run but this one has ended; if there is something `kept` the resources are filled.
+unsafe fn finish<A: App>(
+    runtime: &'static Runtime,
+    taken: &Taken,
+    kept: Option<A::Kept>,
+    virtual_time: bool,
+    settings: Settings,
+) -> Report {
+    let elapsed = StdDuration::from_nanos(runtime.elapsed());
+    // Nobody comes in from outside any more, and waiting jobs' arguments are dropped before the hook runs.
+    // SAFETY: by this function's contract.
+    let (mut tasks, waiting) = unsafe { taken.end() };
+    if let Some(kept) = kept {
+        // SAFETY: by this function's contract.
+        fault::contained(runtime, Culprit::Handler("shutdown"), || unsafe { A::shutdown() });
+        forked::check(runtime);
+        // SAFETY: by this function's contract.
+        fault::contained(runtime, Culprit::Executor, || unsafe { A::drop_resources(kept, &Drops(runtime)) });
+        forked::check(runtime);
+    }
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
+    let outcome = runtime.outcome();
+    runtime.forget_fault();
+    // Last, for the hook and destructors may spawn.
+    let dropped_jobs = waiting + runtime.dropped();
+    Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs }
+}

@@ -1,0 +1,224 @@
+//! What is decided before a run on Linux starts anything: which partition is on which CPU, and the kernel priorities.
+
+use punctual_core::Worker;
+
+use super::stacks::Stacks;
+use crate::app::config::{Config, Marks, PerPartition};
+use crate::app::partition::{Part, Style};
+use crate::app::runtime::Runtime;
+use crate::app::start_error::StartError;
+use crate::port::linux::cpu::{self, Allowed};
+use punctual_core::Duration;
+
+/// Kernel priority of level 0: above the interrupt threads of PREEMPT_RT, which have 50.
+const PRIORITY_BASE: u8 = 50;
+
+/// How a run is going to be.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The CPU of each part of the app, in its order; `None` for any.
+    cpus: Vec<Option<usize>>,
+    pub(super) priority_base: u8,
+    /// How long CPUs may take to wake up, if that is bounded.
+    pub(super) wake_latency: Option<Duration>,
+    pub(super) strict: bool,
+    pub(super) marks: Marks,
+    /// What this process may use.
+    pub(super) allowed: Allowed,
+    parts: &'static [&'static Part],
+    pub(super) stacks: Stacks,
+}
+
+impl Plan {
+    pub(super) fn new(runtime: &'static Runtime, config: &Config) -> Result<Self, StartError> {
+        let allowed = Allowed::of_this_thread().map_err(|error| StartError::System {
+            attempt: "reading the CPU affinity",
+            error: error.into(),
+        })?;
+        // The environment comes last, so that whoever runs the program has the last word.
+        let from_environment = Config::from_env();
+        if let Some(problem) = from_environment.bad_environment {
+            return Err(StartError::Environment(problem));
+        }
+        let wishes = wishes(runtime.parts, [&from_environment.cpus, &config.cpus])?;
+        let usable = cpu::usable(&allowed);
+        let cpus = place(&wishes, &usable, &cpu::isolated())?;
+        let base = config.priority_base.or(runtime.options.priority_base).unwrap_or(PRIORITY_BASE);
+        let highest = runtime.parts.iter().map(|part| part.highest_level()).max().unwrap_or(0);
+        if u32::from(base) + u32::from(highest) > 99 || base == 0 {
+            return Err(StartError::Priority { base, highest });
+        }
+        let strict = from_environment.strict.or(config.strict).unwrap_or(runtime.options.strict);
+        let wake_latency = from_environment.wake_latency.or(config.wake_latency);
+        let wake_latency = wake_latency.or(runtime.options.wake_latency);
+        let marks = from_environment.trace.or(config.trace.clone());
+        let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
+        let (stacks, parts) = (Stacks::new(runtime, config)?, runtime.parts);
+        Ok(Self { cpus, priority_base: base, wake_latency, strict, marks, allowed, parts, stacks })
+    }
+
+    /// The CPU of `part`; `None` for any.
+    pub(super) fn cpu(&self, part: &Part) -> Option<usize> {
+        self.cpus[part.index()]
+    }
+
+    /// The kernel priority of `worker`.
+    pub(super) fn priority(&self, worker: &Worker) -> u8 {
+        self.priority_base + worker.base()
+    }
+
+    /// The highest kernel priority of any worker.
+    pub(super) fn highest_priority(&self) -> u8 {
+        self.priority_base + self.parts.iter().map(|part| part.highest_level()).max().unwrap_or(0)
+    }
+
+    /// The kernel priorities that `part` has for itself on its CPU: those of its levels, or all if an ordinary thread is to
+    /// have the CPU for itself.
+    pub(super) fn band(&self, part: &Part) -> std::ops::RangeInclusive<u8> {
+        match part.style {
+            Style::Polling => 1..=99,
+            Style::Levels | Style::Anywhere => {
+                self.priority_base + 1..=self.priority_base + part.highest_level()
+            }
+        }
+    }
+
+    /// Where threads belong that are not real time.
+    pub(super) fn helper_cpus(&self) -> Allowed {
+        let polled = |&(_, part): &(_, &&Part)| part.style == Style::Polling;
+        let all: Vec<usize> = self.cpus.iter().copied().flatten().collect();
+        let polled: Vec<usize> =
+            self.cpus.iter().zip(self.parts).filter(polled).flat_map(|(cpu, _)| *cpu).collect();
+        // Rather among real-time threads than among those that never sleep.
+        [&all, &polled]
+            .into_iter()
+            .find_map(|taken| self.allowed.without(taken))
+            .unwrap_or(self.allowed.clone())
+    }
+}
+
+/// A partition that needs a CPU.
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    name: &'static str,
+    style: Style,
+    cpu: Option<usize>,
+}
+
+/// What is asked for, the first of `overriding` before the next and all before the program.
+fn wishes(parts: &[&'static Part], overriding: [&PerPartition; 2]) -> Result<Vec<Wish>, StartError> {
+    let placed = || parts.iter().filter(|part| part.style != Style::Anywhere);
+    let names: Vec<&str> = placed().map(|part| part.name).collect();
+    for cpus in overriding {
+        if let Some((name, _)) = cpus.named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
+            return Err(StartError::UnknownPartition { name: name.clone(), partitions: list(&names) });
+        }
+        if let (Some(cpu), true) = (cpus.sole, names.len() != 1) {
+            return Err(StartError::WhichPartition { cpu, partitions: list(&names) });
+        }
+    }
+    let asked = |part: &Part| match part.style {
+        Style::Anywhere => None,
+        _ => overriding.iter().find_map(|cpus| cpus.of(part.name)).or(part.cpu),
+    };
+    Ok(parts.iter().map(|&part| Wish { name: part.name, style: part.style, cpu: asked(part) }).collect())
+}
+
+/// Gives every partition a CPU of its own: the one it wants, or else an isolated one, or else the highest left. Those
+/// that poll choose first. `None` for what needs no CPU.
+fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Option<usize>>, StartError> {
+    let mut given: Vec<Option<usize>> = Vec::new();
+    for (index, wish) in wishes.iter().enumerate() {
+        if let Some(cpu) = wish.cpu {
+            if !usable.contains(&cpu) {
+                let partition = (wishes.len() > 1).then(|| wish.name.to_owned());
+                return Err(StartError::Cpu { cpu, partition, allowed: list(usable) });
+            }
+            if let Some(other) = given[..index].iter().position(|&other| other == Some(cpu)) {
+                let partitions = [wishes[other].name, wish.name].map(str::to_owned);
+                return Err(StartError::SameCpu { cpu, partitions });
+            }
+        }
+        given.push(wish.cpu);
+    }
+    for style in [Style::Polling, Style::Levels] {
+        for (index, _) in
+            wishes.iter().enumerate().filter(|(_, wish)| wish.style == style && wish.cpu.is_none())
+        {
+            let free = || usable.iter().rev().filter(|cpu| !given.contains(&Some(**cpu)));
+            let best = free().find(|cpu| isolated.contains(cpu)).or_else(|| free().next()).copied();
+            let Some(cpu) = best else {
+                let partitions =
+                    wishes.iter().filter(|wish| wish.style != Style::Anywhere).map(|wish| wish.name);
+                let partitions = list(&partitions.collect::<Vec<_>>());
+                return Err(StartError::TooFewCpus { partitions, allowed: list(usable) });
+            };
+            given[index] = Some(cpu);
+        }
+    }
+    let polled = |cpu: &usize| {
+        wishes.iter().zip(&given).find(|(wish, given)| wish.style == Style::Polling && **given == Some(*cpu))
+    };
+    if let (true, Some((wish, _))) =
+        (usable.iter().all(|cpu| polled(cpu).is_some()), usable.last().and_then(polled))
+    {
+        return Err(StartError::PollsOnlyCpu { partition: wish.name.into(), allowed: list(usable) });
+    }
+    Ok(given)
+}
+
+pub(super) fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(name: &'static str, cpu: Option<usize>) -> Wish {
+        Wish { name, style: Style::Levels, cpu }
+    }
+
+    fn polling(name: &'static str) -> Wish {
+        Wish { style: Style::Polling, ..wish(name, None) }
+    }
+
+    #[track_caller]
+    fn placed(wishes: &[Wish], isolated: &[usize], expected: &[usize]) {
+        let expected: Vec<_> = expected.iter().copied().map(Some).collect();
+        assert_eq!(place(wishes, &[0, 1, 2, 3], isolated).expect("there are CPUs enough"), expected);
+    }
+
+    #[track_caller]
+    fn refused(wishes: &[Wish], usable: &[usize], parts: &[&str]) {
+        let message = place(wishes, usable, &[]).expect_err("it cannot be").to_string();
+        for part in parts {
+            assert!(message.contains(part), "{part:?} is not in {message:?}");
+        }
+    }
+
+    #[test]
+    fn isolated_cpus_come_first_then_the_highest() {
+        let free = [wish("a", None), wish("b", None)];
+        placed(&free, &[1], &[1, 3]);
+        placed(&free, &[7], &[3, 2]);
+        placed(&[wish("a", None), wish("b", Some(3))], &[], &[2, 3]);
+    }
+
+    #[test]
+    fn who_polls_chooses_first() {
+        placed(&[wish("a", None), polling("b")], &[1], &[3, 1]);
+        let anywhere = Wish { style: Style::Anywhere, ..wish("idle", None) };
+        assert_eq!(place(&[polling("a"), anywhere], &[0, 1], &[]).unwrap(), [Some(1), None]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_fix() {
+        refused(&[wish("main", Some(4))], &[0, 1], &["no CPU 4", "0, 1", "Config::cpu"]);
+        refused(&[wish("a", None), wish("b", Some(4))], &[0, 1], &["`b`", "CPU 4", "partition_cpu"]);
+        refused(&[wish("a", Some(1)), wish("b", Some(1))], &[0, 1], &["`a`", "`b`", "CPU 1"]);
+        refused(&[wish("a", None), wish("b", None)], &[0], &["a, b", "0"]);
+        refused(&[polling("a")], &[0], &["`a`", "polls", "another CPU"]);
+        refused(&[polling("a"), polling("b")], &[0, 1], &["polls"]);
+    }
+}

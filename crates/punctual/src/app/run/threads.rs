@@ -1,0 +1,258 @@
+//! The threads of a run that run tasks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use punctual_core::{CurrentWorker, Worker};
+
+use super::plan::Plan;
+use super::supervisor::Progress;
+use super::{async_events, event_threads};
+use crate::app::current::Member;
+use crate::app::fault::{self, Culprit};
+use crate::app::forked;
+use crate::app::panic_hook::Leaves;
+use crate::app::partition::{Part, Style};
+use crate::app::report::ThreadSettings;
+use crate::app::runtime::Runtime;
+use crate::app::start_error::StartError;
+use crate::port::linux::settings::{self, Place, Wanted};
+use crate::port::linux::stack::{Bounds, Watched};
+use crate::port::linux::{self, polling, suspension};
+
+/// The threads, each with its settings.
+#[derive(Debug)]
+pub(super) struct Threads<'a> {
+    runtime: &'static Runtime,
+    plan: &'a Plan,
+    progress: &'a Arc<Progress>,
+    /// Each tells how much of its stack it has used, if that is known.
+    handles: Vec<JoinHandle<Option<usize>>>,
+    /// What the kernel granted, in order of starting.
+    pub(super) settings: Vec<ThreadSettings>,
+    real_time: Vec<&'static Worker>,
+    /// For the threads that poll: they take over from this one when they are dropped.
+    begin: Vec<Sender<()>>,
+}
+
+impl<'a> Threads<'a> {
+    /// Starts them all, while everything is held.
+    pub(super) fn start(
+        runtime: &'static Runtime,
+        plan: &'a Plan,
+        progress: &'a Arc<Progress>,
+    ) -> Result<Self, StartError> {
+        let mut threads = Self {
+            runtime,
+            plan,
+            progress,
+            handles: Vec::new(),
+            settings: Vec::new(),
+            real_time: Vec::new(),
+            begin: Vec::new(),
+        };
+        match threads.add_all() {
+            Ok(()) => Ok(threads),
+            Err(error) => {
+                threads.abandon();
+                Err(StartError::System { attempt: "starting a worker thread", error })
+            }
+        }
+    }
+
+    fn add_all(&mut self) -> std::io::Result<()> {
+        let runtime = self.runtime;
+        for part in runtime.parts {
+            let partition = part.partition();
+            if part.style == Style::Polling {
+                self.add_polling(part)?;
+                continue;
+            }
+            let mut levels: Vec<_> = partition.levels().to_vec();
+            levels.sort_by_key(|level| std::cmp::Reverse(level.number()));
+            for level in levels {
+                let name = format!("level {}", level.number());
+                let worker = level.worker();
+                let life = move |me| {
+                    partition.work(me, level);
+                    // SAFETY: this is the level's worker, and there is no other thread that runs every level.
+                    unsafe { part.retire(level) };
+                };
+                self.add(part, name, worker, move |me| as_member(part, me, life))?;
+            }
+        }
+        for source in runtime.sources() {
+            let name = format!("event {}", source.name());
+            let (part, worker) = (source.part(), source.worker());
+            self.add(part, name, worker, move |me| match part.style {
+                // It runs no jobs there.
+                Style::Polling => event_threads::listen(source, me),
+                _ => as_member(part, me, |me| event_threads::listen(source, me)),
+            })?;
+        }
+        if let Some(reactor) = runtime.reactor() {
+            let (part, worker) = (reactor.part(), reactor.worker());
+            let life = move |me| as_member(part, me, |me| async_events::listen(reactor, me));
+            self.add(part, "event async".to_owned(), worker, life)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the one thread of a partition that polls. It is an ordinary one: a real-time thread that never sleeps would
+    /// be throttled, and on its own CPU there is nobody for it to come before.
+    fn add_polling(&mut self, part: &'static Part) -> std::io::Result<()> {
+        let (begin, begun) = channel::<()>();
+        self.begin.push(begin);
+        let life = move |_| {
+            // Until then the worker is used by the thread of `init`. Nothing is ever sent.
+            let _ = begun.recv();
+            // SAFETY: the thread of `init` does not use it any more, since it has handed it over.
+            let me = unsafe { part.enter_idle() };
+            as_member(part, me, |me| polling::live(part, me));
+        };
+        self.add_thread(part, "polling".to_owned(), None, life)
+    }
+
+    /// Lets the threads that poll begin; the calling thread does not use their workers any more.
+    pub(super) fn hand_over(&mut self) {
+        self.begin.clear();
+    }
+
+    /// Starts one thread and waits until it has its settings.
+    fn add(
+        &mut self,
+        part: &'static Part,
+        what: String,
+        worker: &'static Worker,
+        life: impl FnOnce(CurrentWorker) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let life = |me: Option<CurrentWorker>| life(me.expect("it is started with a worker"));
+        self.add_thread(part, what, Some(worker), life)
+    }
+
+    fn add_thread(
+        &mut self,
+        part: &'static Part,
+        what: String,
+        worker: Option<&'static Worker>,
+        life: impl FnOnce(Option<CurrentWorker>) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let wanted = self.wanted(part, worker);
+        let polls = part.style == Style::Polling && worker.is_none();
+        let name = part.public_name().map_or(what.clone(), |name| format!("{name} {what}"));
+        let alive = Alive::new(Arc::clone(self.progress));
+        let (report, settings) = channel();
+        let size = self.plan.stacks.size(part, worker.unwrap_or(part.idle).base());
+        let handle = Builder::new().name(name.clone()).stack_size(size).spawn(move || {
+            let _alive = alive;
+            let stack = Bounds::of_this_thread();
+            // Without it, its end is the one that the process had anyhow.
+            let _watched = stack.and_then(|stack| Watched::begin(stack).ok());
+            // Kept until the end: the last to leave a channel gives its memory back, and this thread may have jobs
+            // by then.
+            let report = report;
+            // SAFETY: the worker is of this run, which starts one thread for it, and those of earlier runs have ended.
+            let me = worker.map(|worker| unsafe { CurrentWorker::new(worker) });
+            let _leaves = Leaves::to(part.runtime);
+            prepare(&name, me, wanted, polls, stack, &report);
+            // Jobs' panics are caught where they run; one that arrives here is the executor's own.
+            fault::contained(part.runtime, Culprit::Executor, || life(me));
+            stack.map(|stack| stack.used())
+        })?;
+        self.handles.push(handle);
+        let settings: ThreadSettings = settings.recv().map_err(std::io::Error::other)?;
+        if settings.policy == "SCHED_FIFO" {
+            self.real_time.extend(worker);
+        }
+        self.settings.push(settings);
+        Ok(())
+    }
+
+    fn wanted(&self, part: &'static Part, worker: Option<&'static Worker>) -> Wanted {
+        let place = match (part.style, self.plan.cpu(part)) {
+            // What a polling partition does not do itself is done for it elsewhere.
+            (Style::Polling, _) if worker.is_some() => Place::Among(self.plan.helper_cpus()),
+            (_, Some(cpu)) => Place::Cpu(cpu),
+            (_, None) => Place::Anywhere,
+        };
+        let priority =
+            worker.filter(|_| part.style != Style::Polling).map(|worker| self.plan.priority(worker));
+        Wanted { place, priority }
+    }
+
+    /// Rule 6: a spawn runs as a call only on a worker that has its policy, or if nobody of its partition has.
+    pub(super) fn allow_calls(&self) {
+        for part in self.runtime.parts {
+            let has = |worker: &&Worker| self.real_time.iter().any(|w| std::ptr::eq(*w, *worker));
+            let nobody = !part.partition.workers().iter().any(has);
+            for worker in part.partition.workers() {
+                // The thread of `init` stands in for the idle threads of partitions that have none.
+                let absent = std::ptr::eq(*worker, part.idle) && !part.is_home();
+                worker.allow_calls(!absent && (nobody || has(worker)));
+            }
+        }
+    }
+
+    /// Ends a run before `init`, with everything still held.
+    pub(super) fn abandon(mut self) {
+        self.runtime.give_up();
+        self.runtime.interrupt();
+        // SAFETY: the calling thread holds everything, and has nobody take over yet.
+        self.runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
+        self.hand_over();
+        self.join();
+    }
+
+    /// Waits until all have ended; tells how much of its stack each has used, if that is known.
+    pub(super) fn join(mut self) -> Vec<Option<usize>> {
+        self.hand_over();
+        // They do not unwind.
+        self.handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
+    }
+}
+
+/// Runs `life` as a thread of `part`.
+fn as_member(part: &'static Part, me: CurrentWorker, life: impl FnOnce(CurrentWorker)) {
+    let _member = Member::join(part, me);
+    life(me);
+    forked::check(part.runtime);
+}
+
+/// Counts a thread from before its start until after its end.
+pub(super) struct Alive(Arc<Progress>);
+
+impl Alive {
+    pub(super) fn new(progress: Arc<Progress>) -> Self {
+        progress.workers.fetch_add(1, Ordering::AcqRel);
+        Self(progress)
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.workers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn prepare(
+    name: &str,
+    me: Option<CurrentWorker>,
+    wanted: Wanted,
+    polls: bool,
+    stack: Option<Bounds>,
+    report: &Sender<ThreadSettings>,
+) {
+    let mut settings = settings::apply(name, wanted, stack);
+    if polls {
+        settings.missing.extend(polling::missing(&settings.cpus));
+    }
+    if let Some(me) = me {
+        me.enter(linux::kernel_thread(), settings.policy == "SCHED_FIFO");
+    }
+    // Before the first job rather than in it.
+    suspension::slept();
+    // The run waits for it, or has given up, in which case the partition is stopping.
+    let _ = report.send(settings);
+}

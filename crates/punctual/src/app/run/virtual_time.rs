@@ -1,0 +1,149 @@
+//! A run in virtual time: `init` and `idle` on the calling thread, and every partition on one thread.
+
+use std::thread::{Builder, JoinHandle};
+
+use punctual_core::{CurrentWorker, Instant};
+
+use super::App;
+use super::stacks::Stacks;
+use crate::app::config::Config;
+use crate::app::current::Member;
+use crate::app::fault::{self, Culprit};
+use crate::app::partition::{Part, Style};
+use crate::app::report::{Report, Settings};
+use crate::app::run::async_events::Opened;
+use crate::app::runtime::{Runtime, Taken};
+use crate::app::start_error::StartError;
+use crate::app::{forked, virtual_time};
+use crate::port::linux::stack::{Bounds, Watched};
+
+pub(super) fn run<A: App>(
+    runtime: &'static Runtime,
+    config: &Config,
+    app: A,
+    taken: &Taken,
+) -> Result<Report, StartError> {
+    let home = runtime.home;
+    let stacks = Stacks::new(runtime, config)?;
+    let system =
+        |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
+    let _opened = Opened::new(runtime, false).map_err(system)?;
+    for part in runtime.parts {
+        // SAFETY: the app is taken, so no thread of another run is left. Those of the other parts take over when they are
+        // given their first turn, from when on this thread uses those workers no more.
+        let idle = unsafe { part.enter_idle() };
+        idle.enter(0, false);
+        // SAFETY: there is one thread for each part, of which this is the worker.
+        unsafe {
+            match part.style {
+                Style::Polling => idle.set_polling(),
+                _ => idle.set_alone(),
+            }
+        }
+        part.partition.hold_everything(idle);
+    }
+    // SAFETY: as above.
+    let me = unsafe { home.enter_idle() };
+    // Until the end: the hook is a part of the app, with its clock.
+    let _member = Member::join(home, me);
+    let start = Instant::from_ticks(0);
+    runtime.turns.begin(home, config.until.map(|until| start + until));
+    let others = match Others::start(runtime, &stacks) {
+        Ok(others) => others,
+        Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),
+    };
+
+    // SAFETY: everything is held, and a taken app has no resources filled.
+    let mut kept = unsafe { super::init(runtime, me, app) };
+    runtime.set_started(start);
+    if let Some(kept) = &mut kept {
+        // SAFETY: the resources are filled and no job runs.
+        unsafe { super::refresh_sources(runtime) };
+        runtime.parts.iter().for_each(|part| virtual_time::lay_grids(part));
+        // SAFETY: this thread holds everything, and `init` is over.
+        unsafe { virtual_time::begin(home, me) };
+        // Nothing in here panics but by mistake. The other threads are not left waiting for their turns then.
+        fault::contained(runtime, Culprit::Executor, || {
+            virtual_time::settle(home, me);
+            // SAFETY: the resources are filled, and this is the idle thread.
+            unsafe { super::idle::<A>(runtime, me, kept) };
+            live(home, me);
+        });
+    } else {
+        // SAFETY: this thread holds everything, and `init` is over.
+        unsafe { home.partition.abandon(me) };
+    }
+    retire(home);
+    runtime.turns.leave(home);
+    others.join();
+    // SAFETY: every other thread of the run has ended.
+    Ok(unsafe { super::finish::<A>(runtime, taken, kept, true, Settings::default()) })
+}
+
+/// Runs what happens in `part` until the app stops, and then what was released before.
+fn live(part: &'static Part, me: CurrentWorker) {
+    while !part.partition.is_stopping() {
+        virtual_time::step(part, me);
+    }
+    part.partition.serve(me, None);
+    forked::check(part.runtime);
+}
+
+/// Drops what has to be dropped on the partition's thread, which this is.
+fn retire(part: &'static Part) {
+    // SAFETY: this thread alone runs jobs of the partition, and has run the last.
+    part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
+}
+
+/// The threads of the other partitions.
+struct Others(Vec<JoinHandle<()>>);
+
+impl Others {
+    fn start(runtime: &'static Runtime, stacks: &Stacks) -> std::io::Result<Self> {
+        let mut others = Self(Vec::new());
+        let mut parts = runtime.away();
+        while let Some(part) = parts.next() {
+            let size = stacks.size(part, part.idle.base());
+            let started = Builder::new().name(part.name.into()).stack_size(size).spawn(move || {
+                let _watched = Bounds::of_this_thread().and_then(|stack| Watched::begin(stack).ok());
+                runtime.turns.wait(part);
+                // SAFETY: whoever started this thread has left the part to it, or has given up the run and does so.
+                let me = unsafe { part.enter_idle() };
+                let _member = Member::join(part, me);
+                let life = || {
+                    // SAFETY: everything is held since the start.
+                    unsafe { virtual_time::begin(part, me) };
+                    live(part, me);
+                    retire(part);
+                };
+                // Jobs' panics are caught where they run; one that arrives here is the executor's own.
+                fault::contained(runtime, Culprit::Executor, life);
+                runtime.turns.leave(part);
+            });
+            match started {
+                Ok(thread) => others.0.push(thread),
+                Err(error) => {
+                    runtime.give_up();
+                    for part in std::iter::once(part).chain(parts) {
+                        runtime.turns.forget(part);
+                        // SAFETY: it has no thread, and everything is held since the start.
+                        unsafe { part.partition.abandon(part.enter_idle()) };
+                    }
+                    // SAFETY: this is its thread, and everything is held since the start.
+                    unsafe { runtime.home.partition.abandon(runtime.home.enter_idle()) };
+                    runtime.turns.leave(runtime.home);
+                    others.join();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(others)
+    }
+
+    fn join(self) {
+        for thread in self.0 {
+            // They do not unwind.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! The static state of an app, and how a run of it begins and ends.
+
+use std::cell::Cell;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use punctual_core::{Duration, Instant, Level, Port, Worker};
+
+use crate::app::cause::{Cause, FirstCause};
+use crate::app::event_source::Idleness;
+use crate::app::fault::Fault;
+use crate::app::forked::{self, Birth};
+use crate::app::partition::Part;
+use crate::app::reactor::Reactor;
+use crate::app::report::{Outcome, TaskReport};
+use crate::app::spawn_gate::{Outside, Visit};
+use crate::app::start_error::StartError;
+use crate::app::trace_markers::Marked;
+use crate::lock::Ceilings;
+use crate::port::linux::futex;
+use crate::port::virtual_time::{Claims, Turns};
+
+/// Nobody runs the app.
+const FREE: u8 = 0;
+/// A run is in progress.
+const TAKEN: u8 = 1;
+/// A run did not get as far as making the app as it was before.
+const NOT_RESET: u8 = 2;
+
+/// Set by a panic: queued jobs are not run any more.
+const ABORTS: u8 = 1;
+/// Jobs are marked in the kernel's trace.
+const MARKS: u8 = 2;
+/// This is the copy of a running app that the child of a `fork` has.
+const COPY: u8 = 4;
+
+/// What the `#[app]` attribute says about where to run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// The kernel priority of level 0, if one is given.
+    pub priority_base: Option<u8>,
+    /// The stack of each thread in bytes, if it is given.
+    pub stack: Option<usize>,
+    /// How long CPUs may take to wake up, if that is bounded.
+    pub wake_latency: Option<Duration>,
+    /// Whether to refuse less than full real-time settings.
+    pub strict: bool,
+    /// Whether jobs are marked in the kernel's trace.
+    pub trace: bool,
+}
+
+/// A task, as far as starting and reporting go.
+pub trait Registered: Sync {
+    /// Makes room for a run's measurements.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    unsafe fn begin(&self);
+
+    /// Drops jobs that were never run and returns their number with the measurements, if any are taken. A panic in doing so
+    /// is a fault of the app, and keeps nothing from being dropped.
+    ///
+    /// # Safety
+    /// No job of the task can run and none can be spawned.
+    unsafe fn end(&self) -> (Option<TaskReport>, u32);
+
+    /// Drops what the task has on the thread that runs the local level `level`, if it is in that.
+    ///
+    /// # Safety
+    /// The calling thread is the only one that runs jobs of `level` in this run, if it is local, and runs none now.
+    unsafe fn retire(&self, level: &'static Level) {
+        let _ = level;
+    }
+
+    /// The task, as far as marks in the kernel's trace go, if it has jobs.
+    fn marked(&'static self) -> Option<Marked>;
+
+    /// The task's event source, if it is bound to one.
+    fn source(&'static self) -> Option<&'static dyn Source> {
+        None
+    }
+}
+
+/// A task released by the readiness of a file descriptor.
+pub trait Source: Sync {
+    /// The partition of its task.
+    fn part(&self) -> &'static Part;
+    /// The thread that waits for it.
+    fn worker(&self) -> &'static Worker;
+    /// Name of the task.
+    fn name(&self) -> &'static str;
+    /// The descriptor to wait for.
+    fn fd(&self) -> RawFd;
+    /// Notes the descriptor that the resource has now.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    unsafe fn refresh(&self);
+    /// Forgets the descriptor, at the end of a run.
+    fn forget(&self);
+    /// The eventfd that makes the waiting thread look again, -1 if there is none.
+    fn control(&self) -> RawFd;
+    /// Sets the eventfd that makes the waiting thread look again.
+    fn set_control(&self, control: RawFd);
+    /// Makes the waiting thread look again.
+    fn interrupt(&self);
+    /// How many jobs of the task have ended.
+    fn ended(&self) -> u32;
+    /// Releases a job unless one is waiting already.
+    fn release(&'static self);
+    /// What is known of it when it has nothing to give.
+    fn idleness(&self) -> &Idleness;
+    /// Stops the app for that.
+    fn stop_idle(&self);
+}
+
+/// The state of one app. A static of the generated code; one run at a time.
+pub struct Runtime {
+    pub(crate) name: &'static str,
+    pub(crate) options: Options,
+    pub(crate) parts: &'static [&'static Part],
+    /// The partition of `idle`.
+    pub(crate) home: &'static Part,
+    pub(crate) tasks: &'static [&'static dyn Registered],
+    reactor: Option<&'static Reactor>,
+    /// Of the global executor: what the locks belong to.
+    pub(crate) ceilings: Option<&'static Ceilings>,
+    /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
+    state: AtomicU8,
+    outside: Outside,
+    /// What makes a queued job no usual one, [`ABORTS`] or [`MARKS`]: one word, so that one look is enough.
+    unusual: AtomicU8,
+    /// Jobs released and never run.
+    dropped: AtomicU64,
+    started: AtomicU64,
+    cause: FirstCause,
+    fault: Mutex<Option<Fault>>,
+    /// Whether a supervisor writes out what the threads of the app leave to it.
+    watched: AtomicBool,
+    /// Whether a panic on a thread of the app goes to the panic hook of the program.
+    keeps_panic_hook: AtomicBool,
+    /// 0 while running, 1 once it is to stop; a futex.
+    stop_requested: AtomicU32,
+    /// A descriptor to write to when the app begins to stop, -1 if there is none.
+    bell: AtomicI32,
+    first_mark: OnceLock<u16>,
+    /// In which process it runs.
+    pub(crate) birth: Birth,
+    /// Who runs in virtual time.
+    pub(crate) turns: Turns,
+    /// Who holds what across partitions in virtual time.
+    pub(crate) claims: Claims,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// The state of an app that is not running.
+    pub const fn new(
+        name: &'static str,
+        options: Options,
+        parts: &'static [&'static Part],
+        home: &'static Part,
+        tasks: &'static [&'static dyn Registered],
+        reactor: Option<&'static Reactor>,
+        ceilings: Option<&'static Ceilings>,
+    ) -> Self {
+        Self {
+            name,
+            options,
+            parts,
+            home,
+            tasks,
+            reactor,
+            ceilings,
+            state: AtomicU8::new(FREE),
+            outside: Outside::closed(),
+            unusual: AtomicU8::new(0),
+            dropped: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            cause: FirstCause::none(),
+            fault: Mutex::new(None),
+            watched: AtomicBool::new(false),
+            keeps_panic_hook: AtomicBool::new(false),
+            stop_requested: AtomicU32::new(0),
+            bell: AtomicI32::new(-1),
+            first_mark: OnceLock::new(),
+            birth: Birth::new(),
+            turns: Turns::new(),
+            claims: Claims::new(),
+        }
+    }
+
+    /// Takes the app for a run, if it may be run.
+    pub(crate) fn take(&'static self, virtual_time: bool) -> Result<Taken, StartError> {
+        match self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => {}
+            Err(NOT_RESET) => return Err(StartError::NotReset(self.name)),
+            Err(_) => return Err(StartError::AlreadyRunning(self.name)),
+        }
+        // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and dropped every job.
+        unsafe {
+            self.parts.iter().for_each(|part| part.reset(virtual_time));
+            self.tasks.iter().for_each(|task| task.begin());
+        }
+        self.unusual.store(0, Ordering::Relaxed);
+        self.dropped.store(0, Ordering::Relaxed);
+        self.stop_requested.store(0, Ordering::Relaxed);
+        self.started.store(0, Ordering::Relaxed);
+        self.cause.forget();
+        self.forget_fault();
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+        self.outside.open();
+        Ok(Taken { runtime: self, ended: Cell::new(false) })
+    }
+
+    /// The number of its first task in the trace, the same in every run; `numbers` gives so many theirs.
+    pub(crate) fn first_mark(&self, numbers: impl FnOnce(u16) -> u16) -> u16 {
+        *self.first_mark.get_or_init(|| numbers(self.tasks.len().min(usize::from(u16::MAX)) as u16))
+    }
+
+    /// Every part but the partition of `idle`.
+    pub(crate) fn away(&self) -> impl Iterator<Item = &'static Part> + use<> {
+        self.parts.iter().copied().filter(|part| !part.is_home())
+    }
+
+    /// Notes when the app started, which is where the periodic grids begin.
+    pub(crate) fn set_started(&self, start: Instant) {
+        self.started.store(start.as_ticks(), Ordering::Relaxed);
+    }
+
+    /// When the app started, in ns; 0 before.
+    #[inline]
+    pub(crate) fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.home.partition.port().now().as_ticks().saturating_sub(self.started())
+    }
+
+    /// Whether the app is stopping: nothing more is released, what was released is finished.
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.home.partition.is_stopping()
+    }
+
+    /// Begins to stop. The first cause is the one reported, unless there is a fault. Neither allocates nor takes a lock.
+    pub(crate) fn stop(&self, cause: &'static Cause) {
+        // Not after the stop: once that is known the run may end and ask for the cause.
+        self.cause.note(cause);
+        self.begin_to_stop();
+    }
+
+    /// Begins to stop because of a fault: queued jobs are dropped. Neither allocates nor takes a lock.
+    ///
+    /// Whoever starts a job because of something that the calling thread does afterwards sees that it is to be dropped.
+    pub(crate) fn abort(&self) {
+        self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
+        self.begin_to_stop();
+    }
+
+    fn begin_to_stop(&self) {
+        self.parts.iter().for_each(|part| part.partition.stop());
+        self.stop_requested.store(1, Ordering::Release);
+        futex::wake_all(&self.stop_requested);
+        self.interrupt();
+    }
+
+    /// Notes a fault, which comes before any other cause of the stop, for which the app [aborts](Self::abort) already. The
+    /// first counts: what comes after it may be its consequence.
+    pub(crate) fn record(&self, fault: Fault) {
+        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let another = match *first {
+            None => first.replace(fault),
+            Some(_) => Some(fault),
+        };
+        // Dropping what it carries is code of the user's.
+        drop(first);
+        drop(another);
+    }
+
+    /// Drops what the fault carries, which is the user's.
+    pub(crate) fn forget_fault(&self) {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(fault);
+    }
+
+    /// Makes the supervisor look. For threads of the app.
+    pub(crate) fn ring(&self) {
+        ring(self.bell.load(Ordering::Acquire));
+    }
+
+    /// Notes whether a panic on a thread of the app goes to the panic hook of the program, before there are threads.
+    pub(crate) fn keep_panic_hook(&self, keeps: bool) {
+        self.keeps_panic_hook.store(keeps, Ordering::Relaxed);
+    }
+
+    pub(crate) fn keeps_panic_hook(&self) -> bool {
+        self.keeps_panic_hook.load(Ordering::Relaxed)
+    }
+
+    /// Whether a supervisor writes out what the threads of the app leave to it.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// Ends a run before it has begun. What other threads have spawned by now is dropped: there are no resources for it.
+    pub(crate) fn give_up(&self) {
+        self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
+        self.parts.iter().for_each(|part| part.partition.stop());
+    }
+
+    /// Sets the descriptor to write to when the app begins to stop. It stays open until this is set to -1,
+    /// after every thread of the app has ended.
+    pub(crate) fn set_bell(&self, bell: RawFd) {
+        self.bell.store(bell, Ordering::Release);
+        self.watched.store(bell >= 0, Ordering::Relaxed);
+    }
+
+    /// Whether `init` is done.
+    pub(crate) fn has_started(&self) -> bool {
+        self.started() != 0
+    }
+
+    /// Sleeps until the app is to stop.
+    pub(crate) fn wait_for_stop(&self) {
+        while self.stop_requested.load(Ordering::Acquire) == 0 {
+            futex::wait_while(&self.stop_requested, 0);
+        }
+    }
+
+    /// Why the app stops.
+    pub(crate) fn outcome(&self) -> Outcome {
+        if let Some(fault) = &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Outcome::Panicked { task: fault.culprit.to_string(), message: fault.text().to_owned() };
+        }
+        self.cause.get().map_or(Outcome::Shutdown, Outcome::from)
+    }
+
+    /// Whether a queued job may be one to drop or to mark.
+    #[inline]
+    pub(crate) fn is_unusual(&self) -> bool {
+        self.unusual.load(Ordering::Relaxed) != 0
+    }
+
+    /// Stops the copy of a running app that the child of a `fork` has. Does what a signal handler may do.
+    pub(crate) fn stop_copy(&self) {
+        if self.state.load(Ordering::Relaxed) == TAKEN {
+            self.unusual.fetch_or(COPY, Ordering::Relaxed);
+            self.parts.iter().for_each(|part| part.partition.stop());
+        }
+    }
+
+    /// Notes whether there are tasks that mark their jobs, while none can run.
+    pub(crate) fn set_marks(&self, marks: bool) {
+        match marks {
+            true => self.unusual.fetch_or(MARKS, Ordering::Relaxed),
+            false => self.unusual.fetch_and(!MARKS, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether there was a fault.
+    #[inline]
+    pub(crate) fn aborts(&self) -> bool {
+        self.unusual.load(Ordering::Relaxed) & ABORTS != 0
+    }
+
+    /// Whether there was a fault, so that the queued job at hand is dropped instead of run.
+    #[inline]
+    pub(crate) fn drops_jobs(&self) -> bool {
+        if self.unusual.load(Ordering::Relaxed) & COPY != 0 {
+            forked::check(self);
+        }
+        let drops = self.aborts();
+        if drops {
+            self.drop_job();
+        }
+        drops
+    }
+
+    /// How many jobs were not run when their turn came, or were spawned when the app was stopping.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Counts a job that is not run.
+    pub(crate) fn drop_job(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lets a thread of no app spawn: holds off the end of the run while the guard lives.
+    pub(crate) fn enter_from_outside(&self) -> Option<Visit<'_>> {
+        self.outside.enter()
+    }
+
+    /// Lets no thread of no app spawn any more, and waits for those that do.
+    pub(crate) fn close_to_others(&self) {
+        self.outside.close();
+    }
+
+    /// What the async tasks wait for descriptors with, if there are any.
+    #[inline]
+    pub(crate) fn reactor(&self) -> Option<&'static Reactor> {
+        self.reactor
+    }
+
+    /// Makes the supervisor, and the threads that wait for descriptors, look whether the app is stopping.
+    pub(crate) fn interrupt(&self) {
+        // When nobody is let in any more, those threads have ended and their descriptors are being closed. The supervisor
+        // looks by itself then.
+        let Some(_visit) = self.outside.enter() else { return };
+        self.ring();
+        self.sources().for_each(|source| source.interrupt());
+        if let Some(reactor) = self.reactor {
+            reactor.interrupt();
+        }
+    }
+
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &'static dyn Source> {
+        self.tasks.iter().filter_map(|task| task.source())
+    }
+}
+
+/// Makes the thread that polls eventfd or socket `fd` look; does nothing if it is -1.
+pub(crate) fn ring(fd: RawFd) {
+    if fd >= 0 {
+        // SAFETY: whoever published the descriptor keeps it open until every thread of the app has ended.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        // Full means that it is ringing already.
+        let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+    }
+}
+
+/// The apps that are running, for signals and for `shutdown` from other threads.
+static RUNNING: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
+
+/// Calls `f` for every running app.
+pub(crate) fn each_running(f: impl Fn(&'static Runtime)) {
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    running.into_iter().for_each(f);
+}
+
+/// A run in progress. When dropped it gives the app free again, if the run has [ended](Self::end).
+#[derive(Debug)]
+pub(crate) struct Taken {
+    runtime: &'static Runtime,
+    ended: Cell<bool>,
+}
+
+impl Taken {
+    /// Ends the run: no spawns any more, every waiting job dropped. Returns measurements and how many these were, besides
+    /// those that [`dropped`](Runtime::dropped) counts.
+    ///
+    /// # Safety
+    /// Every thread of the run has ended.
+    pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
+        self.runtime.outside.close();
+        // SAFETY: by this function's contract, and nobody comes in from outside any more.
+        let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
+        let (mut tasks, mut dropped) = (Vec::new(), 0);
+        for (task, waiting) in ended {
+            tasks.extend(task);
+            dropped += u64::from(waiting);
+        }
+        self.ended.set(true);
+        (tasks, dropped)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.runtime.outside.close();
+        RUNNING
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|running| !std::ptr::eq(*running, self.runtime));
+        // What has not been dropped would be found by the next run, and used with other resources on another thread.
+        let state = if self.ended.get() { FREE } else { NOT_RESET };
+        self.runtime.state.store(state, Ordering::Release);
+    }
+}

@@ -1,0 +1,164 @@
+//! Resources shared across partitions: the Multiprocessor Stack Resource Policy.
+//!
+//! Who locks such a resource first raises its partition to the top, so that nothing of its own CPU gets in between, and
+//! then waits its turn, spinning, in order of arrival. So a job is held up once, for at most one critical section of each
+//! other partition, and wastes that time on its CPU instead of giving it away (P. Gai, G. Lipari, M. Di Natale,
+//! "Minimizing memory utilization of real-time task sets in single and multi-processor systems-on-a-chip", RTSS 2001).
+//!
+//! The bound holds for critical sections that run. A holder that the kernel has taken off its CPU, or that suspends
+//! itself, would be spun for as long as that lasts; so spinning ends after [`TURNS`], and the waiter sleeps in the
+//! kernel, lending its priority to the holder.
+//!
+//! Resources that one job may hold at once share one lock, a *group*, which the macro forms. So nobody ever waits for one
+//! of these locks while holding another, and there is no deadlock.
+//!
+//! Where a polling partition is among the users everybody spins, since its thread must neither sleep nor wake a sleeper.
+//! The others do not spin for ever: after [`TURNS`] they sleep for [`PAUSE`] between attempts.
+
+use std::cell::OnceCell;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use punctual_core::{CurrentWorker, Mutex, Resource, Worker};
+use punctual_sync::shared::TicketLock;
+use punctual_sync::{MsrpLock, MsrpThread};
+
+use super::{critical, user};
+use crate::app::partition::{Part, Style};
+use crate::port::linux::suspension;
+use crate::port::virtual_time::Claim;
+
+/// How often a waiter looks before it sleeps: some 100 µs, several times what critical sections should last.
+const TURNS: u32 = 10_000;
+/// How long it sleeps between attempts where a polling partition may hold the lock.
+const PAUSE: Duration = Duration::from_micros(50);
+
+thread_local! {
+    static ME: OnceCell<MsrpThread> = const { OnceCell::new() };
+}
+
+/// The lock of resources that one job may hold at once. At most 32 partitions contend for it.
+#[derive(Debug)]
+pub struct Group {
+    lock: Kind,
+    /// Whose job is in a critical section of the group. Only a comparison with oneself means anything.
+    holder: AtomicPtr<Worker>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Sleeping(MsrpLock),
+    Spinning(TicketLock<(), 32>),
+}
+
+impl Group {
+    /// The lock of a group; `spins` if a polling partition is among the users.
+    pub const fn new(spins: bool) -> Self {
+        let lock = match spins {
+            true => Kind::Spinning(TicketLock::with_places(())),
+            false => Kind::Sleeping(MsrpLock::new()),
+        };
+        Self { lock, holder: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Runs `f` while nobody else is in a critical section of the group. The partition is at its top.
+    #[inline]
+    fn with<R>(&'static self, part: &'static Part, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
+        let mark = std::ptr::from_ref(me.worker()).cast_mut();
+        // Inside another resource of the group. Only this thread writes its own mark.
+        if self.holder.load(Ordering::Relaxed) == mark {
+            return f();
+        }
+        let f = || {
+            let _mark = Mark::set(&self.holder, mark);
+            f()
+        };
+        if part.partition.port().is_virtual() {
+            let claim = Claim::Group(std::ptr::from_ref(self).addr());
+            let _claimed = part.runtime.claims.acquire(part, claim);
+            return f();
+        }
+        match &self.lock {
+            Kind::Sleeping(lock) => {
+                ME.with(|me| match lock.lock(me.get_or_init(MsrpThread::current), TURNS) {
+                    Ok(guard) => {
+                        if !guard.in_turn() {
+                            suspension::blocked(1);
+                        }
+                        f()
+                    }
+                    Err(error) => {
+                        panic!("a resource that is shared across partitions cannot be locked: {error}")
+                    }
+                })
+            }
+            Kind::Spinning(lock) => loop {
+                if let Ok(_guard) = lock.lock(TURNS) {
+                    return f();
+                }
+                if part.style != Style::Polling {
+                    std::thread::sleep(PAUSE);
+                }
+            },
+        }
+    }
+}
+
+/// Takes the holder's mark away before the lock is released, also on unwinding.
+struct Mark<'a>(&'a AtomicPtr<Worker>);
+
+impl<'a> Mark<'a> {
+    #[inline]
+    fn set(holder: &'a AtomicPtr<Worker>, mark: *mut Worker) -> Self {
+        holder.store(mark, Ordering::Relaxed);
+        Self(holder)
+    }
+}
+
+impl Drop for Mark<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
+/// The right of a job at `LEVEL` of a partition to lock a resource that other partitions use too.
+pub struct GroupLocked<'a, T, const LEVEL: u8> {
+    resource: &'a Resource<T>,
+    part: &'static Part,
+    group: &'static Group,
+}
+
+impl<'a, T, const LEVEL: u8> GroupLocked<'a, T, LEVEL> {
+    /// The lock right of one job.
+    ///
+    /// # Safety
+    /// * `resource` is filled for as long as the app's threads run, and used by others only through locks of `group`.
+    /// * The task makes one such value per resource.
+    #[inline(always)]
+    pub unsafe fn new(resource: &'a Resource<T>, part: &'static Part, group: &'static Group) -> Self {
+        Self { resource, part, group }
+    }
+}
+
+impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
+    type T = T;
+
+    /// # Panics
+    /// Outside the task: on a thread that it has started, say.
+    #[inline]
+    fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        let (resource, me) = (self.resource, user(self.part, LEVEL));
+        self.part.partition().at_the_top(me, || {
+            // SAFETY: the group lets one thread at a time in here. Of that thread only the job at hand is in a critical
+            // section, since its partition is at the top; it has one right to lock this resource, which is borrowed.
+            self.group.with(self.part, me, || critical(self.part, unsafe { resource.get_mut() }, f))
+        })
+    }
+}
+
+impl<T, const LEVEL: u8> std::fmt::Debug for GroupLocked<'_, T, LEVEL> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GroupLocked").field("level", &LEVEL).finish_non_exhaustive()
+    }
+}

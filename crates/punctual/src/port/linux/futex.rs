@@ -1,0 +1,219 @@
+//! Sleeping and waking by futex.
+//!
+//! A worker's `signal` is [`AWAKE`], [`ASLEEP`], [`SIGNALLED`] or [`CALLED`]. A wake enters the kernel only when it
+//! finds `ASLEEP`; a wake that comes before the sleep leaves `SIGNALLED`, which makes the sleep return. A thread that must
+//! not enter the kernel leaves `CALLED` instead, for a helper thread that looks for it ([`wake_called`]).
+//! Time-outs are absolute on `CLOCK_MONOTONIC`, so a preempted worker does not sleep longer for it.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use punctual_core::{Instant, Worker};
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+
+use crate::app::forked;
+use crate::app::start_error::StartError;
+use crate::port::linux::stderr;
+
+use super::{clock, polling, suspension};
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+const SIGNALLED: u32 = 2;
+const CALLED: u32 = 3;
+
+const ANY: NonZeroU32 = NonZeroU32::MAX;
+
+/// See [`Port::wake`](punctual_core::Port::wake).
+#[inline]
+pub(crate) fn wake(worker: &Worker) {
+    if matches!(worker.signal.swap(SIGNALLED, Ordering::AcqRel), ASLEEP | CALLED) {
+        wake_sleeping(worker);
+    }
+}
+
+#[inline(never)]
+fn wake_sleeping(worker: &Worker) {
+    if polling::is_mine() {
+        // Unless it has woken by itself meanwhile, and then it looks.
+        let _ = worker.signal.compare_exchange(SIGNALLED, CALLED, Ordering::AcqRel, Ordering::Relaxed);
+    } else {
+        wake_up_to(&worker.signal, 1);
+    }
+}
+
+/// Wakes `worker` if a thread that must not enter the kernel wants it woken; returns whether it did.
+pub(crate) fn wake_called(worker: &Worker) -> bool {
+    let called = worker.signal.load(Ordering::Relaxed) == CALLED;
+    if called {
+        wake(worker);
+    }
+    called
+}
+
+/// See [`Port::wait`](punctual_core::Port::wait).
+pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
+    let signal = &worker.signal;
+    if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        forked::check_mine();
+        let timeout = until.map(clock::timespec);
+        slept("FUTEX_WAIT_BITSET", futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
+    }
+    // Not a store, whose effect may come after the caller's look, so that it wipes out a wake that the look did not see
+    // yet. A wake is either before this, and the look sees what it was about, or after it, and stays for the next wait.
+    signal.swap(AWAKE, Ordering::AcqRel);
+}
+
+/// See [`Port::wait_turn`](punctual_core::Port::wait_turn).
+pub(crate) fn wait_turn(turn: &AtomicU32, seen: u32) {
+    wait_while(turn, seen);
+}
+
+/// See [`Port::wake_turn`](punctual_core::Port::wake_turn).
+pub(crate) fn wake_turn(turn: &AtomicU32) {
+    wake_all(turn);
+}
+
+/// Sleeps while `word` is `value`, or returns at once.
+pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
+    forked::check_mine();
+    slept("FUTEX_WAIT", futex::wait(word, Flags::PRIVATE, value, None));
+}
+
+/// Wakes all who wait while `word` is something else.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    wake_up_to(word, i32::MAX as u32);
+}
+
+fn wake_up_to(word: &AtomicU32, count: u32) {
+    // Nobody there any more is as good as woken.
+    if let Err(error) = futex::wake(word, Flags::PRIVATE, count) {
+        refused("FUTEX_WAKE", error);
+    }
+}
+
+/// Whether woken, timed out, interrupted or not even asleep: the caller looks for itself.
+fn slept(what: &str, result: Result<(), Errno>) {
+    match result {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => suspension::slept(),
+        Err(error) => refused(what, error),
+    }
+}
+
+/// Ends the process. A thread that cannot sleep would spin at its real-time priority, and one that cannot wake another
+/// would leave it asleep for ever.
+#[cold]
+fn refused(what: &str, error: Errno) -> ! {
+    stderr::line(format_args!(
+        "the kernel refuses futex({what}): {error}; {ADVICE}; the process ends, since its threads can neither wait nor wake"
+    ));
+    super::end_process(1)
+}
+
+/// What to do about it.
+const ADVICE: &str = "if a seccomp filter does (a container's, say), have it allow the system call futex";
+
+/// Tries everything that a run needs; what is refused, and with which answer.
+pub(crate) fn probe() -> Result<(), Refused> {
+    let word = AtomicU32::new(AWAKE);
+    let refused = |what| move |error| Refused { what, error };
+    // The word has another value, so nobody sleeps.
+    match futex::wait(&word, Flags::PRIVATE, ASLEEP, None) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+        Err(error) => return Err(refused("FUTEX_WAIT")(error)),
+    }
+    match futex::wait_bitset(&word, Flags::PRIVATE, ASLEEP, None, ANY) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+        Err(error) => return Err(refused("FUTEX_WAIT_BITSET")(error)),
+    }
+    futex::wake(&word, Flags::PRIVATE, 1).map_err(refused("FUTEX_WAKE"))?;
+    futex::lock_pi(&word, Flags::PRIVATE, None).map_err(refused("FUTEX_LOCK_PI"))?;
+    futex::unlock_pi(&word, Flags::PRIVATE).map_err(refused("FUTEX_UNLOCK_PI"))
+}
+
+/// What [`probe`] was refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refused {
+    what: &'static str,
+    error: Errno,
+}
+
+impl From<Refused> for StartError {
+    fn from(Refused { what, error }: Refused) -> Self {
+        Self::Futex { operation: what, error: error.into(), advice: ADVICE }
+    }
+}
+
+/// See [`Port::lend`](punctual_core::Port::lend).
+pub(crate) fn lend(lent: &AtomicU32) -> bool {
+    loop {
+        match futex::lock_pi(lent, Flags::PRIVATE, None) {
+            Ok(()) => break,
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // The owner is gone, or the kernel has no priority inheritance: wait in the plain way.
+            Err(_) => return false,
+        }
+    }
+    suspension::slept();
+    true
+}
+
+/// See [`Port::repay`](punctual_core::Port::repay).
+pub(crate) fn repay(lent: &AtomicU32) {
+    let mut last = Errno::PERM;
+    for _ in 0..REPAYMENTS {
+        let Err(error) = futex::unlock_pi(lent, Flags::PRIVATE) else { return };
+        // A waiter took it back in the meantime, and then there is nothing to release; unless another has put it there
+        // again since.
+        if lent.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK != super::kernel_thread() {
+            return;
+        }
+        last = error;
+    }
+    refused("FUTEX_UNLOCK_PI", last);
+}
+
+/// How often a waiter may take back what it lends and another put it there again while it is being released.
+const REPAYMENTS: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_before_the_wait_is_not_lost() {
+        let worker = Worker::new(1);
+        wake(&worker);
+        wait(&worker, None);
+        wait(&worker, Some(Instant::from_ticks(1)));
+    }
+
+    #[test]
+    fn a_wake_at_the_end_of_a_wait_is_not_lost() {
+        // To see the bug took some hundred thousand rounds; the stress test makes far more.
+        const ROUNDS: u32 = 20_000;
+        static WORKER: Worker = Worker::new(1);
+        static SAID: AtomicU32 = AtomicU32::new(0);
+        static HEARD: AtomicU32 = AtomicU32::new(0);
+        let sleeper = std::thread::spawn(|| {
+            while HEARD.load(Ordering::Relaxed) < ROUNDS {
+                wait(&WORKER, None);
+                HEARD.store(SAID.load(Ordering::Acquire), Ordering::Release);
+            }
+        });
+        for round in 1..=ROUNDS {
+            // The first wake ends the wait. The second comes somewhere around its end.
+            wake(&WORKER);
+            (0..round % 1021).for_each(|_| std::hint::spin_loop());
+            SAID.store(round, Ordering::Release);
+            wake(&WORKER);
+            let begun = std::time::Instant::now();
+            while HEARD.load(Ordering::Acquire) < round {
+                assert!(begun.elapsed().as_secs() < 10, "the sleeper has not been woken in round {round}");
+                std::hint::spin_loop();
+            }
+        }
+        sleeper.join().expect("it does not panic");
+    }
+}

@@ -1,0 +1,169 @@
+//! Idle states: the deeper a CPU rests, the longer it takes to wake up, up to hundreds of µs.
+//!
+//! The kernel takes a bound from every process that has `/dev/cpu_dma_latency` open, for all CPUs, and drops it when the file
+//! is closed, which is also when the process dies (`Documentation/power/pm_qos_interface.rst`).
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::app::report::format_nanos;
+use punctual_core::Duration;
+
+const DEVICE: &str = "/dev/cpu_dma_latency";
+
+/// A CPU that may take longer is worth a note, in ns: about what a real-time kernel takes otherwise.
+const LONG: u64 = 20_000;
+
+/// A bound on how long CPUs take to wake up. Dropping it lifts it.
+#[derive(Debug, Default)]
+pub(crate) struct Bound {
+    /// Held open for as long as the bound is to last.
+    file: Option<File>,
+    /// What is missing, if anything.
+    pub(crate) missing: Option<String>,
+}
+
+impl Bound {
+    /// Bounds it to `longest`, rounded down to µs, if anything is wanted.
+    pub(crate) fn new(longest: Option<Duration>) -> Self {
+        let Some(longest) = longest else { return Self::default() };
+        // Where CPUs have no idle states to choose from, nothing is missing.
+        let pointless = |error: &io::Error| {
+            error.kind() == io::ErrorKind::NotFound
+                && deepest(Path::new("/sys/devices/system/cpu/cpu0")).is_none()
+        };
+        match hold(Path::new(DEVICE), longest) {
+            Ok(file) => Self { file: Some(file), missing: None },
+            Err(error) if pointless(&error) => Self::default(),
+            Err(error) => {
+                let longest = format_nanos(longest.as_ticks() as f64);
+                let missing = format!(
+                    "CPUs may take longer than {longest} to wake up: {DEVICE}: {error}; run as root, or let a udev rule \
+                     open it to the user"
+                );
+                Self { file: None, missing: Some(missing) }
+            }
+        }
+    }
+
+    /// What is worth knowing of `cpu`, unless it never takes long.
+    pub(crate) fn note(&self, cpu: usize) -> Option<String> {
+        let bound = self.file.as_ref().and_then(|file| read_back(file).ok());
+        // Others may have set one.
+        let bound = bound.or_else(|| read_back(&File::open(DEVICE).ok()?).ok());
+        describe(cpu, deepest(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}"))), bound)
+    }
+}
+
+fn hold(device: &Path, longest: Duration) -> io::Result<File> {
+    let wanted = i32::try_from(longest.as_ticks() / 1_000).unwrap_or(i32::MAX);
+    let mut file = File::options().read(true).write(true).open(device)?;
+    file.write_all(&wanted.to_ne_bytes())?;
+    match read_back(&file)? {
+        got if got <= u64::try_from(wanted).unwrap_or(0) * 1_000 => Ok(file),
+        got => Err(io::Error::other(format!("the kernel answers {} µs", got / 1_000))),
+    }
+}
+
+/// The bound that applies, by whoever set it, in ns.
+fn read_back(file: &File) -> io::Result<u64> {
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(u64::try_from(i32::from_ne_bytes(bytes)).unwrap_or(0) * 1_000)
+}
+
+/// An idle state and how long leaving it takes, in ns.
+type State = (String, u64);
+
+/// The deepest state that nobody has disabled, of the CPU that `directory` is of.
+fn deepest(directory: &Path) -> Option<State> {
+    let states = fs::read_dir(directory.join("cpuidle")).ok()?.flatten().filter_map(|state| {
+        let read = |name: &str| {
+            let mut text = String::new();
+            File::open(state.path().join(name)).ok()?.read_to_string(&mut text).ok()?;
+            Some(text.trim().to_owned())
+        };
+        let micros: u64 = read("latency")?.parse().ok()?;
+        (read("disable")? == "0").then_some((read("name")?, micros.saturating_mul(1_000)))
+    });
+    states.max_by_key(|&(_, latency)| latency)
+}
+
+fn describe(cpu: usize, deepest: Option<State>, bound: Option<u64>) -> Option<String> {
+    let (name, latency) = deepest.filter(|&(_, latency)| latency > LONG)?;
+    // Of the states within the bound the longest may be as long as that.
+    if bound.is_some_and(|bound| bound < latency) {
+        return None;
+    }
+    let latency = format_nanos(latency as f64);
+    Some(format!(
+        "CPU {cpu} may rest in {name}, which takes {latency} to leave (bound it with `wake_latency`)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A CPU's directory with these states: name, latency in µs, whether disabled.
+    fn cpu(name: &str, states: &[(&str, &str, &str)]) -> std::path::PathBuf {
+        let root = std::env::temp_dir().join(format!("punctual-idle-{name}-{}", std::process::id()));
+        for (number, (name, latency, disable)) in states.iter().enumerate() {
+            let state = root.join(format!("cpuidle/state{number}"));
+            fs::create_dir_all(&state).unwrap();
+            for (file, text) in [("name", name), ("latency", latency), ("disable", disable)] {
+                fs::write(state.join(file), format!("{text}\n")).unwrap();
+            }
+        }
+        root
+    }
+
+    #[test]
+    fn the_deepest_state_counts_unless_disabled() {
+        let root =
+            cpu("deep", &[("POLL", "0", "0"), ("C1", "2", "0"), ("C6", "133", "0"), ("C8", "900", "1")]);
+        assert_eq!(deepest(&root), Some(("C6".into(), 133_000)));
+        fs::write(root.join("cpuidle/state1/latency"), "often").unwrap();
+        fs::write(root.join("cpuidle/state2/disable"), "1").unwrap();
+        assert_eq!(deepest(&root), Some(("POLL".into(), 0)));
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(deepest(&root), None);
+    }
+
+    #[test]
+    fn a_deep_state_is_told_of_unless_it_is_out_of_bounds() {
+        let c6 = || Some(("C6".to_owned(), 133_000));
+        let note = describe(3, c6(), None).unwrap();
+        assert_eq!(note, "CPU 3 may rest in C6, which takes 133 µs to leave (bound it with `wake_latency`)");
+        assert!(describe(3, c6(), Some(133_000)).is_some());
+        assert_eq!(describe(3, c6(), Some(132_000)), None);
+        assert_eq!(describe(3, Some(("C1".into(), 2_000)), None), None);
+        assert_eq!(describe(3, None, None), None);
+    }
+
+    #[test]
+    fn a_bound_is_written_in_microseconds_and_read_back() {
+        let device = std::env::temp_dir().join(format!("punctual-latency-{}", std::process::id()));
+        fs::write(&device, []).unwrap();
+        drop(hold(&device, Duration::from_ticks(10_999)).unwrap());
+        assert_eq!(fs::read(&device).unwrap(), 10_i32.to_ne_bytes());
+        fs::remove_file(&device).unwrap();
+        assert_eq!(hold(&device, Duration::from_ticks(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_bound_applies_until_it_is_dropped() {
+        let applies = || read_back(&File::open(DEVICE).ok()?).ok();
+        let bound = Bound::new(Some(Duration::from_ticks(7_000)));
+        match &bound.missing {
+            None if bound.file.is_some() => assert!(applies().is_some_and(|applies| applies <= 7_000)),
+            None => {}
+            Some(missing) => assert!(missing.contains("/dev/cpu_dma_latency: "), "{missing}"),
+        }
+        drop(bound);
+        assert_ne!(applies(), Some(7_000), "nobody else asks for just that");
+        assert!(Bound::new(None).file.is_none());
+    }
+}

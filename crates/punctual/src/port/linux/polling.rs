@@ -1,0 +1,80 @@
+//! The thread of a partition that polls: it never enters the kernel, from its first job until the app stops.
+//!
+//! So it must not be interrupted by signals either, needs a clock that is read in user space, and keeps a CPU busy that
+//! should be kept free of everybody else.
+
+use std::cell::Cell;
+use std::fs;
+
+use super::cpu;
+use super::tsc::Tsc;
+use crate::app::forked;
+use crate::app::partition::Part;
+use crate::helper;
+use punctual_core::CurrentWorker;
+
+thread_local! {
+    static MINE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is such a thread.
+#[inline]
+pub(crate) fn is_mine() -> bool {
+    MINE.get()
+}
+
+/// The life of the thread, which is the only one to run jobs of `part`; returns once the app is stopping.
+pub(crate) fn live(part: &'static Part, me: CurrentWorker) {
+    me.enter(super::kernel_thread(), false);
+    // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.
+    unsafe { me.set_polling() };
+    block_signals();
+    let calls = part.calls.expect("a polling partition has calls");
+    MINE.set(true);
+    helper::with(calls, || {
+        part.partition().poll(me);
+        forked::check(part.runtime);
+        // SAFETY: this thread alone runs jobs of the partition.
+        part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
+    });
+    MINE.set(false);
+}
+
+/// Leaves signals to the other threads of the process.
+fn block_signals() {
+    // SAFETY: the set is a valid place for one, and is filled before it is used.
+    unsafe {
+        let mut all = std::mem::MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        // What the thread does to itself, such as using up its stack. Blocked, these end the process without a word.
+        for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT] {
+            libc::sigdelset(all.as_mut_ptr(), own);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// What a thread that polls on `cpus` lacks, each with the fix.
+pub(crate) fn missing(cpus: &str) -> Vec<String> {
+    let mut missing = Vec::new();
+    if !cpus.parse().is_ok_and(|cpu| cpu::isolated().contains(&cpu)) {
+        missing.push(format!(
+            "CPU {cpus} is not isolated, so other threads take turns with this one; boot with isolcpus={cpus} \
+             nohz_full={cpus} or make it an isolated cpuset partition"
+        ));
+    }
+    if !Tsc::is_there() {
+        let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+        let source = source.unwrap_or_default();
+        // Those that the vDSO reads without a system call.
+        let in_user_space = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+        if !in_user_space.contains(&source.trim()) {
+            missing.push(format!(
+                "the clock source {} is read in the kernel; choose one of {} (clocksource=…)",
+                source.trim(),
+                in_user_space.join(", ")
+            ));
+        }
+    }
+    missing
+}

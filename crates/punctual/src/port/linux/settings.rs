@@ -1,0 +1,195 @@
+//! The real-time settings of a worker thread: apply them, then read back what really applies.
+//!
+//! Every setting is tried and nothing is assumed: a kernel with real-time group scheduling refuses
+//! SCHED_FIFO to root in a new group, a container may hide capabilities, an administrator may change an
+//! affinity. What the report shows is what the kernel answered when asked.
+
+use std::io::Error;
+
+use crate::app::report::ThreadSettings;
+use crate::port::linux::stderr;
+
+use super::cpu;
+use super::stack::Bounds;
+
+/// What a worker thread is to have.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    pub(crate) place: Place,
+    /// The SCHED_FIFO priority; `None` for an ordinary thread.
+    pub(crate) priority: Option<u8>,
+}
+
+/// How it begins what a thread lacks if it did not get its policy.
+pub(crate) const NO_FIFO: &str = "no SCHED_FIFO";
+
+/// Where a thread is to run.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// On this CPU.
+    Cpu(usize),
+    /// On these.
+    Among(cpu::Allowed),
+    /// Wherever it may now.
+    Anywhere,
+}
+
+/// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back what came of it.
+pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> ThreadSettings {
+    let mut missing = Vec::new();
+
+    let (placed, where_to) = match &wanted.place {
+        Place::Cpu(cpu) => (cpu::pin(*cpu), cpu.to_string()),
+        Place::Among(cpus) => (cpus.apply(), cpus.to_string()),
+        Place::Anywhere => (Ok(()), String::new()),
+    };
+    if let Err(error) = placed {
+        missing.push(format!(
+            "not pinned to CPU {where_to}: {error}; allow that CPU to the process (cpuset, taskset)"
+        ));
+    }
+    // On its CPU, whose memory it takes, and not yet at a priority at which others would have to wait for that.
+    if let Some(stack) = stack {
+        stack.fill();
+    }
+    let refused = wanted.priority.and_then(|priority| set_fifo(priority).err());
+    if set_timer_slack().is_err() {
+        missing.push("timer slack is not 1 ns: prctl(PR_SET_TIMERSLACK) was refused".into());
+    }
+
+    let (policy, priority) = policy();
+    if let Some(wanted) = wanted.priority
+        && (policy, priority) != ("SCHED_FIFO", i32::from(wanted))
+    {
+        let why = refused.map_or_else(|| "the kernel accepted it and did not apply it".into(), explain);
+        missing.push(format!("{NO_FIFO} priority {wanted}: {why}"));
+    }
+    let cpus = cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string());
+    ThreadSettings {
+        thread: thread.into(),
+        kernel_thread: super::kernel_thread(),
+        policy: policy.into(),
+        priority,
+        cpus,
+        stack: stack.map(|stack| stack.size()),
+        // Until its end.
+        stack_used: None,
+        missing,
+    }
+}
+
+/// Describes the calling thread, which is to have nothing special.
+pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
+    let (policy, priority) = policy();
+    ThreadSettings {
+        thread: thread.into(),
+        kernel_thread: super::kernel_thread(),
+        policy: policy.into(),
+        priority,
+        cpus: cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string()),
+        stack: None,
+        stack_used: None,
+        missing: Vec::new(),
+    }
+}
+
+/// SCHED_FIFO for the calling thread. What it spawns starts as an ordinary thread again.
+fn set_fifo(priority: u8) -> Result<(), Error> {
+    let param = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+/// Runs `f` with a real-time priority if the kernel grants one, and puts the calling thread back afterwards. `f` starts no
+/// threads, which would inherit it.
+pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
+    let (policy, before) = scheduling();
+    let param = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
+    let boosted = policy >= 0 && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) } == 0;
+    let result = f();
+    // SAFETY: as above. A thread may always go back to what it had.
+    if boosted && unsafe { libc::sched_setscheduler(0, policy, &before) } != 0 {
+        let error = Error::last_os_error();
+        stderr::line(format_args!("the thread of idle keeps a real-time priority: {error}"));
+    }
+    result
+}
+
+fn explain(error: Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "not permitted; run as root, grant CAP_SYS_NICE, raise RLIMIT_RTPRIO (`ulimit -r \
+                              99`), and if this is root: give the cpu cgroup a cpu.rt_runtime_us above 0"
+                .into()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// The policy of the calling thread, negative if the kernel does not tell, and its parameters.
+fn scheduling() -> (libc::c_int, libc::sched_param) {
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 names the calling thread, and `param` is a valid place for its parameters.
+    let policy = unsafe {
+        libc::sched_getparam(0, &mut param);
+        libc::sched_getscheduler(0)
+    };
+    (policy, param)
+}
+
+fn policy() -> (&'static str, i32) {
+    let (policy, param) = scheduling();
+    let name = match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => "SCHED_OTHER",
+        libc::SCHED_FIFO => "SCHED_FIFO",
+        libc::SCHED_RR => "SCHED_RR",
+        libc::SCHED_BATCH => "SCHED_BATCH",
+        libc::SCHED_IDLE => "SCHED_IDLE",
+        libc::SCHED_DEADLINE => "SCHED_DEADLINE",
+        _ => "unknown",
+    };
+    (name, param.sched_priority)
+}
+
+/// Real-time threads have no timer slack anyway; this is for when the policy was refused.
+pub(crate) fn set_timer_slack() -> rustix::io::Result<()> {
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boost_ends() {
+        std::thread::spawn(|| {
+            let inside = boosted(1, policy);
+            assert!(inside == ("SCHED_FIFO", 1) || inside == ("SCHED_OTHER", 0), "{inside:?}");
+            assert_eq!(policy(), ("SCHED_OTHER", 0));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn what_was_refused_is_said_and_what_applies_is_read_back() {
+        // On a thread of its own, whose settings end with it.
+        std::thread::spawn(|| {
+            let cpu = cpu::Allowed::of_this_thread().unwrap().iter().next_back().unwrap();
+            let settings = apply("test", Wanted { place: Place::Cpu(cpu), priority: Some(1) }, None);
+            assert_eq!(settings.cpus, cpu.to_string());
+            match settings.policy.as_str() {
+                "SCHED_FIFO" => assert_eq!((settings.priority, settings.missing.len()), (1, 0)),
+                _ => assert!(settings.missing[0].contains("CAP_SYS_NICE"), "{:?}", settings.missing),
+            }
+            let absurd = apply("test", Wanted { place: Place::Cpu(1023), priority: Some(1) }, None);
+            assert!(absurd.missing.iter().any(|m| m.contains("not pinned to CPU 1023")), "{absurd:?}");
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,281 @@
+//! The stacks of threads: touched before the first job, looked at after the last, and a message when one is used up.
+//!
+//! A thread fills its stack with a pattern before it runs jobs, which makes all of it resident whether or not memory is locked. How
+//! deep the stack has been in use is where the pattern ends.
+//!
+//! Below the stack is a page that nobody may touch. Who does gets SIGSEGV, on another stack, and the handler here says
+//! which task has used up what, before it leaves the rest to the handler that was there before. Rust's own names the thread and aborts.
+
+use std::cell::Cell;
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use crate::app::current;
+use crate::port::linux::stderr;
+
+/// What an untouched word holds.
+const PATTERN: usize = 0xa5a5_a5a5_5a5a_5a5a_u64 as usize;
+/// What is left out below the frame that fills the stack: more than that frame and what it calls take.
+const MARGIN: usize = 4096;
+/// The stack of the handler. The kernel's frame may take 12 KiB (`AT_MINSIGSTKSZ`).
+const ALTERNATE: usize = 64 * 1024;
+
+/// The stack of one thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// The guard page, or where it would be.
+    guard: (usize, usize),
+    /// The first address that may be used, and the one behind the last.
+    low: usize,
+    high: usize,
+}
+
+impl Bounds {
+    /// Those of the calling thread; `None` if the system does not tell.
+    pub(crate) fn of_this_thread() -> Option<Self> {
+        let mut attr = MaybeUninit::<libc::pthread_attr_t>::uninit();
+        let (mut start, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
+        // SAFETY: the call fills `attr` if it succeeds, and then it is read and destroyed, once.
+        unsafe {
+            if libc::pthread_getattr_np(libc::pthread_self(), attr.as_mut_ptr()) != 0 {
+                return None;
+            }
+            let read = libc::pthread_attr_getstack(attr.as_ptr(), &mut start, &mut size) == 0
+                && libc::pthread_attr_getguardsize(attr.as_ptr(), &mut guard) == 0;
+            libc::pthread_attr_destroy(attr.as_mut_ptr());
+            if !read {
+                return None;
+            }
+        }
+        let start = start.addr();
+        // The main thread has no guard page; the kernel does not let its stack grow beyond this address.
+        let page = guard.max(4096);
+        // Old versions of glibc count the guard page as a part of the stack, and others do not. One page of those is left out.
+        Some(Self {
+            guard: (start.saturating_sub(page), start + page),
+            low: start + page,
+            high: start + size,
+        })
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.high - self.low
+    }
+
+    /// Fills what the calling thread, whose stack this is, does not use yet.
+    #[inline(never)]
+    pub(crate) fn fill(&self) {
+        let here = 0_u8;
+        let end = std::ptr::from_ref(&here).addr().saturating_sub(MARGIN);
+        let words = (self.low.next_multiple_of(size_of::<usize>())..end).step_by(size_of::<usize>());
+        for word in words {
+            // SAFETY: the address lies in this thread's stack, above the guard page and well below every frame in use, so
+            // that nothing of anybody is there.
+            unsafe { std::ptr::with_exposed_provenance_mut::<usize>(word).write_volatile(PATTERN) };
+        }
+    }
+
+    /// How much of it has been in use since it was [filled](Self::fill), in bytes; by the thread itself.
+    #[inline(never)]
+    pub(crate) fn used(&self) -> usize {
+        let mut words =
+            (self.low.next_multiple_of(size_of::<usize>())..self.high).step_by(size_of::<usize>());
+        // SAFETY: the address lies in this thread's stack, which is readable above the guard page.
+        let touched = |&word: &usize| unsafe {
+            std::ptr::with_exposed_provenance::<usize>(word).read_volatile() != PATTERN
+        };
+        words.find(touched).map_or(0, |deepest| self.high - deepest)
+    }
+}
+
+thread_local! {
+    static STACK: Cell<Option<Bounds>> = const { Cell::new(None) };
+}
+
+/// While this lives, the calling thread is one whose overflow is explained.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    before: Option<Bounds>,
+    /// The memory of the alternate stack, and the one before.
+    alternate: Option<(Box<[u8]>, libc::stack_t)>,
+}
+
+impl Watched {
+    /// Begins to watch `stack`, that of the calling thread.
+    pub(crate) fn begin(stack: Bounds) -> io::Result<Self> {
+        install()?;
+        let mut memory = vec![0_u8; ALTERNATE].into_boxed_slice();
+        let new = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
+        let mut before = MaybeUninit::<libc::stack_t>::uninit();
+        // SAFETY: the memory lives until `drop` has taken the alternate stack away again, on this thread.
+        let alternate = match unsafe { libc::sigaltstack(&new, before.as_mut_ptr()) } {
+            // SAFETY: the call has filled it.
+            0 => Some((memory, unsafe { before.assume_init() })),
+            _ => return Err(io::Error::last_os_error()),
+        };
+        Ok(Self { before: STACK.replace(Some(stack)), alternate })
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        STACK.set(self.before);
+        if let Some((memory, before)) = self.alternate.take() {
+            // SAFETY: what was in force before is in force again; it belongs to this thread, which this type does not leave.
+            if unsafe { libc::sigaltstack(&before, std::ptr::null_mut()) } != 0 {
+                std::mem::forget(memory);
+            }
+        }
+    }
+}
+
+/// What handled the two signals before.
+static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
+const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// Installs the handler, once in a process and for good.
+fn install() -> io::Result<()> {
+    static INSTALLED: OnceLock<i32> = OnceLock::new();
+    let error = INSTALLED.get_or_init(|| {
+        let mut before = [const { MaybeUninit::<libc::sigaction>::zeroed() }; 2];
+        for (signal, before) in SIGNALS.into_iter().zip(&mut before) {
+            // SAFETY: nothing is changed, and the place is valid.
+            if unsafe { libc::sigaction(signal, std::ptr::null(), before.as_mut_ptr()) } != 0 {
+                return io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
+            }
+        }
+        // SAFETY: the calls have filled them.
+        let _ = BEFORE.set(before.map(|before| unsafe { before.assume_init() }));
+        for signal in SIGNALS {
+            // SAFETY: all-zero is a valid value: no flags, an empty mask.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            action.sa_sigaction = handle as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            // SAFETY: the handler does only what one may do, and leaves to the one before what is not its own.
+            if unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } != 0 {
+                return io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
+            }
+        }
+        0
+    });
+    if *error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(*error)) }
+}
+
+/// On the alternate stack of the thread that the signal is for.
+extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel gives a valid pointer, and these signals come with an address.
+    let address = unsafe { (*info).si_addr() }.addr();
+    if let Some(stack) = STACK.get().filter(|stack| (stack.guard.0..stack.guard.1).contains(&address)) {
+        explain(stack);
+    }
+    let before = BEFORE.get().map(|both| both[usize::from(signal != SIGNALS[0])]);
+    match before {
+        Some(before) if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN => {
+            let handler = before.sa_sigaction;
+            if before.sa_flags & libc::SA_SIGINFO != 0 {
+                // SAFETY: it was installed as a handler of three arguments, and gets those that it would have got.
+                let handler = unsafe {
+                    std::mem::transmute::<
+                        usize,
+                        extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void),
+                    >(handler)
+                };
+                handler(signal, info, context);
+            } else {
+                // SAFETY: it was installed as a handler of one argument.
+                let handler = unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler) };
+                handler(signal);
+            }
+        }
+        // The instruction is tried again and ends the process; to ignore that is not possible.
+        _ => {
+            // SAFETY: as in `install`; `signal` may be called in a handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
+/// Says whose stack is used up. Neither allocates nor takes a lock.
+fn explain(stack: Bounds) {
+    let (size, thread) = (stack.size() / 1024, super::kernel_thread());
+    let Some((part, worker)) = current::get() else {
+        return stderr::line(format_args!("thread {thread} has used up its stack of {size} KiB"));
+    };
+    let level = worker.running();
+    let idle = std::ptr::eq(&*worker, part.runtime.home.idle);
+    let (whose, advice) = if idle { ("idle's thread", OF_CALLER) } else { ("thread", MORE) };
+    let below = if level > worker.base() { ", on top of what it has preempted" } else { "" };
+    match (level, idle) {
+        (0, true) => {
+            stderr::line(format_args!("idle has used up the stack of {whose} {thread}, {size} KiB; {advice}"))
+        }
+        (0, false) => {
+            stderr::line(format_args!(
+                "the executor has used up the stack of {whose} {thread}, {size} KiB; {advice}"
+            ));
+        }
+        _ => {
+            let tasks = part.names_at(level);
+            stderr::line(format_args!(
+                "{tasks} at level {level} has used up the stack of {whose} {thread}, {size} KiB{below}; {advice}"
+            ));
+        }
+    }
+}
+
+const MORE: &str = "set a larger one with `#[app(stack = ..)]`, `Config::stack` or PUNCTUAL_STACK, in KiB";
+const OF_CALLER: &str = "it is the thread that runs the app: raise its stack with `ulimit -s`, or run the app on one with a larger stack";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn use_up(bytes: usize) {
+        let block = [1_u8; 4096];
+        std::hint::black_box(&block);
+        if bytes > block.len() {
+            use_up(bytes - block.len());
+        }
+        std::hint::black_box(&block);
+    }
+
+    #[test]
+    fn what_has_been_in_use_is_found() {
+        let look = || {
+            let stack = Bounds::of_this_thread().expect("the system tells");
+            stack.fill();
+            let before = stack.used();
+            use_up(200 * 1024);
+            (stack.size(), before, stack.used())
+        };
+        let (size, before, used) =
+            std::thread::Builder::new().stack_size(1024 * 1024).spawn(look).unwrap().join().unwrap();
+        // More where it is the stack of a thread that has ended.
+        assert!(size >= 900 * 1024, "{size}");
+        assert!(before < 64 * 1024, "{before}");
+        assert!((200 * 1024..600 * 1024).contains(&used), "{used}");
+    }
+
+    #[test]
+    fn an_alternate_stack_is_given_back() {
+        std::thread::spawn(|| {
+            let alternate = || {
+                let mut now = MaybeUninit::<libc::stack_t>::zeroed();
+                // SAFETY: nothing is changed, and the place is valid.
+                unsafe {
+                    assert_eq!(libc::sigaltstack(std::ptr::null(), now.as_mut_ptr()), 0);
+                    now.assume_init().ss_sp
+                }
+            };
+            let before = alternate();
+            let watched = Watched::begin(Bounds::of_this_thread().expect("the system tells")).unwrap();
+            assert_ne!(alternate(), before);
+            drop(watched);
+            assert_eq!(alternate(), before);
+        })
+        .join()
+        .unwrap();
+    }
+}

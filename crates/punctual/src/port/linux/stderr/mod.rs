@@ -1,0 +1,137 @@
+//! What the runtime says on standard error: best effort, and nothing depends on it.
+//!
+//! Standard error may be a full disk, a pipe that nobody reads any more, or one that is full. So nothing in here panics,
+//! blocks for long or allocates, and no function tells whether it succeeded. Lines that could not be written are counted,
+//! and the next that can be says how many.
+//!
+//! Ordinary threads [write](fn@line). A thread that runs jobs, or whose end the app waits for, must not even enter the kernel
+//! for it: it [defers](defer) its lines to the supervisor, which [writes](write_deferred) them.
+
+mod deferred;
+
+use std::fmt::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+
+use crate::port::linux;
+
+pub(crate) use deferred::{defer, write_deferred};
+
+/// `PIPE_BUF`: a pipe takes so much in one piece, not mixed with what others write.
+const PIECE: usize = 4096;
+/// How long a line waits for a standard error that takes nothing. The lines after it do not wait at all.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const NO_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+static LOST: AtomicU32 = AtomicU32::new(0);
+/// Whether the last write failed.
+static FAILS: AtomicBool = AtomicBool::new(false);
+
+/// Writes a line that begins with the name of the library. For ordinary threads.
+pub(crate) fn line(line: fmt::Arguments<'_>) {
+    text(format_args!("punctual: {line}\n"));
+}
+
+/// Writes `text`, which ends with a line's end. For ordinary threads.
+pub(crate) fn text(text: fmt::Arguments<'_>) {
+    let mut pieces = Pieces { room: [0; PIECE], length: 0, lost: LOST.swap(0, Ordering::Relaxed) };
+    if pieces.lost > 0 {
+        let lost = std::mem::take(&mut pieces.lost);
+        let _ = writeln!(pieces, "punctual: {lost} lines could not be written to standard error");
+        pieces.lost = lost;
+    }
+    // What `Display` of an argument refuses to write is not said.
+    let _ = pieces.write_fmt(text);
+    pieces.flush();
+    LOST.fetch_add(pieces.lost, Ordering::Relaxed);
+}
+
+/// Collects a text and writes it piece by piece.
+struct Pieces {
+    room: [u8; PIECE],
+    length: usize,
+    /// How many lines have been lost and not been said to be.
+    lost: u32,
+}
+
+impl Pieces {
+    fn flush(&mut self) {
+        let piece = &self.room[..std::mem::take(&mut self.length)];
+        let left = write(piece);
+        match left.iter().filter(|&&byte| byte == b'\n').count() {
+            _ if left.is_empty() => self.lost = 0,
+            lines => self.lost = self.lost.saturating_add(lines.max(1) as u32),
+        }
+    }
+}
+
+impl Write for Pieces {
+    fn write_str(&mut self, mut text: &str) -> fmt::Result {
+        while !text.is_empty() {
+            let fits = fitting(text, PIECE - self.length);
+            let (now, later) = text.split_at(fits);
+            self.room[self.length..self.length + fits].copy_from_slice(now.as_bytes());
+            self.length += fits;
+            text = later;
+            if !text.is_empty() {
+                self.flush();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes of `text` fit into `room`, in whole characters.
+fn fitting(text: &str, room: usize) -> usize {
+    let most = text.len().min(room);
+    (0..=most).rev().find(|&length| text.is_char_boundary(length)).unwrap_or(0)
+}
+
+/// Writes to standard error; returns what it did not take.
+fn write(mut bytes: &[u8]) -> &[u8] {
+    // SAFETY: nothing here depends on what the descriptor stands for. That it may be closed is an error like others.
+    let stderr = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
+    while !bytes.is_empty() {
+        match write_some(stderr, bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    FAILS.store(!bytes.is_empty(), Ordering::Relaxed);
+    bytes
+}
+
+fn write_some(stderr: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+    let patience = if FAILS.load(Ordering::Relaxed) { NO_PATIENCE } else { PATIENCE };
+    let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
+    poll(&mut fds, Some(&patience))?;
+    // Without a reader a pipe is always ready, and writing to it may even be deadly.
+    if fds[0].revents() != PollFlags::OUT {
+        return Err(Errno::AGAIN);
+    }
+    // The room may be gone again, since others write to the same pipe.
+    let at_the_end = u64::MAX;
+    match pwritev2(stderr, &[std::io::IoSlice::new(bytes)], at_the_end, ReadWriteFlags::NOWAIT) {
+        // Of a file it means that the disk has to be waited for, and of others that the kernel cannot tell.
+        Err(Errno::AGAIN) if !linux::is_file(stderr) => Err(Errno::AGAIN),
+        Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+            rustix::io::write(stderr, bytes)
+        }
+        Ok(0) => Err(Errno::IO),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!([0, 1, 2, 3, 4, 9].map(|room| fitting("aäb", room)), [0, 1, 1, 3, 4, 4]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Locks between partitions in virtual time, where nobody may spin or sleep in the kernel: it would keep its turn.
+//!
+//! Who cannot have a lock pauses. Whoever lets go of one grants what that makes possible, and to whom, as the locks of real
+//! time do: in order of arrival within a group, to the highest level that passes the test of the Priority Ceiling Protocol.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use punctual_core::Port;
+
+use super::turns::Until;
+use crate::app::partition::Part;
+
+/// What somebody wants to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// The lock of a group, told by its address.
+    Group(usize),
+    /// A mutex of this ceiling, wanted by a job of this level.
+    Ceiling { level: u8, ceiling: u8 },
+}
+
+/// What is held and what is waited for.
+#[derive(Debug)]
+pub(crate) struct Claims(Mutex<Book>);
+
+/// A claim that was granted; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    part: &'static Part,
+    claim: Claim,
+}
+
+impl Claims {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Book { held: Vec::new(), waiting: Vec::new() }))
+    }
+
+    /// Waits until `part` may have `claim`.
+    pub(crate) fn acquire(&self, part: &'static Part, claim: Claim) -> Claimed {
+        let who = part.index();
+        self.lock().ask(who, claim);
+        loop {
+            // A wake from here on means another look.
+            part.partition.port().take_woken();
+            if !self.lock().waits(who) {
+                return Claimed { part, claim };
+            }
+            crate::app::virtual_time::pause(part, Until::Woken);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        let runtime = self.part.runtime;
+        for next in runtime.claims.lock().give_up(self.part.index(), self.claim) {
+            let next = runtime.parts[next];
+            next.partition.port().wake(next.idle);
+        }
+    }
+}
+
+/// The decisions: parts are numbers here, and nobody really waits.
+#[derive(Debug)]
+struct Book {
+    /// Who holds what, the innermost last.
+    held: Vec<(usize, Claim)>,
+    /// Who waits for what, in order of arrival. A part waits for one claim at a time.
+    waiting: Vec<(usize, Claim)>,
+}
+
+impl Book {
+    /// Grants `who` the claim, or else makes it wait.
+    fn ask(&mut self, who: usize, claim: Claim) {
+        self.waiting.push((who, claim));
+        self.grant();
+    }
+
+    fn waits(&self, who: usize) -> bool {
+        self.waiting.iter().any(|(waiting, _)| *waiting == who)
+    }
+
+    /// Takes a claim back; returns those who have what they waited for.
+    fn give_up(&mut self, who: usize, claim: Claim) -> Vec<usize> {
+        let innermost = self.held.iter().rposition(|held| *held == (who, claim));
+        self.held.remove(innermost.expect("what is given up was held"));
+        self.grant()
+    }
+
+    /// Grants what can be granted.
+    fn grant(&mut self) -> Vec<usize> {
+        let mut granted = Vec::new();
+        while let Some(next) = self.next() {
+            let next = self.waiting.remove(next);
+            self.held.push(next);
+            granted.push(next.0);
+        }
+        granted
+    }
+
+    /// The place in `waiting` of who is to be granted its claim next: of the highest level, the first that came.
+    fn next(&self) -> Option<usize> {
+        let may = self.waiting.iter().enumerate().filter(|(_, (who, claim))| self.may(*who, *claim));
+        let level = |claim: &Claim| match claim {
+            Claim::Group(_) => 0,
+            Claim::Ceiling { level, .. } => *level,
+        };
+        may.rev().max_by_key(|(_, (_, claim))| level(claim)).map(|(place, _)| place)
+    }
+
+    /// Whether nothing that others hold is in the way.
+    fn may(&self, who: usize, claim: Claim) -> bool {
+        let mut others = self.held.iter().filter(|(holder, _)| *holder != who).map(|(_, held)| held);
+        match claim {
+            Claim::Group(_) => others.all(|held| *held != claim),
+            // Its level is above every ceiling that others hold.
+            Claim::Ceiling { level, .. } => {
+                !others.any(|held| matches!(held, Claim::Ceiling { ceiling, .. } if level <= *ceiling))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUS: Claim = Claim::Group(1);
+    const DISK: Claim = Claim::Group(2);
+
+    fn ceiling(level: u8, ceiling: u8) -> Claim {
+        Claim::Ceiling { level, ceiling }
+    }
+
+    fn book(asks: &[(usize, Claim)]) -> Book {
+        let mut book = Book { held: Vec::new(), waiting: Vec::new() };
+        asks.iter().for_each(|&(who, claim)| book.ask(who, claim));
+        book
+    }
+
+    #[track_caller]
+    fn assert_waiting(book: &Book, expected: &[usize]) {
+        assert_eq!(book.waiting.iter().map(|(who, _)| *who).collect::<Vec<_>>(), expected, "{book:?}");
+    }
+
+    #[test]
+    fn a_group_is_served_in_order_of_arrival() {
+        let mut book = book(&[(0, BUS), (2, BUS), (1, BUS), (3, DISK)]);
+        assert_waiting(&book, &[2, 1]);
+        assert_eq!(book.give_up(3, DISK), [0_usize; 0], "groups do not know of each other");
+        assert_eq!(book.give_up(0, BUS), [2]);
+        book.ask(0, BUS);
+        assert_waiting(&book, &[1, 0]);
+        assert_eq!(book.give_up(2, BUS), [1]);
+        assert_eq!(book.give_up(1, BUS), [0]);
+    }
+
+    #[test]
+    fn a_level_passes_only_above_every_ceiling_that_others_hold() {
+        let mut book = book(&[(1, ceiling(1, 2)), (2, ceiling(2, 2)), (3, ceiling(3, 3))]);
+        assert_waiting(&book, &[2]);
+        book.ask(1, ceiling(1, 1));
+        assert_waiting(&book, &[2, 1]);
+        assert_eq!(book.give_up(3, ceiling(3, 3)), [1], "its own ceilings do not count");
+        assert_eq!(book.give_up(1, ceiling(1, 1)), [0_usize; 0]);
+        assert_eq!(book.give_up(1, ceiling(1, 2)), [2]);
+    }
+
+    #[test]
+    fn of_those_that_pass_the_highest_goes_and_keeps_the_others_out() {
+        let mut book =
+            book(&[(0, ceiling(0, 9)), (1, ceiling(1, 9)), (5, ceiling(5, 9)), (3, ceiling(3, 9))]);
+        assert_eq!(book.give_up(0, ceiling(0, 9)), [5]);
+        book.ask(6, ceiling(6, 9));
+        assert_waiting(&book, &[1, 3, 6]);
+        assert_eq!(book.give_up(5, ceiling(5, 9)), [6], "it came later and is higher");
+        assert_eq!(book.give_up(6, ceiling(6, 9)), [3]);
+        assert_eq!(book.give_up(3, ceiling(3, 9)), [1]);
+    }
+
+    #[test]
+    fn a_free_mutex_is_refused_below_a_ceiling() {
+        // The ceiling blocking of the protocol: the mutex that 2 asks for is held by nobody.
+        let mut book = book(&[(1, ceiling(1, 3)), (2, ceiling(2, 2))]);
+        assert_waiting(&book, &[2]);
+        book.ask(1, ceiling(1, 2));
+        assert_waiting(&book, &[2]);
+        assert_eq!(book.give_up(1, ceiling(1, 2)), [0_usize; 0]);
+        assert_eq!(book.give_up(1, ceiling(1, 3)), [2]);
+    }
+}

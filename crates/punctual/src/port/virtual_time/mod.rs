@@ -1,0 +1,7 @@
+//! Virtual time: a clock that jumps to the next event, and the same order every time.
+
+mod claims;
+mod turns;
+
+pub(crate) use claims::{Claim, Claims};
+pub(crate) use turns::{END, Turns, Until};

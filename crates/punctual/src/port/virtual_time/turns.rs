@@ -1,0 +1,343 @@
+//! Which of an app's partitions runs in virtual time: one at a time, the one whose next event is earliest.
+//!
+//! A partition's thread runs until it pauses, saying until when: until its next job is released, or until the
+//! execution time is over that a job of it takes. Whoever pauses moves the clock to the earliest of these times and hands
+//! the turn to the partition whose time it is. So partitions overlap in virtual time as CPUs do in real time, and their
+//! order is the same in every run: at equal times they take turns in the order of their declaration, and under the
+//! global executor the highest level goes first.
+//!
+//! This is a sequential discrete-event simulation, with threads in the place of coroutines.
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use punctual_core::{Instant, Port};
+
+use crate::app::cause::Cause;
+use crate::app::partition::{Part, Style};
+use crate::app::virtual_time::next_due;
+
+/// Until when a partition pauses, unless it is woken before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until this time.
+    At(Instant),
+    /// Until the clock releases something in it, and until this time at most. What is released when is looked up when
+    /// the clock is moved: other partitions arm and cancel jobs here meanwhile.
+    Due(Option<Instant>),
+    /// Until the clock releases something in it, and until all others have done what they have to do at this time at most.
+    Event(Instant),
+    /// Until all others have done what they have to do at this time.
+    Others,
+    /// Until it is woken.
+    Woken,
+}
+
+/// The turns of one run.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    state: Mutex<State>,
+    passed: Condvar,
+    /// Whether `init` has made the resources, so that others may have their turns.
+    open: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    parts: &'static [&'static Part],
+    /// Whose turn it is.
+    turn: usize,
+    order: Order,
+    /// When the run ends, in ns; [`END`] if nobody says.
+    limit: u64,
+}
+
+impl Turns {
+    pub(crate) const fn new() -> Self {
+        let state = State { parts: &[], turn: 0, order: Order::new(Vec::new()), limit: END };
+        Self { state: Mutex::new(state), passed: Condvar::new(), open: AtomicBool::new(false) }
+    }
+
+    /// Begins a run with the turn of `part`, which ends at `limit` at the latest.
+    pub(crate) fn begin(&self, part: &'static Part, limit: Option<Instant>) {
+        let parts = part.runtime.parts;
+        let limit = limit.map_or(END, |limit| limit.as_ticks().min(END));
+        *self.lock() = State { parts, turn: part.index(), order: Order::new(ranked(parts)), limit };
+        self.open.store(false, Ordering::Relaxed);
+    }
+
+    /// Lets time pass from now on. By the thread of `init`, when the resources are there.
+    pub(crate) fn open(&self) {
+        self.open.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether time may pass. The threads of others learn what it says with their first turn.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the first turn of `part`.
+    pub(crate) fn wait(&self, part: &'static Part) {
+        let state = self.lock();
+        let mine = part.index();
+        self.wait_for(state, mine);
+    }
+
+    /// See [`pause`](crate::app::virtual_time::pause). By the thread of `part`, whose turn it is.
+    pub(crate) fn pause(&self, part: &'static Part, until: Until) {
+        let mut state = self.lock();
+        let mine = part.index();
+        state.order.pauses(mine, until);
+        state.pass(mine);
+        if state.turn != mine {
+            self.passed.notify_all();
+            self.wait_for(state, mine);
+        }
+    }
+
+    /// When something happens next in another partition than `part`.
+    pub(crate) fn next_elsewhere(&self, part: &'static Part) -> Option<Instant> {
+        let state = self.lock();
+        let mine = part.index();
+        let others = (0..state.parts.len()).filter(|&other| other != mine);
+        let next = others.filter_map(|other| state.wish(other)).map(|(time, _)| time).min()?;
+        (next != NEVER).then(|| Instant::from_ticks(next))
+    }
+
+    /// Ends the turns of `part`.
+    pub(crate) fn leave(&self, part: &'static Part) {
+        let mut state = self.lock();
+        let mine = part.index();
+        state.order.leaves(mine);
+        state.pass(mine);
+        self.passed.notify_all();
+    }
+
+    /// Passes over `part` from now on, whose thread does not come.
+    pub(crate) fn forget(&self, part: &'static Part) {
+        let mut state = self.lock();
+        state.order.leaves(part.index());
+    }
+
+    fn wait_for(&self, state: MutexGuard<'_, State>, mine: usize) {
+        let waited = self.passed.wait_while(state, |state| state.turn != mine);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Hands the turn on from `mine`, and the clock to the time of whoever gets it.
+    fn pass(&mut self, mine: usize) {
+        let runtime = self.parts[mine].runtime;
+        let now = self.parts[mine].partition.port().now().as_ticks();
+        let woken = |part: usize| self.parts[part].partition.port().is_woken();
+        let Some((time, next)) = self.order.next(now, woken, |part| self.due(part)) else { return };
+        // What is left when the app is stopping is finished, whatever the limit.
+        if time >= self.limit && !runtime.is_stopping() {
+            self.turn = mine;
+            if time == NEVER && self.limit == END {
+                return runtime.stop(&Cause::Quiescent);
+            }
+            self.set_clock(now.max(self.limit));
+            return runtime.stop(&Cause::TimeUp);
+        }
+        self.set_clock(if time == NEVER { now } else { time });
+        self.turn = next;
+    }
+
+    fn due(&self, part: usize) -> u64 {
+        next_due(self.parts[part]).map_or(NEVER, |due| due.as_ticks())
+    }
+
+    /// See [`Order::wish`].
+    fn wish(&self, part: usize) -> Option<(u64, u64)> {
+        let port = self.parts[part].partition.port();
+        self.order.wish(part, port.now().as_ticks(), port.is_woken(), self.due(part))
+    }
+
+    fn set_clock(&self, time: u64) {
+        self.parts.iter().for_each(|part| part.partition.port().set_now(Instant::from_ticks(time)));
+    }
+}
+
+/// The parts in the order in which they go at equal times.
+fn ranked(parts: &[&'static Part]) -> Vec<usize> {
+    let mut ranked: Vec<usize> = (0..parts.len()).collect();
+    ranked.sort_by_key(|&index| match parts[index].style {
+        Style::Anywhere => Reverse(parts[index].highest_level()),
+        _ => Reverse(u8::MAX),
+    });
+    ranked
+}
+
+/// In ns: not at any time.
+const NEVER: u64 = u64::MAX;
+
+/// The end of virtual time in ns, 584 years after its beginning. Nothing happens then: the app ends before.
+pub(crate) const END: u64 = NEVER - 1;
+
+/// Who goes next: a decision without clock or thread in it.
+#[derive(Debug)]
+struct Order {
+    /// Indices of the parts, first those that go first at equal times.
+    ranked: Vec<usize>,
+    /// By part; `None` for those that have left.
+    until: Vec<Option<Until>>,
+    /// By part: the number of its last pause for others.
+    stood_back: Vec<u64>,
+    pauses: u64,
+}
+
+impl Order {
+    /// All of these go at once.
+    const fn new(ranked: Vec<usize>) -> Self {
+        Self { ranked, until: Vec::new(), stood_back: Vec::new(), pauses: 0 }
+    }
+
+    fn pauses(&mut self, part: usize, until: Until) {
+        self.grow();
+        self.pauses += 1;
+        self.until[part] = Some(until);
+        self.stood_back[part] = match until {
+            Until::Others | Until::Event(_) => self.pauses,
+            _ => 0,
+        };
+    }
+
+    fn leaves(&mut self, part: usize) {
+        self.grow();
+        self.until[part] = None;
+    }
+
+    fn grow(&mut self) {
+        self.until.resize(self.ranked.len(), Some(Until::At(Instant::from_ticks(0))));
+        self.stood_back.resize(self.ranked.len(), 0);
+    }
+
+    /// Who goes next and when, in ns: now, at a later time, or `NEVER` if nobody has anything to do. `None` if all have
+    /// left.
+    fn next(
+        &self,
+        now: u64,
+        woken: impl Fn(usize) -> bool,
+        due: impl Fn(usize) -> u64,
+    ) -> Option<(u64, usize)> {
+        let wish = |part: &usize| self.wish(*part, now, woken(*part), due(*part));
+        let wishes = self
+            .ranked
+            .iter()
+            .filter_map(|part| wish(part).map(|(time, stood_back)| (time, stood_back, *part)));
+        // The first of several minima, which is the one of the highest rank.
+        let next = wishes.min_by_key(|&(time, stood_back, _)| (time, stood_back));
+        next.map(|(time, _, part)| (time, part))
+    }
+
+    /// When `part` goes on, in ns, and behind whom of that time; `None` if it has left. `due` is when the clock releases
+    /// something in it.
+    fn wish(&self, part: usize, now: u64, woken: bool, due: u64) -> Option<(u64, u64)> {
+        let stood_back = *self.stood_back.get(part)?;
+        let (time, stood_back) = match (*self.until.get(part)?)? {
+            _ if woken => (now, 0),
+            Until::At(time) => (time.as_ticks(), 0),
+            Until::Due(most) => (due.min(most.map_or(NEVER, |most| most.as_ticks())), 0),
+            Until::Event(most) if most.as_ticks() < due => (most.as_ticks(), stood_back),
+            Until::Event(_) => (due, 0),
+            Until::Others => (now, stood_back),
+            Until::Woken => (NEVER, 0),
+        };
+        Some((time.max(now), stood_back))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(time: u64) -> Until {
+        Until::At(Instant::from_ticks(time))
+    }
+
+    /// Parts that pause like this, the first of them ranking first.
+    fn order(until: &[Until]) -> Order {
+        let mut order = Order::new((0..until.len()).collect());
+        for (part, until) in until.iter().enumerate() {
+            order.pauses(part, *until);
+        }
+        order
+    }
+
+    const NOBODY: fn(usize) -> bool = |_| false;
+    const NOTHING: fn(usize) -> u64 = |_| NEVER;
+
+    #[test]
+    fn the_earliest_goes_and_of_equals_the_first() {
+        assert_eq!(order(&[at(9), at(7), at(7)]).next(5, NOBODY, NOTHING), Some((7, 1)));
+        assert_eq!(order(&[at(9), at(2), at(1)]).next(5, NOBODY, NOTHING), Some((5, 1)), "both are late");
+        let mut order = Order::new(vec![1, 0]);
+        [0, 1].into_iter().for_each(|part| order.pauses(part, at(3)));
+        assert_eq!(order.next(0, NOBODY, NOTHING), Some((3, 1)));
+    }
+
+    #[test]
+    fn a_wake_counts_whatever_somebody_waits_for() {
+        for until in [at(9), Until::Due(None), Until::Woken] {
+            assert_eq!(order(&[at(6), until]).next(5, |part| part == 1, NOTHING), Some((5, 1)), "{until:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_due_is_looked_up_when_it_matters() {
+        let order = order(&[Until::Due(Some(Instant::from_ticks(8))), Until::Due(None), Until::Woken]);
+        assert_eq!(order.next(5, NOBODY, NOTHING), Some((8, 0)));
+        assert_eq!(order.next(5, NOBODY, |part| [9, 7, 1][part]), Some((7, 1)));
+        assert_eq!(order.next(5, NOBODY, |part| [6, 7, 1][part]), Some((6, 0)));
+    }
+
+    #[test]
+    fn who_stands_back_comes_after_all_others_of_that_time_and_before_later_ones() {
+        let mut order = order(&[Until::Others, Until::Others, at(5), at(6)]);
+        assert_eq!(order.next(5, NOBODY, NOTHING), Some((5, 2)));
+        order.pauses(2, at(9));
+        assert_eq!(order.next(5, NOBODY, NOTHING), Some((5, 0)));
+        order.pauses(0, Until::Others);
+        assert_eq!(order.next(5, NOBODY, NOTHING), Some((5, 1)), "they take turns");
+    }
+
+    #[test]
+    fn an_event_elsewhere_is_over_before_it_is_waited_for() {
+        let event = Until::Event(Instant::from_ticks(7));
+        let mut order = order(&[event, at(7)]);
+        assert_eq!(order.next(5, NOBODY, NOTHING), Some((7, 1)));
+        order.pauses(1, at(9));
+        assert_eq!(order.next(7, NOBODY, NOTHING), Some((7, 0)));
+        assert_eq!(order.next(5, NOBODY, |_| 6), Some((6, 0)), "what is released here is not behind anybody");
+    }
+
+    #[test]
+    fn when_nobody_has_anything_to_do_or_all_have_left() {
+        let mut order = order(&[Until::Woken, Until::Due(None)]);
+        assert_eq!(order.next(5, NOBODY, NOTHING), Some((NEVER, 0)));
+        order.leaves(0);
+        assert_eq!(
+            order.next(5, |part| part == 0, NOTHING),
+            Some((NEVER, 1)),
+            "a wake does not bring it back"
+        );
+        order.leaves(1);
+        assert_eq!(order.next(5, NOBODY, NOTHING), None);
+    }
+
+    #[test]
+    fn everybody_goes_once_at_the_start() {
+        let mut order = Order::new(vec![0, 1, 2]);
+        order.pauses(1, Until::Woken);
+        assert_eq!(order.next(0, NOBODY, NOTHING), Some((0, 0)));
+        order.pauses(0, at(1));
+        assert_eq!(order.next(0, NOBODY, NOTHING), Some((0, 2)));
+    }
+}

@@ -1,0 +1,101 @@
+//! Waiting for a time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use punctual_core::{Armed, Duration, Instant, IntoDuration, Port};
+
+use super::timers::{self, AnyTimers};
+
+/// Waits until `duration` from the first poll; see [`delay_until`].
+///
+/// For work at a steady rate add up instants instead, or the time each round takes is added to the period:
+///
+/// ```no_run
+/// # use punctual::prelude::*;
+/// # async fn work() {
+/// let mut next = punctual::now();
+/// loop {
+///     next += 10.millis();
+///     punctual::delay_until(next).await;
+///     // …
+/// }
+/// # }
+/// ```
+pub fn delay(duration: impl IntoDuration) -> Delay {
+    Delay { due: Due::After(duration.into_duration()), timer: None }
+}
+
+/// Waits until `time` of the app's clock; ready at once if that has passed.
+///
+/// Real-time safety: does not allocate or block. The first poll takes one of the level's timer slots and enters the
+/// kernel only from a thread that is not the level's, to have it wake earlier.
+///
+/// # Panics
+/// When polled anywhere but in an async task of a [`punctual::app`](macro@crate::app), or if the async tasks of the level
+/// wait for more times at once than their `waits` add up to.
+pub fn delay_until(time: Instant) -> Delay {
+    Delay { due: Due::At(time), timer: None }
+}
+
+/// A future that waits for a time: from [`delay`] or [`delay_until`].
+#[must_use = "a future does nothing unless it is awaited"]
+#[derive(Debug)]
+pub struct Delay {
+    due: Due,
+    timer: Option<Timer>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Due {
+    After(Duration),
+    At(Instant),
+}
+
+/// A slot taken, and whom it wakes.
+struct Timer {
+    timers: &'static dyn AnyTimers,
+    armed: Armed,
+    waker: Waker,
+}
+
+impl std::fmt::Debug for Timer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timer").field("armed", &self.armed).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.timers.cancel(self.armed);
+    }
+}
+
+impl Future for Delay {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let timers = timers::current().expect("delays are for the async tasks of an app");
+        let now = timers.part().partition.port().now();
+        let time = match self.due {
+            Due::At(time) => time,
+            Due::After(duration) => {
+                let time = Instant::from_ticks(now.as_ticks().saturating_add(duration.as_ticks()));
+                self.due = Due::At(time);
+                time
+            }
+        };
+        if time <= now {
+            self.timer = None;
+            return Poll::Ready(());
+        }
+        // The timer has not expired: it is not time. But a future may be moved to another task between polls.
+        if self.timer.as_ref().is_none_or(|timer| !timer.waker.will_wake(cx.waker())) {
+            self.timer = None;
+            let armed = timers.arm(cx.waker(), time);
+            self.timer = armed.map(|armed| Timer { timers, armed, waker: cx.waker().clone() });
+        }
+        Poll::Pending
+    }
+}

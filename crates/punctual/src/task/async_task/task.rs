@@ -1,0 +1,335 @@
+//! The static of an async task: its future, and how it comes to be polled.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+
+use punctual_core::{Activation, CurrentWorker, Level, Stamp};
+
+use super::timers::{self, AnyTimers};
+use crate::app::current;
+use crate::app::fault::{self, Culprit};
+use crate::app::report::TaskReport;
+use crate::app::runtime::Registered;
+use crate::app::trace_markers::Marked;
+use crate::task::job::Body;
+use crate::task::job::{AT_ITS_START, execute, stamp};
+use crate::task::monitor::Monitor;
+use crate::task::spawn_error::{SpawnError, not_released};
+
+/// What of an async task is kept on the one thread that runs its level, and so need not be `Send`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    /// Nothing: its level is not local.
+    Nothing,
+    /// Its future: its level is local.
+    Future,
+    /// Its arguments as well: it is a local task, which only tasks of its level spawn.
+    Everything,
+}
+
+/// What the generated code says of an async task besides its [`Body`], whose job is a poll.
+pub trait AsyncBody: Body<Args = ()> {
+    /// The arguments of the task beyond the context: none, one, or a tuple.
+    type Message: 'static;
+    /// What of it stays on one thread.
+    const STAYS: Stays;
+
+    /// Makes the future.
+    ///
+    /// # Safety
+    /// `storage` is as for [`future_place`](super::future_place), or if the future stays, as for
+    /// [`future_place_local`](super::future_place_local). The resources are filled, and there is no other instance of
+    /// the task.
+    unsafe fn make(storage: *mut u8, message: Self::Message);
+
+    /// Polls the future; whether it has completed.
+    ///
+    /// # Safety
+    /// As for [`future_poll`](super::future_poll), after [`make`](Self::make); the calling thread runs a job of the
+    /// task's level.
+    unsafe fn poll(storage: *mut u8, cx: &mut Context<'_>) -> bool;
+
+    /// Drops the future.
+    ///
+    /// # Safety
+    /// As for [`future_drop`](super::future_drop), after [`make`](Self::make).
+    unsafe fn drop(storage: *mut u8);
+}
+
+impl Stays {
+    const fn future(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
+/// A future that could not be made, for what makes it is a function of the user's: there is none to poll or to drop.
+struct Unmade<'a>(&'a Activation);
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        self.0.dying();
+    }
+}
+
+/// Room for a future of `SIZE` bytes.
+#[repr(C, align(64))]
+struct Storage<const SIZE: usize>(UnsafeCell<MaybeUninit<[u8; SIZE]>>);
+
+/// An async task whose future takes `SIZE` bytes.
+pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
+    activation: Activation,
+    timers: &'static (dyn AnyTimers + Sync),
+    monitor: Monitor,
+    /// The arguments of an instance that has not been polled yet; then there is no future. It is made in the first
+    /// poll, for a spawn may come from `init`, when there are no resources yet that it could borrow.
+    message: UnsafeCell<Option<B::Message>>,
+    storage: Storage<SIZE>,
+    body: std::marker::PhantomData<fn(B)>,
+}
+
+// SAFETY: message and storage are touched by the one thread that claimed the activation, then by the one that runs the
+// level of the task, and at the end of the run by the one that is left, never at once. What crosses threads in there is
+// `Send`: `spawn` demands it of messages, and `future_place` of futures. What is not, was put there by `spawn_local` or
+// by `future_place_local`, and is used and dropped where it was made: both are for local levels alone (`new` checks it),
+// and all jobs of a local level, polls included, run on one thread in a run. `spawn_local` refuses every other thread;
+// `make` is called in a poll. After its last poll that thread drops what is there, in `retire`. `end`, on another
+// thread, rather forgets such a thing than drops it, should a thread have died before that.
+unsafe impl<B: AsyncBody, const SIZE: usize> Sync for AsyncTask<B, SIZE> {}
+
+impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
+    /// A task whose node is `node` in `level`.
+    ///
+    /// # Safety
+    /// `level` is one of [`Body::part`], and the node is used by this task alone.
+    pub const unsafe fn new<const N: usize, const W: usize>(
+        level: &'static Level,
+        node: u32,
+        timers: &'static super::Timers<N, W>,
+    ) -> Self {
+        assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
+        assert!(level.is_local() == B::STAYS.future(), "futures stay in a local level");
+        Self {
+            activation: Activation::new(level, node),
+            timers,
+            monitor: Monitor::new(),
+            message: UnsafeCell::new(None),
+            storage: Storage(UnsafeCell::new(MaybeUninit::uninit())),
+            body: std::marker::PhantomData,
+        }
+    }
+
+    /// Whether `node` is this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        node == self.activation.node()
+    }
+
+    /// Polls the task, whose `node` it is.
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is this task's.
+    #[inline]
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
+        // SAFETY: by this function's contract.
+        unsafe { self.activate(me, self.activation.level().released(node), now) }
+    }
+
+    /// # Safety
+    /// The calling thread occupies the level to run this.
+    #[inline]
+    unsafe fn activate(&'static self, me: CurrentWorker, release: u64, now: Stamp) -> Stamp {
+        // After a fault. It is counted when it is dropped.
+        if B::runtime().aborts() {
+            return None;
+        }
+        // After its retirement it may be released once more, by what is dropped on this thread.
+        if B::STAYS.future() && self.activation.is_retired() || !self.activation.poll() {
+            return now;
+        }
+        // SAFETY: by this function's contract, there is a future, and `call` polls it.
+        unsafe { execute::<B>(&self.monitor, me, (), release, now) }
+    }
+
+    /// The job of [`Body::call`].
+    ///
+    /// # Safety
+    /// As for [`Body::call`]; there is an instance.
+    #[inline]
+    pub unsafe fn poll(&'static self) {
+        let waker = self.waker();
+        let mut cx = Context::from_waker(&waker);
+        let storage = self.storage();
+        // SAFETY: this thread runs the level of the task, and so it alone looks at an instance.
+        let message = unsafe { &mut *self.message.get() };
+        if let Some(message) = message.take() {
+            let unmade = Unmade(&self.activation);
+            // SAFETY: the last instance has left the storage, and the resources are filled, since jobs run.
+            unsafe { B::make(storage, message) };
+            std::mem::forget(unmade);
+        }
+        // SAFETY: there is a future, and this thread runs the level.
+        let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
+        if completed {
+            // First, so that it is dropped once, whatever its destructor does.
+            self.activation.dying();
+            // SAFETY: as above; it is not polled again.
+            unsafe { B::drop(storage) };
+            self.activation.completed();
+        }
+    }
+
+    /// Spawns the task. If its level is above the partition's, it has been polled when this returns.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; it is full if there is an instance.
+    #[inline]
+    pub fn spawn(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>>
+    where
+        B::Message: Send,
+    {
+        let Some(_entry) = current::enter(B::runtime()) else {
+            return not_released(B::runtime(), message);
+        };
+        self.start(message)
+    }
+
+    /// Spawns a local task, from a task of its level.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn); and if the calling thread is not the one that runs the level.
+    #[inline]
+    pub fn spawn_local(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
+        const { assert!(matches!(B::STAYS, Stays::Everything)) };
+        // The spawner in a context leaves neither its thread nor its job. That is not relied upon: here it is seen.
+        let here = current::worker_of(B::part()).is_some_and(|me| self.activation.level().keeps_to(me));
+        if B::runtime().is_stopping() {
+            return not_released(B::runtime(), message);
+        }
+        if !here {
+            return Err(SpawnError::Stopping(message));
+        }
+        self.start(message)
+    }
+
+    /// The rest of a spawn, which may release something now.
+    #[inline]
+    fn start(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
+        if !self.activation.claim() {
+            return Err(SpawnError::Full(message));
+        }
+        // SAFETY: this thread has claimed the activation, so nobody else uses the message.
+        unsafe { *self.message.get() = Some(message) };
+        if self.activation.born() {
+            self.release(None);
+        }
+        Ok(())
+    }
+
+    /// Something has happened that the future waits for.
+    fn wake(&'static self) {
+        let Some(_entry) = current::enter(B::runtime()) else { return };
+        if self.activation.wake() {
+            self.release(timers::take_due());
+        }
+    }
+
+    /// Polls now or queues the poll; the activation is marked as queued.
+    #[inline]
+    fn release(&'static self, time: Option<u64>) {
+        let me = current::worker_of(B::part());
+        let (partition, level) = (B::part().partition(), self.activation.level());
+        if let Some(me) = me
+            // SAFETY: the level is the part's, by `new`'s contract; the poll is over when this preemption is finished.
+            && let Some(preemption) = unsafe { partition.preempt(me, level) }
+        {
+            // SAFETY: `preempt` made this thread occupy the level to run this job.
+            let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
+            return preemption.finish(end);
+        }
+        self.activation.stamp(time.unwrap_or_else(|| stamp::<B>(&self.monitor)));
+        let node = self.activation.node();
+        match me {
+            // SAFETY: the level is the part's, by `new`'s contract, and the activation has left the node to this caller.
+            Some(me) => unsafe { partition.spawn(me, level, node) },
+            // SAFETY: the same.
+            None => unsafe { partition.spawn_from_outside(level, node) },
+        }
+    }
+
+    /// Drops the arguments of an instance that was never polled, or else its future, if there is one.
+    ///
+    /// # Safety
+    /// The calling thread alone uses the task. If `future` is set there is an instance.
+    unsafe fn abandon(&self, future: bool) {
+        // SAFETY: by this function's contract.
+        let message = unsafe { (*self.message.get()).take() };
+        let storage = self.storage();
+        let drop = || match message {
+            Some(message) => drop(message),
+            // SAFETY: the instance has been polled, so there is a future, and nobody polls it any more.
+            None if future => unsafe { B::drop(storage) },
+            None => {}
+        };
+        fault::contained(B::runtime(), Culprit::Handler(B::NAME), drop);
+    }
+
+    fn storage(&self) -> *mut u8 {
+        self.storage.0.get().cast()
+    }
+
+    fn waker(&'static self) -> Waker {
+        // SAFETY: the functions of `VTABLE` uphold the contract: they are thread-safe, the data is a static of this
+        // type, and there is nothing to count or to free.
+        unsafe { Waker::from_raw(RawWaker::new(std::ptr::from_ref(self).cast(), &Self::VTABLE)) }
+    }
+
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(
+        |data| RawWaker::new(data, &Self::VTABLE),
+        // SAFETY: the data is that of `waker`, a static of this type.
+        |data| unsafe { &*data.cast::<Self>() }.wake(),
+        // SAFETY: the same.
+        |data| unsafe { &*data.cast::<Self>() }.wake(),
+        |_| {},
+    );
+}
+
+impl<B: AsyncBody, const SIZE: usize> std::fmt::Debug for AsyncTask<B, SIZE> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AsyncTask").field("task", &B::NAME).finish_non_exhaustive()
+    }
+}
+
+impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
+    unsafe fn begin(&self) {
+        // SAFETY: by this function's contract.
+        unsafe { self.monitor.start() };
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
+    }
+
+    unsafe fn retire(&self, level: &'static Level) {
+        if B::STAYS.future() && std::ptr::eq(level, self.activation.level()) && self.activation.retire() {
+            // SAFETY: there is an instance, and this thread, the only one to poll it, will not do so any more.
+            unsafe { self.abandon(true) };
+        }
+    }
+
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+        // SAFETY: by this function's contract.
+        let instance = unsafe { self.activation.reset() };
+        if B::STAYS == Stays::Everything {
+            // SAFETY: by this function's contract.
+            std::mem::forget(unsafe { (*self.message.get()).take() });
+        } else {
+            // SAFETY: nobody polls it any more.
+            unsafe { self.abandon(instance.is_some() && !B::STAYS.future()) };
+        }
+        // SAFETY: by this function's contract.
+        let report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()) };
+        // A wait that is broken off is no job; a poll that is never made is one.
+        (Some(report), instance.is_some_and(|waits| waits).into())
+    }
+}

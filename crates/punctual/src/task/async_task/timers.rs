@@ -1,0 +1,148 @@
+//! The timers of a level's async tasks: slots that hold a waker and a time.
+//!
+//! A timer is what a timed spawn is: a job of its level that waits for its time in a slot. The job wakes. So order
+//! among timers, cancelling from any thread, and the race between the two are those of
+//! [`Slots`].
+
+use std::cell::Cell;
+use std::task::Waker;
+
+use punctual_core::{Armed, Instant, Level, Slots};
+
+use crate::app::fault::{self, Culprit};
+use crate::app::partition::Part;
+use crate::app::report::TaskReport;
+use crate::app::runtime::Registered;
+use crate::app::trace_markers::Marked;
+
+/// The timers of one level: `N` of them; `W` is `N.div_ceil(64)`.
+pub struct Timers<const N: usize, const W: usize> {
+    slots: Slots<Waker, N, W>,
+    part: &'static Part,
+}
+
+/// [`Timers`] of whatever number.
+pub(crate) trait AnyTimers: Sync {
+    /// The partition of their tasks.
+    fn part(&self) -> &'static Part;
+
+    /// Sets a timer; `None` if the app is ending, and then nothing has to be woken any more.
+    ///
+    /// # Panics
+    /// If every slot is taken.
+    fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed>;
+
+    /// Takes a timer back, unless it has expired.
+    fn cancel(&self, armed: Armed);
+}
+
+thread_local! {
+    /// The timers for futures that are being polled on this thread.
+    static CURRENT: Cell<Option<&'static dyn AnyTimers>> = const { Cell::new(None) };
+    /// When the timer that wakes at this moment was due, in ns.
+    static DUE: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Runs `f`, in which futures find `timers`.
+#[inline]
+pub(super) fn with<R>(timers: &'static dyn AnyTimers, f: impl FnOnce() -> R) -> R {
+    let _outer = Restore(&CURRENT, CURRENT.replace(Some(timers)));
+    f()
+}
+
+/// The timers for the future being polled.
+pub(super) fn current() -> Option<&'static dyn AnyTimers> {
+    CURRENT.get()
+}
+
+/// When the task that a timer wakes right now was to be woken, in ns. What that task wakes is woken now.
+#[inline]
+pub(super) fn take_due() -> Option<u64> {
+    DUE.take()
+}
+
+/// Restores a thread's value on the way out, also of a panic.
+struct Restore<T: Copy + 'static>(&'static std::thread::LocalKey<Cell<T>>, T);
+
+impl<T: Copy> Drop for Restore<T> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
+impl<const N: usize, const W: usize> Timers<N, W> {
+    /// Timers whose nodes start at `base` in `level`.
+    ///
+    /// # Safety
+    /// As for [`Slots::new`]; `level` is one of `part`.
+    pub const unsafe fn new(part: &'static Part, level: &'static Level, base: u32) -> Self {
+        // SAFETY: by this function's contract.
+        Self { slots: unsafe { Slots::new(level, base) }, part }
+    }
+
+    /// Whether `node` is one of these.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.slots.owns(node)
+    }
+
+    /// Wakes whoever waits for the timer of `node`.
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of these.
+    pub unsafe fn run(&'static self, node: u32) {
+        // SAFETY: by this function's contract.
+        let (waker, due) = unsafe { self.slots.take(node) };
+        let _outer = Restore(&DUE, DUE.replace(Some(due)));
+        // It may be one that a future of the user's has made.
+        fault::contained(self.part.runtime, Culprit::Waker, || waker.wake());
+    }
+}
+
+impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
+    fn part(&self) -> &'static Part {
+        self.part
+    }
+
+    fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed> {
+        let _visit = self.part.runtime.enter_from_outside()?;
+        if self.part.partition.is_stopping() {
+            return None;
+        }
+        let level = self.slots.level();
+        match self.slots.arm(waker.clone(), time) {
+            Ok(armed) => {
+                self.part.partition.armed(level, time);
+                Some(armed)
+            }
+            Err(_) => panic!(
+                "the async tasks of level {} wait for more than {N} times at once; raise `waits` of one of them",
+                level.number()
+            ),
+        }
+    }
+
+    fn cancel(&self, armed: Armed) {
+        if let Some(_visit) = self.part.runtime.enter_from_outside() {
+            drop(self.slots.cancel(armed));
+        }
+    }
+}
+
+impl<const N: usize, const W: usize> Registered for Timers<N, W> {
+    unsafe fn begin(&self) {}
+
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+        let drop = |waker: Waker| {
+            fault::contained(self.part.runtime, Culprit::Waker, || drop(waker));
+        };
+        // SAFETY: by this function's contract.
+        unsafe { self.slots.clear(drop) };
+        // A waker is nobody's job.
+        (None, 0)
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        None
+    }
+}

@@ -1,0 +1,186 @@
+//! Tasks bound to an event source: released when a file descriptor becomes ready, or by `pend`.
+//!
+//! The descriptor is whatever the task's resource says it is, by `AsFd`. It is asked at the task's level,
+//! after each job, so a job may replace the resource. Readiness is level-triggered, like an interrupt line:
+//! a job that does not consume the event is released again at once. Of a source that is at its end nothing can be consumed,
+//! see [`event_source`](crate::app::event_source).
+
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use punctual_core::{CurrentWorker, Level, Port, Stamp, Worker};
+
+use crate::app::cause::Cause;
+use crate::app::event_source::{Idleness, NONE, OnIdle};
+use crate::app::fault::{self, Culprit};
+use crate::app::partition::Part;
+use crate::app::report::TaskReport;
+use crate::app::runtime::{self, Registered, Source};
+use crate::app::trace_markers::Marked;
+use crate::task::job::Body;
+use crate::task::message::Task;
+
+/// What the generated code says of a bound task besides its [`Body`].
+pub trait Bound: Body<Args = ()> {
+    /// The descriptor of the resource.
+    ///
+    /// # Safety
+    /// The resource is filled and no job of the task runs at the same time.
+    unsafe fn fd() -> RawFd;
+}
+
+/// A task released by the readiness of a file descriptor.
+pub struct BoundTask<B: Bound> {
+    task: Task<B, 1, 1>,
+    worker: &'static Worker,
+    fd: AtomicI32,
+    control: AtomicI32,
+    ended: AtomicU32,
+    idleness: Idleness,
+}
+
+impl<B: Bound> BoundTask<B> {
+    /// A task whose node in `level` is `base` and whose descriptor `worker` waits for.
+    ///
+    /// # Safety
+    /// As for [`Task::new`]; `worker` is one of the part's, and of nobody else.
+    pub const unsafe fn new(
+        level: &'static Level,
+        base: u32,
+        worker: &'static Worker,
+        on_idle: OnIdle,
+    ) -> Self {
+        Self {
+            // SAFETY: by this function's contract.
+            task: unsafe { Task::new(level, base) },
+            worker,
+            fd: AtomicI32::new(NONE),
+            control: AtomicI32::new(NONE),
+            ended: AtomicU32::new(0),
+            idleness: Idleness::new(on_idle),
+        }
+    }
+
+    /// Whether `node` is this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.task.owns(node)
+    }
+
+    /// Runs the job of `node`.
+    ///
+    /// # Safety
+    /// As for [`Task::run`].
+    #[inline]
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
+        // SAFETY: by this function's contract.
+        unsafe { self.task.run(me, node, now) }
+    }
+
+    /// Releases a job, unless one is waiting already.
+    #[inline]
+    pub fn pend(&'static self) {
+        // No free slot means that a job is waiting, which will see whatever this one would have. In an app that stops it is no
+        // job that is lost: the event is there still.
+        let _ = self.task.release((), |()| Ok(()));
+    }
+
+    /// What has to happen after each job.
+    ///
+    /// # Safety
+    /// Called at the task's level, while no job of the task runs.
+    pub unsafe fn after_job(&self) {
+        let before = self.fd();
+        // The descriptor is the user's to tell.
+        // SAFETY: by this function's contract.
+        fault::contained(B::runtime(), Culprit::Handler(B::NAME), || unsafe { self.refresh() });
+        // The thread of a polling partition does not enter the kernel, and the waiting thread looks by itself.
+        if before != self.fd() && B::part().partition.port().may_sleep() {
+            self.interrupt();
+        }
+        self.ended.fetch_add(1, Ordering::Release);
+        B::part().partition.port().wake(self.worker);
+    }
+}
+
+impl<B: Bound> Source for BoundTask<B> {
+    fn part(&self) -> &'static Part {
+        B::part()
+    }
+
+    fn worker(&self) -> &'static Worker {
+        self.worker
+    }
+
+    fn name(&self) -> &'static str {
+        B::NAME
+    }
+
+    fn fd(&self) -> RawFd {
+        self.fd.load(Ordering::Relaxed)
+    }
+
+    unsafe fn refresh(&self) {
+        // SAFETY: by this function's contract.
+        self.fd.store(unsafe { B::fd() }, Ordering::Relaxed);
+    }
+
+    fn set_control(&self, control: RawFd) {
+        self.control.store(control, Ordering::Release);
+    }
+
+    fn forget(&self) {
+        self.fd.store(NONE, Ordering::Relaxed);
+    }
+
+    fn control(&self) -> RawFd {
+        self.control.load(Ordering::Acquire)
+    }
+
+    fn interrupt(&self) {
+        runtime::ring(self.control());
+    }
+
+    fn ended(&self) -> u32 {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    fn release(&'static self) {
+        self.pend();
+    }
+
+    fn idleness(&self) -> &Idleness {
+        &self.idleness
+    }
+
+    fn stop_idle(&self) {
+        B::runtime().stop(const { &Cause::IdleSource(B::NAME) });
+    }
+}
+
+impl<B: Bound> Registered for BoundTask<B> {
+    unsafe fn begin(&self) {
+        // A run in virtual time leaves its descriptor, whose number means nothing to the next run.
+        self.forget();
+        self.idleness.begin();
+        // SAFETY: by this function's contract.
+        unsafe { self.task.begin() };
+    }
+
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+        // SAFETY: by this function's contract.
+        let (mut report, dropped) = unsafe { self.task.end() };
+        if let Some(report) = &mut report {
+            report.idle_releases = self.idleness.repeated();
+        }
+        (report, dropped)
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        self.task.marked()
+    }
+
+    fn source(&'static self) -> Option<&'static dyn Source> {
+        Some(self)
+    }
+}

@@ -1,0 +1,194 @@
+//! What running one job involves, whatever kind of task it is of.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use punctual_core::{CurrentWorker, Duration, Instant, Port, Stamp};
+
+use crate::app::fault::{self, Culprit};
+use crate::app::partition::Part;
+use crate::app::runtime::Runtime;
+use crate::app::virtual_time;
+use crate::port::linux::suspension;
+use crate::task::monitor::{self, Monitor};
+
+/// What the generated code says of a task.
+pub trait Body: 'static {
+    /// The arguments beyond the context: none, one, or a tuple.
+    type Args: Send + 'static;
+    /// The task's name.
+    const NAME: &'static str;
+    /// The task's level.
+    const LEVEL: u8;
+    /// Whether jobs are measured.
+    const MONITOR: bool;
+    /// Relative deadline.
+    const DEADLINE: Option<Duration>;
+    /// Execution time in virtual time.
+    const EXECUTION: Duration;
+
+    /// The app.
+    fn runtime() -> &'static Runtime;
+
+    /// The task's partition.
+    fn part() -> &'static Part;
+
+    /// Runs the user's function.
+    ///
+    /// # Safety
+    /// The calling thread runs a job of this task's level, of which this is the one.
+    unsafe fn call(worker: CurrentWorker, release: Instant, args: Self::Args);
+
+    /// Called after each job, at the task's level, with the job's end if that is known.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call), which has returned.
+    #[inline]
+    unsafe fn after(end: Stamp) {
+        let _ = end;
+    }
+}
+
+/// The release of a job that runs as a call, which is its start. Not 0: that is when virtual time begins.
+pub(crate) const AT_ITS_START: u64 = u64::MAX;
+
+/// Runs one job: measured, marked in the kernel's trace if that is wanted, and with a panic turned into the end of the app.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    if monitor.mark.is_on() {
+        // SAFETY: by this function's contract.
+        return unsafe { marked::<B>(monitor, me, args, release) };
+    }
+    // SAFETY: by this function's contract.
+    unsafe { measured::<B>(monitor, me, args, release, now) }
+}
+
+/// [`execute`] for a job that was queued: not if the app aborts. Asks once for all that is not usual.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute_queued<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    if B::runtime().is_unusual() {
+        // SAFETY: by this function's contract.
+        return unsafe { execute_unusual::<B>(monitor, me, args, release, now) };
+    }
+    // SAFETY: by this function's contract.
+    unsafe { measured::<B>(monitor, me, args, release, now) }
+}
+
+/// # Safety
+/// As for [`Body::call`].
+#[cold]
+#[inline(never)]
+unsafe fn execute_unusual<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    if B::runtime().drops_jobs() {
+        fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
+        return None;
+    }
+    // SAFETY: by this function's contract.
+    unsafe { execute::<B>(monitor, me, args, release, now) }
+}
+
+/// [`execute`] between two marks. What they cost belongs to no term of this job's measurements: the clock is read after
+/// the first and before the second, and again for what comes after this job.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[cold]
+#[inline(never)]
+unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, release: u64) -> Stamp {
+    let released = match release {
+        AT_ITS_START => B::part().partition.port().now().as_ticks(),
+        release => release.max(B::runtime().started()),
+    };
+    monitor.mark.start(released);
+    // SAFETY: by this function's contract.
+    unsafe { measured::<B>(monitor, me, args, release, None) };
+    monitor.mark.end();
+    None
+}
+
+/// Runs one job, measured.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+unsafe fn measured<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    let (runtime, part) = (B::runtime(), B::part());
+    let port = part.partition.port();
+    let body = |release| {
+        // SAFETY: by this function's contract.
+        catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
+    };
+    if !B::MONITOR {
+        // As below, and not in one closure with it: that makes a spawn a tenth slower.
+        let result = body(Instant::from_ticks(release));
+        if result.is_err() || runtime.is_unusual() {
+            fault::ended(runtime, Culprit::Handler(B::NAME), result);
+        }
+        if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
+            virtual_time::spend(part, me, B::EXECUTION);
+        }
+        // SAFETY: by this function's contract.
+        unsafe { B::after(None) };
+        return None;
+    }
+    let start = now.unwrap_or_else(|| port.now());
+    let release = match release {
+        AT_ITS_START => start,
+        // What `init` spawned is released when the app starts.
+        release => Instant::from_ticks(release.max(runtime.started())),
+    };
+    let executed = part.executed();
+    let result = body(release);
+    if result.is_err() || runtime.is_unusual() {
+        fault::ended(runtime, Culprit::Handler(B::NAME), result);
+    }
+    if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
+        virtual_time::spend(part, me, B::EXECUTION);
+    }
+    let end = port.now();
+    let gross = monitor::since(end, start);
+    let preempted = part.executed().saturating_sub(executed);
+    part.set_executed(executed + gross);
+    let suspended = gross > suspension::SHORTEST.as_ticks() && port.may_sleep() && suspension::since() > 0;
+    let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
+    // SAFETY: by this function's contract this thread occupies the task's level.
+    unsafe { monitor.record(job) };
+    // SAFETY: by this function's contract.
+    unsafe { B::after(Some(end)) };
+    Some(end)
+}
+
+/// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody wants to know.
+#[inline]
+pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
+    if B::MONITOR || monitor.mark.is_on() { B::part().partition.port().now().as_ticks() } else { 0 }
+}

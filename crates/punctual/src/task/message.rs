@@ -1,0 +1,249 @@
+//! Message tasks: spawn now, spawn at a time, cancel, reschedule.
+
+use punctual_core::{Armed, CurrentWorker, Duration, Instant, IntoDuration, Level, Port, Slots, Stamp};
+
+use crate::app::current;
+use crate::app::fault::{self, Culprit};
+use crate::app::report::TaskReport;
+use crate::app::runtime::Registered;
+use crate::app::trace_markers::Marked;
+use crate::task::job::{AT_ITS_START, Body, execute, execute_queued, stamp};
+use crate::task::monitor::Monitor;
+use crate::task::spawn_error::{SpawnError, TooLate, not_released};
+
+/// A task with `N` job slots; `W` is `N.div_ceil(64)`.
+pub struct Task<B: Body, const N: usize, const W: usize> {
+    slots: Slots<B::Args, N, W>,
+    pub(crate) monitor: Monitor,
+}
+
+impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
+    /// A task whose nodes start at `base` in `level`.
+    ///
+    /// # Safety
+    /// As for [`Slots::new`]; `level` is one of [`Body::part`].
+    pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
+        assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
+        // SAFETY: by this function's contract.
+        Self { slots: unsafe { Slots::new(level, base) }, monitor: Monitor::new() }
+    }
+
+    /// Whether `node` is one of this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.slots.owns(node)
+    }
+
+    /// Runs the job of `node`.
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of this
+    /// task's.
+    #[inline]
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
+        // SAFETY: by this function's contract.
+        let (args, release) = unsafe { self.slots.take(node) };
+        // SAFETY: by this function's contract.
+        unsafe { execute_queued::<B>(&self.monitor, me, args, release, now) }
+    }
+
+    /// Spawns a job. If the level is above the partition's, the job has run when this returns.
+    ///
+    /// # Errors
+    /// See [`SpawnError`].
+    #[inline]
+    pub fn spawn(&'static self, args: B::Args) -> Result<(), SpawnError<B::Args>> {
+        self.release(args, |args| not_released(B::runtime(), args))
+    }
+
+    /// [`spawn`](Self::spawn), with what becomes of the arguments if the app is stopping.
+    #[inline]
+    pub(crate) fn release(
+        &'static self,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let part = B::part();
+        let Some(me) = current::worker_of(part) else { return self.release_from_outside(args, stopped) };
+        let partition = part.partition();
+        // SAFETY: the level is the part's, by `new`'s contract; the job is over when this preemption is finished.
+        if let Some(preemption) = unsafe { partition.preempt(me, self.slots.level()) } {
+            // Not before: a fault that let this thread come to occupy the level is seen now.
+            if partition.is_stopping() {
+                preemption.finish(None);
+                return stopped(args);
+            }
+            // SAFETY: `preempt` made this thread occupy the level to run this job.
+            let end = unsafe { execute::<B>(&self.monitor, me, args, AT_ITS_START, None) };
+            preemption.finish(end);
+            return Ok(());
+        }
+        if partition.is_stopping() {
+            return stopped(args);
+        }
+        let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
+        // SAFETY: the level is the part's, by `new`'s contract, and the node was just given out.
+        unsafe { partition.spawn(me, self.slots.level(), node) };
+        Ok(())
+    }
+
+    /// [`release`](Self::release) from a thread that is none of the partition's: always through the queue.
+    #[inline(never)]
+    fn release_from_outside(
+        &'static self,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let Some(_entry) = current::enter(B::runtime()) else { return stopped(args) };
+        let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
+        // SAFETY: as in `spawn`.
+        unsafe { B::part().partition.spawn_from_outside(self.slots.level(), node) };
+        Ok(())
+    }
+
+    /// Arms a job for `time`.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_at(
+        &'static self,
+        time: Instant,
+        args: B::Args,
+    ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
+        let partition = B::part().partition();
+        // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
+        let visit = B::runtime().enter_from_outside();
+        if visit.is_none() || partition.is_stopping() {
+            // Dropping the arguments is the user's code, which may do as it likes.
+            drop(visit);
+            return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
+        }
+        let armed = self.slots.arm(args, time).map_err(SpawnError::Full)?;
+        partition.armed(self.slots.level(), time);
+        Ok(SpawnHandle { task: self, armed: Some(armed) })
+    }
+
+    /// Arms a job for `after` from now.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_after(
+        &'static self,
+        after: impl IntoDuration,
+        args: B::Args,
+    ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
+        self.spawn_at(self.after(after.into_duration()), args)
+    }
+}
+
+/// What a handle does with its task, whichever task of these arguments it is.
+trait Timed<A>: Sync {
+    /// The task's name.
+    fn name(&self) -> &'static str;
+
+    /// `duration` from now, by the app's clock.
+    fn after(&self, duration: Duration) -> Instant;
+
+    /// Takes an armed job back; `None` if it has been released, cancelled or lost with its run.
+    fn cancel(&self, armed: Armed) -> Option<A>;
+
+    /// Moves an armed job; `false` if it has been released, cancelled or lost with its run.
+    fn reschedule(&self, armed: Armed, time: Instant) -> bool;
+}
+
+impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
+    fn name(&self) -> &'static str {
+        B::NAME
+    }
+
+    fn after(&self, duration: Duration) -> Instant {
+        let now = B::part().partition.port().now().as_ticks();
+        Instant::from_ticks(now.saturating_add(duration.as_ticks()))
+    }
+
+    fn cancel(&self, armed: Armed) -> Option<B::Args> {
+        let _visit = B::runtime().enter_from_outside()?;
+        self.slots.cancel(armed)
+    }
+
+    fn reschedule(&self, armed: Armed, time: Instant) -> bool {
+        let Some(_visit) = B::runtime().enter_from_outside() else { return false };
+        let moved = self.slots.reschedule(armed, time);
+        if moved {
+            B::part().partition.armed(self.slots.level(), time);
+        }
+        moved
+    }
+}
+
+/// A job that is going to be released, from `spawn_after` or `spawn_at`; `A` are its arguments.
+///
+/// Dropping it changes nothing; the job is released all the same.
+pub struct SpawnHandle<A: 'static> {
+    task: &'static dyn Timed<A>,
+    /// `None` if the app was stopping.
+    armed: Option<Armed>,
+}
+
+impl<A> SpawnHandle<A> {
+    /// Takes the job back.
+    ///
+    /// Real-time safety: does not allocate, block or enter the kernel.
+    ///
+    /// # Errors
+    /// [`TooLate`] if it has been released already or its run has ended.
+    pub fn cancel(self) -> Result<A, TooLate> {
+        self.armed.and_then(|armed| self.task.cancel(armed)).ok_or(TooLate)
+    }
+
+    /// Moves the job to `after` from now.
+    ///
+    /// # Errors
+    /// [`TooLate`] if it has been released already or its run has ended.
+    pub fn reschedule_after(self, after: impl IntoDuration) -> Result<Self, TooLate> {
+        let time = self.task.after(after.into_duration());
+        self.reschedule_at(time)
+    }
+
+    /// Moves the job to another time.
+    ///
+    /// Real-time safety: enters the kernel if the level's thread has to wake earlier for it.
+    ///
+    /// # Errors
+    /// [`TooLate`] if it has been released already or its run has ended.
+    pub fn reschedule_at(self, time: Instant) -> Result<Self, TooLate> {
+        if self.armed.is_some_and(|armed| self.task.reschedule(armed, time)) {
+            Ok(self)
+        } else {
+            Err(TooLate)
+        }
+    }
+}
+
+impl<A> std::fmt::Debug for SpawnHandle<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpawnHandle").field("task", &self.task.name()).finish_non_exhaustive()
+    }
+}
+
+impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
+    fn marked(&'static self) -> Option<Marked> {
+        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
+    }
+
+    unsafe fn begin(&self) {
+        // SAFETY: by this function's contract.
+        unsafe { self.monitor.start() };
+    }
+
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+        let drop = |args| {
+            fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
+        };
+        // SAFETY: by this function's contract.
+        let (report, dropped) = unsafe {
+            (self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()), self.slots.clear(drop))
+        };
+        (Some(report), dropped)
+    }
+}

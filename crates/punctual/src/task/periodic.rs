@@ -1,0 +1,71 @@
+//! Periodic tasks: jobs released by the clock, without arguments and without slots.
+
+use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
+
+use crate::app::cause::Cause;
+use crate::app::report::TaskReport;
+use crate::app::runtime::Registered;
+use crate::app::trace_markers::Marked;
+use crate::task::job::Body;
+use crate::task::job::execute_queued;
+use crate::task::monitor::Monitor;
+
+/// A task with a period.
+pub struct PeriodicTask<B: Body<Args = ()>> {
+    monitor: Monitor,
+    level: &'static Level,
+    periodic: &'static Periodic,
+    period: Duration,
+    body: std::marker::PhantomData<fn(B)>,
+}
+
+impl<B: Body<Args = ()>> PeriodicTask<B> {
+    /// A task released by `periodic`, which `level` knows.
+    pub const fn new(level: &'static Level, periodic: &'static Periodic, period: Duration) -> Self {
+        assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
+        Self { monitor: Monitor::new(), level, periodic, period, body: std::marker::PhantomData }
+    }
+
+    /// Whether `node` is one of this task's.
+    #[inline]
+    pub fn owns(&self, node: u32) -> bool {
+        self.periodic.owns(node)
+    }
+
+    /// Runs the job of `node`.
+    ///
+    /// # Safety
+    /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of this
+    /// task's.
+    #[inline]
+    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
+        // SAFETY: by this function's contract.
+        unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) }
+    }
+}
+
+impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
+    unsafe fn begin(&self) {
+        // SAFETY: by this function's contract.
+        unsafe { self.monitor.start() };
+    }
+
+    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+        // SAFETY: by this function's contract.
+        let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()) };
+        report.period = Some(self.period);
+        report.deadline = B::DEADLINE;
+        report.overruns = self.periodic.overruns();
+        (Some(report), 0)
+    }
+
+    fn marked(&'static self) -> Option<Marked> {
+        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
+    }
+}
+
+/// The overrun hook of `on_overrun = stop`.
+#[cold]
+pub fn stop_on_overrun<B: Body>() {
+    B::runtime().stop(const { &Cause::Overrun(B::NAME) });
+}

@@ -4,6 +4,7 @@
 //! instants, so it does not drift. When `blink` has completed it can be spawned again; before, its arguments come
 //! back.
 
+// ANCHOR: app
 #[punctual::app]
 mod app {
     use punctual::SpawnError;

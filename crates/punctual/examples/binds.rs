@@ -4,6 +4,7 @@
 //! pair; the kernel wakes it when `send` writes to the other. It is above `send`, so what it spawns waits, and
 //! the messages go one by one.
 
+// ANCHOR: app
 #[punctual::app]
 mod app {
     use std::os::unix::net::UnixDatagram;

@@ -4,6 +4,7 @@
 //! that level, has to wait until the lock is released, and then runs at once. `baz` is above the ceiling and
 //! cannot want the resource, so it preempts the critical section.
 
+// ANCHOR: app
 #[punctual::app]
 mod app {
     use punctual::prelude::*;

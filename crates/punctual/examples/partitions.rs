@@ -6,6 +6,7 @@
 //!
 //! cpus: 2
 
+// ANCHOR: app
 #[punctual::app(partitions = [control, io])]
 mod app {
     use punctual::prelude::*;

@@ -3,6 +3,7 @@
 //! `released` is the nominal time of a job's release: the start of the app plus a whole number of periods,
 //! however late the job really begins and however long it takes. Hence the exact differences.
 
+// ANCHOR: app
 #[punctual::app]
 mod app {
     use punctual::Instant;

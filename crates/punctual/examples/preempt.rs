@@ -5,6 +5,7 @@
 //!
 //! one-cpu: a job that preempts has run when `spawn` returns, so one slot is enough
 
+// ANCHOR: app
 #[punctual::app]
 mod app {
     #[shared]

@@ -2,6 +2,7 @@
 //!
 //! `init` holds everything back, so `foo` runs after it.
 
+// ANCHOR: app
 #[punctual::app]
 mod app {
     #[shared]

@@ -1,0 +1,40 @@
+//! virtual-only: the times have to be exact
+//! one-cpu: the deadlines are missed because another task has the CPU
+//!
+//! The report of a run says of each task how late its jobs started, how long they took, and how many were too late.
+//!
+//! `sample` executes for 4 ms and has 6 ms. `hog` delays its third job, from 19 ms to 24 ms, and preempts the fourth,
+//! from 32 ms to 37 ms. Both miss: 4 ms late, the one has taken 8 ms in the end, the other 9 ms.
+
+use punctual::{Config, Duration, StartError};
+
+// ANCHOR: app
+fn main() -> Result<(), StartError> {
+    let report = app::run(Config::new().virtual_time().until(Duration::from_millis(40)))?;
+    print!("{report}");
+    Ok(())
+}
+
+#[punctual::app(main = false)]
+mod app {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        hog::spawn_after(19.millis()).unwrap();
+        hog::spawn_after(32.millis()).unwrap();
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 2, capacity = 2, execution = 5.millis())]
+    fn hog(_: hog::Context) {}
+
+    #[task(priority = 1, period = 10.millis(), deadline = 6.millis(), execution = 4.millis())]
+    fn sample(_: sample::Context) {}
+}

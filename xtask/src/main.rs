@@ -4,6 +4,7 @@
 //! [`process`] runs what was built, [`golden`], [`header`] and [`diff`] hold an example to its expected output, and
 //! [`variants`] makes more programs of the same examples.
 
+mod book;
 mod bpf;
 mod cargo;
 mod ci;
@@ -88,6 +89,12 @@ const CHORES: &[Chore] = &[
         usage: "unprivileged",
         about: "as root: run tests and examples again as a user without privileges",
         run: unprivileged::run,
+    },
+    Chore {
+        name: "book",
+        usage: "book [--check|--install]",
+        about: "check that the tutorial and the README show what is tested, and build the book into target/book by mdBook",
+        run: book::run,
     },
     Chore {
         name: "bpf",

@@ -1,0 +1,77 @@
+//! `cargo xtask book`: checks that the book and the README show what is tested, and builds the book by mdBook.
+//!
+//! mdBook itself goes on where an included file, an anchor or a link is missing, so [`pages`] looks for those first.
+
+mod pages;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Result, cargo};
+
+/// The mdBook that builds the book where none is installed.
+const VERSION: &str = "0.5.4";
+
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        [] => {
+            check()?;
+            build(&mdbook()?)
+        }
+        ["--check"] => check(),
+        ["--install"] => mdbook().map(drop),
+        [word, ..] => Err(format!("unexpected argument `{word}`").into()),
+    }
+}
+
+fn check() -> Result {
+    let problems = pages::problems(cargo::root())?;
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(format!("the pages are not right:\n{}", problems.join("\n")).into()),
+    }
+}
+
+/// An mdBook of the same minor version: an installed one, or else one that is built into the target directory.
+fn mdbook() -> Result<PathBuf> {
+    let tools = cargo::target_dir().join("tools");
+    let own = tools.join("bin/mdbook");
+    if let Some(found) = [PathBuf::from("mdbook"), own.clone()].into_iter().find(|program| serves(program)) {
+        return Ok(found);
+    }
+    println!("building mdBook {VERSION} in {}, which takes a minute or two", tools.display());
+    let mut install = cargo::command();
+    install.args(["install", "mdbook", "--locked", "--quiet", "--version", VERSION]);
+    install.args(["--no-default-features", "--features", "search", "--profile", "dev"]);
+    install.arg("--root").arg(&tools).arg("--target-dir").arg(tools.join("build"));
+    // Half of the time of this build.
+    install.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
+    match install.stdin(Stdio::null()).status()? {
+        status if status.success() => Ok(own),
+        status => Err(format!("mdBook could not be installed: {status} from {install:?}").into()),
+    }
+}
+
+fn serves(program: &Path) -> bool {
+    let minor = VERSION.rsplit_once('.').map_or(VERSION, |(minor, _)| minor);
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(&format!("v{minor}.")))
+}
+
+/// Builds the book; what mdBook only warns of is an error, too.
+fn build(mdbook: &Path) -> Result {
+    let target = cargo::target_dir().join("book");
+    let mut command = Command::new(mdbook);
+    command.arg("build").arg(cargo::root().join("docs/book")).arg("--dest-dir").arg(&target);
+    // Says nothing but warnings and errors.
+    command.env("MDBOOK_LOG", "warn").stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("{}: {error}", mdbook.display()))?;
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    if !output.status.success() || !said.trim().is_empty() {
+        return Err(format!("{} from {command:?}, which says:\n{said}", output.status).into());
+    }
+    println!("the book is in {}", target.join("index.html").display());
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! What the pages of the book and the README refer to: included files, listings, links.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+
+/// Where a link to a file of this repository begins.
+const REPOSITORY: &str = "https://github.com/punctual-rs/punctual/";
+
+/// Everything that is wrong with the pages in the tree at `root`, a line each.
+pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
+    let book = root.join("docs/book/src");
+    let mut problems = Vec::new();
+    let mut pages = Vec::new();
+    markdown_files(&book, &mut pages)?;
+
+    let summary = fs::read_to_string(book.join("SUMMARY.md"))?;
+    let listed: HashSet<PathBuf> = links(&summary).map(|link| book.join(link)).collect();
+    for path in &pages {
+        let page = Page::read(root, path.clone())?;
+        page.check_includes(&mut problems);
+        page.check_links(&mut problems)?;
+        if !path.ends_with("SUMMARY.md") && !listed.contains(path) {
+            problems.push(format!("{}: SUMMARY.md does not list it", page.name()));
+        }
+    }
+
+    let readme = Page::read(root, root.join("README.md"))?;
+    readme.check_listings(&mut problems);
+    readme.check_links(&mut problems)?;
+    let oldest = oldest_rust(&fs::read_to_string(root.join("Cargo.toml"))?)?;
+    for page in [&readme, &Page::read(root, book.join("introduction.md"))?] {
+        if !page.text.contains(&format!("{oldest} or newer")) {
+            problems.push(format!("{}: does not say that Rust {oldest} or newer is needed", page.name()));
+        }
+    }
+    Ok(problems)
+}
+
+fn markdown_files(directory: &Path, found: &mut Vec<PathBuf>) -> Result {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            markdown_files(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(())
+}
+
+/// The `rust-version` of a manifest.
+fn oldest_rust(manifest: &str) -> Result<String> {
+    let manifest: toml::Table = manifest.parse()?;
+    let version = manifest["workspace"]["package"]["rust-version"].as_str();
+    Ok(version.ok_or("`rust-version` is no text")?.to_owned())
+}
+
+struct Page<'a> {
+    root: &'a Path,
+    path: PathBuf,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    fn read(root: &'a Path, path: PathBuf) -> Result<Self> {
+        let text =
+            fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Ok(Self { root, path, text })
+    }
+
+    fn name(&self) -> String {
+        self.path.strip_prefix(self.root).unwrap_or(&self.path).display().to_string()
+    }
+
+    fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(self.root)
+    }
+
+    /// Listings of the book are included, whole or by an anchor, and Rust is that of an example which is run.
+    fn check_includes(&self, problems: &mut Vec<String>) {
+        for include in between(&self.text, "{{#include ", "}}") {
+            if let Err(problem) = excerpt(&self.directory().join(path_of(include)), anchor_of(include)) {
+                problems.push(format!("{}: {{{{#include {include}}}}}: {problem}", self.name()));
+            }
+        }
+        for listing in between(&self.text, "```rust\n", "```") {
+            let source = between(listing, "{{#include ", "}}").next().unwrap_or_default();
+            if !path_of(source).contains("crates/punctual/examples/") || listing.lines().count() != 1 {
+                problems.push(format!("{}: Rust that is not included from an example", self.name()));
+            }
+        }
+    }
+
+    /// Listings of the README, which can include nothing, are equal to what the comment before them names.
+    fn check_listings(&self, problems: &mut Vec<String>) {
+        for listing in between(&self.text, "<!-- listing: ", "\n```\n") {
+            let (source, listing) = listing.split_once(" -->\n```").unwrap_or((listing, ""));
+            let shown = listing.split_once('\n').map_or("", |(_, shown)| shown);
+            match excerpt(&self.root.join(path_of(source)), anchor_of(source)) {
+                Ok(wanted) if wanted.trim_end() == shown.trim_end() => {}
+                Ok(_) => problems.push(format!("{}: the listing differs from {source}", self.name())),
+                Err(problem) => problems.push(format!("{}: {source}: {problem}", self.name())),
+            }
+        }
+    }
+
+    /// Links to files, in the tree or on the site of the repository, and to headings of Markdown.
+    fn check_links(&self, problems: &mut Vec<String>) -> Result {
+        for link in links(&self.text) {
+            let (target, heading) = link.split_once('#').map_or((link, None), |(t, h)| (t, Some(h)));
+            let file = match target.strip_prefix(REPOSITORY) {
+                Some(path) if path.is_empty() => self.root.join("README.md"),
+                Some(path) => match path.split_once("/main/") {
+                    Some(("blob" | "tree", path)) => self.root.join(path),
+                    _ => continue,
+                },
+                None if target.contains("://") => continue,
+                None if target.is_empty() => self.path.clone(),
+                None => self.directory().join(target),
+            };
+            if !file.exists() {
+                problems.push(format!("{}: there is no {link}", self.name()));
+                continue;
+            }
+            let Some(heading) = heading else { continue };
+            if !headings(&fs::read_to_string(&file)?).any(|slug| slug == heading) {
+                problems.push(format!("{}: {link} has no such heading", self.name()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands between each `open` and the `close` that follows.
+fn between<'a>(text: &'a str, open: &'a str, close: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(open).skip(1).filter_map(move |rest| rest.split_once(close)).map(|(inner, _)| inner)
+}
+
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    between(text, "](", ")")
+}
+
+/// The headings of a page, as links to them are spelled.
+fn headings(page: &str) -> impl Iterator<Item = String> {
+    let spelled = |line: &str| -> String {
+        let kept = line.trim_start_matches('#').trim().chars();
+        let kept = kept.filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+        kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
+    };
+    page.lines().filter(|line| line.starts_with('#')).map(spelled)
+}
+
+fn path_of(reference: &str) -> &str {
+    reference.split_once(':').map_or(reference, |(path, _)| path)
+}
+
+fn anchor_of(reference: &str) -> Option<&str> {
+    reference.split_once(':').map(|(_, anchor)| anchor)
+}
+
+/// The text of a file, or the part of it that an anchor marks, without the lines that mark parts, as mdBook takes it.
+fn excerpt(file: &Path, anchor: Option<&str>) -> Result<String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let marks = |line: &str, mark: &str| {
+        let name = line.split_once(mark)?.1.trim().split_whitespace().next()?;
+        Some(name.to_owned())
+    };
+    let mut inside = anchor.is_none();
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = marks(line, "ANCHOR: ") {
+            inside |= anchor == Some(&name);
+        } else if let Some(name) = marks(line, "ANCHOR_END: ") {
+            inside &= anchor != Some(&name);
+        } else if inside {
+            lines.push(line);
+        }
+    }
+    match lines.iter().all(|line| line.trim().is_empty()) {
+        true => Err(format!("nothing is there under {}", anchor.unwrap_or("that name")).into()),
+        false => Ok(lines.join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cargo;
+
+    #[test]
+    fn pages_refer_to_what_there_is() {
+        assert_eq!(problems(cargo::root()).expect("the pages can be read"), [""; 0]);
+    }
+
+    /// What the checks of a page with this text say, in the place of the book's first chapter.
+    fn said(text: &str) -> Vec<String> {
+        let path = cargo::root().join("docs/book/src/tutorial/1-spawn.md");
+        let page = Page { root: cargo::root(), path, text: text.to_owned() };
+        let mut problems = Vec::new();
+        page.check_includes(&mut problems);
+        page.check_links(&mut problems).expect("the pages can be read");
+        page.check_listings(&mut problems);
+        problems
+    }
+
+    #[test]
+    fn finds_includes_that_include_nothing() {
+        let examples = "../../../../crates/punctual/examples";
+        assert_eq!(said(&format!("{{{{#include {examples}/spawn.rs:app}}}}")), [""; 0]);
+        for missing in ["none.rs", "spawn.rs:none"] {
+            let said = said(&format!("{{{{#include {examples}/{missing}}}}}"));
+            assert!(said.len() == 1 && said[0].contains(missing), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn finds_rust_that_is_not_tested() {
+        let include = "{{#include ../../../../crates/punctual/examples/spawn.rs:app}}";
+        assert_eq!(said(&format!("```rust\n{include}\n```\n")), [""; 0]);
+        assert_eq!(said("```rust\nfn f() {}\n```\n").len(), 1);
+        assert_eq!(said(&format!("```rust\n{include}\nfn f() {{}}\n```\n")).len(), 1);
+    }
+
+    #[test]
+    fn finds_links_to_nothing() {
+        let good = format!(
+            "[a](2-priorities.md) [b](../rtic.md#constructs) [c]({REPOSITORY}blob/main/README.md#limits)"
+        );
+        assert_eq!(said(&format!("{good} [d](https://rtic.rs)")), [""; 0]);
+        for link in [
+            "none.md",
+            "../rtic.md#none",
+            "#none",
+            "https://github.com/punctual-rs/punctual/blob/main/none.md",
+        ] {
+            assert_eq!(said(&format!("[a]({link})")).len(), 1, "{link}");
+        }
+    }
+
+    #[test]
+    fn finds_listings_that_differ() {
+        let golden = "crates/punctual/examples/expected/spawn.txt";
+        assert_eq!(said(&format!("<!-- listing: {golden} -->\n```text\ninit\nfoo\n```\n")), [""; 0]);
+        assert_eq!(said(&format!("<!-- listing: {golden} -->\n```text\ninit\n```\n")).len(), 1);
+    }
+}

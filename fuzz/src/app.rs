@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use punctual::{Config, Duration, Report, SpawnHandle, StartError};
 
+use crate::arguments::Arguments;
 use crate::ledger::{LEVELS, RELAXED, ledger};
 use crate::token::{Kind, Token};
 
@@ -38,12 +39,12 @@ pub enum Door {
     /// A message task.
     Message {
         /// `spawn`.
-        spawn: fn(Token) -> Result<(), Token>,
+        spawn: fn(Token) -> Result<(), Arguments>,
         /// `spawn_after`.
-        after: fn(Duration, Token) -> Result<Box<dyn Handle>, Token>,
+        after: fn(Duration, Token) -> Result<Box<dyn Handle>, Arguments>,
     },
     /// An async task.
-    Async(fn(Token) -> Result<(), Token>),
+    Async(fn(Token) -> Result<(), Arguments>),
     /// A bound task.
     Pend(fn()),
     /// It is released otherwise.
@@ -65,6 +66,8 @@ pub struct Task {
     pub counted: bool,
     /// Jobs that may wait, and that nobody but the app's runtime has released.
     pub unseen: u32,
+    /// Whether the app stops when it is released too early.
+    pub stops: bool,
 }
 
 /// How `idle` behaves.
@@ -72,10 +75,12 @@ pub struct Task {
 pub enum Idle {
     /// There is none, or it returns or waits for events.
     Tame,
-    /// It goes on for ever and does not wait for events; whether it uses what others use, too.
+    /// It goes on for ever and does not wait for events.
     Stubborn {
-        /// Whether `idle` uses shared resources.
-        shares: bool,
+        /// Whether it and the hook use the same resource, and not only to look at it.
+        in_common: bool,
+        /// Whether it locks resources that others use.
+        locks: bool,
     },
 }
 
@@ -116,33 +121,43 @@ impl Task {
     /// Spawns a job now; whether it was accepted. Nothing is asked of a task that is released otherwise.
     pub(crate) fn spawn(&self) -> bool {
         let task = self.spot.task;
-        let accepted = match self.door {
+        match self.door {
             Door::Message { spawn, .. } => {
-                spawn(Token::queued(task, self.spot.lane())).map_err(Token::refused).is_ok()
+                let token = Token::queued(task, self.spot.lane());
+                self.send(|| spawn(token)).map_err(Arguments::refused).is_ok()
             }
             // A wake that came too late for the instance before may have queued it already.
-            Door::Async(spawn) => spawn(Token::of_task(Kind::Message, task)).map_err(Token::refused).is_ok(),
+            Door::Async(spawn) => {
+                let token = Token::of_task(Kind::Message, task);
+                self.send(|| spawn(token)).map_err(Arguments::refused).is_ok()
+            }
             Door::Pend(pend) => {
                 pend();
                 false
             }
             Door::Closed => false,
-        };
-        if accepted {
-            self.sent();
         }
-        accepted
     }
 
-    pub(crate) fn sent(&self) {
-        ledger().tasks[usize::from(self.spot.task)].sent.fetch_add(1, RELAXED);
+    /// Counts a spawn unless it is refused. One in an app that stops is not, and drops the arguments at once, which may panic.
+    pub(crate) fn send<T, E>(&self, spawn: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let sent = &ledger().tasks[usize::from(self.spot.task)].sent;
+        sent.fetch_add(1, RELAXED);
+        spawn().inspect_err(|_| {
+            sent.fetch_sub(1, RELAXED);
+        })
+    }
+
+    /// Whether jobs come from spawns alone.
+    pub(crate) fn is_spawned(&self) -> bool {
+        matches!(self.door, Door::Message { .. } | Door::Async(_)) || self.is_local
     }
 }
 
 /// A job that is to be released later.
 pub trait Handle: Send {
     /// Takes it back, with its arguments.
-    fn cancel(self: Box<Self>) -> Option<Token>;
+    fn cancel(self: Box<Self>) -> Option<Arguments>;
     /// Moves it.
     fn reschedule(self: Box<Self>, after: Duration) -> Option<Box<dyn Handle>>;
 }
@@ -153,19 +168,9 @@ impl std::fmt::Debug for dyn Handle {
     }
 }
 
-impl Handle for SpawnHandle<Token> {
-    fn cancel(self: Box<Self>) -> Option<Token> {
-        SpawnHandle::cancel(*self).ok()
-    }
-
-    fn reschedule(self: Box<Self>, after: Duration) -> Option<Box<dyn Handle>> {
-        self.reschedule_after(after).ok().map(|handle| Box::new(handle) as Box<dyn Handle>)
-    }
-}
-
-impl Handle for SpawnHandle<(Token, Token)> {
-    fn cancel(self: Box<Self>) -> Option<Token> {
-        SpawnHandle::cancel(*self).ok().map(|(token, _)| token)
+impl<A: Into<Arguments>> Handle for SpawnHandle<A> {
+    fn cancel(self: Box<Self>) -> Option<Arguments> {
+        SpawnHandle::cancel(*self).ok().map(Into::into)
     }
 
     fn reschedule(self: Box<Self>, after: Duration) -> Option<Box<dyn Handle>> {

@@ -37,6 +37,7 @@ pub struct Job {
 impl Job {
     /// A job of this task, or the instance of an async one.
     pub fn start(spot: Spot) -> Self {
+        watch::job_starts(spot);
         let number = ledger().tasks[usize::from(spot.task)].runs.fetch_add(1, RELAXED);
         Self::new(spot.task, number)
     }
@@ -63,16 +64,11 @@ impl Job {
         pinned.token().execute(spot.lane());
     }
 
-    /// The argument for a local task, which is spawned by its level.
-    pub fn pinned(task: u8) -> Pinned {
-        Pinned::of_task(Kind::Message, task)
-    }
-
-    /// Notes what became of a spawn of a local task.
-    pub fn spawned(task: u8, result: Result<(), Pinned>) {
-        match result {
-            Ok(()) => app().tasks[usize::from(task)].sent(),
-            Err(pinned) => pinned.refused(),
+    /// Spawns a local task, which only its level does.
+    pub fn spawn_local(task: u8, spawn: impl FnOnce(Pinned) -> Result<(), Pinned>) {
+        let pinned = Pinned::of_task(Kind::Message, task);
+        if let Err(pinned) = app().tasks[usize::from(task)].send(|| spawn(pinned)) {
+            pinned.refused();
         }
     }
 
@@ -132,7 +128,7 @@ impl Job {
             Fault::Shutdown | Fault::Signal => self.shut_down(),
             _ if self.foreign => self.shut_down(),
             Fault::Panic | Fault::Formatted | Fault::Token | Fault::Bomb => {
-                ledger().panics.fetch_add(1, RELAXED);
+                watch::panics();
                 match fault {
                     Fault::Panic => panic!("on purpose"),
                     Fault::Formatted => panic!("on purpose, {}", self.random.below(10)),

@@ -50,11 +50,15 @@ pub struct Ledger {
     pub(crate) hooks: AtomicU32,
     /// Whether the present run is in virtual time.
     pub(crate) virtual_time: AtomicU32,
-    /// Whether `idle` is on its thread.
+    /// The thread that `idle` is on.
     pub(crate) idling: AtomicU32,
     /// Panics that were let out of jobs, `init`, `idle`, the hook and destructors in the present run.
     pub(crate) panics: AtomicU32,
-    /// Signals sent to this process.
+    /// Those of them on the thread of `idle`, which goes on beside the end of its app.
+    pub(crate) idle_panics: AtomicU32,
+    /// Whether a panic has left a critical section, so that queued jobs are to be dropped.
+    pub(crate) aborted: AtomicU32,
+    /// Signals sent to this process in the present run.
     pub(crate) signals: AtomicU32,
     /// Points that were passed in the present run.
     pub(crate) points: AtomicU32,
@@ -134,7 +138,15 @@ impl Ledger {
     /// Opens the books of another run.
     pub(crate) fn open(&self) {
         self.begun.fetch_add(1, RELAXED);
-        let singles = [&self.filled, &self.hooks, &self.panics, &self.points];
+        let singles = [
+            &self.filled,
+            &self.hooks,
+            &self.panics,
+            &self.idle_panics,
+            &self.aborted,
+            &self.signals,
+            &self.points,
+        ];
         let jobs = self.tasks.iter().flat_map(|jobs| [&jobs.sent, &jobs.runs, &jobs.cancelled]);
         singles.into_iter().chain(jobs).chain(&self.visits).for_each(|count| count.store(0, RELAXED));
     }

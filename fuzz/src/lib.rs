@@ -9,6 +9,7 @@
 //! what is checked at the end in `verdict` and [`runner`].
 
 pub mod app;
+pub mod arguments;
 pub mod child;
 mod foreign;
 pub mod generate;

@@ -29,6 +29,19 @@ pub(crate) fn no_privileges(command: &mut Command) {
     limit(command, libc::RLIMIT_MEMLOCK, 0, 0);
 }
 
+/// Starts a process that comes before others, as far as this one may: what it starts does so, too.
+pub(crate) fn before_others<R>(start: impl FnOnce() -> R) -> R {
+    const FIRST: i32 = -20;
+    // SAFETY: neither call takes pointers; what cannot be changed stays.
+    let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    // SAFETY: as above.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, FIRST) };
+    let started = start();
+    // SAFETY: as above.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, before) };
+    started
+}
+
 fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, soft: u64, hard: u64) {
     let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
     let set = move || {

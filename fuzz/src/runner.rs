@@ -2,6 +2,7 @@
 
 mod case;
 mod options;
+mod patience;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -17,7 +18,7 @@ use options::Options;
 /// How often a lesser script is tried before it is taken to be harmless, and how long all of that may take.
 const TRIES: usize = 4;
 const SHRINKING: std::time::Duration = std::time::Duration::from_secs(30);
-/// A run that found the machine too busy is repeated so often.
+/// A run that found the machine too busy is repeated so often, before other programs if that is allowed.
 const PATIENCE: usize = 3;
 
 /// What the generated program's `main` does.
@@ -106,13 +107,13 @@ fn cases(app: &'static App, script: &Script, options: &Options) -> Vec<Case> {
 
 /// Whether one run kept to everything; if not, says what happened and how to see it again.
 fn holds(case: &Case, options: &Options, sum: &mut Sum) -> Result<bool, String> {
-    let mut ended = case.run()?;
+    let mut ended = case.run(false)?;
     for _ in 0..PATIENCE {
         if !matches!(ended.verdict, Verdict::Late(_)) {
             break;
         }
         sum.repeated += 1;
-        ended = case.run()?;
+        ended = case.run(true)?;
     }
     sum.runs += 1;
     sum.jobs += ended.jobs;
@@ -148,7 +149,7 @@ fn shrink(mut case: Case, mut ended: Ended) -> Result<(Case, Ended), String> {
                 if begun.elapsed() > SHRINKING {
                     return Ok((case, ended));
                 }
-                let tried = lesser.run()?;
+                let tried = lesser.run(true)?;
                 if matches!(tried.verdict, Verdict::Fails(_)) {
                     (case, ended) = (lesser, tried);
                     continue 'smaller;

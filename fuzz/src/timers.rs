@@ -7,7 +7,7 @@ use punctual::Duration;
 use crate::app::{Door, Handle, Task};
 use crate::ledger::{RELAXED, ledger, violation};
 use crate::random::Random;
-use crate::token::Token;
+use crate::token::{Kind, Token};
 
 /// A handle.
 struct Timer {
@@ -26,14 +26,14 @@ const KEPT: usize = 64;
 pub(crate) fn arm(task: &Task, random: &mut Random) -> bool {
     let Door::Message { after, .. } = task.door else { return false };
     let number = task.spot.task;
-    match after(delay(random), Token::of_task(crate::token::Kind::Message, number)) {
+    let (time, token) = (delay(random), Token::of_task(Kind::Message, number));
+    match task.send(|| after(time, token)) {
         Ok(handle) => {
-            task.sent();
             keep(Timer { run: ledger().begun.load(RELAXED), task: number, handle });
             true
         }
-        Err(token) => {
-            token.refused();
+        Err(arguments) => {
+            arguments.refused();
             false
         }
     }
@@ -42,10 +42,10 @@ pub(crate) fn arm(task: &Task, random: &mut Random) -> bool {
 /// Takes some job back, or tries to.
 pub(crate) fn cancel(random: &mut Random) {
     let Some(Timer { run, task, handle }) = take(random) else { return };
-    if let Some(token) = handle.cancel() {
+    if let Some(arguments) = handle.cancel() {
         is_of_this_run(run);
         ledger().tasks[usize::from(task)].cancelled.fetch_add(1, RELAXED);
-        token.cancelled();
+        arguments.cancelled();
     }
 }
 
@@ -64,9 +64,9 @@ pub(crate) fn are_without_effect() {
     for (number, timer) in timers.into_iter().enumerate() {
         if number % 2 == 0 {
             keep(timer);
-        } else if let Some(token) = timer.handle.cancel() {
+        } else if let Some(arguments) = timer.handle.cancel() {
             violation("a job could be cancelled after its run");
-            token.cancelled();
+            arguments.cancelled();
         }
     }
 }

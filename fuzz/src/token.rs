@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread;
 
 use crate::ledger::{RELAXED, TOKENS, ledger, thread, violation};
-use crate::{foreign, script};
+use crate::{foreign, script, watch};
 
 pub(crate) const MADE: u32 = 1;
 pub(crate) const DROPPED: u32 = 2;
@@ -163,7 +163,7 @@ impl Drop for Token {
         // A second panic ends the process, as anywhere in Rust; one on a thread of our own is nobody's concern.
         if self.bomb && !thread::panicking() && !foreign::is_here() {
             self.bomb = false;
-            ledger().panics.fetch_add(1, RELAXED);
+            watch::panics();
             panic!("the destructor of {:?} {}", self.kind, self.id);
         }
     }

@@ -36,6 +36,9 @@ fn outcome(app: &App, report: &Report) {
         Outcome::Panicked { .. } => {}
         other if panics > 0 => violation(&format!("after {panics} panics the outcome is {other:?}")),
         Outcome::Signal(_) if ledger().signals.load(RELAXED) == 0 => violation("a signal that nobody sent"),
+        Outcome::Overrun { task } if !app.tasks.iter().any(|known| known.stops && known.name == task) => {
+            violation(&format!("the app stopped for an overrun of {task}"));
+        }
         _ => {}
     }
     let (filled, hooks) = (ledger().filled.load(RELAXED), ledger().hooks.load(RELAXED));
@@ -60,7 +63,7 @@ fn jobs(app: &App, report: &Report, first: u32) {
             ));
         }
         unseen += u64::from(task.unseen);
-        let spawned = matches!(task.door, Door::Message { .. } | Door::Async(_)) || task.is_local;
+        let spawned = task.is_spawned();
         let lost = token::without_fate(first, task.spot.task);
         if spawned && complete && u64::from(sent) != u64::from(runs) + u64::from(cancelled) + lost {
             violation(&format!(

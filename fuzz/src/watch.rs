@@ -3,10 +3,11 @@
 //! What is noted here is noted by who has got a level or a resource and until it is given back, so it is a part of what the
 //! runtime has granted. What contradicts itself here was not to be granted.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::hint::black_box;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use crate::app::{Spot, app};
@@ -16,6 +17,60 @@ use crate::token::{Kind, Token};
 thread_local! {
     /// What the calling thread has raised its partition to.
     static LEVEL: Cell<usize> = const { Cell::new(0) };
+    /// The run in which a panic was let out on the calling thread.
+    static PANICKED: Cell<u32> = const { Cell::new(0) };
+    /// The run in which it has started a job although jobs are to be dropped.
+    static STARTED: Cell<u32> = const { Cell::new(0) };
+    /// The level that it is a worker of.
+    static BASE: OnceCell<Option<usize>> = const { OnceCell::new() };
+}
+
+/// A panic is about to be let out on the calling thread.
+pub(crate) fn panics() {
+    ledger().panics.fetch_add(1, RELAXED);
+    if ledger().idling.load(RELAXED) == thread() {
+        ledger().idle_panics.fetch_add(1, RELAXED);
+    }
+    PANICKED.set(ledger().begun.load(RELAXED));
+}
+
+/// Checks that no panic is leaving, or has left, a job on this thread: what is queued is dropped then.
+fn nothing_was_left() {
+    if std::thread::panicking() || PANICKED.get() == ledger().begun.load(RELAXED) {
+        violation("a job starts on a thread after a panic there");
+    }
+}
+
+/// Checks that a job may start on this thread.
+pub(crate) fn job_starts(spot: Spot) {
+    let run = ledger().begun.load(RELAXED);
+    // Acquire, with the release in `Section`: what the runtime did before is seen. One job may have been about to start.
+    if ledger().aborted.load(Ordering::Acquire) != 0 && STARTED.replace(run) == run {
+        violation("a thread goes on to start jobs after a panic has left a critical section");
+    }
+    let level = usize::from(spot.level);
+    let base =
+        BASE.with(|known| *known.get_or_init(|| base(std::thread::current().name().unwrap_or_default())));
+    if let Some(base) = base.filter(|&base| level < base) {
+        violation(&format!("a job of level {level} runs on the thread of level {base}"));
+    }
+}
+
+/// The level of a worker by the name of its thread.
+fn base(name: &str) -> Option<usize> {
+    name.rsplit_once("level ").and_then(|(_, level)| level.parse().ok())
+}
+
+/// A critical section. Dropped after that: if by a panic, queued jobs are to be dropped from then on.
+#[derive(Debug)]
+pub struct Section;
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            ledger().aborted.store(1, Ordering::Release);
+        }
+    }
 }
 
 /// A job in progress, or a poll of an async task, alone at its level.
@@ -28,6 +83,7 @@ pub struct Alone {
 impl Alone {
     /// A job of this task begins.
     pub fn at(spot: Spot) -> Self {
+        nothing_was_left();
         let (part, level) = (usize::from(spot.part), usize::from(spot.level));
         let other = ledger().runners[part][level].swap(thread(), RELAXED);
         if other != 0 {
@@ -209,7 +265,7 @@ pub struct Idling(());
 impl Idling {
     /// It begins.
     pub fn begin() -> Self {
-        if ledger().idling.swap(1, RELAXED) != 0 {
+        if ledger().idling.swap(thread(), RELAXED) != 0 {
             violation("idle runs twice");
         }
         Self(())
@@ -249,5 +305,17 @@ pub(crate) fn nothing_is_used(when: &str) {
         if user != 0 {
             violation(&format!("{when} while thread {user} uses resource {number}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_workers_by_their_names() {
+        assert_eq!(base("level 3"), Some(3));
+        assert_eq!(base("two level 12"), Some(12));
+        assert_eq!([base("event t3"), base("polling"), base("main")], [None; 3]);
     }
 }

@@ -38,7 +38,10 @@ fn step(text: &mut Text, place: Place<'_>, step: &Step) {
             });
             let rights = if all.len() == 1 { rights.concat() } else { format!("({})", rights.join(", ")) };
             let begin = format!("{rights}.lock(|{}| {}{{", names.join(", "), visits.collect::<String>());
-            nested(text, begin, format!("}}{});", ")".repeat(all.len())), inner);
+            text.block("{", "}", |text| {
+                text.line("let _section = Section;");
+                nested(text, begin, format!("}}{});", ")".repeat(all.len())), inner);
+            });
         }
         Step::Use(number, inner) => {
             nested(text, format!("cx.shared.r{number}.visit({part}, 0, || {{"), "});".to_owned(), inner);
@@ -58,7 +61,7 @@ fn step(text: &mut Text, place: Place<'_>, step: &Step) {
             self::steps(text, within, inner);
         }),
         Step::SpawnLocal(task) => {
-            text.line(format_args!("Job::spawned({task}, cx.local_spawner.t{task}(Job::pinned({task})).map_err(punctual::SpawnError::into_inner));"));
+            text.line(format_args!("Job::spawn_local({task}, |pinned| cx.local_spawner.t{task}(pinned).map_err(punctual::SpawnError::into_inner));"));
         }
         Step::Wait(wait, keeps) => text.block("{", "}", |text| {
             if *keeps {

@@ -8,8 +8,7 @@ pub(super) fn write(text: &mut Text, model: &Model) {
     let Model { seed, monitored, .. } = model;
     let idle = match &model.idle {
         Some(Idle { manner: Manner::Stubborn, .. }) => {
-            let shares = model.resources.iter().any(|resource| resource.idle);
-            format!("Idle::Stubborn {{ shares: {shares} }}")
+            format!("Idle::Stubborn {{ in_common: {}, locks: {} }}", model.in_common(), model.idle_locks())
         }
         _ => "Idle::Tame".to_owned(),
     };
@@ -22,20 +21,17 @@ pub(super) fn write(text: &mut Text, model: &Model) {
             for (number, task) in model.tasks.iter().enumerate() {
                 let name = format!("t{number}");
                 let door = match task.kind {
-                    Kind::Message { arguments: 1, .. } => format!(
-                        "Door::Message {{ spawn: |a| app::{name}::spawn(a).map_err(punctual::SpawnError::into_inner), after: |time, a| \
-                         app::{name}::spawn_after(time, a).map(|handle| Box::new(handle) as Box<dyn Handle>)\
-                         .map_err(punctual::SpawnError::into_inner) }}"
-                    ),
-                    Kind::Message { .. } => format!(
-                        "Door::Message {{ spawn: |a| app::{name}::spawn(a, Token::new(Kind::Extra))\
-                         .map_err(|error| error.into_inner().0), \
-                         after: |time, a| app::{name}::spawn_after(time, a, Token::new(Kind::Extra)).map(|handle| \
-                         Box::new(handle) as Box<dyn Handle>).map_err(|error| error.into_inner().0) }}"
-                    ),
+                    Kind::Message { arguments, .. } => {
+                        let a = if arguments == 1 { "a" } else { "a, Token::new(Kind::Extra)" };
+                        format!(
+                            "Door::Message {{ spawn: |a| app::{name}::spawn({a}).map_err(|error| error.into_inner().into()), \
+                             after: |time, a| app::{name}::spawn_after(time, {a}).map(|handle| Box::new(handle) as Box<dyn Handle>)\
+                             .map_err(|error| error.into_inner().into()) }}"
+                        )
+                    }
                     Kind::Async => {
-                        format!("Door::Async(|a| app::{name}::spawn(a).map_err(punctual::SpawnError::into_inner))")
-                    },
+                        format!("Door::Async(|a| app::{name}::spawn(a).map_err(|error| error.into_inner().into()))")
+                    }
                     Kind::Bound => format!("Door::Pend(|| app::{name}::pend())"),
                     Kind::Periodic { .. } | Kind::Local | Kind::Handler { .. } => "Door::Closed".to_owned(),
                 };
@@ -49,8 +45,9 @@ pub(super) fn write(text: &mut Text, model: &Model) {
                 };
                 let counted = !task.kind.is_async();
                 let is_local = task.kind == Kind::Local;
+                let stops = matches!(task.kind, Kind::Periodic { overrun: Overrun::Stop, .. });
                 text.line(format_args!(
-                    "Task {{ name: \"{name}\", spot: T{number}, door: {door}, is_local: {is_local}, counted: {counted}, unseen: {unseen} }},"
+                    "Task {{ name: \"{name}\", spot: T{number}, door: {door}, is_local: {is_local}, counted: {counted}, unseen: {unseen}, stops: {stops} }},"
                 ));
             }
         });

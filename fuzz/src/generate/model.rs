@@ -218,6 +218,22 @@ impl Model {
         if highest > level { highest } else { 0 }
     }
 
+    /// Whether `idle` and the hook have something in common that one of them may change.
+    pub(crate) fn in_common(&self) -> bool {
+        let both =
+            |resource: &Resource| resource.idle && resource.hook && resource.access != Access::ByReference;
+        self.resources.iter().any(both) || self.idle.as_ref().is_some_and(|idle| idle.local && idle.hooked)
+    }
+
+    /// Whether `idle` raises its partition, or holds what it shares with others of the global executor.
+    pub(crate) fn idle_locks(&self) -> bool {
+        let locked = |number: &usize| {
+            let resource = &self.resources[*number];
+            resource.idle && resource.access == Access::Locked && self.ceiling(*number, self.home(), 0) > 0
+        };
+        (0..self.resources.len()).any(|number| locked(&number))
+    }
+
     /// Local tasks that a task can spawn.
     pub(crate) fn local_tasks(&self, part: usize, level: u8) -> Vec<usize> {
         let there = |task: &Task| task.kind == Kind::Local && (task.part, task.level) == (part, level);

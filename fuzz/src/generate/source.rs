@@ -61,7 +61,7 @@ fn module(text: &mut Text, model: &Model) {
     text.line("use punctual_fuzz::job::{Job, Role};");
     text.line("use punctual_fuzz::token::{Kind, Pinned, Token};");
     text.line("use punctual_fuzz::wakers::{Parked, Yield};");
-    text.line("use punctual_fuzz::watch::{self, Alone, Guarded, Idling, Line};");
+    text.line("use punctual_fuzz::watch::{self, Alone, Guarded, Idling, Line, Section};");
     text.line("use super::*;");
     text.line("");
     text.block("#[shared]\nstruct Shared {", "}", |text| {

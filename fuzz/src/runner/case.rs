@@ -1,14 +1,11 @@
 //! One run: an app and a script in a process, and the judgement on how that ended.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::app::{App, Idle};
 use crate::child::{SKIPPED, Time};
@@ -16,12 +13,10 @@ use crate::ledger::{self, Ledger, RELAXED};
 use crate::limits;
 use crate::script::Script;
 
+use super::patience::{self, LIMIT};
+
 /// The first word to a child.
 pub(super) const CHILD: &str = "child";
-
-/// A process that takes longer hangs: jobs take milliseconds, and the app's own patience is 5 s.
-const LIMIT: Duration = Duration::from_secs(20);
-const TICK: Duration = Duration::from_micros(500);
 
 /// How much is shown of what a child has said.
 const SHOWN: usize = 80;
@@ -41,7 +36,7 @@ pub(super) enum Verdict {
     Holds,
     /// The machine does not have what the app needs.
     Skipped,
-    /// The process was ended under its jobs, which it may be on a machine that is too busy.
+    /// The process was ended under its jobs, which it may be on a machine as busy as this one was.
     Late(Vec<String>),
     Fails(Vec<String>),
 }
@@ -93,8 +88,8 @@ impl Case {
         )
     }
 
-    /// Runs it.
-    pub(super) fn run(&self) -> Result<Ended, String> {
+    /// Runs it; `urgent` if other programs are not to keep it from going on.
+    pub(super) fn run(&self, urgent: bool) -> Result<Ended, String> {
         let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
         let (books, ledger) = Ledger::new().map_err(failed("the ledger"))?;
         let mut output = ledger::memory().map_err(failed("a file for the output"))?;
@@ -117,13 +112,17 @@ impl Case {
             limits::no_privileges(&mut command);
         }
         limits::no_runaways(&mut command);
-        let mut child = command.spawn().map_err(failed("starting a child"))?;
-        let status = wait(&mut child).map_err(failed("waiting for a child"))?;
+        let mut child = match urgent {
+            true => limits::before_others(|| command.spawn()),
+            false => command.spawn(),
+        }
+        .map_err(failed("starting a child"))?;
+        let end = patience::wait(&mut child).map_err(failed("waiting for a child"))?;
         let mut text = String::new();
         output.rewind().and_then(|()| output.read_to_string(&mut text)).map_err(failed("the output"))?;
         let jobs = ledger.tasks.iter().map(|jobs| u64::from(jobs.runs.load(RELAXED))).sum();
         let ended = Ended {
-            verdict: self.judge(status, ledger, &text),
+            verdict: self.judge(end, ledger, &text),
             jobs,
             panics: ledger.panics.load(RELAXED).into(),
             hooks: ledger.hooks.load(RELAXED).into(),
@@ -134,72 +133,68 @@ impl Case {
         Ok(ended)
     }
 
-    fn judge(&self, status: Result<ExitStatus, String>, ledger: &Ledger, output: &str) -> Verdict {
+    fn judge(&self, end: patience::End, ledger: &Ledger, output: &str) -> Verdict {
         let mut violations = ledger.violations();
-        let status = match status {
-            Ok(status) => status,
-            Err(threads) => {
-                violations.push(format!("killed after {} s, with threads {threads}", LIMIT.as_secs()));
-                return Verdict::Fails(violations);
-            }
-        };
-        let (panics, hooks) = (ledger.panics.load(RELAXED), ledger.hooks.load(RELAXED));
         if let Some(line) = output.lines().find(|line| line.contains("`the executor` panicked")) {
             violations.push(line.to_owned());
         }
-        if status.code() == Some(SKIPPED) {
-            return Verdict::Skipped;
-        }
+        // What the process has seen for itself is no matter of how busy the machine is.
+        let is_excused = violations.is_empty() && end.was_hindered;
+        let late =
+            |violations| if is_excused { Verdict::Late(violations) } else { Verdict::Fails(violations) };
+        let status = match end.status {
+            Ok(status) if status.code() == Some(SKIPPED) => return Verdict::Skipped,
+            Ok(status) => status,
+            Err(threads) => {
+                violations.push(format!("killed after {} s, with threads {threads}", LIMIT.as_secs()));
+                return late(violations);
+            }
+        };
+        let (panics, signals) = (ledger.panics.load(RELAXED), ledger.signals.load(RELAXED));
+        let stops = self.app.tasks.iter().any(|task| task.stops);
         if ledger.closed.load(RELAXED) != 0 {
             // The report says how, and the process has compared it with what happened.
-            let expected = |code| if panics > 0 { code == 101 } else { code == 0 || code == 1 };
+            let expected = |code| if panics > 0 { code == 101 } else { code == 0 || code == 1 && stops };
             if !status.code().is_some_and(expected) {
                 violations.push(format!("{status} after {panics} panics"));
             }
-        } else if status.code() == Some(128 + libc::SIGTERM) && ledger.signals.load(RELAXED) > 0 {
-            // A signal while the app is stopping ends the process at once.
-        } else if let (Idle::Stubborn { shares }, true) = (self.app.idle, ledger.idling.load(RELAXED) != 0) {
-            let code = if panics > 0 { 101 } else { shares.into() };
-            let wanted = u32::from(self.app.hook && !shares);
-            if status.code() != Some(code) || hooks != wanted {
-                violations.push(format!(
-                    "{status} under an idle that does not end, instead of {code}; the hook ran {hooks} times, instead of {wanted}"
-                ));
-            }
-        } else {
-            violations.push(format!("{status} before the run had returned"));
-            let late = violations.len() == 1 && status.signal().is_none();
-            return if late { Verdict::Late(violations) } else { Verdict::Fails(violations) };
+        } else if status.code() == Some(128 + libc::SIGTERM) && signals > 1 {
+            // The second signal of a run ends the process at once.
+        } else if let Some(wrong) = self.under_idle(status, ledger) {
+            violations.push(wrong);
+            let ended_under_jobs = ledger.hooks.load(RELAXED) == 0 && matches!(status.code(), Some(1 | 101));
+            return if ended_under_jobs { late(violations) } else { Verdict::Fails(violations) };
         }
         if violations.is_empty() { Verdict::Holds } else { Verdict::Fails(violations) }
     }
-}
 
-/// Waits for the child's end, but not for ever; then, what its threads were doing.
-fn wait(child: &mut Child) -> std::io::Result<Result<ExitStatus, String>> {
-    let deadline = Instant::now() + LIMIT;
-    while Instant::now() < deadline {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Ok(status));
-        }
-        thread::sleep(TICK);
+    /// What is wrong with the end of a process whose run has not returned: it may only end under an `idle` that goes on.
+    fn under_idle(&self, status: ExitStatus, ledger: &Ledger) -> Option<String> {
+        let [panics, idle_panics, idling, hooks] =
+            [&ledger.panics, &ledger.idle_panics, &ledger.idling, &ledger.hooks]
+                .map(|count| count.load(RELAXED));
+        let (Idle::Stubborn { in_common, locks }, true) = (self.app.idle, idling != 0 || idle_panics > 0)
+        else {
+            return Some(format!("{status} before the run had returned"));
+        };
+        let hook = self.app.hook && !in_common;
+        // A level that `idle` holds whenever somebody looks is as good as a job. The global executor has no such levels.
+        let may_be_kept = hook && locks && !self.app.is_global();
+        let hook_is_right = hooks == hook.into() || hooks == 0 && may_be_kept;
+        let without = self.app.hook && hooks == 0;
+        let stops = self.app.tasks.iter().any(|task| task.stops);
+        let expected = |code| match code {
+            101 => panics > 0,
+            // Of its own panic nobody may have learnt in time.
+            0 => panics == idle_panics && !without,
+            1 => panics == idle_panics && (without || stops),
+            _ => false,
+        };
+        let is_right = hook_is_right && status.code().is_some_and(expected);
+        (!is_right).then(|| {
+            format!("{status} under an idle that does not end, after {panics} panics and {hooks} hooks; the hook may run: {hook}")
+        })
     }
-    let threads = threads(child.id());
-    child.kill()?;
-    child.wait()?;
-    Ok(Err(threads))
-}
-
-/// The threads of a process, each with its state and where it is in the kernel.
-fn threads(process: u32) -> String {
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let each = tasks.map(|task| {
-        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
-        let (name, stat) = (read("comm"), read("stat"));
-        let state = stat.rsplit(") ").next().unwrap_or_default().chars().next().unwrap_or('?');
-        format!("{} {state} {}", name.trim(), read("syscall").split(' ').next().unwrap_or_default().trim())
-    });
-    each.collect::<Vec<_>>().join(", ")
 }
 
 /// A descriptor of this executable that children inherit: it may lie where `nobody` cannot look.

@@ -1,0 +1,128 @@
+//! Waiting for the end of a process, and whether a busy machine has kept it from an earlier one.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A process that takes longer hangs: jobs take milliseconds, and the app's own patience is 5 s.
+pub(super) const LIMIT: Duration = Duration::from_secs(20);
+const TICK: Duration = Duration::from_micros(500);
+/// How often its threads are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Who has waited longer for a CPU may be late for that: the app's least patience is 800 ms.
+const HINDRANCE: Duration = Duration::from_millis(100);
+
+/// How a process has ended.
+pub(super) struct End {
+    /// What its threads were doing if it had to be killed.
+    pub(super) status: Result<ExitStatus, String>,
+    /// Whether its threads have waited for CPUs or memory for so long that it may have ended later than it should, or otherwise.
+    pub(super) was_hindered: bool,
+}
+
+/// Waits for the child's end, but not for ever.
+pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
+    let (begun, stolen) = (Instant::now(), stolen());
+    let directory = format!("/proc/{}/task", child.id());
+    let mut waits = Waits::default();
+    let mut next = begun + LOOK;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Ok(status);
+        }
+        let now = Instant::now();
+        if now >= next {
+            waits.look(Path::new(&directory));
+            next = now + LOOK;
+        }
+        if now >= begun + LIMIT {
+            let threads = threads(Path::new(&directory));
+            child.kill()?;
+            child.wait()?;
+            break Err(threads);
+        }
+        thread::sleep(TICK);
+    };
+    let waited = waits.sum() + self::stolen().saturating_sub(stolen);
+    Ok(End { status, was_hindered: waits.slept_badly || waited > HINDRANCE })
+}
+
+/// How long the threads of a process have waited for a CPU.
+#[derive(Default)]
+struct Waits {
+    /// In ns, by thread.
+    of_threads: HashMap<u32, u64>,
+    /// Whether a thread was seen to wait for the disk, or how long they waited cannot be known.
+    slept_badly: bool,
+}
+
+impl Waits {
+    fn look(&mut self, directory: &Path) {
+        for task in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Some(number) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let read = |name| fs::read_to_string(task.path().join(name)).ok();
+            // Unless it has just ended.
+            let Some(stat) = read("stat") else { continue };
+            match read("schedstat").as_deref().and_then(waited) {
+                Some(waited) => {
+                    self.of_threads.insert(number, waited);
+                }
+                None => self.slept_badly |= task.path().join("stat").exists(),
+            }
+            self.slept_badly |= state(&stat) == 'D';
+        }
+    }
+
+    fn sum(&self) -> Duration {
+        Duration::from_nanos(self.of_threads.values().sum())
+    }
+}
+
+/// The time spent waiting for a CPU, in ns, as in a file `schedstat`: time on it, time waiting for it, times.
+fn waited(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The state of a thread, as in a file `stat`: the name before may have anything in it.
+fn state(stat: &str) -> char {
+    stat.rsplit(") ").next().unwrap_or_default().chars().next().unwrap_or('?')
+}
+
+/// What this machine's host has given to others so far, of all CPUs.
+fn stolen() -> Duration {
+    /// Of the unit in this file.
+    const HERTZ: u64 = 100;
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse::<u64>().ok());
+    Duration::from_millis(ticks.unwrap_or(0) * 1000 / HERTZ)
+}
+
+/// The threads of a process, each with its state and where it is in the kernel.
+fn threads(directory: &Path) -> String {
+    let each = fs::read_dir(directory).into_iter().flatten().flatten().map(|task| {
+        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let (name, call) = (read("comm"), read("syscall"));
+        let call = call.split(' ').next().unwrap_or_default();
+        format!("{} {} {}", name.trim(), state(&read("stat")), call.trim())
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_says() {
+        assert_eq!(waited("1219525 5461697 2\n"), Some(5_461_697));
+        assert_eq!(waited(""), None);
+        assert_eq!(state("12 (level) 3) D 1 2"), 'D');
+        let mut waits = Waits::default();
+        waits.look(Path::new("/proc/self/task"));
+        assert!(!waits.of_threads.is_empty());
+    }
+}

@@ -3,6 +3,7 @@
 use std::io::Error;
 use std::ptr;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
 
@@ -221,6 +222,16 @@ pub(crate) fn start_asleep<R: Send + 'static>(wait: impl FnOnce() -> R + Send + 
         std::thread::yield_now();
     }
     thread
+}
+
+/// What a thread returns, which nothing keeps from its end any more: from now on it has a minute.
+pub(crate) fn end_of<R>(thread: JoinHandle<R>) -> R {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !thread.is_finished() {
+        assert!(Instant::now() < deadline, "it waits in vain");
+        std::thread::yield_now();
+    }
+    thread.join().unwrap()
 }
 
 /// Makes the calling process ask the kernel who it is, as it would at its first use of shared memory.

@@ -173,3 +173,82 @@ mod panics {
         assert_eq!(report.outcome, Outcome::Quiescent);
     }
 }
+
+mod unmade {
+    use std::future::{Future, ready};
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use punctual::Config;
+    use punctual::report::Outcome;
+
+    use crate::virtual_time;
+
+    static DROPPED: AtomicU32 = AtomicU32::new(0);
+
+    /// Counts drops in a static: a value that is not there can be dropped without harm.
+    struct Counted;
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A task may be any function that returns a future, and do something before it does.
+    fn makes(_: app::makes::Context<'_>, counted: Counted, panics: bool) -> impl Future<Output = ()> + use<> {
+        assert!(!panics, "there is no future");
+        async move {
+            ready(()).await;
+            drop(counted);
+        }
+    }
+
+    #[punctual::app(main = false)]
+    mod app {
+        use punctual::prelude::*;
+
+        use super::{Counted, makes};
+
+        #[shared]
+        struct Shared {
+            hooks: u32,
+        }
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context, panics: bool) -> (Shared, Local) {
+            makes::spawn(Counted, panics).ok().unwrap();
+            (Shared { hooks: 0 }, Local {})
+        }
+
+        extern "Rust" {
+            #[task]
+            async fn makes(_: makes::Context, counted: Counted, panics: bool);
+        }
+
+        #[shutdown(shared = [hooks])]
+        fn shutdown(cx: shutdown::Context) {
+            *cx.shared.hooks += 1;
+            assert_eq!(*cx.shared.hooks, 1);
+        }
+    }
+
+    #[test]
+    fn a_future_that_cannot_be_made_is_neither_polled_nor_dropped() {
+        let real = Config::new().until(punctual::Duration::from_secs(20));
+        // By turns: what the last future left in the storage is nobody's.
+        for config in [virtual_time(), virtual_time(), real] {
+            for panics in [false, true] {
+                let before = DROPPED.load(Ordering::Relaxed);
+                let config = if panics { config.clone() } else { virtual_time() };
+                let outcome = app::run(config, panics).unwrap().outcome;
+                let (task, message) = ("makes".to_owned(), "there is no future".to_owned());
+                let expected = if panics { Outcome::Panicked { task, message } } else { Outcome::Quiescent };
+                assert_eq!(outcome, expected);
+                assert_eq!(DROPPED.load(Ordering::Relaxed) - before, 1, "the argument alone");
+            }
+        }
+    }
+}

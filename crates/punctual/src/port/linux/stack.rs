@@ -68,6 +68,10 @@ impl Bounds {
     pub(crate) fn fill(&self) {
         let here = 0_u8;
         let end = std::ptr::from_ref(&here).addr().saturating_sub(MARGIN);
+        // Instrumentation may keep locals elsewhere, and then does not tell where the frames end.
+        if !(self.low..self.high).contains(&end) {
+            return;
+        }
         let words = (self.low.next_multiple_of(size_of::<usize>())..end).step_by(size_of::<usize>());
         for word in words {
             // SAFETY: the address lies in this thread's stack, above the guard page and well below every frame in use, so

@@ -1,9 +1,8 @@
-//! `cargo xtask sanitize`: the runtime's tests under AddressSanitizer and ThreadSanitizer.
+//! `cargo +nightly xtask sanitize`: the runtime's tests under AddressSanitizer and ThreadSanitizer.
 //!
 //! The standard library is built with the sanitizer, too: otherwise ThreadSanitizer sees neither its locks nor its
-//! channels and takes what they order for races. That needs its sources (`rustup component add rust-src`) and unstable
-//! options, which `RUSTC_BOOTSTRAP` gives to the stable compiler. What is reported although it is right stands, each with
-//! its reason, in `thread.supp` and `leak.supp` beside this file.
+//! channels and takes what they order for races. That needs a nightly toolchain with its sources. What is reported
+//! although it is right stands, each with its reason, in `thread.supp` and `leak.supp` beside this file.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,10 @@ use crate::process::{self, End, Outcome};
 use crate::{Result, lane};
 
 const PACKAGES: [&str; 3] = ["punctual-core", "punctual-sync", "punctual"];
+
+/// What is left out. It steps through another process, instruction by instruction, of which there are ten times as many, and
+/// what the sanitizer notes is in that process, which is killed.
+const LEFT_OUT: [&str; 1] = ["shared_killed"];
 
 /// A test executable that takes longer hangs: with a sanitizer it takes ten times as long as without.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -50,7 +53,8 @@ impl Sanitizer {
         let list = |name: &str| cargo::root().join("xtask/src/sanitize").join(name).display().to_string();
         match self {
             Self::Address => vec![
-                ("ASAN_OPTIONS", format!("detect_stack_use_after_return=1:exitcode={REPORTED}")),
+                // The runtime fills the stacks of its threads, and has to find them: locals stay there.
+                ("ASAN_OPTIONS", format!("detect_stack_use_after_return=0:exitcode={REPORTED}")),
                 ("LSAN_OPTIONS", format!("suppressions={}:print_suppressions=0", list("leak.supp"))),
             ],
             Self::Thread => {
@@ -72,7 +76,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     check_sources(&sysroot()?)?;
     let mut failed = 0;
     for sanitizer in sanitizers {
-        for test in build(sanitizer)? {
+        let tests = build(sanitizer)?.into_iter().filter(|test| !LEFT_OUT.contains(&&*test.target));
+        for test in tests {
             failed += usize::from(!passes(sanitizer, &test)?);
         }
     }
@@ -96,7 +101,8 @@ fn check_sources(sysroot: &Path) -> Result {
         return Ok(());
     }
     Err(format!(
-        "{} is missing: the standard library is built with the sanitizer, too; run `rustup component add rust-src`",
+        "{} is missing: the standard library is built with the sanitizer, too; run `rustup component add rust-src --toolchain \
+         nightly`, and then `cargo +nightly xtask sanitize`",
         sources.display()
     )
     .into())
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn says_how_to_get_the_sources() {
         let error = check_sources(Path::new("/nonexistent")).unwrap_err().to_string();
-        assert!(error.contains("rustup component add rust-src"), "{error}");
+        assert!(error.contains("rustup component add rust-src --toolchain nightly"), "{error}");
     }
 
     #[test]

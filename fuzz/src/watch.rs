@@ -9,9 +9,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::app::{Spot, app};
-use crate::ledger::{LEVELS, RELAXED, TASKS, ledger, thread, violation};
+use crate::ledger::{LEVELS, RELAXED, TASKS, is_virtual, ledger, thread, violation};
+use crate::random::Random;
+use crate::script::script;
 use crate::token::{Kind, Token};
 
 thread_local! {
@@ -157,6 +160,14 @@ pub struct Guarded {
     count: u32,
 }
 
+/// Now and then stays in the middle of a visit for some time, so that others come to want the resource.
+fn linger(resource: usize, visits: u32) {
+    let mut random = Random::of(&[script().seed, resource as u64, visits.into()]);
+    if !is_virtual() && random.one_in(8) {
+        std::thread::sleep(Duration::from_micros(random.below(300)));
+    }
+}
+
 /// A visit of a resource, until its end or a panic.
 struct Visit(usize);
 
@@ -191,6 +202,7 @@ impl Guarded {
         self.token.touch();
         let before = *black_box(&mut self.count);
         let result = within();
+        linger(self.number, before);
         if *black_box(&mut self.count) != before {
             violation(&format!("resource {} changed under its user", self.number));
         }
@@ -218,7 +230,7 @@ impl Drop for Guarded {
     }
 }
 
-/// The other ends of the sources of bound tasks, by task.
+/// The other ends of what bound and async tasks wait for, by task.
 static ENDS: Mutex<[Option<UnixDatagram>; TASKS]> = Mutex::new([const { None }; TASKS]);
 
 /// An event source.
@@ -231,10 +243,7 @@ pub struct Line {
 impl Line {
     /// The source of the task of this number, which is a local resource of another.
     pub fn new(task: usize, resource: usize) -> Self {
-        let (inbox, outbox) = UnixDatagram::pair().expect("sockets can be made");
-        inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");
-        ENDS.lock().unwrap_or_else(PoisonError::into_inner)[task] = Some(outbox);
-        Self { inbox, guarded: Guarded::new(resource, Kind::Local) }
+        Self { inbox: inbox(task), guarded: Guarded::new(resource, Kind::Local) }
     }
 
     /// Takes what is there.
@@ -248,6 +257,14 @@ impl AsFd for Line {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inbox.as_fd()
     }
+}
+
+/// What becomes readable when the task is rung for.
+pub fn inbox(task: usize) -> UnixDatagram {
+    let (inbox, outbox) = UnixDatagram::pair().expect("sockets can be made");
+    inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");
+    ENDS.lock().unwrap_or_else(PoisonError::into_inner)[task] = Some(outbox);
+    inbox
 }
 
 /// Makes the source of a task readable.

@@ -68,13 +68,17 @@ fn step(text: &mut Text, place: Place<'_>, step: &Step) {
                 let ty = if waits.is_some_and(|(_, local)| local) { "Pinned" } else { "Token" };
                 text.line(format_args!("let kept = {ty}::new(Kind::Future);"));
             }
-            if matches!(wait, Wait::Delay | Wait::Timeout) {
+            if matches!(wait, Wait::Delay | Wait::Timeout | Wait::Readable) {
                 text.line("let time = job.delay();");
+            }
+            if let (Wait::Readable, Some((number, _))) = (wait, waits) {
+                text.line(format_args!("let inbox = watch::inbox({number});"));
             }
             text.line(match wait {
                 Wait::Delay => "punctual::delay(time).await;",
                 Wait::Parked => "Parked::default().await;",
                 Wait::Timeout => "let _ = punctual::timeout_after(time, Parked::default()).await;",
+                Wait::Readable => "let _ = punctual::timeout_after(time, punctual::readable(&inbox)).await;",
                 Wait::Yield => "Yield::default().await;",
                 Wait::Never => "std::future::pending::<()>().await;",
             });

@@ -51,6 +51,7 @@ mod tests {
             "(cx.shared.r",
             "local_spawner",
             "timeout_after",
+            "readable(",
             "Kind::InPlace",
         ] {
             assert!(all.contains(part), "no app has `{part}`");

@@ -186,6 +186,8 @@ pub(crate) enum Wait {
     Parked,
     /// The same, but not for ever.
     Timeout,
+    /// Until something can be read, but not for ever.
+    Readable,
     Yield,
     Never,
 }

@@ -2,7 +2,7 @@
 
 use super::body::{self, Place};
 use super::description;
-use super::model::{Access, Executor, Idle, Kind, Manner, Model, Overrun, Task};
+use super::model::{Access, Executor, Idle, Kind, Manner, Model, Overrun, Step, Task, Wait};
 use super::text::Text;
 
 /// The numbers of the two local resources of a task or `idle`, which are in their names too.
@@ -259,6 +259,8 @@ fn keys(model: &Model, number: usize, task: &Task) -> Vec<Option<String>> {
         Kind::Async => {}
         Kind::Local => keys.push(Some("local_task".to_owned())),
     }
+    let reads = |step: &Step| matches!(step, Step::Wait(Wait::Readable, _));
+    keys.push(task.bodies.iter().flatten().any(reads).then(|| "waits = 1".to_owned()));
     if task.execution > 0 {
         keys.push(Some(format!("execution = {}.micros()", task.execution)));
     }

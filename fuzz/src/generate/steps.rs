@@ -109,11 +109,12 @@ impl<'a> Steps<'a> {
         for _ in 0..1 + self.random.below(3) {
             // Rights that one part gives away are gone in the next.
             steps.push(Step::Keep(self.some(1)));
-            let wait = match self.random.below(12) {
+            let wait = match self.random.below(14) {
                 0..4 => Wait::Delay,
                 4 | 5 => Wait::Parked,
                 6..9 => Wait::Timeout,
                 9 | 10 => Wait::Yield,
+                11 | 12 => Wait::Readable,
                 _ => Wait::Never,
             };
             steps.push(Step::Wait(wait, self.random.one_in(2)));

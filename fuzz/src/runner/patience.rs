@@ -13,8 +13,10 @@ const TICK: Duration = Duration::from_micros(500);
 /// How often its threads are looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Who has waited longer for a CPU may be late for that: the app's least patience is 800 ms.
+/// Who has waited for a CPU longer than this may be late for that, if it was a good part of its life: the app's least patience is
+/// 800 ms, of which jobs need some.
 const HINDRANCE: Duration = Duration::from_millis(100);
+const GOOD_PART: u32 = 4;
 
 /// How a process has ended.
 pub(super) struct End {
@@ -29,15 +31,15 @@ pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
     let (begun, stolen) = (Instant::now(), stolen());
     let directory = format!("/proc/{}/task", child.id());
     let mut waits = Waits::default();
-    let mut next = begun + LOOK;
+    let (mut last, mut next) = (begun, begun + LOOK);
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break Ok(status);
         }
         let now = Instant::now();
         if now >= next {
-            waits.look(Path::new(&directory));
-            next = now + LOOK;
+            waits.look(Path::new(&directory), now - last);
+            (last, next) = (now, now + LOOK);
         }
         if now >= begun + LIMIT {
             let threads = threads(Path::new(&directory));
@@ -48,28 +50,35 @@ pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
         thread::sleep(TICK);
     };
     let waited = waits.sum() + self::stolen().saturating_sub(stolen);
-    Ok(End { status, was_hindered: waits.slept_badly || waited > HINDRANCE })
+    let was_hindered = waits.slept_badly || waited > HINDRANCE.max(begun.elapsed() / GOOD_PART);
+    Ok(End { status, was_hindered })
 }
 
 /// How long the threads of a process have waited for a CPU.
 #[derive(Default)]
 struct Waits {
-    /// In ns, by thread.
-    of_threads: HashMap<u32, u64>,
+    /// In ns on a CPU and waiting for one, by thread. What it waits at the moment is not in there yet.
+    of_threads: HashMap<u32, (u64, u64)>,
+    /// What they waited from one look to the next.
+    starved: Duration,
     /// Whether a thread was seen to wait for the disk, or how long they waited cannot be known.
     slept_badly: bool,
 }
 
 impl Waits {
-    fn look(&mut self, directory: &Path) {
+    /// Looks at all threads, `since` the last time.
+    fn look(&mut self, directory: &Path, since: Duration) {
         for task in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Some(number) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let read = |name| fs::read_to_string(task.path().join(name)).ok();
             // Unless it has just ended.
             let Some(stat) = read("stat") else { continue };
-            match read("schedstat").as_deref().and_then(waited) {
-                Some(waited) => {
-                    self.of_threads.insert(number, waited);
+            match read("schedstat").as_deref().and_then(times) {
+                Some(times) => {
+                    let before = self.of_threads.insert(number, times);
+                    if state(&stat) == 'R' && before == Some(times) {
+                        self.starved += since;
+                    }
                 }
                 None => self.slept_badly |= task.path().join("stat").exists(),
             }
@@ -78,13 +87,14 @@ impl Waits {
     }
 
     fn sum(&self) -> Duration {
-        Duration::from_nanos(self.of_threads.values().sum())
+        self.starved + Duration::from_nanos(self.of_threads.values().map(|(_, waited)| waited).sum())
     }
 }
 
-/// The time spent waiting for a CPU, in ns, as in a file `schedstat`: time on it, time waiting for it, times.
-fn waited(schedstat: &str) -> Option<u64> {
-    schedstat.split_whitespace().nth(1)?.parse().ok()
+/// The time spent on a CPU and waiting for one, in ns, as in a file `schedstat`.
+fn times(schedstat: &str) -> Option<(u64, u64)> {
+    let mut times = schedstat.split_whitespace().map(str::parse);
+    Some((times.next()?.ok()?, times.next()?.ok()?))
 }
 
 /// The state of a thread, as in a file `stat`: the name before may have anything in it.
@@ -118,11 +128,11 @@ mod tests {
 
     #[test]
     fn reads_what_the_kernel_says() {
-        assert_eq!(waited("1219525 5461697 2\n"), Some(5_461_697));
-        assert_eq!(waited(""), None);
+        assert_eq!(times("1219525 5461697 2\n"), Some((1_219_525, 5_461_697)));
+        assert_eq!(times(""), None);
         assert_eq!(state("12 (level) 3) D 1 2"), 'D');
         let mut waits = Waits::default();
-        waits.look(Path::new("/proc/self/task"));
+        waits.look(Path::new("/proc/self/task"), LOOK);
         assert!(!waits.of_threads.is_empty());
     }
 }

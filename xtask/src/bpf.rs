@@ -9,6 +9,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use clap::Args;
+
 use crate::process::succeed;
 use crate::scratch::Scratch;
 use crate::{Result, cargo};
@@ -19,12 +21,14 @@ const OBJECT: &str = "crates/punctual-trace/src/record/schedule/schedule.bpf.o";
 /// Debian 12's, with which the object that is committed was built.
 const CLANG: &str = "14.0.6";
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let check = match arguments {
-        [] => false,
-        [only] if only == "--check" => true,
-        _ => return Err("usage: cargo xtask bpf [--check]".into()),
-    };
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Check the committed object instead of building it
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(&Options { check }: &Options) -> Result {
     let version = match clang_version()? {
         Some(version) => version,
         None if check => {

@@ -4,9 +4,8 @@
 
 use std::process::Command;
 
-use crate::{Result, cargo, no_arguments, process};
+use crate::{Result, cargo, process};
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    no_arguments(arguments)?;
+pub(crate) fn run() -> Result {
     process::succeed(Command::new(cargo::root().join(".ci/run")).current_dir(cargo::root()))
 }

@@ -7,28 +7,34 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use clap::Args;
+
 use crate::cargo::{self, Artifact, Purpose};
-use crate::golden::{Golden, Order};
-use crate::header::Port;
+use crate::golden::{self, Golden, Order, PACKAGE, Port};
 use crate::variants::{self, Program};
 use crate::{Result, process};
 
-/// The package whose examples are checked, and its directory in `crates/`.
-pub(crate) const PACKAGE: &str = "punctual";
+/// Which examples, and what to do with what they print.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Make what the examples print the expected output, then check
+    #[arg(long)]
+    bless: bool,
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|word| word.starts_with('-'));
-    if let Some(flag) = flags.iter().find(|&&flag| flag != "--bless") {
-        return Err(format!("unexpected argument `{flag}`").into());
-    }
+    /// Examples to run [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
 
-    let mut examples = discover()?;
-    if let Some(name) = names.iter().find(|&&name| examples.iter().all(|example| example.name != *name)) {
+pub(crate) fn run(options: &Options) -> Result {
+    let Options { bless: blessed, names } = options;
+    let mut examples = golden::examples()?;
+    if let Some(name) = names.iter().find(|&name| examples.iter().all(|example| example.name != *name)) {
         return Err(format!("no example is named `{name}`").into());
     }
     let programs = variants::of(&examples)?;
     if !names.is_empty() {
-        examples.retain(|example| names.contains(&&example.name));
+        examples.retain(|example| names.contains(&example.name));
     }
 
     // All of them with the tests, which builds nothing twice where the tests have just been run; some alone.
@@ -37,16 +43,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         false => &["build", "--examples", "-p", PACKAGE],
     };
     let mut built = cargo::build(cargo::command().args(build))?;
-    if !flags.is_empty() {
+    if *blessed {
         bless(&examples, &built)?;
     }
     built.extend(variants::build(&programs)?);
     check(&examples, &programs, &built, &|executable| Command::new(executable))
-}
-
-/// The examples in the source tree.
-pub(crate) fn discover() -> Result<Vec<Golden>> {
-    Golden::discover(&cargo::root().join("crates").join(PACKAGE).join("examples"))
 }
 
 /// Makes the output of each example on its first port the expected one.

@@ -9,6 +9,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Args;
+
 use crate::lane::{self, Build, Kind, Lane};
 use crate::process::{End, Outcome};
 use crate::seeds::{self, Seed};
@@ -19,42 +21,27 @@ pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 /// A model that has used more processor time than this has been made to run in circles.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What is asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Options {
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Package to check; may be repeated [default: all with protocols]
+    #[arg(long = "package", value_name = "NAME", value_parser = package)]
     packages: Vec<&'static str>,
-    /// Only these bugs, and not the models without one.
+
+    /// Seeded bug to find, without running the models first; may be repeated [default: all, after the models]
+    #[arg(long = "seed", value_name = "NAME")]
     seeds: Vec<String>,
 }
 
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self::default();
-        let mut words = arguments.iter();
-        while let Some(word) = words.next() {
-            match (word.as_str(), words.next()) {
-                ("--package", Some(name)) => options.packages.push(package(name)?),
-                ("--seed", Some(name)) => options.seeds.push(name.clone()),
-                _ => return Err("usage: cargo xtask loom [--package NAME].. [--seed NAME]..".into()),
-            }
-        }
-        if options.packages.is_empty() {
-            options.packages.extend(PACKAGES);
-        }
-        Ok(options)
-    }
-}
-
 /// The package of this name, if it has protocols.
-pub(crate) fn package(name: &str) -> Result<&'static str> {
+pub(crate) fn package(name: &str) -> Result<&'static str, String> {
     let found = PACKAGES.into_iter().find(|package| *package == name);
-    found.ok_or_else(|| format!("{name}: the packages with protocols are {}", PACKAGES.join(", ")).into())
+    found.ok_or_else(|| format!("{name}: the packages with protocols are {}", PACKAGES.join(", ")))
 }
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let options = Options::parse(arguments)?;
+pub(crate) fn run(options: &Options) -> Result {
+    let packages = if options.packages.is_empty() { PACKAGES.as_slice() } else { &options.packages };
     let mut seeds: Vec<(&str, Seed)> = Vec::new();
-    for package in &options.packages {
+    for package in packages {
         let of_package = seeds::of(&cargo::root().join("crates").join(package))?;
         seeds.extend(of_package.into_iter().map(|seed| (*package, seed)));
     }
@@ -69,7 +56,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
 
     let lane = Lane::new(0, &PACKAGES)?;
     if options.seeds.is_empty() {
-        options.packages.iter().try_for_each(|package| models(&lane, package))?;
+        packages.iter().try_for_each(|package| models(&lane, package))?;
     }
     find_all(lane, &seeds)
 }
@@ -232,19 +219,6 @@ pub(crate) fn panic_message(stderr: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn takes_packages_and_seeds() {
-        let parse = |words: &[&str]| Options::parse(&words.iter().map(|&w| w.to_owned()).collect::<Vec<_>>());
-        assert_eq!(parse(&[]).unwrap().packages, PACKAGES);
-        let options = parse(&["--package", "punctual-sync", "--seed", "gate-relaxed"]).unwrap();
-        assert_eq!(
-            options,
-            Options { packages: vec!["punctual-sync"], seeds: vec!["gate-relaxed".to_owned()] }
-        );
-        assert!(parse(&["--package", "punctual"]).is_err());
-        assert!(parse(&["--seed"]).is_err());
-    }
 
     fn ended(code: i32, stderr: &str) -> Outcome {
         Outcome { stdout: String::new(), stderr: stderr.to_owned(), end: End::Exited(code) }

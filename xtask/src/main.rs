@@ -1,143 +1,89 @@
 //! The chores of the workspace: `cargo xtask help` lists them.
 //!
-//! Each subcommand is a module with a `run` function. The other modules serve several of them: [`cargo`] builds,
-//! [`process`] runs what was built, [`golden`], [`header`] and [`diff`] hold an example to its expected output, and
-//! [`variants`] makes more programs of the same examples.
+//! Each subcommand is a module with a `run` function. The other modules serve several of them: [`lane`] copies packages,
+//! [`confined`] runs tests of code with a bug in it, and [`variants`] makes more programs of the same examples.
 
 mod book;
 mod bpf;
-mod cargo;
 mod ci;
 mod confined;
-mod diff;
 mod examples;
 mod fuzz;
-mod golden;
-mod header;
-mod lab;
 mod lane;
 mod loom;
 mod mutants;
-mod process;
 mod sanitize;
-mod scratch;
 mod seeds;
 mod stress;
 mod unprivileged;
 mod variants;
 
-use std::error::Error;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// What a chore returns; the error is a message for the person who typed the command.
-type Result<T = (), E = Box<dyn Error>> = std::result::Result<T, E>;
+use clap::{Parser, Subcommand};
+use xtask_support::{Result, cargo, golden, process, scratch};
 
-/// One subcommand.
-struct Chore {
-    name: &'static str,
-    usage: &'static str,
-    about: &'static str,
-    run: fn(&[String]) -> Result,
+/// The chores of the workspace.
+#[derive(Parser)]
+#[command(name = "xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
 }
 
-const CHORES: &[Chore] = &[
-    Chore {
-        name: "examples",
-        usage: "examples [--bless] [NAME..]",
-        about: "run the examples on both ports and all executors and compare their output with the expected files",
-        run: examples::run,
+#[derive(Subcommand)]
+enum Chore {
+    /// Run the examples on both ports and all executors, and compare their output with the expected files
+    Examples(examples::Options),
+    /// Model-check the protocols, and check that the models catch every seeded bug
+    Loom(loom::Options),
+    /// Put small bugs into the protocols one by one, and list those that no model or test notices
+    Mutants(mutants::Options),
+    /// Run the runtime's tests under AddressSanitizer and ThreadSanitizer
+    Sanitize(sanitize::Options),
+    /// Fuzz the readers of traces, then run random apps, for a minute each
+    Fuzz(fuzz::Options),
+    /// Stress each kind of executor on real threads, in a release build
+    Stress(stress::Options),
+    /// Run programs on a PREEMPT_RT kernel in QEMU; `cargo xtask lab help` says more
+    #[command(disable_help_flag = true)]
+    Lab {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
+        words: Vec<OsString>,
     },
-    Chore {
-        name: "loom",
-        usage: "loom [--package NAME].. [--seed NAME]..",
-        about: "model-check the protocols, and check that the models catch every seeded bug",
-        run: loom::run,
-    },
-    Chore {
-        name: "mutants",
-        usage: "mutants [--list] [--package NAME].. [--file SRC].. [..]",
-        about: "put small bugs into the protocols one by one, and list those that no model or test notices",
-        run: mutants::run,
-    },
-    Chore {
-        name: "sanitize",
-        usage: "sanitize [address|thread]..",
-        about: "run the runtime's tests under AddressSanitizer and ThreadSanitizer",
-        run: sanitize::run,
-    },
-    Chore {
-        name: "fuzz",
-        usage: "fuzz [apps|traces [--seconds N] [..]]",
-        about: "run apps that are made up at random, and fuzz the readers of traces, each for 60 s unless told otherwise",
-        run: fuzz::run,
-    },
-    Chore {
-        name: "stress",
-        usage: "stress [--seconds N]",
-        about: "stress each kind of executor on real threads in a release build, 20 s unless told otherwise",
-        run: stress::run,
-    },
-    Chore {
-        name: "lab",
-        usage: "lab run|shell|test [..]",
-        about: "programs on Debian's PREEMPT_RT kernel, in QEMU; `cargo xtask lab help` says more",
-        run: lab::run,
-    },
-    Chore {
-        name: "unprivileged",
-        usage: "unprivileged",
-        about: "as root: run tests and examples again as a user without privileges",
-        run: unprivileged::run,
-    },
-    Chore {
-        name: "book",
-        usage: "book [--check|--install]",
-        about: "check that the tutorial and the README show what is tested, and build the book into target/book by mdBook",
-        run: book::run,
-    },
-    Chore {
-        name: "bpf",
-        usage: "bpf [--check]",
-        about: "with clang: build the BPF object of punctual-trace, or check that the committed one is what its source gives",
-        run: bpf::run,
-    },
-    Chore { name: "ci", usage: "ci", about: "everything that is checked before a merge", run: ci::run },
-    Chore { name: "help", usage: "help", about: "print this list", run: help },
-];
+    /// As root: run tests and examples again as a user without privileges
+    Unprivileged,
+    /// Check that the tutorial and the README show what is tested, and build the book into target/book by mdBook
+    Book(book::Options),
+    /// With clang: build the BPF object of punctual-trace, or check that the committed one is what its source gives
+    Bpf(bpf::Options),
+    /// Check everything that is checked before a merge
+    Ci,
+}
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    let name = words.next().unwrap_or_else(|| "help".to_owned());
-    let arguments: Vec<String> = words.collect();
-
-    let outcome = match CHORES.iter().find(|chore| chore.name == name) {
-        Some(chore) => (chore.run)(&arguments),
-        None => Err("no such chore; `cargo xtask help` lists them".into()),
+    let outcome = match Arguments::parse().chore {
+        Chore::Examples(options) => examples::run(&options),
+        Chore::Loom(options) => loom::run(&options),
+        Chore::Mutants(options) => mutants::run(&options),
+        Chore::Sanitize(options) => sanitize::run(&options),
+        Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Stress(options) => stress::run(&options),
+        // Its status may be that of the program it has run.
+        Chore::Lab { words } => std::process::exit(lab::run(words)),
+        Chore::Unprivileged => unprivileged::run(),
+        Chore::Book(options) => book::run(&options),
+        Chore::Bpf(options) => bpf::run(&options),
+        Chore::Ci => ci::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The status says it too, whether or not this can be read.
-            let _ = writeln!(std::io::stderr(), "xtask {name}: {error}");
+            let _ = writeln!(std::io::stderr(), "xtask: {error}");
             ExitCode::FAILURE
         }
-    }
-}
-
-fn help(_: &[String]) -> Result {
-    println!("Usage: cargo xtask <chore>\n");
-    let width = CHORES.iter().map(|chore| chore.usage.len()).max().unwrap_or(0);
-    for chore in CHORES {
-        println!("  {:width$}  {}", chore.usage, chore.about);
-    }
-    Ok(())
-}
-
-/// Refuses arguments on behalf of a chore that takes none.
-fn no_arguments(arguments: &[String]) -> Result {
-    match arguments.first() {
-        None => Ok(()),
-        Some(word) => Err(format!("unexpected argument `{word}`").into()),
     }
 }

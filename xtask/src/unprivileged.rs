@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::cargo::{self, Artifact, Purpose};
 use crate::process::{self, End};
 use crate::scratch::Scratch;
-use crate::{Result, examples, no_arguments, variants};
+use crate::{Result, examples, golden, variants};
 
 /// The packages whose tests depend on privileges.
 const PACKAGES: [&str; 3] = ["punctual", "punctual-bench", "punctual-core"];
@@ -37,8 +37,7 @@ const DROP_PRIVILEGES: [&str; 9] = [
     "--inh-caps=-all",
 ];
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    no_arguments(arguments)?;
+pub(crate) fn run() -> Result {
     if !is_root(&fs::read_to_string("/proc/self/status")?) {
         println!("already unprivileged: `cargo test` and `cargo xtask examples` have tested this case");
         return Ok(());
@@ -47,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     // The whole workspace, because a selection of packages could unify features differently and build everything
     // again instead of finding it built.
     let mut built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
-    let examples = examples::discover()?;
+    let examples = golden::examples()?;
     let programs = variants::of(&examples)?;
     built.extend(variants::build(&programs)?);
     let scratch = Scratch::new("unprivileged")?;
@@ -90,7 +89,7 @@ fn stage(built: Vec<Artifact>, scratch: &Scratch) -> Result<Vec<Artifact>> {
     for artifact in built {
         let wanted = match artifact.purpose {
             Purpose::Test => PACKAGES.contains(&artifact.package.as_str()),
-            Purpose::Example => artifact.package == examples::PACKAGE,
+            Purpose::Example => artifact.package == golden::PACKAGE,
             Purpose::Other => variants::are_in(&artifact),
         };
         if wanted {

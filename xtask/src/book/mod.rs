@@ -7,22 +7,30 @@ mod pages;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::Args;
+
 use crate::{Result, cargo};
 
 /// The mdBook that builds the book where none is installed.
 const VERSION: &str = "0.5.4";
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
-        [] => {
-            check()?;
-            build(&mdbook()?)
-        }
-        ["--check"] => check(),
-        ["--install"] => mdbook().map(drop),
-        [word, ..] => Err(format!("unexpected argument `{word}`").into()),
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Check the pages, but do not build the book
+    #[arg(long, conflicts_with = "install")]
+    check: bool,
+
+    /// Install mdBook if it is missing, but do not build the book
+    #[arg(long)]
+    install: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    if options.install {
+        return mdbook().map(drop);
     }
+    check()?;
+    if options.check { Ok(()) } else { build(&mdbook()?) }
 }
 
 fn check() -> Result {

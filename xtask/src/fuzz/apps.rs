@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
+use clap::{Args, value_parser};
+
 use crate::Result;
 use crate::cargo;
 use crate::process;
@@ -18,24 +20,31 @@ const APPS: &str = "fuzz-apps";
 const LOT: Duration = Duration::from_secs(30);
 const COUNT: u64 = 20;
 
-const USAGE: &str = "usage: cargo xtask fuzz apps [--seconds N] [--seed S] [--count K] [--executor one|two|poll|global] \
-                     [-- WORD..]; the words are given to the program with the apps, which says which it takes";
-
 /// What to make up, and how to run it.
-#[derive(Debug, PartialEq, Eq)]
-struct Options {
+#[derive(Args, Clone)]
+pub(super) struct Options {
+    /// Seconds to run apps for
+    #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
-    /// That of the first app. The next ones have the next numbers.
+
+    /// Seed of the first app; the next apps have the next numbers [default: from the clock]
+    #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Apps in a lot.
+
+    /// Apps that are compiled together
+    #[arg(long, value_name = "K", default_value_t = COUNT, value_parser = value_parser!(u64).range(1..))]
     count: u64,
+
+    /// Executor of the apps: one, two, poll or global
+    #[arg(long, default_value = "any", hide_default_value = true)]
     executor: String,
-    /// For the program.
+
+    /// Arguments for the program with the apps, which says which it takes
+    #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
 }
 
-pub(super) fn run(arguments: &[String]) -> Result {
-    let options = options(arguments)?;
+pub(super) fn run(options: &Options) -> Result {
     let limit = Duration::from_secs(options.seconds);
     let first = match options.seed {
         Some(seed) => seed,
@@ -47,7 +56,7 @@ pub(super) fn run(arguments: &[String]) -> Result {
     let mut left = limit;
     let mut seed = first;
     while seed == first || !left.is_zero() {
-        let program = compile(&generator, &options, seed)?;
+        let program = compile(&generator, options, seed)?;
         let begun = Instant::now();
         // A lot of its own, from a reproduction, has all of the time.
         let seconds = if options.count < COUNT { left } else { left.min(LOT) }.as_secs().max(1);
@@ -109,34 +118,15 @@ fn keep() -> Result<PathBuf> {
     Ok(kept)
 }
 
-fn options(arguments: &[String]) -> Result<Options> {
-    let mut options =
-        Options { seconds: 60, seed: None, count: COUNT, executor: "any".to_owned(), words: Vec::new() };
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        if word == "--" {
-            options.words = words.cloned().collect();
-            break;
-        }
-        let value = words.next().ok_or(USAGE)?;
-        let number = || value.parse::<u64>().map_err(|error| format!("{word} {value}: {error}"));
-        match &**word {
-            "--seconds" => options.seconds = number()?,
-            "--seed" => options.seed = Some(number()?),
-            "--count" => options.count = number()?.max(1),
-            "--executor" => options.executor.clone_from(value),
-            _ => return Err(USAGE.into()),
-        }
-    }
-    Ok(options)
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
 
-    fn parse(line: &str) -> Result<Options> {
-        options(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parse(line: &str) -> Result<Options, clap::Error> {
+        let command = Options::augment_args(clap::Command::new("apps").no_binary_name(true));
+        Options::from_arg_matches(&command.try_get_matches_from(line.split_whitespace())?)
     }
 
     #[test]
@@ -145,12 +135,5 @@ mod tests {
             parse("--seed 7 --count 1 --executor poll -- --time real --script seed=1,budget=9").unwrap();
         assert_eq!((options.seed, options.count, &*options.executor), (Some(7), 1, "poll"));
         assert_eq!(options.words, ["--time", "real", "--script", "seed=1,budget=9"]);
-    }
-
-    #[test]
-    fn refuses_what_it_does_not_understand() {
-        for line in ["--seconds", "--seed x", "apps", "--minutes 1"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
     }
 }

@@ -3,16 +3,38 @@
 mod apps;
 mod traces;
 
+use clap::{Args, Parser, Subcommand};
+
 use crate::Result;
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    match arguments.split_first() {
-        Some((what, rest)) if what == "apps" => apps::run(rest),
-        Some((what, rest)) if what == "traces" => traces::run(rest),
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    target: Option<Target>,
+}
+
+#[derive(Subcommand)]
+enum Target {
+    /// Run apps that are made up at random
+    Apps(apps::Options),
+    /// Fuzz the readers of traces
+    Traces(traces::Options),
+}
+
+/// One of the targets as it is without options.
+#[derive(Parser)]
+struct Defaults<T: Args> {
+    #[command(flatten)]
+    options: T,
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    match &options.target {
+        Some(Target::Apps(options)) => apps::run(options),
+        Some(Target::Traces(options)) => traces::run(options),
         None => {
-            traces::run(&[])?;
-            apps::run(&[])
+            traces::run(&Defaults::parse_from([""]).options)?;
+            apps::run(&Defaults::parse_from([""]).options)
         }
-        _ => Err("usage: cargo xtask fuzz [apps|traces ..]".into()),
     }
 }

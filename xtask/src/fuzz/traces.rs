@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use clap::{Args, value_parser};
+
 use crate::Result;
 use crate::cargo::{self, Artifact};
 use crate::process::{self, End};
@@ -41,16 +43,18 @@ const GRACE: Duration = Duration::from_secs(60);
 /// How many lines of a failed fuzzer's output are shown.
 const SHOWN: usize = 40;
 
-/// Which targets, and for how long each.
-#[derive(Debug, PartialEq, Eq)]
-struct Options {
+#[derive(Args, Clone)]
+pub(super) struct Options {
+    /// Seconds for each target; all run at once
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     seconds: u32,
-    /// All if none is named.
+
+    /// Targets to fuzz [default: all]
+    #[arg(value_name = "TARGET")]
     targets: Vec<String>,
 }
 
-pub(super) fn run(arguments: &[String]) -> Result {
-    let options = options(arguments)?;
+pub(super) fn run(options: &Options) -> Result {
     let built = build()?;
     let wanted = |target: &str| options.targets.is_empty() || options.targets.iter().any(|t| t == target);
     if let Some(unknown) =
@@ -124,46 +128,4 @@ fn target(artifact: &Artifact, seconds: u32) -> Result {
 /// The inputs that the repository has for a target.
 fn corpus(target: &str) -> PathBuf {
     cargo::root().join(Path::new(PACKAGE)).join("corpus").join(target)
-}
-
-fn options(arguments: &[String]) -> Result<Options> {
-    let mut options = Options { seconds: 60, targets: Vec::new() };
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        if word == "--seconds" {
-            let value = words.next().ok_or("--seconds needs a number")?;
-            options.seconds = value.parse().map_err(|error| format!("--seconds {value}: {error}"))?;
-            if options.seconds == 0 {
-                return Err("--seconds 0 would go on for ever".into());
-            }
-        } else if word.starts_with('-') {
-            return Err("usage: cargo xtask fuzz traces [--seconds N] [TARGET..]".into());
-        } else {
-            options.targets.push(word.clone());
-        }
-    }
-    Ok(options)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(line: &str) -> Result<Options> {
-        options(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn takes_a_duration_and_targets() {
-        assert_eq!(parse("").unwrap(), Options { seconds: 60, targets: Vec::new() });
-        let both = Options { seconds: 5, targets: vec!["dat".to_owned(), "page".to_owned()] };
-        assert_eq!(parse("dat --seconds 5 page").unwrap(), both);
-    }
-
-    #[test]
-    fn refuses_what_it_does_not_understand() {
-        for line in ["--seconds", "--seconds soon", "--seconds 0", "--minutes 1"] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-    }
 }

@@ -23,7 +23,7 @@ use crate::lane::Lane;
 use crate::loom::{cpus, in_parallel};
 use crate::{Result, cargo};
 use mutation::Mutation;
-use options::Options;
+pub(crate) use options::Options;
 use report::Report;
 use results::{Outcome, Record, Results};
 use trials::{Trials, Verdict};
@@ -31,14 +31,13 @@ use trials::{Trials, Verdict};
 /// How many mutations are tried until it is said how far it has come.
 const PROGRESS: usize = 50;
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let options = Options::parse(arguments)?;
+pub(crate) fn run(options: &Options) -> Result {
     let began = Instant::now();
     let results = Results::open()?;
     let mut report = Report::default();
     let mut everything = Vec::new();
     let mut work = Vec::new();
-    for package in &options.packages {
+    for package in options.packages() {
         let directory = cargo::root().join("crates").join(package);
         let sources = sources::of(&directory)?;
         let all = sources::mutations(package, &sources)?;

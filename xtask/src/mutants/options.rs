@@ -3,56 +3,46 @@
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clap::Args;
+
 use super::mutation::Mutation;
 use super::results::hash;
 use crate::{Result, cargo, loom};
 
-const USAGE: &str = "usage: cargo xtask mutants [--list] [--package NAME].. [--file SRC].. [--survivors] [--afresh]\n\
-                     \x20                          [--sample N/M|commit/M|day/M] [--minutes N]";
+#[derive(Args, Debug, Default)]
+pub(crate) struct Options {
+    /// Package to mutate; may be repeated [default: all with protocols]
+    #[arg(long = "package", value_name = "NAME", value_parser = loom::package)]
+    packages: Vec<&'static str>,
 
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
-    pub(super) packages: Vec<&'static str>,
+    /// Only mutations of this file; may be repeated
+    #[arg(long = "file", value_name = "SRC")]
     files: Vec<String>,
-    /// One of so many parts.
+
+    /// Only part N of M; `commit/M` and `day/M` take another part with every commit or day
+    #[arg(long, value_name = "N/M", value_parser = sample)]
     pub(super) sample: Option<(u64, u64)>,
+
+    /// Minutes after which no further mutation is tried
+    #[arg(long = "minutes", value_name = "N", value_parser = minutes)]
     pub(super) budget: Option<Duration>,
+
+    /// List the mutations instead of trying them
+    #[arg(long)]
     pub(super) list: bool,
-    /// Only those that survived when they were tried last.
+
+    /// Only mutations that survived when they were tried last
+    #[arg(long)]
     pub(super) survivors: bool,
-    /// Without the results of earlier runs.
+
+    /// Ignore the results of earlier runs
+    #[arg(long)]
     pub(super) afresh: bool,
 }
 
 impl Options {
-    pub(super) fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self::default();
-        let mut words = arguments.iter().map(String::as_str);
-        while let Some(word) = words.next() {
-            match word {
-                "--list" => options.list = true,
-                "--survivors" => options.survivors = true,
-                "--afresh" => options.afresh = true,
-                _ => {
-                    let value = words.next().ok_or(USAGE)?;
-                    match word {
-                        "--package" => options.packages.push(loom::package(value)?),
-                        "--file" => options.files.push(value.to_owned()),
-                        "--sample" => options.sample = Some(sample(value)?),
-                        "--minutes" => {
-                            let minutes: f64 =
-                                value.parse().map_err(|error| format!("--minutes {value}: {error}"))?;
-                            options.budget = Some(Duration::try_from_secs_f64(minutes * 60.0)?);
-                        }
-                        _ => return Err(USAGE.into()),
-                    }
-                }
-            }
-        }
-        if options.packages.is_empty() {
-            options.packages.extend(loom::PACKAGES);
-        }
-        Ok(options)
+    pub(super) fn packages(&self) -> &[&'static str] {
+        if self.packages.is_empty() { &loom::PACKAGES } else { &self.packages }
     }
 
     /// Whether a mutation is asked for.
@@ -77,62 +67,68 @@ impl Options {
     }
 }
 
-/// Which of how many parts: a number, or one that goes round with the commits or the days.
-fn sample(text: &str) -> Result<(u64, u64)> {
-    let of = || text.split_once('/').filter(|(_, parts)| *parts != "0").ok_or(USAGE);
-    let (part, parts) = of()?;
-    let parts: u64 = parts.parse().map_err(|error| format!("--sample {text}: {error}"))?;
+/// Which of how many parts: a number, or one that changes with the commit or the day.
+fn sample(text: &str) -> Result<(u64, u64), String> {
+    let form = || "it takes N/M, commit/M or day/M".to_owned();
+    let (part, parts) = text.split_once('/').ok_or_else(form)?;
+    let parts = parts.parse::<u64>().ok().filter(|&parts| parts > 0).ok_or_else(form)?;
     let part = match part {
         "commit" => {
             let mut git = Command::new("git");
             let head = git.args(["rev-parse", "HEAD"]).current_dir(cargo::root()).output();
             hash(&head.map(|output| output.stdout).unwrap_or_default()) % parts
         }
-        "day" => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400 % parts,
-        number => number.parse().map_err(|error| format!("--sample {text}: {error}"))?,
+        "day" => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
+            now.as_secs() / 86_400 % parts
+        }
+        number => number.parse().map_err(|_| form())?,
     };
     if part >= parts {
-        return Err(format!("--sample {text}: the parts are 0/{parts} to {}/{parts}", parts - 1).into());
+        return Err(format!("the parts are 0/{parts} to {}/{parts}", parts - 1));
     }
     Ok((part, parts))
 }
 
+fn minutes(text: &str) -> Result<Duration, String> {
+    let minutes: f64 = text.parse().map_err(|_| "it takes a number".to_owned())?;
+    Duration::try_from_secs_f64(minutes * 60.0).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
     use crate::mutants::find;
 
-    fn parse(words: &str) -> Result<Options> {
-        Options::parse(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parse(words: &str) -> Result<Options, String> {
+        let command = Options::augment_args(clap::Command::new("mutants").no_binary_name(true));
+        let matches = command.try_get_matches_from(words.split_whitespace());
+        let options = matches.and_then(|matches| Options::from_arg_matches(&matches));
+        options.map_err(|error| error.to_string())
     }
 
     #[test]
-    fn takes_everything_unless_told_otherwise() {
-        assert_eq!(parse("").unwrap().packages, loom::PACKAGES);
+    fn takes_all_packages_by_default() {
+        assert_eq!(parse("").unwrap().packages(), loom::PACKAGES);
         let options = parse("--package punctual-core --sample 3/40 --minutes 1.5 --list").unwrap();
-        assert_eq!(options.packages, ["punctual-core"]);
+        assert_eq!(options.packages(), ["punctual-core"]);
         assert_eq!((options.sample, options.budget), (Some((3, 40)), Some(Duration::from_secs(90))));
         assert!(options.list);
     }
 
     #[test]
-    fn refuses_what_it_does_not_understand() {
-        for words in [
-            "--sample 4/4",
-            "--sample 1",
-            "--sample 0/0",
-            "--minutes soon",
-            "--minutes -1",
-            "--package x",
-            "x y",
-            "--file",
-        ] {
+    fn refuses_unusable_values() {
+        for words in
+            ["--sample 4/4", "--sample 1", "--sample 0/0", "--minutes soon", "--minutes=-1", "--package x"]
+        {
             assert!(parse(words).is_err(), "{words}");
         }
     }
 
     #[test]
-    fn the_parts_of_a_sample_are_the_whole() {
+    fn every_mutation_is_in_one_part_of_a_sample() {
         let text = "fn f(a: u8) -> bool { a < 2 || a > 7 && !(a == 9) }";
         let found = find::mutations("punctual-core", "src/x.rs", text).unwrap();
         for mutation in &found {

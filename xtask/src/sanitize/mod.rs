@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use clap::{Args, ValueEnum};
+
 use crate::cargo::{self, Artifact, Purpose};
 use crate::confined::{self, Limits};
 use crate::process::{self, End, Outcome};
@@ -26,20 +28,20 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// With what a sanitizer ends a program that it has reported something about.
 const REPORTED: &str = "66";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Sanitizers to run the tests with [default: both]
+    #[arg(value_name = "SANITIZER")]
+    sanitizers: Vec<Sanitizer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Sanitizer {
     Address,
     Thread,
 }
 
 impl Sanitizer {
-    const ALL: [Self; 2] = [Self::Address, Self::Thread];
-
-    fn parse(name: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|sanitizer| sanitizer.name() == name);
-        found.ok_or_else(|| "usage: cargo xtask sanitize [address|thread]..".into())
-    }
-
     /// As the compiler calls it.
     fn name(self) -> &'static str {
         match self {
@@ -68,14 +70,12 @@ impl Sanitizer {
     }
 }
 
-pub(crate) fn run(arguments: &[String]) -> Result {
-    let mut sanitizers = arguments.iter().map(|name| Sanitizer::parse(name)).collect::<Result<Vec<_>>>()?;
-    if sanitizers.is_empty() {
-        sanitizers.extend(Sanitizer::ALL);
-    }
+pub(crate) fn run(options: &Options) -> Result {
+    let chosen = options.sanitizers.as_slice();
+    let sanitizers = if chosen.is_empty() { Sanitizer::value_variants() } else { chosen };
     check_sources(&sysroot()?)?;
     let mut failed = 0;
-    for sanitizer in sanitizers {
+    for &sanitizer in sanitizers {
         let tests = build(sanitizer)?.into_iter().filter(|test| !LEFT_OUT.contains(&&*test.target));
         for test in tests {
             failed += usize::from(!passes(sanitizer, &test)?);
@@ -156,12 +156,6 @@ fn reports(outcome: &Outcome) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn knows_its_sanitizers() {
-        assert_eq!(Sanitizer::parse("thread").unwrap(), Sanitizer::Thread);
-        assert!(Sanitizer::parse("memory").is_err());
-    }
 
     #[test]
     fn says_how_to_get_the_sources() {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Program, Variant};
 use crate::Result;
 use crate::cargo;
-use crate::examples::PACKAGE;
+use crate::golden::PACKAGE;
 
 /// The name of the package, and of its directory in the target directory.
 pub(super) const NAME: &str = "variants";

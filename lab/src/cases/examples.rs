@@ -1,0 +1,110 @@
+//! Examples of the workspace do under PREEMPT_RT what they do everywhere, and the report of an app names that kernel.
+
+use std::path::Path;
+
+use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::golden::Port;
+use xtask_support::golden::{Golden, Order};
+use xtask_support::process::{End, Outcome};
+use xtask_support::{Result, golden};
+
+use super::{Case, On, demand, find};
+use crate::driver::stage::in_guest;
+
+/// The examples that stand for the others: one of each executor and of each way to wait.
+const EXAMPLES: [&str; 9] = [
+    "prio_inversion",
+    "priority_order",
+    "periodic",
+    "hardware",
+    "async_task",
+    "async_timeout",
+    "global",
+    "partitions",
+    "polling",
+];
+
+/// The cases of this file.
+pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+    let example = |name: &str| find(built, Purpose::Example, golden::PACKAGE, name);
+    let mut cases = Vec::new();
+    for golden in golden::examples()? {
+        if EXAMPLES.contains(&golden.name.as_str()) {
+            let program = example(&golden.name)?;
+            if golden.header.cpus <= 1 {
+                cases.push(expected_lines(golden.clone(), program));
+            }
+            cases.push(expected_output(golden, program));
+        }
+    }
+    cases.push(report(example("periodic")?));
+    Ok(cases)
+}
+
+/// An example prints what it does everywhere, and has the real-time scheduling that this takes.
+fn expected_output(golden: Golden, program: &Path) -> Case {
+    let (on, quick): (&'static [On], &'static [On]) = match golden.header.cpus {
+        0 | 1 => (&[On::Counted], &[On::Counted]),
+        _ => (&[On::CountedTwo, On::CountedFour], &[On::CountedTwo]),
+    };
+    let name = format!("example {}", golden.name);
+    let script = run(program);
+    let judge = move |outcome: &Outcome| match golden.judge(outcome, Port::Linux)? {
+        Order::Exact => Ok(()),
+        Order::Any => Err("it ran without real-time scheduling".into()),
+    };
+    Case::new(&name, on, script, Some(program), Box::new(judge)).quick(quick)
+}
+
+/// An example that needs one CPU prints the same lines on machines with more. Counted CPUs take turns of milliseconds,
+/// during which what the example waits for comes together, and is then run by the instants at which it came.
+fn expected_lines(golden: Golden, program: &Path) -> Case {
+    let name = format!("example {}, in any order", golden.name);
+    let judge = move |outcome: &Outcome| golden.judge_lines(outcome);
+    let on = &[On::CountedTwo, On::CountedFour];
+    Case::new(&name, on, run(program), Some(program), Box::new(judge))
+        .lacking("CPUs that take turns, and it is run in its order")
+}
+
+fn run(program: &Path) -> String {
+    format!("{}={} exec {}", Port::VARIABLE, Port::Linux, in_guest(program))
+}
+
+/// What an app reads back of its settings names the kernel, and lacks nothing.
+fn report(program: &Path) -> Case {
+    let script = format!("PUNCTUAL_REPORT=1 exec {}", in_guest(program));
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome, outcome.stderr.contains(", PREEMPT_RT;"), "the report does not say PREEMPT_RT")?;
+        demand(outcome, outcome.stderr.contains("SCHED_FIFO"), "the report does not say SCHED_FIFO")?;
+        demand(outcome, !outcome.stderr.contains("missing:"), "settings are missing")
+    };
+    let on = &[On::Counted, On::Two, On::Four];
+    Case::new("the report names the kernel", on, script, Some(program), Box::new(judge)).quick(&[
+        On::Counted,
+        On::Two,
+        On::Four,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    #[test]
+    fn every_example_of_the_list_exists() {
+        let found = golden::examples().unwrap();
+        for name in EXAMPLES {
+            assert!(found.iter().any(|golden| golden.name == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_report_of_another_kernel_is_refused() {
+        let judge = report(Path::new("/x")).judge;
+        judge(&outcome("", "Linux 6.12, PREEMPT_RT; memory: locked\nlevel 1   SCHED_FIFO\n")).unwrap();
+        assert!(judge(&outcome("", "Linux 6.12, not PREEMPT_RT; memory: locked\nSCHED_FIFO\n")).is_err());
+        assert!(judge(&outcome("", "Linux 6.12, PREEMPT_RT; memory: locked\nSCHED_OTHER\n")).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! Apps under load: they stay correct, and one that is killed leaves nothing behind.
+
+use std::path::Path;
+
+use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::process::{End, Outcome};
+use xtask_support::{Result, golden};
+
+use super::{Case, On, demand, find};
+use crate::driver::stage::in_guest;
+
+/// The cases of this file.
+pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+    let stress = find(built, Purpose::Test, golden::PACKAGE, "stress")?;
+    Ok(vec![
+        stressed(&[On::One], 4, "sole:: global::", 4, stress),
+        stressed(&[On::Two, On::Four], 4, "", 8, stress),
+        stressed(&[], 2, "::with_real_time", 4, stress).quick(&[On::Two]),
+        killed(stress).quick(&[On::Two]),
+    ])
+}
+
+/// The stress test of those kinds of executor that the words select, which are so many tests, each for some seconds.
+fn stressed(on: &'static [On], seconds: u32, kinds: &str, count: u32, program: &Path) -> Case {
+    let script = format!(
+        "PUNCTUAL_STRESS_SECONDS={seconds} exec {} --test-threads 1 --nocapture {kinds}",
+        in_guest(program)
+    );
+    let judge = move |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "the stress test failed")?;
+        demand(outcome, !outcome.stdout.contains("SKIPPED"), "a kind was skipped")?;
+        demand(outcome, outcome.stdout.contains(&format!("{count} passed")), "kinds are missing")
+    };
+    Case::new("stress", on, script, Some(program), Box::new(judge))
+}
+
+/// An app under load is killed, and neither threads, nor memory, nor any setting of the system remain of it.
+fn killed(program: &Path) -> Case {
+    let run = format!(
+        "PUNCTUAL_STRESS_KIND=sole PUNCTUAL_STRESS_SECONDS=40 {} --ignored --exact program",
+        in_guest(program)
+    );
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // Dropping caches also empties the lists by which each CPU puts off counting locked pages. What the case before has
+    // locked may still be counted at first, so less than before is right as well.
+    let script = format!(
+        "locked() {{
+            echo 3 >/proc/sys/vm/drop_caches
+            awk '/^Mlocked:/ {{ print $2 }}' /proc/meminfo
+        }}
+        state() {{
+            ls -R /dev/shm
+            grep -H '' /proc/sys/kernel/sched_* /proc/irq/*/smp_affinity /proc/irq/default_smp_affinity
+            grep -h -F '{short}' /proc/[0-9]*/comm 2>/dev/null
+        }}
+        state >before
+        locked_before=$(locked)
+        ({run}) >/tmp/load 2>&1 &
+        sleep 3
+        pid=$(pidof {name}) || {{ cat /tmp/load; echo 'it did not run'; exit 1; }}
+        echo threads $(ls /proc/$pid/task | wc -l)
+        kill -9 $pid
+        # A host with much to do takes its time to end it.
+        for turn in $(seq 20); do
+            sleep 0.5
+            locked_after=$(locked)
+            pidof {name} >/dev/null || [ $locked_after -gt $locked_before ] || break
+        done
+        state >after
+        echo locked $locked_before, then $locked_after
+        diff before after && [ $locked_after -le $locked_before ] && echo clean",
+        short = &name[..name.len().min(15)],
+    );
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.stdout.ends_with("clean\n"), "something remains")?;
+        let threads = outcome.stdout.lines().find_map(|line| line.strip_prefix("threads ")?.parse().ok());
+        demand(
+            outcome,
+            threads.is_some_and(|threads: u32| threads > 3),
+            "it was killed before it had threads",
+        )
+    };
+    Case::new("kill -9 leaves nothing behind", &[On::Two], script, Some(program), Box::new(judge))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    #[test]
+    fn remains_of_a_killed_app_are_refused() {
+        let judge = killed(Path::new("/x")).judge;
+        judge(&outcome("threads 12\nclean\n", "")).unwrap();
+        assert!(judge(&outcome("threads 1\nclean\n", "")).is_err());
+        assert!(judge(&outcome("threads 12\nlocked 0, then 9\n", "")).is_err());
+    }
+}

@@ -1,0 +1,237 @@
+//! A lock makes nobody wait for longer than it is held, and the kernel tells who waited for whom: in traces, and in its
+//! statistics of locks.
+
+use std::path::Path;
+
+use xtask_support::Result;
+use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::process::{End, Outcome};
+
+use super::devices::{MODULES_COUNTED, NO_MODULES};
+use super::{Case, On, PROGRAMS, demand, find};
+use crate::driver::stage::in_guest;
+use crate::kernels::modules;
+
+/// The cases of this file.
+pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+    let contention = find(built, Purpose::Example, PROGRAMS, "lock_contention")?;
+    let mut cases = vec![inversion(find(built, Purpose::Test, "punctual-sync", "pcp_fifo")?)];
+    cases.extend(HOLDERS.map(|lock| contended(lock, contention)));
+    cases.push(contended_across(contention));
+    cases.push(interrupts_off());
+    cases.push(statistics());
+    Ok(cases)
+}
+
+/// Locks of the kernel that the module `punctual_locks` holds.
+const HOLDERS: [&str; 4] = ["raw_spinlock", "spinlock", "mutex", "rt_mutex"];
+
+/// On one CPU: who wants a lock 4 ms before it is released gets it then, and the holder is known. A raw spinlock is
+/// never contended there: its holder has interrupts off, so the timer that releases the other is late by as much.
+fn contended(lock: &'static str, program: &Path) -> Case {
+    let script = format!(
+        "insmod {module} || exit 9
+        {program} /dev/punctual-{lock} 0 6
+        status=$?
+        rmmod punctual_locks
+        exit $status",
+        module = modules::in_guest("punctual_locks"),
+        program = in_guest(program)
+    );
+    let judge = move |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        let numbers = outcome.stdout.split(' ').filter_map(|word| word.parse().ok()).collect::<Vec<u32>>();
+        let [late, blocked, ..] = numbers[..] else { return demand(outcome, false, "there are no figures") };
+        let (delay, other) = if lock == "raw_spinlock" { (late, blocked) } else { (blocked, late) };
+        demand(outcome, (3500..4500).contains(&delay), "it did not wait for as long as the lock was held")?;
+        demand(outcome, other < 500, "it was also delayed otherwise")?;
+        let held = outcome.stdout.contains("held by low, asleep");
+        demand(outcome, held != (lock == "raw_spinlock"), "the holder was mistaken")
+    };
+    Case::new(
+        &format!("kernel {lock}: who waits for whom"),
+        MODULES_COUNTED,
+        script,
+        Some(program),
+        Box::new(judge),
+    )
+    .quick(MODULES_COUNTED)
+    .lacking(NO_MODULES)
+}
+
+/// On two CPUs: who wants a lock whose holder runs on the other one spins. The CPUs take turns much shorter than the lock is
+/// held; in the host's time a recording on several is not safe, as the file for tracing says.
+fn contended_across(program: &Path) -> Case {
+    let script = format!(
+        "insmod {module} || exit 9
+        {program} /dev/punctual-spinlock 1 40
+        status=$?
+        rmmod punctual_locks
+        exit $status",
+        module = modules::in_guest("punctual_locks"),
+        program = in_guest(program)
+    );
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
+    };
+    let on = &[On::CountedTwo, On::ProbeCountedTwo];
+    Case::new("kernel spinlock: across CPUs", on, script, Some(program), Box::new(judge))
+        .quick(on)
+        .lacking(NO_MODULES)
+}
+
+/// The tracer of interrupts that are off finds who has them off, and for how long.
+fn interrupts_off() -> Case {
+    let script = format!(
+        "insmod {module} || exit 9
+        cd /sys/kernel/tracing
+        echo 0 >tracing_max_latency
+        echo irqsoff >current_tracer || exit 8
+        exec 3<>/dev/punctual-raw_spinlock
+        echo 6000 >&3
+        cat <&3
+        exec 3>&-
+        cat tracing_max_latency
+        grep -o hold_raw_spinlock trace | head -n 1
+        echo nop >current_tracer
+        rmmod punctual_locks",
+        module = modules::in_guest("punctual_locks"),
+    );
+    let judge = |outcome: &Outcome| {
+        let mut lines = outcome.stdout.lines();
+        let us: u32 = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
+        demand(outcome, (6000..6500).contains(&us), "they were not off for as long as was commanded")?;
+        demand(outcome, lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
+    };
+    Case::new("irqsoff names who has interrupts off", &[On::ProbeCounted], script, None, Box::new(judge))
+}
+
+/// How long the lock that is contended is held, and the others, in us.
+const CONTENDED_US: u32 = 40_000;
+const ALONE_US: u32 = 5_000;
+
+/// `/proc/lock_stat` has the locks of the module: how long each was held, and that of one somebody waited for. Two CPUs in the
+/// host's time may miss each other, so there are several turns.
+fn statistics() -> Case {
+    let script = format!(
+        "insmod {module} || exit 9
+        hold() {{ taskset $1 sh -c \"exec 3<>/dev/punctual-$2; echo $3 >&3; cat <&3\"; }}
+        said() {{ awk '$1 == \"'$1':\" {{ print $1, $3, $5, $9, $11 }}' /proc/lock_stat; }}
+        for turn in 1 2 3 4 5; do
+            echo 0 >/proc/lock_stat
+            hold 1 raw_spinlock {CONTENDED_US} &
+            while kill -0 $! 2>/dev/null; do hold 2 raw_spinlock 0; done
+            said raw_lock | grep -q '^raw_lock: 0' || break
+        done
+        for lock in spinlock mutex rt_mutex; do hold 1 $lock {ALONE_US}; done
+        for lock in raw_lock spin_lock_ mutex_lock_ rt_lock; do said $lock; done
+        rmmod punctual_locks",
+        module = modules::in_guest("punctual_locks"),
+    );
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        let lines = outcome.stdout.lines().map(|line| {
+            let (name, rest) = line.split_once(": ")?;
+            let numbers: Vec<f64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
+            Some((name, <[f64; 4]>::try_from(numbers).ok()?))
+        });
+        let lines: Vec<_> = lines.flatten().collect();
+        let expected = [
+            ("raw_lock", CONTENDED_US),
+            ("spin_lock_", ALONE_US),
+            ("mutex_lock_", ALONE_US),
+            ("rt_lock", ALONE_US),
+        ];
+        demand(outcome, lines.len() == expected.len(), "a lock has no statistics")?;
+        for ((name, [contentions, longest_wait, acquisitions, longest_hold]), (wanted, us)) in
+            lines.into_iter().zip(expected)
+        {
+            demand(outcome, name == wanted && acquisitions >= 1.0, "another lock was taken")?;
+            demand(outcome, longest_hold >= f64::from(us), "it was not held for as long as was commanded")?;
+            let waited = contentions >= 1.0 && (1_000.0..=longest_hold).contains(&longest_wait);
+            demand(outcome, waited || name != "raw_lock", "nobody waited for it")?;
+        }
+        Ok(())
+    };
+    let on = &[On::LockstatTwo];
+    Case::new("/proc/lock_stat has who was waited for", on, script, None, Box::new(judge))
+        .quick(on)
+        .lacking("the kernel `rt-lockstat`")
+}
+
+/// Who waits for a lower priority waits no longer than it holds the lock, whatever is in between.
+fn inversion(program: &Path) -> Case {
+    let script = format!("exec {} --test-threads 1 --nocapture", in_guest(program));
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
+        demand(outcome, !outcome.stderr.contains("SKIPPED"), "a test was skipped")?;
+        demand(
+            outcome,
+            outcome.stdout.contains("priority_inversion_is_bounded ... ok"),
+            "the test did not run",
+        )
+    };
+    let on = &[On::Counted, On::Two, On::Four];
+    Case::new("priority inversion is bounded", on, script, Some(program), Box::new(judge))
+        .quick(&[On::Counted, On::Four])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    #[test]
+    fn what_was_skipped_is_no_success() {
+        let passed = "test priority_inversion_is_bounded ... ok\n";
+        let judge = inversion(Path::new("/x")).judge;
+        judge(&outcome(passed, "")).unwrap();
+        assert!(judge(&outcome(passed, "SKIPPED priority_inversion_is_bounded: no\n")).is_err());
+        assert!(judge(&outcome("", "")).is_err());
+    }
+
+    #[test]
+    fn the_wrong_delay_or_holder_is_refused() {
+        let raw = contended("raw_spinlock", Path::new("/x")).judge;
+        let mutex = contended("mutex", Path::new("/x")).judge;
+        let late = outcome("late 4002 us, blocked 0 us\n", "");
+        let blocked = |by: &str| {
+            outcome(
+                &format!("late 20 us, blocked 4010 us\n4010 us for a lock (rt) held by {by}, asleep\n"),
+                "",
+            )
+        };
+        raw(&late).unwrap();
+        mutex(&blocked("low")).unwrap();
+        assert!(mutex(&late).is_err() && raw(&blocked("low")).is_err());
+        assert!(mutex(&blocked("somebody else")).is_err());
+        assert!(mutex(&outcome("", "")).is_err());
+    }
+
+    #[test]
+    fn locks_without_waits_or_holds_are_refused() {
+        let judge = statistics().judge;
+        let raw = "raw_lock: 3 38000.12 41 40001.00\n";
+        let others =
+            "spin_lock_: 0 0.00 1 5003.25\nmutex_lock_: 0 0.00 1 5003.25\nrt_lock: 0 0.00 2 5003.25\n";
+        judge(&outcome(&(raw.to_owned() + others), "")).unwrap();
+        for bad in [
+            "raw_lock: 0 0.00 41 40001.00\n",
+            "raw_lock: 3 38000.12 41 90.00\n",
+            "raw_lock: 3 9.00 41 40001.00\n",
+            "",
+        ] {
+            assert!(judge(&outcome(&(bad.to_owned() + others), "")).is_err(), "{bad}");
+        }
+        assert!(judge(&outcome(&(raw.to_owned() + &others.replace("1 5003", "1 12")), "")).is_err());
+    }
+
+    #[test]
+    fn interrupts_that_are_not_off_are_noticed() {
+        let judge = interrupts_off().judge;
+        judge(&outcome("6006\nhold_raw_spinlock\n", "")).unwrap();
+        assert!(judge(&outcome("80\nhold_raw_spinlock\n", "")).is_err());
+        assert!(judge(&outcome("6006\n", "")).is_err());
+    }
+}

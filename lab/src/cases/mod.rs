@@ -1,0 +1,269 @@
+//! What the suite of the lab runs, and what each case is held to: a file for each subject.
+
+mod devices;
+mod examples;
+mod figures;
+mod isolation;
+mod load;
+mod locks;
+mod peers;
+mod responders;
+mod tracing;
+
+use std::path::{Path, PathBuf};
+
+use xtask_support::Result;
+use xtask_support::cargo::{Artifact, Purpose};
+#[cfg(test)]
+use xtask_support::process::End;
+use xtask_support::process::Outcome;
+
+use crate::kernels::package::Flavour;
+
+/// A machine of the suite.
+///
+/// Where time is counted in instructions, a host that is busy delays nothing: what comes within a millisecond does so
+/// every time, and a second run has to do the same to the byte. Where it is the host's time, CPUs run at once, and anything
+/// may be late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    /// One CPU, counted.
+    Counted,
+    /// Two CPUs by turns, counted.
+    CountedTwo,
+    /// Four CPUs by turns, counted.
+    CountedFour,
+    /// One CPU in the host's time.
+    One,
+    /// Two CPUs in the host's time.
+    Two,
+    /// Four CPUs in the host's time.
+    Four,
+    /// Two CPUs in the host's time, of which boot parameters keep the second free.
+    Isolated,
+    /// One CPU, counted, with the kernel that has simulated devices and tracers.
+    ProbeCounted,
+    /// Two CPUs by turns, counted, with that kernel.
+    ProbeCountedTwo,
+    /// Two CPUs in the host's time with that kernel.
+    ProbeTwo,
+    /// The same with the kernel that has statistics of its locks.
+    LockstatTwo,
+}
+
+impl On {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Counted,
+        Self::CountedTwo,
+        Self::CountedFour,
+        Self::One,
+        Self::Two,
+        Self::Four,
+        Self::Isolated,
+        Self::ProbeCounted,
+        Self::ProbeCountedTwo,
+        Self::ProbeTwo,
+        Self::LockstatTwo,
+    ];
+
+    pub(crate) fn flavour(self) -> Flavour {
+        match self {
+            Self::ProbeCounted | Self::ProbeCountedTwo | Self::ProbeTwo => Flavour::RtProbe,
+            Self::LockstatTwo => Flavour::RtLockstat,
+            _ => Flavour::Rt,
+        }
+    }
+
+    /// Whether its time is counted in instructions.
+    pub(crate) fn counted(self) -> bool {
+        matches!(
+            self,
+            Self::Counted | Self::CountedTwo | Self::CountedFour | Self::ProbeCounted | Self::ProbeCountedTwo
+        )
+    }
+
+    pub(crate) fn cpus(self) -> u32 {
+        match self {
+            Self::Counted | Self::One | Self::ProbeCounted => 1,
+            Self::CountedTwo
+            | Self::Two
+            | Self::Isolated
+            | Self::ProbeCountedTwo
+            | Self::ProbeTwo
+            | Self::LockstatTwo => 2,
+            Self::CountedFour | Self::Four => 4,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "1 CPU, counted",
+            Self::CountedTwo => "2 CPUs, counted",
+            Self::CountedFour => "4 CPUs, counted",
+            Self::One => "1 CPU",
+            Self::Two => "2 CPUs",
+            Self::Four => "4 CPUs",
+            Self::Isolated => "2 CPUs, isolated",
+            Self::ProbeCounted => "probe, counted",
+            Self::ProbeCountedTwo => "probe, 2 counted",
+            Self::ProbeTwo => "probe, 2 CPUs",
+            Self::LockstatTwo => "lockstat, 2 CPUs",
+        }
+    }
+
+    /// Its parameters of the kernel.
+    pub(crate) fn append(self) -> &'static str {
+        match self {
+            Self::Isolated => isolation::PARAMETERS,
+            _ => "",
+        }
+    }
+}
+
+/// Finds out whether what a case did is right; `Err` says what is wrong.
+type Judge = Box<dyn Fn(&Outcome) -> Result>;
+
+/// Finds a figure worth printing in what a case did.
+type Figure = Box<dyn Fn(&Outcome) -> Result<String>>;
+
+/// A shell script to run in the guest, and what is expected of it.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    /// The machines that it runs on.
+    on: &'static [On],
+    /// Those of a quick run.
+    quick: &'static [On],
+    pub(crate) script: String,
+    /// The programs of the host that it takes.
+    pub(crate) programs: Vec<PathBuf>,
+    pub(crate) judge: Judge,
+    figure: Option<Figure>,
+    /// What a machine that is not QEMU's lacks for it.
+    pub(crate) lacking: Option<&'static str>,
+}
+
+impl Case {
+    pub(crate) fn new(
+        name: &str,
+        on: &'static [On],
+        script: String,
+        program: Option<&Path>,
+        judge: Judge,
+    ) -> Self {
+        let programs = program.into_iter().map(Path::to_owned).collect();
+        let name = name.to_owned();
+        Self { name, on, quick: &[], script, programs, judge, figure: None, lacking: None }
+    }
+
+    /// It takes a further program along.
+    fn with(mut self, program: &Path) -> Self {
+        self.programs.push(program.to_owned());
+        self
+    }
+
+    /// It belongs to a quick run, on these machines.
+    fn quick(self, on: &'static [On]) -> Self {
+        Self { quick: on, ..self }
+    }
+
+    /// It prints a figure.
+    fn saying(self, figure: impl Fn(&Outcome) -> Result<String> + 'static) -> Self {
+        Self { figure: Some(Box::new(figure)), ..self }
+    }
+
+    /// It needs the kernel that has simulated devices and tracers.
+    fn of_probe(self) -> Self {
+        let quick: &'static [On] =
+            if self.on.contains(&On::ProbeCounted) { &[On::ProbeCounted] } else { &[] };
+        self.quick(quick).lacking("the kernel `rt-probe`")
+    }
+
+    /// It needs what only the lab has.
+    fn lacking(self, what: &'static str) -> Self {
+        Self { lacking: Some(what), ..self }
+    }
+
+    /// The machines that it runs on.
+    fn machines(&self, quick: bool) -> &'static [On] {
+        if quick { self.quick } else { self.on }
+    }
+
+    /// How many CPUs it needs at least; `None` if it is not run at all.
+    pub(crate) fn cpus(&self, quick: bool) -> Option<u32> {
+        self.machines(quick).iter().map(|on| on.cpus()).min()
+    }
+
+    pub(crate) fn runs_on(&self, on: On, quick: bool) -> bool {
+        self.machines(quick).contains(&on)
+    }
+
+    /// The figure that it prints, which may be nothing.
+    pub(crate) fn said(&self, outcome: &Outcome) -> Result<String> {
+        self.figure.as_ref().map_or(Ok(String::new()), |figure| figure(outcome))
+    }
+}
+
+/// All cases, of the executables in `built` and the benchmark at `bench`; `bless` makes the figures that come out the
+/// expected ones. Without a benchmark the cases that take it cannot be run.
+pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Result<Vec<Case>> {
+    let measures = bench.unwrap_or(Path::new("punctual"));
+    let mut cases = vec![kernel()];
+    cases.extend(examples::cases(built)?);
+    cases.extend(locks::cases(built)?);
+    cases.extend(load::cases(built)?);
+    cases.extend(isolation::cases(built)?);
+    cases.extend(figures::cases(measures, bless));
+    cases.extend(peers::cases(measures));
+    cases.extend(devices::cases(built)?);
+    cases.extend(responders::cases(built)?);
+    cases.extend(tracing::cases(built, bench)?);
+    // What belongs to quick runs only has no other machines.
+    let of_probe =
+        |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);
+    let mark = |case: Case| if of_probe(&case) { case.of_probe() } else { case };
+    Ok(cases.into_iter().map(mark).collect())
+}
+
+/// The directory of the package of programs that are for the lab only.
+const PROGRAMS: &str = "programs";
+
+fn find<'a>(built: &'a [Artifact], purpose: Purpose, package: &str, target: &str) -> Result<&'a Path> {
+    let wanted = |artifact: &&Artifact| {
+        artifact.purpose == purpose && artifact.package == package && artifact.target == target
+    };
+    let found = built.iter().find(wanted).ok_or_else(|| format!("cargo built no {target} of {package}"))?;
+    Ok(&found.path)
+}
+
+/// The lab itself: without this, no other case means what it says.
+fn kernel() -> Case {
+    let script = "grep -o PREEMPT_RT /proc/version; cat /sys/kernel/realtime".to_owned();
+    let judge = |outcome: &Outcome| {
+        // A plain mainline kernel has no such file.
+        demand(
+            outcome,
+            outcome.stdout == "PREEMPT_RT\n1\n" || outcome.stdout == "PREEMPT_RT\n",
+            "another kernel runs",
+        )
+    };
+    Case::new("the kernel is PREEMPT_RT", &On::ALL, script, None, Box::new(judge)).quick(&[
+        On::Counted,
+        On::CountedTwo,
+        On::Two,
+        On::Four,
+    ])
+}
+
+/// `Err` with what was printed, unless `holds`.
+fn demand(outcome: &Outcome, holds: bool, otherwise: &str) -> Result {
+    if holds {
+        return Ok(());
+    }
+    Err(format!("{otherwise} ({})\n{}{}", outcome.end, outcome.stdout, outcome.stderr).into())
+}
+
+/// What a program did that has ended well.
+#[cfg(test)]
+fn outcome(stdout: &str, stderr: &str) -> Outcome {
+    Outcome { stdout: stdout.to_owned(), stderr: stderr.to_owned(), end: End::Exited(0) }
+}

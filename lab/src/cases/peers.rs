@@ -1,0 +1,156 @@
+//! Debian's rt-tests run beside our own benchmark: the load of hackbench, the lateness of cyclictest, the inversions of
+//! pi_stress.
+
+use std::path::Path;
+
+use serde_json::Value;
+use xtask_support::Result;
+use xtask_support::process::{End, Outcome};
+
+use super::figures::mean;
+use super::{Case, On, demand};
+use crate::driver::stage::in_guest;
+use crate::kernels::debs::RT_TESTS;
+
+/// What a machine that is not a guest lacks.
+const RT_TESTS_THERE: &str = "the lab's copy of rt-tests";
+
+/// The cases of this file.
+pub(super) fn cases(bench: &Path) -> Vec<Case> {
+    vec![inversions(), rules(bench), instants(bench)]
+}
+
+/// The kernel's side of priority inheritance, without which nothing of ours that rests on it means anything.
+fn inversions() -> Case {
+    let program = RT_TESTS.program("pi_stress");
+    let script = format!("exec {} --duration 5 --groups 2 --quiet", in_guest(&program));
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "pi_stress has found a deadlock, or failed")?;
+        demand(outcome, inverted(outcome).is_some_and(|count| count > 0), "nothing was inverted")
+    };
+    let figure = |outcome: &Outcome| Ok(format!("{} inversions", inverted(outcome).unwrap_or_default()));
+    Case::new("pi_stress", &[On::Two, On::Four], script, Some(&program), Box::new(judge))
+        .saying(figure)
+        .lacking(RT_TESTS_THERE)
+}
+
+fn inverted(outcome: &Outcome) -> Option<u64> {
+    let number = |line: &str| line.strip_prefix("Total inversion performed:")?.trim().parse().ok();
+    outcome.stdout.lines().find_map(number)
+}
+
+/// The rules of the benchmark hold while hackbench keeps every CPU busy.
+fn rules(bench: &Path) -> Case {
+    let (bench_in_guest, hackbench) = (in_guest(bench), RT_TESTS.program("hackbench"));
+    // In a session of its own, so that its children end with it.
+    let script = format!(
+        "setsid {} --pipe -g 1 -f 4 -l 100000000 >/dev/null 2>&1 &
+        load=$!
+        {bench_in_guest} bench behaviour --quick --json rules.json >&2
+        status=$?
+        kill -9 -$load && echo loaded >&2
+        cat rules.json
+        exit $status",
+        in_guest(&hackbench)
+    );
+    let judge = |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "a rule was not kept")?;
+        demand(outcome, outcome.stderr.ends_with("loaded\n"), "hackbench did not run")?;
+        let [passed, failed, without] = verdicts(&outcome.stdout)?;
+        demand(outcome, passed > 0 && failed == 0 && without == 0, "not every rule was tried and kept")
+    };
+    let figure = |outcome: &Outcome| Ok(format!("{} rules", verdicts(&outcome.stdout)?[0]));
+    Case::new("rules are kept beside hackbench", &[On::Two, On::Four], script, Some(bench), Box::new(judge))
+        .with(&hackbench)
+        .saying(figure)
+        .lacking(RT_TESTS_THERE)
+}
+
+/// How many checks in the JSON of a run were passed, failed, and could not be judged.
+fn verdicts(text: &str) -> Result<[usize; 3]> {
+    let run: Value = serde_json::from_str(text)?;
+    let suites = run["suites"].as_array().ok_or("the run has no suites")?;
+    let count = |verdict: &str| {
+        let checks = suites.iter().flat_map(|suite| suite["checks"].as_array().into_iter().flatten());
+        checks.filter(|check| check["verdict"] == verdict).count()
+    };
+    Ok([count("passed"), count("failed"), count("not-meaningful")])
+}
+
+/// A job at an instant, a thread and cyclictest by turns, on an idle machine and under the benchmark's own load. hackbench
+/// has so many threads that in emulation cyclictest's ordinary one gets its turn too rarely.
+fn instants(bench: &Path) -> Case {
+    let script = format!(
+        "{} bench latency --quick --only 'at an instant' --json instants.json >&2 && cat instants.json",
+        in_guest(bench)
+    );
+    let ratios = |outcome: &Outcome| -> Result<Vec<String>> {
+        let of = |condition: &str| {
+            let mean = |subject| mean(&outcome.stdout, &format!("latency/instant/{subject}/{condition}"));
+            Ok(format!("{:.2} × {condition}", mean("punctual")? / mean("cyclictest")?))
+        };
+        ["idle", "load"].into_iter().map(of).collect()
+    };
+    let judge = move |outcome: &Outcome| {
+        demand(outcome, outcome.end == End::Exited(0), "the measurement failed")?;
+        // No bound: what the host takes away in one turn and not in another is no fault of either.
+        ratios(outcome).map(|_| ())
+    };
+    let figure = move |outcome: &Outcome| {
+        Ok(format!("mean lateness by that of cyclictest: {}", ratios(outcome)?.join(", ")))
+    };
+    Case::new("an instant beside cyclictest", &[On::Two], script, Some(bench), Box::new(judge))
+        .with(&RT_TESTS.program("cyclictest"))
+        .saying(figure)
+        .lacking(RT_TESTS_THERE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    #[test]
+    fn pi_stress_has_to_invert_something() {
+        let case = inversions();
+        let said = |text: &str| (case.judge)(&outcome(text, ""));
+        said("Total inversion performed: 19571\nTest Duration: x\n").unwrap();
+        assert!(said("Total inversion performed: 0\n").is_err());
+        assert!(said("").is_err());
+        let failed = Outcome { end: End::Exited(1), ..outcome("Total inversion performed: 7\n", "") };
+        assert!((case.judge)(&failed).is_err());
+    }
+
+    #[test]
+    fn a_rule_that_was_not_judged_counts_as_broken() {
+        let judge = rules(Path::new("/x")).judge;
+        let run = |verdicts: &[&str]| {
+            let checks: Vec<Value> =
+                verdicts.iter().map(|verdict| serde_json::json!({ "verdict": verdict })).collect();
+            serde_json::json!({ "suites": [{ "checks": checks }] }).to_string()
+        };
+        judge(&outcome(&run(&["passed", "observed"]), "loaded\n")).unwrap();
+        assert!(judge(&outcome(&run(&["passed"]), "")).is_err());
+        assert!(judge(&outcome(&run(&["passed", "failed"]), "loaded\n")).is_err());
+        assert!(judge(&outcome(&run(&["passed", "not-meaningful"]), "loaded\n")).is_err());
+        assert!(judge(&outcome(&run(&[]), "loaded\n")).is_err());
+    }
+
+    #[test]
+    fn ratios_need_both() {
+        let case = instants(Path::new("/x"));
+        let row = |subject: &str, condition: &str, mean: f64| {
+            let id = format!("latency/instant/{subject}/{condition}");
+            serde_json::json!({ "id": id, "figures": { "mean_ns": mean }, "why": [] })
+        };
+        let run = |rows: &[Value]| {
+            serde_json::json!({ "machine": { "kernel": "6.12" }, "suites": [{ "rows": rows }] }).to_string()
+        };
+        let mut rows = vec![row("punctual", "idle", 30.0), row("cyclictest", "idle", 20.0)];
+        assert!((case.judge)(&outcome(&run(&rows), "")).is_err());
+        rows.extend([row("punctual", "load", 10.0), row("cyclictest", "load", 20.0)]);
+        let both = outcome(&run(&rows), "");
+        (case.judge)(&both).unwrap();
+        assert!(case.said(&both).unwrap().ends_with("1.50 × idle, 0.50 × load"));
+    }
+}

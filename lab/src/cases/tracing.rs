@@ -1,0 +1,195 @@
+//! Recordings under PREEMPT_RT: the tracer's own tests of recording, which leave nothing out there, and the command.
+//!
+//! All in counted time, where the CPUs of a guest take turns. A recording begins and ends with patches of the kernel's
+//! code; in the host's time QEMU lets one CPU run what another has just replaced, and the kernel panics now and then.
+
+use std::path::Path;
+
+use xtask_support::Result;
+use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::process::{End, Outcome};
+
+use super::{Case, On, demand, find};
+use crate::driver::stage::in_guest;
+
+/// The package of the tracer.
+const PACKAGE: &str = "punctual-trace";
+
+/// The cases of this file.
+pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
+    let test = |name: &str| find(built, Purpose::Test, PACKAGE, name);
+    // The benchmark is the same program, built for release, and a guest has room for one of a name.
+    let punctual = match bench {
+        Some(bench) => bench,
+        None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
+    };
+    Ok(vec![
+        recordings(test("record")?),
+        every_group(test("record")?),
+        workloads(test("workloads")?),
+        marked(test("marked_app")?),
+        command(find(built, Purpose::Test, "punctual-cli", "trace")?, punctual),
+    ])
+}
+
+/// Runs all tests of a program, and what it says before that.
+fn tests(name: &str, on: &'static [On], before: &str, program: &Path) -> Case {
+    let script = format!("{before}exec {} --test-threads 1 --nocapture", in_guest(program));
+    Case::new(name, on, script, Some(program), Box::new(all_passed))
+        .saying(|outcome| Ok(format!("{} tests", passed(outcome))))
+}
+
+/// Every test ran and passed, and said nothing of what it had to leave out.
+fn all_passed(outcome: &Outcome) -> Result {
+    demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
+    let said = |text| outcome.stdout.contains(text) || outcome.stderr.contains(text);
+    demand(outcome, !said("SKIPPED"), "a test was skipped")?;
+    demand(outcome, passed(outcome) > 0, "no test ran")
+}
+
+/// How many tests have passed.
+fn passed(outcome: &Outcome) -> u32 {
+    let result = outcome.stdout.lines().find_map(|line| line.strip_prefix("test result: ok. "));
+    result.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or_default()
+}
+
+/// Recordings are whole, survive a killed recorder, and leave nothing in the kernel.
+fn recordings(program: &Path) -> Case {
+    tests("tracing: recordings", &[On::CountedTwo], "", program)
+}
+
+/// The same with the events that Debian's kernel lacks: none of them is missing.
+fn every_group(program: &Path) -> Case {
+    let mut case =
+        tests("tracing: recordings of every group", &[On::ProbeCounted, On::ProbeCountedTwo], "", program);
+    case.judge = Box::new(|outcome| {
+        all_passed(outcome)?;
+        let mut absent = outcome.stderr.lines().filter(|line| line.starts_with("absent: "));
+        // The tests are built without BPF programs.
+        demand(outcome, absent.all(|line| line.contains("feature `bpf`")), "events are missing")
+    });
+    case
+}
+
+/// Threads whose terms are known by construction. In counted time no host takes the CPU away, so each time has to agree in
+/// each round, at the first attempt.
+fn workloads(program: &Path) -> Case {
+    let mut case = tests("tracing: workloads", &[On::Counted, On::ProbeCounted], "", program);
+    case.judge = Box::new(|outcome| {
+        all_passed(outcome)?;
+        demand(outcome, !outcome.stderr.contains(": attempt "), "a workload had to be repeated")?;
+        let compared = compared(&outcome.stderr);
+        demand(outcome, compared.len() >= WORKLOAD_TIMES, "times are missing")?;
+        let off = compared.iter().find(|compared| !compared.agree());
+        demand(outcome, off.is_none(), &format!("{} does not agree", off.map_or("", |off| off.what)))
+    });
+    case.saying(|outcome| {
+        let compared = compared(&outcome.stderr);
+        let worst = compared.iter().map(|compared| compared.percent_unless_small()).fold(0.0, f64::max);
+        Ok(format!(
+            "{} times of {} rounds, off by at most {worst} % or 20 us",
+            compared.len(),
+            WORKLOAD_ROUNDS
+        ))
+    })
+    .quick(&[On::Counted])
+}
+
+/// How many times the workloads compare, and in how many rounds each.
+const WORKLOAD_TIMES: usize = 10;
+const WORKLOAD_ROUNDS: u32 = 20;
+
+/// A time of all rounds of a workload, as the trace has it, beside what the workload itself has measured.
+struct Compared<'a> {
+    what: &'a str,
+    /// The largest difference.
+    off_ns: u64,
+    off_percent: f64,
+    rounds: u32,
+}
+
+impl Compared<'_> {
+    fn agree(&self) -> bool {
+        self.rounds == WORKLOAD_ROUNDS && self.percent_unless_small() <= 5.0
+    }
+
+    fn percent_unless_small(&self) -> f64 {
+        if self.off_ns <= 20_000 { 0.0 } else { self.off_percent }
+    }
+}
+
+/// Reads `WHAT: off by at most NS ns (P %), in the median …, of N rounds`.
+fn compared(text: &str) -> Vec<Compared<'_>> {
+    text.lines().filter_map(compared_in).collect()
+}
+
+fn compared_in(line: &str) -> Option<Compared<'_>> {
+    let (what, rest) = line.split_once(": off by at most ")?;
+    let (off_ns, rest) = rest.split_once(" ns (")?;
+    let (off_percent, rest) = rest.split_once(" %)")?;
+    let rounds = rest.strip_suffix(" rounds")?.rsplit(' ').next()?;
+    Some(Compared {
+        what,
+        off_ns: off_ns.parse().ok()?,
+        off_percent: off_percent.parse().ok()?,
+        rounds: rounds.parse().ok()?,
+    })
+}
+
+/// The trace of an app that marks its jobs has the jobs that the app's report has, and tells who ran inside whom.
+fn marked(program: &Path) -> Case {
+    tests("tracing: marks of an app", &[On::Counted, On::CountedTwo, On::ProbeCounted], "", program)
+        .quick(&[On::Counted])
+}
+
+/// `punctual trace record`, `report` and `watch`, as a user calls them.
+fn command(program: &Path, punctual: &Path) -> Case {
+    let before = format!("export CARGO_BIN_EXE_punctual={}\n", in_guest(punctual));
+    tests("tracing: the command", &[On::Counted], &before, program).with(punctual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome;
+    use super::*;
+
+    const PASSED: &str = "test result: ok. 6 passed; 0 failed; 0 ignored\n";
+
+    #[test]
+    fn what_was_skipped_or_did_not_run_is_no_success() {
+        all_passed(&outcome(PASSED, "")).unwrap();
+        assert!(
+            all_passed(&outcome(PASSED, "SKIPPED: nothing is recorded in this test: no tracefs\n")).is_err()
+        );
+        assert!(all_passed(&outcome("test result: ok. 0 passed; 0 failed\n", "")).is_err());
+        assert!(all_passed(&outcome("", "")).is_err());
+        let failed = Outcome { end: End::Exited(101), ..outcome(PASSED, "") };
+        assert!(all_passed(&failed).is_err());
+    }
+
+    #[test]
+    fn a_group_of_events_that_is_missing_is_noticed() {
+        let judge = every_group(Path::new("/x")).judge;
+        judge(&outcome(PASSED, "absent: schedule: build with the cargo feature `bpf`\n")).unwrap();
+        assert!(judge(&outcome(PASSED, "absent: the kernel has no events of the group osnoise\n")).is_err());
+    }
+
+    #[test]
+    fn one_time_that_is_off_is_refused() {
+        let judge = workloads(Path::new("/x")).judge;
+        let line = |ns: u64, percent: f64, rounds: u32| {
+            format!(
+                "load: B: off by at most {ns} ns ({percent:.2} %), in the median 1 ns (0.00 %), of {rounds} rounds\n"
+            )
+        };
+        let said = |last: &str| outcome(PASSED, &(line(24_000, 1.2, 20).repeat(WORKLOAD_TIMES - 1) + last));
+        judge(&said(&line(19_000, 17.0, 20))).unwrap();
+        judge(&said(&line(90_000, 5.0, 20))).unwrap();
+        for bad in [line(21_000, 5.1, 20), line(1, 0.0, 19), String::new()] {
+            assert!(judge(&said(&bad)).is_err(), "{bad}");
+        }
+        let repeated =
+            format!("{}load: attempt 1: of 20 complete rounds 3 of 20 times agree\n", line(1, 0.0, 20));
+        assert!(judge(&said(&repeated)).is_err());
+    }
+}

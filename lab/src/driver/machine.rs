@@ -1,0 +1,177 @@
+//! The emulated machine: how QEMU is called.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use xtask_support::Result;
+
+use crate::arch::Arch;
+use crate::kernels::Kernel;
+use crate::tools;
+
+/// What a machine is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Machine {
+    pub(crate) cpus: u32,
+    /// In MB.
+    pub(crate) memory: u32,
+    /// Time is counted in instructions and two runs are the same; otherwise it is the host's time.
+    pub(crate) counted: bool,
+    /// Further parameters of the kernel.
+    pub(crate) append: String,
+}
+
+/// How the command gets to run; the first process of the guest goes by the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The guest sees a directory of the host from the start.
+    Share,
+    /// It sees one when the command has ended.
+    Late,
+    /// As [`Self::Share`], with a prompt in our terminal.
+    Shell,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Share => "share",
+            Self::Late => "late",
+            Self::Shell => "shell",
+        }
+    }
+}
+
+/// The files of the host that a machine uses.
+pub(crate) struct Files<'a> {
+    pub(crate) archive: &'a Path,
+    /// The directory that the guest sees.
+    pub(crate) shared: &'a Path,
+    /// Where the console is written.
+    pub(crate) console: &'a Path,
+}
+
+impl Machine {
+    /// The command that starts it.
+    pub(crate) fn command(&self, kernel: &Kernel, mode: Mode, files: &Files) -> Result<Command> {
+        let [qemu, setpriv] = tools::require([kernel.arch.qemu(), "setpriv"])?;
+        // The machine ends with us even if we are killed.
+        let mut command = Command::new(setpriv);
+        command.args(["--pdeathsig", "KILL"]).arg(qemu);
+        command.args(kernel.arch.machine()).args(["-nodefaults", "-display", "none", "-no-reboot"]);
+        command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
+        // One instruction takes 2 ns of the guest's time. It starts at a fixed date, from a fixed seed, and an idle
+        // guest does not wait for the host's clock.
+        if self.counted {
+            command.args(["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off,align=off"]);
+            command.args(["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "1"]);
+        } else {
+            command.args(["-accel", "tcg,thread=multi"]);
+        }
+        command.arg("-kernel").arg(kernel.vmlinux()).arg("-initrd").arg(files.archive);
+        command.args(["-append", &self.kernel_arguments(kernel.arch, mode)]);
+
+        let console = escaped(files.console);
+        let chardev = match mode {
+            Mode::Shell => format!("stdio,id=console,signal=off,logfile={console}"),
+            Mode::Share | Mode::Late => format!("file,id=console,path={console}"),
+        };
+        command.args(["-chardev", &chardev, "-serial", "chardev:console"]);
+        let shared = escaped(files.shared);
+        command.args(["-fsdev", &format!("local,id=shared,path={shared},security_model=none")]);
+        command.args(["-device", "virtio-9p-pci,fsdev=shared,mount_tag=share"]);
+        Ok(command)
+    }
+
+    fn kernel_arguments(&self, arch: Arch, mode: Mode) -> String {
+        let mut arguments = format!("{} quiet panic=-1 lab={}", arch.parameters(), mode.name());
+        // Counted CPUs take turns, and a turn lasts until a timer is due: with idle CPUs that have no tick up to 100 ms,
+        // which the others see as a wait that is not there. A tick on each, not all at once, keeps turns at 4 ms
+        // divided by the CPUs.
+        if self.counted && self.cpus > 1 {
+            arguments += " nohz=off skew_tick=1";
+        }
+        // The guest's time-stamp counter is the host's. Told its rate, the guest does not measure it against a timer
+        // that a busy host delays: its clock would run wrong by a factor.
+        if !self.counted
+            && arch == Arch::Amd64
+            && let Some(khz) = time_stamp_khz()
+        {
+            arguments += &format!(" tsc_early_khz={khz}");
+        }
+        // Last, so that they prevail.
+        if !self.append.is_empty() {
+            arguments += &format!(" {}", self.append);
+        }
+        arguments
+    }
+}
+
+/// A path as a value among QEMU's options.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// The rate of the processor's time-stamp counter, in kHz.
+#[cfg(target_arch = "x86_64")]
+fn time_stamp_khz() -> Option<u64> {
+    let (ticks, begun) = time_stamp();
+    thread::sleep(Duration::from_millis(50));
+    let (later, ended) = time_stamp();
+    let nanoseconds = ended.duration_since(begun).as_nanos();
+    let khz = u128::from(later.checked_sub(ticks)?) * 1_000_000 / nanoseconds;
+    u64::try_from(khz).ok().filter(|&khz| khz > 0)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn time_stamp_khz() -> Option<u64> {
+    None
+}
+
+/// The counter and the time, read as closely together as several attempts allow.
+#[cfg(target_arch = "x86_64")]
+fn time_stamp() -> (u64, Instant) {
+    let read = || {
+        let before = Instant::now();
+        // SAFETY: every x86-64 processor has the instruction, and it only reads.
+        let ticks = unsafe { std::arch::x86_64::_rdtsc() };
+        (before.elapsed(), ticks, before)
+    };
+    let (_, ticks, time) = (0..20).map(|_| read()).min_by_key(|&(gap, ..)| gap).expect("there were attempts");
+    (ticks, time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counted_machine_is_not_told_the_host_clock() {
+        let mut machine = Machine { cpus: 1, memory: 256, counted: true, append: String::new() };
+        let arguments = machine.kernel_arguments(Arch::Amd64, Mode::Late);
+        assert!(arguments.ends_with("lab=late"), "{arguments}");
+        machine.append = "quiet nosmt".to_owned();
+        assert!(machine.kernel_arguments(Arch::Amd64, Mode::Late).ends_with("lab=late quiet nosmt"));
+    }
+
+    #[test]
+    fn a_machine_for_arm_has_no_time_stamp_counter() {
+        let machine = Machine { cpus: 1, memory: 256, counted: false, append: String::new() };
+        let arguments = machine.kernel_arguments(Arch::Arm64, Mode::Share);
+        assert!(arguments.starts_with("console=ttyAMA0 ") && !arguments.contains("tsc"), "{arguments}");
+    }
+
+    #[test]
+    fn commas_in_paths_do_not_end_an_option() {
+        assert_eq!(escaped(Path::new("/a,b")), "/a,,b");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn measures_a_plausible_rate() {
+        let khz = time_stamp_khz().unwrap();
+        assert!((100_000..20_000_000).contains(&khz), "{khz} kHz");
+    }
+}

@@ -1,0 +1,267 @@
+//! The guest's first file system: busybox, the kernel's modules, and the programs that are to run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use xtask_support::Result;
+
+use super::cpio::Archive;
+use crate::kernels::Kernel;
+use crate::kernels::debs::{self, Debs};
+use crate::kernels::modules::{self, Module};
+use crate::tools;
+use crate::workdir::at;
+
+/// The first process of the guest.
+const INIT: &[u8] = include_bytes!("../../init");
+
+/// Where programs of the host lie in the guest; the directory is in its `PATH`.
+pub(crate) const PROGRAMS: &str = "/lab/bin";
+
+/// What runs in the guest, and the files it needs from the host.
+#[derive(Default)]
+pub(crate) struct Job {
+    /// A program and its arguments.
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Files of the host that go to [`PROGRAMS`]; programs bring their shared libraries along.
+    pub(crate) programs: Vec<PathBuf>,
+    /// Scripts that go to [`PROGRAMS`], by name.
+    pub(crate) scripts: Vec<(String, String)>,
+    /// Modules of our own for the guest to have, and where each is here.
+    pub(crate) modules: Vec<(String, PathBuf)>,
+    /// Those that are loaded before the command runs.
+    pub(crate) load: Vec<Module>,
+}
+
+impl Job {
+    /// The job of running `command`, which may be a program of the host, given by a path, or one of the guest.
+    pub(crate) fn new(mut command: Vec<String>) -> Result<Self> {
+        let mut programs = Vec::new();
+        if let Some(program) = command.first_mut()
+            && program.contains('/')
+        {
+            let path = PathBuf::from(&*program);
+            if path.is_file() {
+                *program = in_guest(&path);
+                programs.push(path);
+            } else if path.is_relative() {
+                return Err(format!(
+                    "there is no file {program}; a program of the guest goes by its name or its absolute path"
+                )
+                .into());
+            }
+        }
+        Ok(Self { command, programs, ..Self::default() })
+    }
+
+    /// The shell script that runs it; without a command it only sets the variables.
+    pub(crate) fn script(&self) -> String {
+        let mut script = String::new();
+        for (name, value) in &self.environment {
+            script += &format!("export {name}={}\n", quoted(value));
+        }
+        if self.command.is_empty() {
+            return script;
+        }
+        let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
+        script + "exec " + &words.join(" ") + "\n"
+    }
+}
+
+/// Where a program of the host is in the guest.
+pub(crate) fn in_guest(program: &Path) -> String {
+    format!("{PROGRAMS}/{}", program.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// `word` as one word of a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// `Err` if one program would take the place of another.
+fn only_one_of_a_name(programs: &[PathBuf]) -> Result {
+    let mut names = BTreeMap::new();
+    for program in programs {
+        if let Some(other) = names.insert(in_guest(program), program).filter(|other| *other != program) {
+            let (one, two) = (other.display(), program.display());
+            return Err(format!("{one} and {two} have one name, and the guest has room for one of it").into());
+        }
+    }
+    Ok(())
+}
+
+/// The archive to boot `kernel` with, so that it runs `job`.
+pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
+    let userland = kernel.arch.userland();
+    let busybox = match userland {
+        Some(userland) => userland.busybox(),
+        None => tools::require(["busybox"])?[0].clone(),
+    };
+    if !shared_libraries(&busybox)?.is_empty() {
+        return Err(format!(
+            "{} needs shared libraries, which the guest does not have before it runs; install busybox-static",
+            busybox.display()
+        )
+        .into());
+    }
+    let mut archive = Archive::default();
+    let mut add = |to: &str, from: &Path| -> Result {
+        archive.file(to.trim_start_matches('/'), &fs::read(from).map_err(at(from))?);
+        Ok(())
+    };
+    add("bin/busybox", &busybox)?;
+    for module in kernel.modules.iter().chain(&kernel.drivers) {
+        add(&format!("lab/modules/{module}"), &kernel.module(module))?;
+    }
+    for (name, from) in &job.modules {
+        add(&modules::in_guest(name), from)?;
+    }
+    // Only programs of the host can be asked what they need.
+    let mut libraries = userland.map(Debs::libraries).unwrap_or_default();
+    only_one_of_a_name(&job.programs)?;
+    for program in &job.programs {
+        check_machine(program, kernel.arch.uname())?;
+        add(&in_guest(program), program)?;
+        if userland.is_none() {
+            libraries.extend(shared_libraries(program)?);
+        }
+    }
+    for (to, from) in libraries {
+        add(&to, &from)?;
+    }
+    archive.link("bin/sh", "busybox");
+    archive.file("init", INIT);
+    for (list, names) in [("lab/modules.list", &kernel.modules), ("lab/drivers.list", &kernel.drivers)] {
+        archive.file(list, names.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes());
+    }
+    let load = |module: &Module| format!("{}.ko {}\n", module.name, module.parameters);
+    archive.file("lab/load.list", job.load.iter().map(load).collect::<String>().as_bytes());
+    archive.file("lab/command", job.script().as_bytes());
+    for (name, text) in &job.scripts {
+        archive.file(&format!("lab/bin/{name}"), text.as_bytes());
+    }
+    Ok(archive.finish())
+}
+
+/// The shared libraries that `program` needs: where each goes in the guest, and where it is here.
+fn shared_libraries(program: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let [ldd] = tools::require(["ldd"])?;
+    let mut command = Command::new(ldd);
+    let own = debs::libraries(program);
+    if !own.is_empty() {
+        command.env("LD_LIBRARY_PATH", std::env::join_paths(own)?);
+    }
+    // `ldd` takes a name without a slash for a file here, but warns of it.
+    let output =
+        command.arg(std::path::absolute(program)?).env("LC_ALL", "C").stdin(Stdio::null()).output()?;
+    // It fails for what is static or no program at all; neither needs anything.
+    libraries(&String::from_utf8_lossy(&output.stdout))
+        .map_err(|error| format!("{}: {error}", program.display()).into())
+}
+
+/// Reads what `ldd` says.
+fn libraries(text: &str) -> Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for line in text.lines().map(str::trim) {
+        let (wanted, place) = match line.split_once(" => ") {
+            Some((wanted, place)) => (wanted, place.split_whitespace().next().unwrap_or_default()),
+            None => (line, line.split_whitespace().next().unwrap_or_default()),
+        };
+        if line.ends_with("=> not found") {
+            return Err(format!("its library {wanted} is not found").into());
+        }
+        let Some(name) = Path::new(place).file_name().filter(|_| place.starts_with('/')) else { continue };
+        let name = name.to_string_lossy();
+        // The program names its loader by the whole path, and looks for the others where it is told to.
+        let to = if name.starts_with("ld-linux") { place.to_owned() } else { format!("/lab/lib/{name}") };
+        found.insert(to, place.into());
+    }
+    Ok(found)
+}
+
+/// Requires that `program`, if it is one for some processor, is one for `architecture`.
+pub(crate) fn check_machine(program: &Path, architecture: &str) -> Result {
+    let bytes = fs::read(program).map_err(at(program))?;
+    match (machine(&bytes), architecture) {
+        (None, _) | (Some("x86_64"), "x86_64") | (Some("aarch64"), "aarch64") => Ok(()),
+        (Some(built), _) => Err(format!(
+            "{} is built for {built}, and it is to run on {architecture}; \
+             `cargo build --target {architecture}-unknown-linux-gnu` makes one for it",
+            program.display()
+        )
+        .into()),
+    }
+}
+
+/// The processor that an ELF file is for; `None` of any other file.
+fn machine(bytes: &[u8]) -> Option<&'static str> {
+    if !bytes.starts_with(b"\x7fELF") {
+        return None;
+    }
+    // `e_machine`, in little-endian files, of the ELF specification's table of machines.
+    match bytes.get(18..20)? {
+        [62, 0] => Some("x86_64"),
+        [183, 0] => Some("aarch64"),
+        _ => Some("another processor"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_ldd_says() {
+        let text = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\
+                    \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let found = libraries(text).unwrap();
+        assert_eq!(found["/lab/lib/libc.so.6"], Path::new("/lib/x86_64-linux-gnu/libc.so.6"));
+        assert_eq!(found["/lib64/ld-linux-x86-64.so.2"], Path::new("/lib64/ld-linux-x86-64.so.2"));
+        assert_eq!(found.len(), 2);
+        assert!(libraries("\tstatically linked\n").unwrap().is_empty());
+        assert!(libraries("\tlibfoo.so.1 => not found\n").unwrap_err().to_string().contains("libfoo.so.1"));
+    }
+
+    #[test]
+    fn no_program_takes_the_place_of_another() {
+        let programs =
+            |paths: &[&str]| only_one_of_a_name(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        programs(&["/a/app", "/a/app", "/a/other"]).unwrap();
+        let error = programs(&["/debug/app", "/release/app"]).unwrap_err().to_string();
+        assert!(error.contains("/debug/app and /release/app have one name"), "{error}");
+    }
+
+    #[test]
+    fn takes_a_program_of_the_host_along_and_leaves_one_of_the_guest() {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let here = Job::new(words(&["/proc/self/exe", "x"])).unwrap();
+        assert_eq!(here.command, ["/lab/bin/exe", "x"]);
+        assert_eq!(here.programs, [Path::new("/proc/self/exe")]);
+        assert!(Job::new(words(&["uname"])).unwrap().programs.is_empty());
+        assert_eq!(Job::new(words(&["/only/there"])).unwrap().command, ["/only/there"]);
+        assert!(Job::new(words(&["target/no-such-file"])).is_err());
+    }
+
+    #[test]
+    fn passes_arguments_on_as_they_are() {
+        let mut job = Job::new(vec!["echo".to_owned(), "it's $HOME".to_owned()]).unwrap();
+        job.environment.insert("PUNCTUAL_CPU".to_owned(), "a=1,b=0".to_owned());
+        assert_eq!(job.script(), "export PUNCTUAL_CPU='a=1,b=0'\nexec 'echo' 'it'\\''s $HOME'\n");
+    }
+
+    #[test]
+    fn refuses_program_for_another_processor() {
+        assert_eq!(machine(b"#!/bin/sh\n"), None);
+        let mut elf = [0; 64];
+        elf[..4].copy_from_slice(b"\x7fELF");
+        elf[18] = 183;
+        assert_eq!(machine(&elf), Some("aarch64"));
+        let own = std::env::current_exe().unwrap();
+        check_machine(&own, std::env::consts::ARCH).unwrap();
+        let error = check_machine(&own, "riscv64").unwrap_err().to_string();
+        assert!(error.contains("to run on riscv64"), "{error}");
+    }
+}

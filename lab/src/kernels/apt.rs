@@ -1,0 +1,233 @@
+//! Getting a kernel's package through apt, without installing it and without changing the system's state.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use xtask_support::Result;
+
+use super::package::Flavour;
+use crate::arch::Arch;
+use crate::tools;
+use crate::trouble::Interrupt;
+use crate::workdir::{self, at};
+
+/// Ends messages about packages that are small.
+const NEEDS_NETWORK: &str = "Their first use needs a network; later uses work offline";
+
+/// What apt knows of packages.
+enum Lists {
+    /// From the last `apt-get update` of the system.
+    System,
+    /// From an update of our own, in this directory: it needs no root, and the system's may be old or empty, and know
+    /// nothing of other processors.
+    Own(PathBuf, Arch),
+}
+
+/// Downloads the newest package of `flavour` into `directory`; returns its name and where it is.
+pub(crate) fn download(
+    flavour: Flavour,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<(String, PathBuf)> {
+    tools::require(["apt-get", "apt-cache"])?;
+    let arch = flavour.arch();
+    let known = if arch == Arch::Amd64 { newest(&Lists::System, flavour)? } else { None };
+    match known {
+        Some(package) => match get(&Lists::System, flavour, &package, directory, interrupt) {
+            Ok(path) => return Ok((package, path)),
+            Err(error) => {
+                interrupt.check()?;
+                eprintln!("lab: {error}; the package lists may be old, trying with new ones");
+            }
+        },
+        None => {
+            eprintln!(
+                "lab: the system's package lists have no `{}` kernel, trying with new ones",
+                flavour.name()
+            )
+        }
+    }
+    let lists = update(&directory.join("apt"), arch, &first_use(flavour), interrupt)?;
+    let package = newest(&lists, flavour)?.ok_or_else(|| {
+        format!(
+            "apt knows no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
+             bookworm-security and bookworm-backports: add one of these to /etc/apt/sources.list.d",
+            flavour.pattern()
+        )
+    })?;
+    let path = get(&lists, flavour, &package, directory, interrupt)?;
+    Ok((package, path))
+}
+
+/// Downloads `packages` by name into `directory`; returns where they are.
+pub(crate) fn fetch(
+    packages: &[&str],
+    arch: Arch,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<Vec<PathBuf>> {
+    tools::require(["apt-get"])?;
+    let fetched = match arch {
+        Arch::Amd64 => fetch_by(&Lists::System, packages, directory, interrupt),
+        Arch::Arm64 => Err("the system's package lists are for another processor".into()),
+    };
+    if let Err(error) = fetched {
+        interrupt.check()?;
+        eprintln!("lab: {error}; trying with new ones");
+        let lists = update(&directory.join("apt"), arch, NEEDS_NETWORK, interrupt)?;
+        fetch_by(&lists, packages, directory, interrupt)?;
+    }
+    Ok(debs(directory)?.collect())
+}
+
+fn fetch_by(lists: &Lists, packages: &[&str], directory: &Path, interrupt: &Interrupt) -> Result {
+    eprintln!("lab: downloading {}", packages.join(", "));
+    let mut command = lists.command("apt-get");
+    command.arg("download").args(packages).current_dir(directory).stdout(io::stderr());
+    let status = interrupt.run(&mut command)?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("apt-get cannot download {} ({status}). {NEEDS_NETWORK}", packages.join(", ")).into())
+}
+
+/// The packages in `directory`.
+fn debs(directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
+    let entries = fs::read_dir(directory)?.flatten().map(|entry| entry.path());
+    Ok(entries.filter(|path| path.extension().is_some_and(|extension| extension == "deb")))
+}
+
+/// The version of the package of `flavour` that the system's lists know, if they know one.
+pub(crate) fn version(flavour: Flavour) -> Result<Option<String>> {
+    let Some(package) = newest(&Lists::System, flavour)? else { return Ok(None) };
+    let about = ask(Lists::System.command("apt-cache").args(["show", "--no-all-versions", &package]))?;
+    Ok(field(&about, "Version").map(str::to_owned))
+}
+
+/// The version of the package in the file `deb`.
+pub(crate) fn version_in(deb: &Path) -> Result<String> {
+    let [dpkg] = tools::require(["dpkg-deb"])?;
+    Ok(ask(Command::new(dpkg).arg("--field").arg(deb).arg("Version"))?.trim().to_owned())
+}
+
+impl Lists {
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(tools::find(program).unwrap_or_else(|| program.into()));
+        let mut option = |key: &str, value: &Path| {
+            command.arg("-o").arg(format!("{key}={}", value.display()));
+        };
+        // Root would download as another user, who may have no access to our directory.
+        option("APT::Sandbox::User", Path::new("root"));
+        option("Acquire::Languages", Path::new("none"));
+        if let Self::Own(directory, arch) = self {
+            option("Dir::State::lists", &directory.join("lists"));
+            option("Dir::Cache", &directory.join("cache"));
+            if *arch != Arch::Amd64 {
+                option("APT::Architecture", Path::new(arch.debian()));
+                option("APT::Architectures", Path::new(arch.debian()));
+                // What is installed is for another processor.
+                option("Dir::State::status", Path::new("/dev/null"));
+            }
+        }
+        command.env("LC_ALL", "C");
+        command
+    }
+}
+
+/// The name of the newest package of `flavour`.
+fn newest(lists: &Lists, flavour: Flavour) -> Result<Option<String>> {
+    let found = ask(lists.command("apt-cache").args(["search", "--names-only", &flavour.pattern()]))?;
+    Ok(flavour.packages(&found).into_iter().next())
+}
+
+/// Reads new package lists into `directory`.
+fn update(directory: &Path, arch: Arch, needs: &str, interrupt: &Interrupt) -> Result<Lists> {
+    for part in ["lists/partial", "cache/archives/partial"] {
+        let path = directory.join(part);
+        fs::create_dir_all(&path).map_err(at(&path))?;
+    }
+    let lists = Lists::Own(directory.to_owned(), arch);
+    interrupt.run(lists.command("apt-get").arg("update").stdout(io::stderr()))?;
+    // Its status does not tell: it also succeeds without any list, and fails if one source of many is away.
+    let is_list = |name: &str| name.contains("_Packages");
+    let got = fs::read_dir(directory.join("lists"))?
+        .flatten()
+        .any(|entry| is_list(&entry.file_name().to_string_lossy()));
+    if got { Ok(lists) } else { Err(format!("apt got no package lists. {needs}").into()) }
+}
+
+/// What the download needs, for messages that say it has failed.
+fn first_use(flavour: Flavour) -> String {
+    format!(
+        "The first use of the kernel `{}` needs a network and {} MB of space in {}; later uses work offline",
+        flavour.name(),
+        flavour.space(),
+        workdir::cache().display()
+    )
+}
+
+fn get(
+    lists: &Lists,
+    flavour: Flavour,
+    package: &str,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<PathBuf> {
+    let about = ask(lists.command("apt-cache").args(["show", "--no-all-versions", package]))?;
+    eprintln!(
+        "lab: downloading {package}{}",
+        size(&about).map(|size| format!(", {size}")).unwrap_or_default()
+    );
+    // What the command of the user prints is alone on stdout.
+    let mut command = lists.command("apt-get");
+    command.args(["download", package]).current_dir(directory).stdout(io::stderr());
+    let status = interrupt.run(&mut command)?;
+    let deb = debs(directory)?.next();
+    match deb {
+        Some(deb) if status.success() => Ok(deb),
+        _ => Err(format!("apt-get cannot download {package} ({status}). {}", first_use(flavour)).into()),
+    }
+}
+
+/// What `command` prints.
+fn ask(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        return Err(format!("{} from {command:?}\n{}", output.status, output.stderr.escape_ascii()).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The size of a package in what `apt-cache show` says of it.
+fn size(about: &str) -> Option<String> {
+    let bytes: u64 = field(about, "Size")?.parse().ok()?;
+    Some(format!("{} MB", bytes.div_ceil(1_000_000)))
+}
+
+/// What `apt-cache show` says of a package under `name`.
+fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
+    about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_size_of_a_package() {
+        let about = "Package: x\nVersion: 6.12.1-1\nInstalled-Size: 107617\nSize: 107152768\n";
+        assert_eq!(field(about, "Version"), Some("6.12.1-1"));
+        assert_eq!(size(about).as_deref(), Some("108 MB"));
+        assert_eq!(size("Package: x\n"), None);
+    }
+
+    #[test]
+    fn lists_of_our_own_lie_in_our_directory() {
+        let command = Lists::Own("/cache/apt".into(), Arch::Amd64).command("apt-cache");
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        assert!(words.iter().any(|word| word == "Dir::State::lists=/cache/apt/lists"), "{words:?}");
+        assert!(!format!("{:?}", Lists::System.command("apt-cache")).contains("Dir::State"));
+    }
+}

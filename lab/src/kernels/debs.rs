@@ -1,0 +1,118 @@
+//! Programs of Debian's packages that run in the guest: unpacked into the cache, not installed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use xtask_support::Result;
+
+use super::apt;
+use crate::arch::Arch;
+use crate::tools;
+use crate::trouble::Interrupt;
+use crate::workdir::{self, Workdir, at};
+
+/// Some packages, unpacked into one tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Debs {
+    /// The tree's name in the cache.
+    name: &'static str,
+    packages: &'static [&'static str],
+    arch: Arch,
+}
+
+/// cyclictest, hackbench and pi_stress, and the library that the first one needs.
+pub(crate) const RT_TESTS: Debs =
+    Debs { name: "rt-tests", packages: &["rt-tests", "libnuma1"], arch: Arch::Amd64 };
+
+/// What a guest for 64-bit ARM has of Debian: its tools, and the libraries of Rust programs.
+pub(crate) const ARM64: Debs =
+    Debs { name: "arm64", packages: &["busybox-static", "libc6", "libgcc-s1"], arch: Arch::Arm64 };
+
+/// The libraries of Rust programs.
+const LIBRARIES: [&str; 6] =
+    ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"];
+
+/// Their loader, as they name it.
+const LOADER: &str = "/lib/ld-linux-aarch64.so.1";
+
+impl Debs {
+    /// Where they are, or will be.
+    fn tree(self) -> PathBuf {
+        workdir::cache().join("packages").join(self.name)
+    }
+
+    /// Where a program of theirs is, or will be.
+    pub(crate) fn program(self, name: &str) -> PathBuf {
+        self.tree().join("usr/bin").join(name)
+    }
+
+    /// Its busybox.
+    pub(crate) fn busybox(self) -> PathBuf {
+        self.tree().join("bin/busybox")
+    }
+
+    /// Where the libraries go in the guest, and where they are here.
+    pub(crate) fn libraries(self) -> BTreeMap<String, PathBuf> {
+        let directory = self.tree().join("lib/aarch64-linux-gnu");
+        let library = |name: &str| (format!("/lab/lib/{name}"), directory.join(name));
+        let loader = (LOADER.to_owned(), directory.join("ld-linux-aarch64.so.1"));
+        LIBRARIES.map(library).into_iter().chain([loader]).collect()
+    }
+
+    /// Whether `program` is one of theirs.
+    pub(crate) fn has(self, program: &Path) -> bool {
+        program.starts_with(self.tree())
+    }
+
+    /// Downloads and unpacks them if the cache does not have them.
+    pub(crate) fn get(self, interrupt: &Interrupt) -> Result {
+        let tree = self.tree();
+        if tree.exists() {
+            return Ok(());
+        }
+        let work = Workdir::new()?;
+        let ready = work.path().join("ready");
+        fs::create_dir_all(&ready).map_err(at(&ready))?;
+        for deb in apt::fetch(self.packages, self.arch, work.path(), interrupt)? {
+            unpack(&deb, &ready, interrupt)?;
+        }
+        // Complete under its name, or not at all.
+        let parent = tree.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(parent).map_err(at(parent))?;
+        if let Err(error) = fs::rename(&ready, &tree)
+            && !tree.exists()
+        {
+            return Err(at(&tree)(error).into());
+        }
+        Ok(())
+    }
+}
+
+/// Directories of shared libraries that came with `program`, if it lies in such a tree.
+pub(crate) fn libraries(program: &Path) -> Vec<PathBuf> {
+    let packages = workdir::cache().join("packages");
+    let Some(name) = program.strip_prefix(&packages).ok().and_then(|rest| rest.iter().next()) else {
+        return Vec::new();
+    };
+    let system = packages.join(name).join("usr/lib");
+    let triplets = fs::read_dir(system).into_iter().flatten().flatten().map(|entry| entry.path());
+    triplets.filter(|path| path.is_dir()).collect()
+}
+
+/// Unpacks the files of a package below `tree`.
+pub(super) fn unpack(deb: &Path, tree: &Path, interrupt: &Interrupt) -> Result {
+    let [dpkg, tar] = tools::require(["dpkg-deb", "tar"])?;
+    let mut dpkg = Command::new(dpkg).arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
+    let archive = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;
+    let mut unpack = Command::new(tar);
+    unpack.args(["-x", "--no-same-owner", "-C"]).arg(tree);
+    let unpacked = interrupt.run_with(&mut unpack, archive.into());
+    // Ended early, the other end of the pipe is gone and dpkg-deb ends as well.
+    let status = dpkg.wait()?;
+    if unpacked?.success() && status.success() {
+        return Ok(());
+    }
+    Err(format!("cannot unpack {}", deb.display()).into())
+}

@@ -1,0 +1,376 @@
+//! A kernel ready to boot: taken out of Debian's package on first use, or built of its source, and kept.
+//!
+//! One that was built lies in a directory named after the hash of its configuration and of the source's version, so that
+//! a change of the configuration makes another. A directory appears under its name complete, or not at all.
+
+pub(crate) mod apt;
+mod build;
+pub(crate) mod debs;
+pub(crate) mod modules;
+pub(crate) mod package;
+mod payload;
+
+use std::fs::{self, File};
+use std::hash::Hasher;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+use fnv::FnvHasher;
+use xtask_support::Result;
+
+use crate::arch::Arch;
+use crate::tools;
+use crate::trouble::{Interrupt, about};
+use crate::workdir::{self, Workdir, at};
+use modules::BUILD_TREE;
+use package::Flavour;
+
+/// The modules without which the guest cannot see the directory of the host, in this order; some may be built in.
+const MODULES: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
+
+/// The modules of devices that programs use; kernels of our own have them built in.
+const DRIVERS: [&str; 2] = ["can_raw", "vcan"];
+
+/// The parts of the package that are unpacked: every kernel has files in each.
+const PARTS: [&str; 5] = [
+    "*/vmlinuz-*",
+    "*/kernel/fs/*",
+    "*/kernel/net/*",
+    "*/kernel/drivers/virtio/*",
+    "*/kernel/drivers/net/can/*",
+];
+
+/// The files that name them, a line each.
+const MODULES_LIST: &str = "modules.list";
+const DRIVERS_LIST: &str = "drivers.list";
+
+/// A kernel in the cache.
+pub(crate) struct Kernel {
+    directory: PathBuf,
+    /// The processor that it is for.
+    pub(crate) arch: Arch,
+    /// The package that it comes from.
+    pub(crate) package: String,
+    /// The file names of the modules without which the guest sees no directory, each after those that it needs.
+    pub(crate) modules: Vec<String>,
+    /// The same of devices.
+    pub(crate) drivers: Vec<String>,
+}
+
+impl Kernel {
+    /// The kernel of `flavour` in the cache, if it is there.
+    pub(crate) fn cached(flavour: Flavour) -> Option<Self> {
+        if !flavour.is_built() {
+            return Self::open(kernels().join(flavour.name()), flavour);
+        }
+        // The hash says whether it is of the configuration that the lab has now.
+        let current = |kernel: &Self| {
+            let version = kernel.package.rsplit(' ').next().unwrap_or_default();
+            kernel.directory.ends_with(directory(flavour, version))
+        };
+        copies(flavour).into_iter().filter_map(|copy| Self::open(copy, flavour)).find(current)
+    }
+
+    fn open(directory: PathBuf, flavour: Flavour) -> Option<Self> {
+        let package = fs::read_to_string(directory.join("package")).ok()?;
+        let list = |name: &str| {
+            let list = match fs::read_to_string(directory.join(name)) {
+                Err(_) if flavour.is_built() => String::new(),
+                list => list.ok()?,
+            };
+            Some(list.lines().map(str::to_owned).collect())
+        };
+        let (modules, drivers) = (list(MODULES_LIST)?, list(DRIVERS_LIST)?);
+        let package = package.trim().to_owned();
+        Some(Self { directory, arch: flavour.arch(), package, modules, drivers })
+    }
+
+    /// The kernel of `flavour`, downloaded or built if the cache does not have it.
+    pub(crate) fn get(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
+        match Self::cached(flavour) {
+            Some(kernel) => Ok(kernel),
+            None => Self::make(flavour, interrupt),
+        }
+    }
+
+    /// The same, and built anew if the package lists of the system know a newer source than it is of.
+    pub(crate) fn newest(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
+        let Some(kernel) = Self::cached(flavour) else { return Self::make(flavour, interrupt) };
+        if !flavour.is_built() {
+            return Ok(kernel);
+        }
+        match apt::version(flavour) {
+            Ok(Some(version)) if !kernel.package.ends_with(&format!(" {version}")) => {
+                eprintln!("lab: {} is not of the source that apt knows, {version}", kernel.package);
+                Self::make(flavour, interrupt)
+            }
+            // Without a network, or without lists, the kernel that is there is the newest.
+            _ => Ok(kernel),
+        }
+    }
+
+    fn make(flavour: Flavour, interrupt: &Interrupt) -> Result<Self> {
+        let begun = Instant::now();
+        let work = Workdir::new()?;
+        let ready = work.path().join("ready");
+        let directory = if let Some(options) = flavour.options() {
+            tools::require_build()?;
+            let name = flavour.name();
+            eprintln!(
+                "lab: the kernel `{name}` is not built yet. That takes {} MB of space and 15 minutes of a CPU; several share \
+                 them, Ctrl-C stops it",
+                flavour.space()
+            );
+            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+            let version = apt::version_in(&deb)?;
+            let title = format!("{name} of {package} {version}");
+            build::build(&options, &deb, work.path(), &ready, interrupt)
+                .map_err(|error| about(&format!("cannot build {title}"), error))?;
+            // Last: without it the directory does not count as complete.
+            fs::write(ready.join("package"), title)?;
+            kernels().join(directory(flavour, &version))
+        } else {
+            tools::require(["dpkg-deb", "tar", "xz", "zstd"])?;
+            let (package, deb) = apt::download(flavour, work.path(), interrupt)?;
+            eprintln!("lab: unpacking {package}");
+            prepare(&deb, work.path(), &ready, interrupt)
+                .map_err(|error| about(&format!("cannot unpack {package}"), error))?;
+            if let Some(packages) = flavour.headers(&package) {
+                modules::fetch_headers(&packages, work.path(), &ready, interrupt)?;
+            }
+            // Last: without it the directory does not count as complete.
+            fs::write(ready.join("package"), package)?;
+            kernels().join(flavour.name())
+        };
+
+        let older = copies(flavour);
+        fs::create_dir_all(kernels())?;
+        // What is there and does not count as a kernel was left by a lab that kept other files.
+        if directory.exists() && Self::cached(flavour).is_none() {
+            fs::remove_dir_all(&directory).map_err(at(&directory))?;
+        }
+        if let Err(error) = fs::rename(&ready, &directory)
+            && Self::cached(flavour).is_none()
+        {
+            return Err(format!("{}: {error}; delete it and try again", directory.display()).into());
+        }
+        for other in older.into_iter().filter(|other| *other != directory) {
+            eprintln!("lab: removing {}, of another source or configuration", other.display());
+            fs::remove_dir_all(&other).map_err(at(&other))?;
+        }
+        let kernel = Self::cached(flavour).ok_or("the kernel that was just put into the cache is gone")?;
+        let size: u64 = fs::metadata(kernel.vmlinux()).map_or(0, |file| file.len());
+        let seconds = begun.elapsed().as_secs();
+        eprintln!(
+            "lab: {} is in {} after {} min {} s; the kernel has {} MB",
+            kernel.package,
+            directory.display(),
+            seconds / 60,
+            seconds % 60,
+            size.div_ceil(1_000_000)
+        );
+        Ok(kernel)
+    }
+
+    /// Where it is in the cache.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether modules of our own can be built for it.
+    pub(crate) fn has_build_tree(&self) -> bool {
+        self.directory.join(BUILD_TREE).is_dir()
+    }
+
+    /// The bare kernel, as QEMU boots it.
+    pub(crate) fn vmlinux(&self) -> PathBuf {
+        self.directory.join("vmlinux")
+    }
+
+    /// A module by its file name.
+    pub(crate) fn module(&self, file: &str) -> PathBuf {
+        self.directory.join(file)
+    }
+}
+
+fn kernels() -> PathBuf {
+    workdir::cache().join("kernels")
+}
+
+/// The name of the directory of a kernel that was built of the source of this version.
+fn directory(flavour: Flavour, version: &str) -> String {
+    let options = flavour.options().unwrap_or_default();
+    format!("{}-{}", flavour.name(), key([options.as_bytes(), version.as_bytes()]))
+}
+
+/// All that the cache has of a kernel that the lab builds, current or not.
+fn copies(flavour: Flavour) -> Vec<PathBuf> {
+    let ours = |name: &str| {
+        let rest = name.strip_prefix(flavour.name()).and_then(|rest| rest.strip_prefix('-'));
+        rest.is_some_and(|rest| rest.len() == KEY_LENGTH && rest.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    let entries = fs::read_dir(kernels()).into_iter().flatten().flatten();
+    entries.filter(|entry| ours(&entry.file_name().to_string_lossy())).map(|entry| entry.path()).collect()
+}
+
+/// Makes the directory `ready` of what is to be kept of a package.
+fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
+    let tree = work.join("tree");
+    fs::create_dir_all(&tree).map_err(at(&tree))?;
+    fs::create_dir_all(ready).map_err(at(ready))?;
+
+    let mut dpkg = Command::new("dpkg-deb").arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;
+    let archive = dpkg.stdout.take().ok_or("dpkg-deb has no output")?;
+    let mut tar = Command::new("tar");
+    tar.args(["x", "--wildcards", "-C"]).arg(&tree).args(PARTS);
+    let unpacked = pipe(&mut tar, archive, interrupt);
+    // Ended early, the other end of the pipe is gone and dpkg-deb ends as well.
+    let status = dpkg.wait()?;
+    unpacked?;
+    if !status.success() {
+        return Err(format!("{status} from dpkg-deb").into());
+    }
+
+    let files = files(&tree)?;
+    let image =
+        files.iter().find(|path| name(path).starts_with("vmlinuz-")).ok_or("it has no kernel image")?;
+    let image = fs::read(image).map_err(at(image))?;
+    let vmlinux = ready.join("vmlinux");
+    if payload::is_arm64(&image) {
+        // It is not packed, and QEMU enters it as it is.
+        fs::write(&vmlinux, image).map_err(at(&vmlinux))?;
+    } else {
+        let (packing, packed) =
+            payload::find(&image).map_err(|error| format!("the kernel image: {error}"))?;
+        unpack(packing.tool(), packed, &vmlinux, interrupt)?;
+        if !fs::read(&vmlinux).map_err(at(&vmlinux))?.starts_with(b"\x7fELF") {
+            return Err("what comes out of the kernel image is not an ELF file".into());
+        }
+    }
+
+    for (names, file) in [(MODULES.as_slice(), MODULES_LIST), (&DRIVERS, DRIVERS_LIST)] {
+        let mut list = Vec::new();
+        for module in names {
+            add_module(module, &files, ready, &mut list, interrupt)?;
+        }
+        fs::write(ready.join(file), list.concat())?;
+    }
+    Ok(())
+}
+
+/// Unpacks `module`, after the modules that it needs, and adds their lines to `list`. One without a file is built in.
+fn add_module(
+    module: &str,
+    files: &[PathBuf],
+    ready: &Path,
+    list: &mut Vec<String>,
+    interrupt: &Interrupt,
+) -> Result {
+    let same = |path: &&PathBuf| {
+        let file = name(path).replace('-', "_");
+        file.split_once(".ko").is_some_and(|(stem, _)| stem == module.replace('-', "_"))
+    };
+    let Some(path) = files.iter().find(same) else { return Ok(()) };
+    let line = format!("{module}.ko\n");
+    if list.contains(&line) {
+        return Ok(());
+    }
+    let packed = fs::read(path).map_err(at(path))?;
+    let unpacked = ready.join(line.trim());
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => unpack("xz", &packed, &unpacked, interrupt)?,
+        Some("zst") => unpack("zstd", &packed, &unpacked, interrupt)?,
+        _ => fs::write(&unpacked, packed).map_err(at(&unpacked))?,
+    }
+    for needed in depends(&fs::read(&unpacked).map_err(at(&unpacked))?) {
+        add_module(&needed, files, ready, list, interrupt)?;
+    }
+    list.push(line);
+    Ok(())
+}
+
+/// The modules that a module needs, from the text that it says so in: `depends=a,b`.
+fn depends(module: &[u8]) -> Vec<String> {
+    let entry = module.split(|&byte| byte == 0).find_map(|entry| entry.strip_prefix(b"depends="));
+    let names = entry.unwrap_or_default().split(|&byte| byte == b',').filter(|name| !name.is_empty());
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
+/// Unpacks `packed` by `tool`, which is `xz` or `zstd`, into the file `to`.
+fn unpack(tool: &str, packed: &[u8], to: &Path, interrupt: &Interrupt) -> Result {
+    let file = File::create(to).map_err(at(to))?;
+    let (reader, mut writer) = std::io::pipe()?;
+    let mut command = Command::new(tool);
+    command.args(["-d", "-c"]).stdout(file);
+    thread::scope(|scope| {
+        // If the tool ends early, its own status says more than a broken pipe.
+        scope.spawn(move || writer.write_all(packed));
+        pipe(&mut command, reader, interrupt)
+    })
+    .map_err(|error| format!("{}: {error}", to.display()).into())
+}
+
+/// Runs `command` with `input` and requires that it succeeds.
+pub(super) fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &Interrupt) -> Result {
+    let status = interrupt.run_with(command, input.into())?;
+    if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
+}
+
+/// All files below `directory`.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut rest = vec![directory.to_owned()];
+    while let Some(next) = rest.pop() {
+        for entry in fs::read_dir(&next).map_err(at(&next))? {
+            let path = entry?.path();
+            if path.is_symlink() {
+                continue;
+            }
+            if path.is_dir() { rest.push(path) } else { files.push(path) }
+        }
+    }
+    Ok(files)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// How many characters a name has.
+const KEY_LENGTH: usize = 16;
+
+/// The name of what is made of `parts`, a hash, in this order. It is the same in all versions of Rust.
+pub(super) fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hasher = FnvHasher::default();
+    for part in parts {
+        // With its length, so that no two lists of parts run together.
+        hasher.write(&(part.len() as u64).to_le_bytes());
+        hasher.write(part);
+    }
+    format!("{:016x}", hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_a_module_needs() {
+        assert_eq!(depends(b"\x7fELF..\0license=GPL\0depends=9pnet,netfs\0name=9p\0"), ["9pnet", "netfs"]);
+        assert!(depends(b"\0depends=\0").is_empty());
+        assert!(depends(b"no modinfo").is_empty());
+    }
+
+    #[test]
+    fn names_differ_with_every_part() {
+        let name = |parts: &[&str]| key(parts.iter().map(|part| part.as_bytes()));
+        assert_eq!(name(&["a", "b"]), name(&["a", "b"]));
+        assert_eq!(name(&["a", "b"]).len(), KEY_LENGTH);
+        for other in [&["a", "c"][..], &["ab"], &["", "ab"], &["b", "a"], &["a", "b", ""]] {
+            assert_ne!(name(&["a", "b"]), name(other), "{other:?}");
+        }
+    }
+}

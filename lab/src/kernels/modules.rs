@@ -1,0 +1,223 @@
+//! Modules of our own for the guest's kernel, from `lab/modules`: built when first asked for, and kept beside the
+//! kernel.
+//!
+//! They are kept under the hash of their sources, so that a change makes others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use xtask_support::{Result, cargo};
+
+use super::{Kernel, apt, build, debs, key};
+use crate::arch::Arch;
+use crate::tools;
+use crate::trouble::{Interrupt, about};
+use crate::workdir::{Workdir, at};
+
+/// A module to load before the command runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Module {
+    pub(crate) name: String,
+    /// What `insmod` is told: `name=value`, separated by spaces.
+    pub(crate) parameters: String,
+}
+
+impl Module {
+    /// Reads `NAME [PARAMETER=VALUE]...`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (name, parameters) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+        let names = names(&sources()).map_err(|error| error.to_string())?;
+        if !names.iter().any(|known| known == name) {
+            return Err(format!("there is no module `{name}`; it is one of {}", names.join(", ")));
+        }
+        for word in parameters.split_whitespace() {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "=_-.,:/".contains(c);
+            if !word.contains('=') || !word.chars().all(plain) {
+                return Err(format!("module {name}: `{word}` is no parameter; it takes NAME=VALUE"));
+            }
+        }
+        Ok(Self { name: name.to_owned(), parameters: parameters.trim().to_owned() })
+    }
+}
+
+/// The file in which a module is in the guest.
+pub(crate) fn in_guest(name: &str) -> String {
+    format!("/lab/modules/{name}.ko")
+}
+
+/// All our modules for `kernel`: the name of each and where it is.
+pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String, PathBuf)>> {
+    let tree = kernel.directory().join(BUILD_TREE);
+    if !kernel.has_build_tree() {
+        return Err(format!(
+            "the lab has no headers for {}, and builds no modules of its own for it; it does for the other kernels (--kernel)",
+            kernel.package
+        )
+        .into());
+    }
+    let sources = sources();
+    let files = files(&sources)?;
+    let parts: Vec<Vec<u8>> = files
+        .iter()
+        .map(|file| {
+            let text = fs::read(file).map_err(at(file))?;
+            Ok([name(file).as_bytes(), b"\0", text.as_slice()].concat())
+        })
+        .collect::<Result<_>>()?;
+    let kept = kernel.directory().join(format!("modules-{}", key(parts.iter().map(Vec::as_slice))));
+    if !kept.is_dir() {
+        tools::require_modules()?;
+        eprintln!("lab: building the modules in {} for {}", sources.display(), kernel.package);
+        let work = Workdir::new()?;
+        let ready = work.path().join("ready");
+        compile(&tree, &files, work.path(), &ready, interrupt)
+            .map_err(|error| about("cannot build the modules", error))?;
+        if let Err(error) = fs::rename(&ready, &kept)
+            && !kept.is_dir()
+        {
+            return Err(at(&kept)(error).into());
+        }
+    }
+    Ok(names(&sources)?.into_iter().map(|name| (name.clone(), kept.join(format!("{name}.ko")))).collect())
+}
+
+/// Builds the modules of `files` with the kernel's build tree, and moves them to the directory `ready`.
+fn compile(tree: &Path, files: &[PathBuf], work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
+    let place = work.join("modules");
+    for directory in [&place, ready] {
+        fs::create_dir_all(directory).map_err(at(directory))?;
+    }
+    for file in files {
+        fs::copy(file, place.join(name(file))).map_err(at(file))?;
+    }
+    let mut make = make(tree)?;
+    // A warning in code this small is a mistake.
+    make.arg(format!("M={}", place.display())).args(["KCFLAGS=-Werror", "modules"]);
+    build::run(&mut make, &work.join("log"), interrupt, &mut |_| {})?;
+    for file in fs::read_dir(&place).map_err(at(&place))? {
+        let path = file?.path();
+        if path.extension().is_some_and(|extension| extension == "ko") {
+            fs::rename(&path, ready.join(name(&path))).map_err(at(&path))?;
+        }
+    }
+    Ok(())
+}
+
+fn sources() -> PathBuf {
+    cargo::root().join("lab/modules")
+}
+
+/// What the modules are built of, in a fixed order.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory).map_err(at(directory))?;
+    let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let is_source =
+        |file: &PathBuf| file.extension().is_some_and(|extension| extension == "c" || extension == "h");
+    files.retain(|file| is_source(file) || name(file) == "Kbuild");
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// The names of the modules: one for each source.
+fn names(directory: &Path) -> Result<Vec<String>> {
+    let stem = |file: &PathBuf| Some(file.file_name()?.to_str()?.strip_suffix(".c")?.to_owned());
+    Ok(files(directory)?.iter().filter_map(stem).collect())
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Where a kernel in the cache has its build tree: that of the build, or Debian's packages of headers.
+pub(super) const BUILD_TREE: &str = "build";
+
+/// Where Debian's packages lie in the tree that they are unpacked to.
+const DEBIAN: &str = "usr/src";
+
+/// Downloads Debian's `packages` and unpacks them to the build tree of the kernel in `ready`.
+pub(super) fn fetch_headers(packages: &[String], work: &Path, ready: &Path, interrupt: &Interrupt) -> Result {
+    let (place, tree) = (work.join("headers"), ready.join(BUILD_TREE));
+    for directory in [&place, &tree] {
+        fs::create_dir_all(directory).map_err(at(directory))?;
+    }
+    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    for deb in apt::fetch(&packages, Arch::Amd64, &place, interrupt)? {
+        debs::unpack(&deb, &tree, interrupt)?;
+    }
+    Ok(())
+}
+
+/// The make that builds modules with the build tree at `tree`.
+fn make(tree: &Path) -> Result<Command> {
+    let debian = tree.join(DEBIAN);
+    if !debian.is_dir() {
+        return build::make(tree);
+    }
+    let entries = fs::read_dir(&debian).map_err(at(&debian))?;
+    let names: Vec<PathBuf> = entries.flatten().map(|entry| entry.file_name().into()).collect();
+    let (own, common) = parts(&names).ok_or_else(|| {
+        format!("{} is not complete; delete the kernel's directory and try again", debian.display())
+    })?;
+    let mut make = build::make(&debian.join(own))?;
+    // The makefile of a package names the other one by the place where it would be installed, and the compiler by a version.
+    make.arg("-f").arg(Path::new("..").join(common).join("Makefile")).arg("CC=gcc");
+    // Nobody asks our modules for their types, which would take a further tool.
+    make.arg("CONFIG_DEBUG_INFO_BTF_MODULES=");
+    Ok(make)
+}
+
+/// Of the directories of Debian's packages, that of the kernel's own headers and that of all variants.
+fn parts(names: &[PathBuf]) -> Option<(&Path, &Path)> {
+    let headers = |name: &&PathBuf| name.to_string_lossy().starts_with("linux-headers-");
+    let is_common = |name: &&PathBuf| name.to_string_lossy().contains("-common");
+    let (common, own): (Vec<&PathBuf>, Vec<_>) = names.iter().filter(headers).partition(is_common);
+    match (own.as_slice(), common.as_slice()) {
+        ([own], [common]) => Some((own, common)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_support::scratch::Scratch;
+
+    #[test]
+    fn reads_a_module_and_its_parameters() {
+        let module = Module::parse("punctual_responder form=hard in_line=3").unwrap();
+        assert_eq!(module.name, "punctual_responder");
+        assert_eq!(module.parameters, "form=hard in_line=3");
+        assert_eq!(Module::parse("punctual_spi").unwrap().parameters, "");
+        let error = |text| Module::parse(text).unwrap_err();
+        assert!(error("teapot").contains("no module `teapot`; it is one of punctual_locks"));
+        assert!(error("punctual_spi hot").contains("`hot` is no parameter"));
+        assert!(error("punctual_spi a=$(reboot)").contains("is no parameter"));
+    }
+
+    #[test]
+    fn every_source_is_built() {
+        let kbuild = fs::read_to_string(sources().join("Kbuild")).unwrap();
+        for name in names(&sources()).unwrap() {
+            assert!(kbuild.contains(&format!("{name}.o")), "{name}");
+        }
+    }
+
+    #[test]
+    fn tells_the_packages_apart() {
+        let names = ["linux-kbuild-6.12", "linux-headers-6.12-common-rt", "linux-headers-6.12-rt-amd64"];
+        let names = names.map(PathBuf::from);
+        let (own, common) = parts(&names).unwrap();
+        assert_eq!(own, Path::new("linux-headers-6.12-rt-amd64"));
+        assert_eq!(common, Path::new("linux-headers-6.12-common-rt"));
+        assert_eq!(parts(&names[..2]), None);
+    }
+
+    #[test]
+    fn says_so_if_headers_are_missing() {
+        let scratch = Scratch::new("headers").unwrap();
+        fs::create_dir_all(scratch.path().join(DEBIAN)).unwrap();
+        let error = make(scratch.path()).unwrap_err().to_string();
+        assert!(error.contains("is not complete"), "{error}");
+    }
+}

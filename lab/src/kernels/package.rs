@@ -1,0 +1,229 @@
+//! Which of Debian's kernel packages to boot.
+
+use std::cmp::Reverse;
+
+use crate::arch::Arch;
+
+/// Before this version PREEMPT_RT was a patch, and Debian's images with it differ more from mainline.
+const OLDEST: [u64; 2] = [6, 12];
+
+const PROBE: &str = include_str!("../../kernels/rt-probe.config");
+const LOCKSTAT: &str = include_str!("../../kernels/rt-lockstat.config");
+
+/// A kernel of the lab, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    /// Debian's PREEMPT_RT image.
+    Rt,
+    /// The image that Debian installs by default, for comparison.
+    Stock,
+    /// Debian's PREEMPT_RT image for 64-bit ARM.
+    RtArm64,
+    /// A slim PREEMPT_RT kernel of our own with tracers, probes and simulated devices, built of Debian's source.
+    RtProbe,
+    /// The same with statistics of every lock, which make locks several times as long.
+    RtLockstat,
+}
+
+impl Flavour {
+    pub(crate) const ALL: [Self; 5] = [Self::Rt, Self::Stock, Self::RtArm64, Self::RtProbe, Self::RtLockstat];
+
+    /// The package of the source that the lab builds its own kernels of. Their configuration is for this one: later
+    /// ones rename options.
+    const SOURCE: &str = "linux-source-6.12";
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Rt => "rt",
+            Self::Stock => "stock",
+            Self::RtArm64 => "rt-arm64",
+            Self::RtProbe => "rt-probe",
+            Self::RtLockstat => "rt-lockstat",
+        }
+    }
+
+    /// The processor that it is for.
+    pub(crate) fn arch(self) -> Arch {
+        if self == Self::RtArm64 { Arch::Arm64 } else { Arch::Amd64 }
+    }
+
+    /// The kernel that `name` means.
+    pub(crate) fn named(name: &str) -> Result<Self, String> {
+        let names = Self::ALL.map(|flavour| format!("`{}`", flavour.name()));
+        Self::ALL
+            .into_iter()
+            .find(|flavour| flavour.name() == name)
+            .ok_or_else(|| format!("there is no kernel `{name}`; it is one of {}", names.join(", ")))
+    }
+
+    /// The options that the lab builds it with, a line each; `None` of an image.
+    pub(crate) fn options(self) -> Option<String> {
+        let parts = match self {
+            Self::Rt | Self::Stock | Self::RtArm64 => return None,
+            Self::RtProbe => [PROBE, ""],
+            Self::RtLockstat => [PROBE, LOCKSTAT],
+        };
+        let lines = parts.iter().flat_map(|part| part.lines()).filter(|line| line.starts_with("CONFIG_"));
+        let name = format!("CONFIG_LOCALVERSION=\"-{}\"", self.name());
+        Some(lines.chain([name.as_str()]).map(|line| format!("{line}\n")).collect())
+    }
+
+    /// Whether the lab builds it, which takes minutes.
+    pub(crate) fn is_built(self) -> bool {
+        self.suffix().is_none()
+    }
+
+    /// The space that making it takes, in MB.
+    pub(crate) fn space(self) -> u32 {
+        if self.is_built() { 4000 } else { 300 }
+    }
+
+    /// How the names of its packages end, if it is an image. Unsigned: who boots it checks no signature, and it is
+    /// there first.
+    fn suffix(self) -> Option<&'static str> {
+        match self {
+            Self::Rt => Some("-rt-amd64-unsigned"),
+            Self::Stock => Some("-amd64-unsigned"),
+            Self::RtArm64 => Some("-rt-arm64-unsigned"),
+            Self::RtProbe | Self::RtLockstat => None,
+        }
+    }
+
+    /// The packages of headers that modules for the kernel in `package` are built with, if this system can build them: the
+    /// kernel's own, those of all its variants, and the programs of its build.
+    pub(crate) fn headers(self, package: &str) -> Option<[String; 3]> {
+        let common = match self {
+            Self::Rt => "common-rt",
+            Self::Stock => "common",
+            Self::RtArm64 | Self::RtProbe | Self::RtLockstat => return None,
+        };
+        let suffix = self.suffix()?;
+        let version = package.strip_prefix("linux-image-")?.strip_suffix(suffix)?;
+        let own = suffix.strip_suffix("-unsigned")?;
+        Some([
+            format!("linux-headers-{version}{own}"),
+            format!("linux-headers-{version}-{common}"),
+            format!("linux-kbuild-{version}"),
+        ])
+    }
+
+    /// The pattern by which to ask apt for them.
+    pub(crate) fn pattern(self) -> String {
+        match self.suffix() {
+            Some(suffix) => format!("^linux-image-[0-9].*{suffix}$"),
+            None => format!("^{}$", Self::SOURCE.replace('.', "\\.")),
+        }
+    }
+
+    /// The kernel's version, if a package of this name holds such a kernel.
+    fn version(self, package: &str) -> Option<Vec<u64>> {
+        let Some(suffix) = self.suffix() else { return (package == Self::SOURCE).then(Vec::new) };
+        let version = package.strip_prefix("linux-image-")?.strip_suffix(suffix)?;
+        // Also `-rt` and `-cloud` end in `-amd64`.
+        let others = ["-rt", "-cloud"];
+        if others.iter().any(|other| version.ends_with(other)) {
+            return None;
+        }
+        let numbers = version.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+        let numbers: Vec<u64> = numbers.map_while(|part| part.parse().ok()).collect();
+        (numbers.as_slice() >= OLDEST.as_slice()).then_some(numbers)
+    }
+
+    /// The names of its packages in what `apt-cache search` has printed, newest kernel first.
+    pub(crate) fn packages(self, found: &str) -> Vec<String> {
+        let names = found.lines().filter_map(|line| line.split_whitespace().next());
+        let mut packages: Vec<_> =
+            names.filter_map(|name| Some((Reverse(self.version(name)?), name))).collect();
+        packages.sort_unstable();
+        packages.into_iter().map(|(_, name)| name.to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOUND: &str = "\
+linux-image-6.1.0-47-rt-amd64-unsigned - Linux 6.1 for 64-bit PCs, PREEMPT_RT
+linux-image-6.12.9+deb12-rt-amd64-unsigned - Linux 6.12 for 64-bit PCs, PREEMPT_RT
+linux-image-6.12.117+deb12-rt-amd64-unsigned - Linux 6.12 for 64-bit PCs, PREEMPT_RT
+linux-image-6.12.117+deb12-rt-amd64-dbg - Debug symbols
+linux-image-6.12.117+deb12-amd64-unsigned - Linux 6.12 for 64-bit PCs
+linux-image-6.12.120+deb12-cloud-amd64-unsigned - Linux 6.12 for x86-64 cloud
+linux-image-amd64-unsigned - a name without a version
+linux-source-6.1 - Linux kernel source for version 6.1 with Debian patches
+linux-source-6.12 - Linux kernel source for version 6.12 with Debian patches
+linux-source-6.120 - no such thing yet
+";
+
+    #[test]
+    fn takes_the_newest_by_number_not_by_letter() {
+        assert_eq!(
+            Flavour::Rt.packages(FOUND),
+            ["linux-image-6.12.117+deb12-rt-amd64-unsigned", "linux-image-6.12.9+deb12-rt-amd64-unsigned"]
+        );
+    }
+
+    #[test]
+    fn takes_the_image_for_the_processor() {
+        let found = "linux-image-6.12.117+deb12-rt-arm64-unsigned - x\n".to_owned() + FOUND;
+        assert_eq!(Flavour::RtArm64.packages(&found), ["linux-image-6.12.117+deb12-rt-arm64-unsigned"]);
+        assert_eq!(Flavour::Rt.packages(&found), Flavour::Rt.packages(FOUND));
+    }
+
+    #[test]
+    fn headers_are_of_the_version_of_the_image() {
+        let headers = |flavour: Flavour| flavour.headers(&flavour.packages(FOUND)[0]).unwrap();
+        assert_eq!(
+            headers(Flavour::Rt),
+            [
+                "linux-headers-6.12.117+deb12-rt-amd64",
+                "linux-headers-6.12.117+deb12-common-rt",
+                "linux-kbuild-6.12.117+deb12"
+            ]
+        );
+        assert_eq!(
+            headers(Flavour::Stock)[..2],
+            ["linux-headers-6.12.117+deb12-amd64", "linux-headers-6.12.117+deb12-common"]
+        );
+        assert_eq!(Flavour::RtProbe.headers("linux-source-6.12"), None);
+    }
+
+    #[test]
+    fn does_not_take_one_flavour_for_another() {
+        assert_eq!(Flavour::Stock.packages(FOUND), ["linux-image-6.12.117+deb12-amd64-unsigned"]);
+    }
+
+    #[test]
+    fn takes_the_source_that_the_configuration_is_for() {
+        assert_eq!(Flavour::RtProbe.packages(FOUND), ["linux-source-6.12"]);
+        assert_eq!(Flavour::RtProbe.pattern(), "^linux-source-6\\.12$");
+    }
+
+    #[test]
+    fn remarks_are_no_part_of_a_configuration() {
+        let (probe, lockstat) = (Flavour::RtProbe.options().unwrap(), Flavour::RtLockstat.options().unwrap());
+        assert!(
+            probe.lines().all(|line| line.starts_with("CONFIG_")) && probe.contains("CONFIG_PREEMPT_RT=y\n")
+        );
+        assert!(lockstat.contains("CONFIG_LOCK_STAT=y\n") && !probe.contains("LOCK_STAT"));
+        assert!(lockstat.ends_with("CONFIG_LOCALVERSION=\"-rt-lockstat\"\n"));
+        for flavour in Flavour::ALL {
+            assert_eq!(flavour.options().is_some(), flavour.is_built(), "{}", flavour.name());
+        }
+    }
+
+    #[test]
+    fn names_the_kernels_there_are() {
+        assert_eq!(Flavour::named("rt-lockstat").unwrap(), Flavour::RtLockstat);
+        let error = Flavour::named("windows").unwrap_err();
+        assert!(error.contains("`windows`") && error.contains("`rt-probe`"), "{error}");
+    }
+
+    #[test]
+    fn refuses_kernels_that_are_too_old() {
+        assert!(Flavour::Rt.packages("linux-image-6.1.0-47-rt-amd64-unsigned - x\n").is_empty());
+        let newer = "linux-image-7.0+deb14-rt-amd64-unsigned";
+        assert_eq!(Flavour::Rt.packages(newer), [newer]);
+    }
+}

@@ -1,0 +1,209 @@
+//! Programs on a PREEMPT_RT kernel, which this machine need not have: `cargo xtask lab`.
+//!
+//! The kernel is Debian's, or built from Debian's source, and runs in QEMU without hardware virtualization, so it takes
+//! neither privileges nor modules of the host, and works inside a virtual machine. `docs/lab.md` says what its times mean.
+//!
+//! * [`options`] is the command line.
+//! * [`kernels`] downloads or builds kernels and their modules, and keeps them.
+//! * [`driver`] runs a program on one machine: a guest in QEMU, or a board over ssh.
+//! * [`suite`] runs the [`cases`] on every machine that they need, and reports how they went.
+//! * [`arch`], [`tools`], [`trouble`] and [`workdir`] serve all of them.
+
+mod arch;
+mod cases;
+mod driver;
+mod kernels;
+mod options;
+mod suite;
+mod tools;
+mod trouble;
+mod workdir;
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use clap::Parser;
+use xtask_support::Result;
+
+use driver::board::Board;
+use driver::guest::{Ended, Guest, Stream};
+use driver::machine::{Machine, Mode};
+use driver::stage::Job;
+use kernels::{Kernel, modules};
+use options::{Action, Arguments, Boot, Run};
+use trouble::{Interrupt, Trouble};
+
+/// Variables of the host that go to the guest begin with one of these.
+const PASSED_ON: [&str; 2] = ["PUNCTUAL_", "RUST_"];
+
+/// Does what the words after `cargo xtask lab` ask for, and returns the status to exit with.
+///
+/// It is that of the command, for `run`; 124, 125 and 130 are the lab's own.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> i32 {
+    let arguments = match Arguments::try_parse_from([OsString::from("lab")].into_iter().chain(words)) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // The status says it too, whether or not this can be read.
+            let _ = error.print();
+            return if error.use_stderr() { Trouble::OTHER } else { 0 };
+        }
+    };
+    perform(arguments.action).unwrap_or_else(|error| {
+        let _ = writeln!(io::stderr(), "lab: {error}");
+        Trouble::status(error.as_ref())
+    })
+}
+
+fn perform(action: Action) -> Result<i32> {
+    match action {
+        Action::Run(Run { host: Some(host), boot, command, .. }) => run_on_board(&host, &boot, command),
+        Action::Run(Run { host: None, boot: options, icount, command }) => {
+            let machine = Machine { counted: icount, ..options.machine()? };
+            let mode = if icount { Mode::Late } else { Mode::Share };
+            boot(&options, machine, mode, command)
+        }
+        Action::Shell(options) => {
+            if !io::stdin().is_terminal() {
+                return Err(
+                    "a shell needs a terminal; a script runs by `cargo xtask lab run -- sh -c …`".into()
+                );
+            }
+            boot(&options, options.machine()?, Mode::Shell, Vec::new())
+        }
+        Action::Kernel { cached, name } => {
+            let kernel = if cached {
+                let absent = || format!("the kernel `{}` is not in the cache", name.name());
+                Kernel::cached(name).ok_or_else(absent)?
+            } else {
+                Kernel::newest(name, &Interrupt::install()?)?
+            };
+            println!("{}", kernel.directory().display());
+            Ok(0)
+        }
+        Action::Test(selection) => suite::run(&selection),
+    }
+}
+
+/// Boots `machine` once and runs `command`, or a shell if `mode` says so.
+fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> Result<i32> {
+    tools::require([options.kernel.arch().qemu(), "setpriv", "busybox", "ldd"])?;
+    let mut job = job(options, command)?;
+    let interrupt = Interrupt::install()?;
+    let kernel = Kernel::get(options.kernel, &interrupt)?;
+    if !options.modules.is_empty() {
+        job.modules = modules::get(&kernel, &interrupt)?;
+        job.load.clone_from(&options.modules);
+    }
+    if let Some(userland) = kernel.arch.userland() {
+        userland.get(&interrupt)?;
+    }
+    let guest = Guest {
+        machine: machine.clone(),
+        kernel: &kernel,
+        mode,
+        timeout: options.timeout,
+        interrupt: &interrupt,
+    };
+    let results = results(options)?;
+    let bring_back = |from: &Path| bring_back(from, &results);
+    let ended = guest.run(&job, &mut pass_on, &bring_back);
+    if mode == Mode::Shell && ended.is_err() {
+        // QEMU takes the terminal as it needs it, and was ended before it could give it back.
+        let _ = process::Command::new("stty").arg("sane").status();
+    }
+    let ended = ended?;
+    conclude(&ended, &kernel, &machine);
+    bring_back(&ended.results)?;
+    Ok(ended.status)
+}
+
+/// The job of running `command`, with the files and variables that go along.
+fn job(options: &Boot, command: Vec<String>) -> Result<Job> {
+    let mut job = Job::new(command)?;
+    job.programs.extend(options.with.iter().cloned());
+    let passed_on = |name: &str| PASSED_ON.iter().any(|start| name.starts_with(start));
+    for (name, value) in env::vars_os() {
+        if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
+            && passed_on(&name)
+        {
+            job.environment.insert(name, value);
+        }
+    }
+    Ok(job)
+}
+
+/// Runs `command` on a real machine.
+fn run_on_board(host: &str, options: &Boot, command: Vec<String>) -> Result<i32> {
+    let job = job(options, command)?;
+    let interrupt = Interrupt::install()?;
+    let board = Board::connect(host, &interrupt)?;
+    board.stage(&job)?;
+    let results = results(options)?;
+    let ended = board.run(&job, options.timeout.as_secs());
+    // Also of a command that did not end.
+    let fetched = board.fetch(&results);
+    let status = ended?;
+    eprintln!("lab: {host}, {}, {} CPUs, status {status}", board.system, board.cpus);
+    announce(fetched?, &results);
+    Ok(status)
+}
+
+/// Where files that come back go; our own directory has those of the last run only.
+fn results(options: &Boot) -> Result<PathBuf> {
+    match &options.results {
+        Some(directory) => Ok(directory.clone()),
+        None => {
+            let directory = workdir::cache().join("results");
+            match fs::remove_dir_all(&directory) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(workdir::at(&directory)(error).into())
+                }
+                _ => Ok(directory),
+            }
+        }
+    }
+}
+
+fn bring_back(from: &Path, to: &Path) -> Result {
+    announce(workdir::move_contents(from, to)?, to);
+    Ok(())
+}
+
+fn announce(count: usize, to: &Path) {
+    match count {
+        0 => {}
+        1 => eprintln!("lab: 1 file in {}", to.display()),
+        count => eprintln!("lab: {count} files in {}", to.display()),
+    }
+}
+
+/// Prints what the command prints, as it comes.
+fn pass_on(stream: Stream, bytes: &[u8]) {
+    // Nobody may be listening any more; the command runs on all the same.
+    let _ = match stream {
+        Stream::Stdout => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
+        Stream::Stderr => io::stderr().write_all(bytes),
+    };
+}
+
+/// Says what the user would otherwise not know.
+fn conclude(ended: &Ended, kernel: &Kernel, machine: &Machine) {
+    if let Some(line) = ended.console.out_of_memory() {
+        let memory = machine.memory;
+        eprintln!(
+            "lab: the guest ran out of its {memory} MB of memory (--memory): {line}\n{}",
+            ended.console.tail()
+        );
+    }
+    eprintln!(
+        "lab: {}, {} CPU, command started after {:.1} s, status {}",
+        kernel.package,
+        machine.cpus,
+        ended.boot.as_secs_f64(),
+        ended.status
+    );
+}

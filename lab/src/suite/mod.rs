@@ -1,0 +1,382 @@
+//! `cargo xtask lab test`: the suite, on every machine that it needs.
+//!
+//! All cases for one machine run in one boot, one after the other.
+
+pub(crate) mod selection;
+mod verdicts;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use xtask_support::process::{End, Outcome};
+use xtask_support::{Result, cargo, process};
+
+use crate::cases::{self, Case, On};
+use crate::driver::board::{Board, cross_cargo};
+use crate::driver::console;
+use crate::driver::guest::{Ended, Guest, Stream};
+use crate::driver::machine::{Machine, Mode};
+use crate::driver::stage::Job;
+use crate::kernels::debs::RT_TESTS;
+use crate::kernels::package::Flavour;
+use crate::kernels::{Kernel, modules};
+use crate::tools;
+use crate::trouble::Interrupt;
+use selection::Selection;
+use verdicts::Verdicts;
+
+/// A machine that has not done all its cases by then hangs.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A case that takes longer hangs, in seconds of the guest.
+const CASE_LIMIT: u32 = 150;
+
+/// In MB: the programs lie in memory, twice while the kernel unpacks them.
+const MEMORY: u32 = 1536;
+
+pub(crate) fn run(selection: &Selection) -> Result<i32> {
+    if let Some(host) = &selection.host {
+        return board(host, selection);
+    }
+    let quick = selection.quick;
+    let skip = |error| {
+        println!("\n*** LAB SKIPPED: NOTHING WAS TESTED UNDER PREEMPT_RT. {error} ***\n");
+        Ok(0)
+    };
+    if let Err(error) = tools::require([tools::QEMU, "setpriv", "busybox", "ldd"]) {
+        return skip(error);
+    }
+    let begun = Instant::now();
+    let interrupt = Interrupt::install()?;
+    let (kernels, without) = match kernels(selection, &interrupt) {
+        // Not every system that checks a merge has the package; who asks for the whole suite wants to know why.
+        Err(error) if quick => {
+            interrupt.check()?;
+            return skip(error);
+        }
+        other => other?,
+    };
+    let fetched = begun.elapsed();
+    // Everything at once: a selection of targets could be built with other features, and once more.
+    let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
+    let bench = cargo::target_dir().join("release/punctual");
+    let cases = cases::all(&built, Some(&bench), selection.bless)?;
+    let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
+    let programs: Vec<&PathBuf> =
+        cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();
+    if programs.contains(&&bench) {
+        cargo::build(cargo::command().args(["build", "--release", "-p", "punctual-cli"]))?;
+    }
+    if programs.iter().any(|program| RT_TESTS.has(program)) {
+        RT_TESTS.get(&interrupt)?;
+    }
+    let built = begun.elapsed() - fetched;
+
+    let mut verdicts = Verdicts::new()?;
+    for on in selection.machines() {
+        let Some((_, kernel)) = kernels.iter().find(|(flavour, _)| *flavour == on.flavour()) else {
+            continue;
+        };
+        let suite = Suite { kernel, interrupt: &interrupt };
+        let cases: Vec<&Case> =
+            cases.iter().filter(|case| case.runs_on(on, quick) && selection.has(case)).collect();
+        if !cases.is_empty() {
+            suite.on(on, &cases, &mut verdicts)?;
+        }
+    }
+
+    for flavour in without {
+        let name = flavour.name();
+        println!("\n*** SKIPPED: THE CASES FOR `{name}`. `cargo xtask lab kernel {name}` BUILDS IT ***\n");
+    }
+    let used: Vec<&str> = kernels.iter().map(|(_, kernel)| kernel.package.as_str()).collect();
+    println!(
+        "lab: {}; {:.1} s to get the kernels, {:.1} s to build, {:.1} s in all",
+        used.join(", "),
+        fetched.as_secs_f64(),
+        built.as_secs_f64(),
+        begun.elapsed().as_secs_f64()
+    );
+    verdicts.conclude()?;
+    println!("lab: all as expected");
+    Ok(0)
+}
+
+type Kernels = Vec<(Flavour, Kernel)>;
+
+/// The kernels that the chosen machines boot, and those that are not there and take minutes to build.
+fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec<Flavour>)> {
+    let (mut kernels, mut without) = (Kernels::new(), Vec::new());
+    for on in selection.machines() {
+        let flavour = on.flavour();
+        if without.contains(&flavour) || kernels.iter().any(|(had, _)| *had == flavour) {
+            continue;
+        }
+        if flavour.is_built() && selection.flavour.is_none() && Kernel::cached(flavour).is_none() {
+            without.push(flavour);
+        } else {
+            kernels.push((flavour, Kernel::get(flavour, interrupt)?));
+        }
+    }
+    Ok((kernels, without))
+}
+
+/// Runs the cases on a real machine.
+fn board(host: &str, selection: &Selection) -> Result<i32> {
+    let interrupt = Interrupt::install()?;
+    let board = Board::connect(host, &interrupt)?;
+    let name = format!("{host}, {}, {} CPUs", board.system, board.cpus);
+    println!("lab: {name}");
+    let built = cargo::build(cross_cargo(board.architecture())?.args(["test", "--workspace", "--no-run"]))?;
+    // What needs the benchmark needs the lab as well.
+    let cases = cases::all(&built, None, false)?;
+    let mut verdicts = Verdicts::new()?;
+    let mut chosen: Vec<&Case> = Vec::new();
+    for case in cases.iter().filter(|case| selection.has(case)) {
+        let Some(cpus) = case.cpus(selection.quick) else { continue };
+        if let Some(what) = case.lacking {
+            verdicts.skip(host, &case.name, &format!("it needs {what}"));
+        } else if cpus > board.cpus {
+            verdicts.skip(host, &case.name, &format!("it needs {cpus} CPUs"));
+        } else if let Some(same) = chosen.iter_mut().find(|chosen| chosen.name == case.name) {
+            // What is there for several sizes of machines runs once, in the form for the largest.
+            if Some(cpus) >= same.cpus(selection.quick) {
+                *same = case;
+            }
+        } else {
+            chosen.push(case);
+        }
+    }
+    board.stage(&job(&chosen))?;
+    for (number, case) in chosen.iter().enumerate() {
+        let begun = Instant::now();
+        let limit = Duration::from_secs(u64::from(CASE_LIMIT) + 60);
+        let mut outcome = process::capture(&mut board.case(&script_name(number), CASE_LIMIT)?, limit)?;
+        interrupt.check()?;
+        if let End::Exited(status) = outcome.end {
+            outcome.end = shell_end(status);
+        }
+        let verdict = (case.judge)(&outcome).and_then(|()| case.said(&outcome));
+        verdicts.note(host, &case.name, Some(begun.elapsed()), Some(&outcome), verdict)?;
+    }
+    verdicts.conclude()?;
+    println!("lab: all as expected on {name}");
+    Ok(0)
+}
+
+struct Suite<'a> {
+    kernel: &'a Kernel,
+    interrupt: &'a Interrupt,
+}
+
+impl Suite<'_> {
+    /// Runs `cases` on one machine.
+    fn on(&self, on: On, cases: &[&Case], verdicts: &mut Verdicts) -> Result {
+        let ended = self.boot(on, cases, verdicts)?;
+        println!("{:16} booted in {:.1} s", on.name(), ended.boot.as_secs_f64());
+        for (number, case) in cases.iter().enumerate() {
+            let outcome = outcome(&ended.results, number)?;
+            let took =
+                ended.cases.get(number + 1).zip(ended.cases.get(number)).map(|(end, begin)| *end - *begin);
+            let verdict = (case.judge)(&outcome).and_then(|()| case.said(&outcome));
+            verdicts.note(on.name(), &case.name, took, Some(&outcome), verdict)?;
+        }
+        if on.counted() {
+            self.again(on, cases, ended, verdicts)?;
+        }
+        Ok(())
+    }
+
+    /// Runs `cases` once more, and requires that all is as it was in the `first` run.
+    fn again(&self, on: On, cases: &[&Case], first: Ended, verdicts: &mut Verdicts) -> Result {
+        let mut took = Duration::ZERO;
+        let again = || {
+            let ended = self.boot(on, cases, verdicts)?;
+            took += ended.cases.last().copied().unwrap_or_default();
+            Ok(ended)
+        };
+        let same = |one: &Ended, other: &Ended| Ok(differences(cases, one, other)?.is_empty());
+        let (runs, repeated) = repeat(first, again, same)?;
+        let verdict = if repeated && runs.len() == 2 {
+            Ok(format!("{} cases and the console, to the byte", cases.len()))
+        } else {
+            let differing = differences(cases, &runs[0], &runs[1])?;
+            let names = differing.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let runs = format!("of {} runs, the first two of which differ in {names}", runs.len());
+            if repeated {
+                Ok(format!("two {runs}, to the byte"))
+            } else {
+                for (name, said) in differing {
+                    verdicts.note(on.name(), &format!("{name}, again"), None, None, Err(said.into()))?;
+                }
+                Err(format!("no two {runs}").into())
+            }
+        };
+        verdicts.note(on.name(), "a second run is the same", Some(took), None, verdict)
+    }
+
+    fn boot(&self, on: On, cases: &[&Case], verdicts: &Verdicts) -> Result<Ended> {
+        let machine = Machine {
+            cpus: on.cpus(),
+            memory: MEMORY,
+            counted: on.counted(),
+            append: on.append().to_owned(),
+        };
+        let mode = if machine.counted { Mode::Late } else { Mode::Share };
+        let guest = Guest { machine, kernel: self.kernel, mode, timeout: TIMEOUT, interrupt: self.interrupt };
+        let mut unexpected = String::new();
+        let mut sink = |_: Stream, bytes: &[u8]| unexpected += &String::from_utf8_lossy(bytes);
+        let mut job = job(cases);
+        if self.kernel.has_build_tree() {
+            job.modules = modules::get(self.kernel, self.interrupt)?;
+        }
+        let ended = guest.run(&job, &mut sink, &|results| verdicts.rescue(on.name(), results))?;
+        if let Some(line) = ended.console.out_of_memory() {
+            return Err(format!("the guest ran out of its {MEMORY} MB of memory: {line}").into());
+        }
+        if ended.status != 0 || !unexpected.is_empty() {
+            return Err(
+                format!("the guest could not run the suite: status {}\n{unexpected}", ended.status).into()
+            );
+        }
+        Ok(ended)
+    }
+}
+
+/// How many runs there are at most until two of them are the same.
+///
+/// What wakes QEMU itself while the guest executes can shift what follows, which on a busy host happens to one run in six of
+/// those that measure latencies. Of what depends on the host's time, no two runs are the same.
+const RUNS: usize = 5;
+
+/// Runs `again` until a run is the same as an earlier one; returns all runs, and whether the last one is.
+fn repeat<T>(
+    first: T,
+    mut again: impl FnMut() -> Result<T>,
+    same: impl Fn(&T, &T) -> Result<bool>,
+) -> Result<(Vec<T>, bool)> {
+    let mut runs = vec![first];
+    while runs.len() < RUNS {
+        let next = again()?;
+        let mut repeated = false;
+        for earlier in &runs {
+            repeated |= same(earlier, &next)?;
+        }
+        runs.push(next);
+        if repeated {
+            return Ok((runs, true));
+        }
+    }
+    Ok((runs, false))
+}
+
+/// What is not the same to the byte in two runs of `cases`: the name of each, and both of what it said.
+fn differences(cases: &[&Case], once: &Ended, again: &Ended) -> Result<Vec<(String, String)>> {
+    let mut differing = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let (once, again) = (outcome(&once.results, number)?, outcome(&again.results, number)?);
+        if once.end != again.end || once.stdout != again.stdout || once.stderr != again.stderr {
+            let said =
+                format!("{}{}\n--- again:\n{}{}", once.stdout, once.stderr, again.stdout, again.stderr);
+            differing.push((case.name.clone(), said));
+        }
+    }
+    let (once, again) = (once.console.counted(), again.console.counted());
+    if once != again {
+        differing.push(("the console".to_owned(), format!("{once}\n--- again:\n{again}")));
+    }
+    Ok(differing)
+}
+
+/// The job that runs `cases` in turn, and leaves what each did in `<number>.stdout`, `.stderr` and `.status`.
+fn job(cases: &[&Case]) -> Job {
+    let mut job = Job { command: vec!["sh".to_owned(), "/lab/bin/suite".to_owned()], ..Job::default() };
+    // Programs write to memory, since a wait for the host's file would be part of what is tested.
+    let mut suite = "mkdir /tmp/case\n".to_owned();
+    for (number, case) in cases.iter().enumerate() {
+        let script = script_name(number);
+        suite += &format!(
+            "echo '{}{}' >/dev/console\n\
+             cd /tmp/case && timeout -s KILL {CASE_LIMIT} sh /lab/bin/{script} >/tmp/stdout 2>/tmp/stderr\n\
+             echo $? >/tmp/status\nfor part in stdout stderr status; do mv /tmp/$part /results/{number}.$part; done\n",
+            console::CASE,
+            case.name,
+        );
+        job.scripts.push((script, case.script.clone()));
+        for program in &case.programs {
+            if !job.programs.contains(program) {
+                job.programs.push(program.clone());
+            }
+        }
+    }
+    suite += &format!("echo '{}none' >/dev/console\n", console::CASE);
+    job.scripts.push(("suite".to_owned(), suite));
+    job
+}
+
+/// What the case of this number did.
+fn outcome(results: &Path, number: usize) -> Result<Outcome> {
+    let part = |name: &str| {
+        let bytes = fs::read(results.join(format!("{number}.{name}")));
+        bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|_| "it was not run")
+    };
+    let end = shell_end(part("status")?.trim().parse()?);
+    Ok(Outcome { stdout: part("stdout")?, stderr: part("stderr")?, end })
+}
+
+/// How a program has ended of which a shell says `status`.
+fn shell_end(status: i32) -> End {
+    match status {
+        129..160 => End::Signalled(status - 128),
+        status => End::Exited(status),
+    }
+}
+
+/// What the script of the case of this number is called.
+fn script_name(number: usize) -> String {
+    format!("case-{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_support::scratch::Scratch;
+
+    #[test]
+    fn reads_what_a_case_did() {
+        let scratch = Scratch::new("outcome").unwrap();
+        for (name, text) in [("stdout", "out\n"), ("stderr", ""), ("status", "137\n")] {
+            fs::write(scratch.path().join(format!("4.{name}")), text).unwrap();
+        }
+        let outcome = outcome(scratch.path(), 4).unwrap();
+        assert_eq!(outcome.stdout, "out\n");
+        assert_eq!(outcome.end, End::Signalled(9));
+        assert!(super::outcome(scratch.path(), 5).is_err());
+    }
+
+    #[test]
+    fn two_runs_have_to_be_the_same() {
+        let of = |runs: [u8; 5]| {
+            let mut rest = runs.into_iter().skip(1);
+            let again = || Ok(rest.next().expect("there is no further run"));
+            let (runs, repeated) = repeat(runs[0], again, |one, other| Ok(one == other)).unwrap();
+            (runs.len(), repeated)
+        };
+        assert_eq!(of([1, 1, 2, 3, 4]), (2, true));
+        assert_eq!(of([1, 2, 1, 3, 4]), (3, true));
+        assert_eq!(of([2, 1, 1, 3, 4]), (3, true));
+        assert_eq!(of([1, 2, 3, 4, 2]), (5, true));
+        assert_eq!(of([1, 2, 3, 4, 5]), (5, false));
+    }
+
+    #[test]
+    fn a_program_of_several_cases_is_packed_once() {
+        let case =
+            || Case::new("x", &On::ALL, "exec x".to_owned(), Some(Path::new("/bin/x")), Box::new(|_| Ok(())));
+        let (one, two) = (case(), case());
+        let job = job(&[&one, &two]);
+        assert_eq!(job.programs.len(), 1);
+        assert_eq!(job.scripts.len(), 3);
+    }
+}

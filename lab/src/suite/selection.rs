@@ -1,0 +1,103 @@
+//! Which cases `cargo xtask lab test` runs, and where.
+
+use clap::Args;
+
+use crate::cases::{Case, On};
+use crate::kernels::package::Flavour;
+
+/// What to run, and where.
+#[derive(Args, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// Only what gives the most confidence within two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Only the machines with this kernel
+    #[arg(long = "kernel", value_name = "NAME", value_parser = suite_kernel)]
+    pub(crate) flavour: Option<Flavour>,
+
+    /// Only cases with this text in their names
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+
+    /// Run on this machine over ssh instead of in QEMU
+    #[arg(long, value_name = "USER@BOARD")]
+    pub(crate) host: Option<String>,
+
+    /// Write the counted figures to lab/figures.txt instead of comparing them
+    // A quick run and a board have no counted figures.
+    #[arg(long, conflicts_with_all = ["quick", "host"])]
+    pub(crate) bless: bool,
+}
+
+/// The kernel of that name, if a machine of the suite boots it.
+fn suite_kernel(name: &str) -> Result<Flavour, String> {
+    let flavour = Flavour::named(name)?;
+    if On::ALL.iter().all(|on| on.flavour() != flavour) {
+        return Err(format!("the suite has no machine with the kernel `{name}`"));
+    }
+    Ok(flavour)
+}
+
+impl Selection {
+    /// The machines to look for cases for. A quick run builds no kernel, and leaves out those that have to be built.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = On> {
+        On::ALL.into_iter().filter(|on| match self.flavour {
+            Some(flavour) => on.flavour() == flavour,
+            None => !(self.quick && on.flavour().is_built()),
+        })
+    }
+
+    /// Whether `case` is among them.
+    pub(crate) fn has(&self, case: &Case) -> bool {
+        self.only.as_ref().is_none_or(|text| case.name.contains(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Selection, String> {
+        let command = Selection::augment_args(Command::new("test").no_binary_name(true));
+        let matches = command.try_get_matches_from(line.split_whitespace());
+        let selection = matches.and_then(|matches| Selection::from_arg_matches(&matches));
+        selection.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn reads_every_option() {
+        assert_eq!(parse("").unwrap(), Selection::default());
+        let board = parse("--host root@pi --only stress").unwrap();
+        assert_eq!((board.host.as_deref(), board.only.as_deref()), (Some("root@pi"), Some("stress")));
+        assert!(parse("--quick").unwrap().quick);
+    }
+
+    #[test]
+    fn runs_only_machines_with_the_kernel() {
+        let machines = |line| parse(line).unwrap().machines().collect::<Vec<_>>();
+        assert_eq!(machines(""), On::ALL);
+        assert_eq!(machines("--kernel rt-probe"), [On::ProbeCounted, On::ProbeCountedTwo, On::ProbeTwo]);
+        assert_eq!(machines("--kernel rt-lockstat"), [On::LockstatTwo]);
+        assert!(machines("--quick").iter().all(|on| !on.flavour().is_built()));
+        let error = parse("--kernel stock").unwrap_err();
+        assert!(error.contains("no machine with the kernel `stock`"), "{error}");
+    }
+
+    #[test]
+    fn refuses_unusable_options() {
+        for line in [
+            "quick",
+            "--only",
+            "--host",
+            "--kernel",
+            "--kernel windows",
+            "--bless --quick",
+            "--bless --host pi",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! How the cases of a suite went: a line for each, and what a failed one said, in a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use xtask_support::Result;
+use xtask_support::process::Outcome;
+
+use crate::workdir::{self, at};
+
+/// How much of a failure is printed; all of it is in a file.
+const SHOWN: usize = 40;
+
+/// What has come out so far.
+pub(crate) struct Verdicts {
+    directory: PathBuf,
+    failures: usize,
+    skipped: usize,
+}
+
+impl Verdicts {
+    /// Nothing yet. What an earlier suite said of its failures is removed.
+    pub(crate) fn new() -> Result<Self> {
+        Self::below(workdir::cache().join("failed"))
+    }
+
+    fn below(directory: PathBuf) -> Result<Self> {
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(&directory)(error).into()),
+            _ => Ok(Self { directory, failures: 0, skipped: 0 }),
+        }
+    }
+
+    /// Prints how `case` went on `machine`, and keeps all that it said if it failed.
+    pub(crate) fn note(
+        &mut self,
+        machine: &str,
+        case: &str,
+        took: Option<Duration>,
+        outcome: Option<&Outcome>,
+        verdict: Result<String>,
+    ) -> Result {
+        let took = took.map_or(String::new(), |took| format!("{:.1} s", took.as_secs_f64()));
+        let line = format!("{machine:16} {case:46} {took:>7} ");
+        match verdict {
+            Ok(said) => println!("{line} ok {said}"),
+            Err(error) => {
+                self.failures += 1;
+                println!("{line} FAILED: {}", shortened(&error.to_string()));
+                let file = self.keep(machine, case, outcome, &error.to_string())?;
+                println!("{:16} everything it said: {}", "", file.display());
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints that `case` is not run.
+    pub(crate) fn skip(&mut self, machine: &str, case: &str, why: &str) {
+        self.skipped += 1;
+        println!("{machine:16} {case:46} {:>7}  SKIPPED: {why}", "");
+    }
+
+    /// Keeps what is in `results` of a machine that has failed as a whole.
+    pub(crate) fn rescue(&self, machine: &str, results: &Path) -> Result {
+        let directory = self.directory.join(file_name(machine)).join("results");
+        if workdir::move_contents(results, &directory)? > 0 {
+            eprintln!("lab: what the cases before said is in {}", directory.display());
+        }
+        Ok(())
+    }
+
+    fn keep(&self, machine: &str, case: &str, outcome: Option<&Outcome>, error: &str) -> Result<PathBuf> {
+        let directory = self.directory.join(file_name(machine));
+        fs::create_dir_all(&directory).map_err(at(&directory))?;
+        let file = directory.join(file_name(case)).with_extension("txt");
+        let said = outcome.map_or(String::new(), |outcome| {
+            format!("\n--- {}\n--- stdout\n{}--- stderr\n{}", outcome.end, outcome.stdout, outcome.stderr)
+        });
+        // Mostly the error holds the output as well, after its first line.
+        let why = error.lines().next().unwrap_or_default();
+        let error = if outcome.is_some_and(|outcome| error.contains(&outcome.stdout)) { why } else { error };
+        fs::write(&file, format!("{machine}: {case}\n{error}\n{said}")).map_err(at(&file))?;
+        Ok(file)
+    }
+
+    /// Says what was skipped; the error says how many have failed.
+    pub(crate) fn conclude(&self) -> Result {
+        if self.skipped > 0 {
+            println!("\n*** {} cases were SKIPPED ***", self.skipped);
+        }
+        match self.failures {
+            0 => Ok(()),
+            failures => Err(format!("failed cases: {failures}").into()),
+        }
+    }
+}
+
+/// The begin and the end of a long text.
+fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= SHOWN {
+        return text.to_owned();
+    }
+    let (begin, end) = (&lines[..SHOWN / 2], &lines[lines.len() - SHOWN / 2..]);
+    format!("{}\n[… {} lines …]\n{}", begin.join("\n"), lines.len() - SHOWN, end.join("\n"))
+}
+
+/// `name` with what a file name should not have replaced.
+fn file_name(name: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    name.chars().map(fit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xtask_support::process::End;
+    use xtask_support::scratch::Scratch;
+
+    #[test]
+    fn all_that_a_failed_case_said_is_kept() {
+        let scratch = Scratch::new("verdicts").unwrap();
+        let directory = scratch.path().join("failed");
+        let mut verdicts = Verdicts::below(directory.clone()).unwrap();
+        let long: String = (0..200).map(|n| format!("line {n}\n")).collect();
+        let outcome = Outcome { stdout: long, stderr: "why\n".to_owned(), end: End::Signalled(6) };
+        verdicts.note("2 CPUs", "kill -9", None, Some(&outcome), Ok(String::new())).unwrap();
+        verdicts.conclude().unwrap();
+        verdicts.note("2 CPUs", "stress", None, Some(&outcome), Err("it failed".into())).unwrap();
+        let kept = fs::read_to_string(directory.join("2-CPUs/stress.txt")).unwrap();
+        for part in ["it failed", "signal 6", "line 0\n", "line 100\n", "line 199\n", "why\n"] {
+            assert!(kept.contains(part), "no `{part}` in {kept}");
+        }
+        assert_eq!(fs::read_dir(directory.join("2-CPUs")).unwrap().count(), 1);
+        assert_eq!(verdicts.conclude().unwrap_err().to_string(), "failed cases: 1");
+        assert_eq!(Verdicts::below(directory.clone()).unwrap().failures, 0);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn a_long_text_is_shortened_in_its_middle() {
+        let long: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let short = shortened(&long);
+        assert!(short.contains("line 19\n[… 60 lines …]\nline 80"), "{short}");
+        assert_eq!(shortened("a\nb"), "a\nb");
+    }
+}

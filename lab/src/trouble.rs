@@ -1,0 +1,186 @@
+//! What ends a run of the lab early, and being told to stop.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use xtask_support::Result;
+
+/// How often a program is asked whether it has ended, and the machine what it has printed.
+pub(crate) const POLL: Duration = Duration::from_millis(10);
+
+/// How long a program that was asked to end may take to clear up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A trouble with an exit status of its own, so that scripts can tell it from the status of the command.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The time was up.
+    Timeout(String),
+    /// A signal has told us to stop.
+    Interrupted,
+}
+
+impl Trouble {
+    /// The status of a failure of the lab that has none of its own.
+    pub(crate) const OTHER: i32 = 125;
+
+    /// The status to exit with for `error`.
+    pub(crate) fn status(error: &(dyn Error + 'static)) -> i32 {
+        match error.downcast_ref() {
+            Some(Self::Timeout(_)) => 124,
+            Some(Self::Interrupted) => 130,
+            None => Self::OTHER,
+        }
+    }
+}
+
+impl Error for Trouble {}
+
+/// Says what an error is about; a trouble stays what it is, with its status.
+pub(crate) fn about(subject: &str, error: Box<dyn Error>) -> Box<dyn Error> {
+    if error.is::<Trouble>() { error } else { format!("{subject}: {error}").into() }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout(message) => f.write_str(message),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+/// Whether a signal has told us to stop. Whoever waits asks, and returns; so everything is cleared away as always.
+#[derive(Clone, Default)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Notes SIGINT, SIGTERM and SIGHUP from now on, which then do nothing else.
+    pub(crate) fn install() -> io::Result<Self> {
+        let flag = Self::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&flag.0))?;
+        }
+        Ok(flag)
+    }
+
+    pub(crate) fn check(&self) -> Result {
+        if self.0.load(Ordering::Relaxed) { Err(Trouble::Interrupted.into()) } else { Ok(()) }
+    }
+
+    /// Runs `command` to its end, without input, and ends it if we are told to stop.
+    pub(crate) fn run(&self, command: &mut Command) -> Result<ExitStatus> {
+        self.run_with(command, Stdio::null())
+    }
+
+    /// The same with `input`.
+    pub(crate) fn run_with(&self, command: &mut Command, input: Stdio) -> Result<ExitStatus> {
+        let spawned = command.stdin(input).spawn();
+        // The ends of pipes that the program has are not ours any more: it has to see the end of its input.
+        command.stdin(Stdio::null());
+        let cannot = |error| format!("cannot run {}: {error}", command.get_program().display());
+        let mut child = spawned.map_err(cannot)?;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                self.check()?;
+                return Ok(status);
+            }
+            if let Err(interrupted) = self.check() {
+                // It fails only if the program has ended by itself.
+                let _ = child.kill();
+                child.wait()?;
+                return Err(interrupted);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The same for a program that starts others: told to stop, it is ended together with them. `tick` is called now
+    /// and then, and once at the end.
+    pub(crate) fn run_all(&self, command: &mut Command, tick: &mut dyn FnMut()) -> Result<ExitStatus> {
+        let spawned = command.stdin(Stdio::null()).process_group(0).spawn();
+        let mut child =
+            spawned.map_err(|error| format!("cannot run {}: {error}", command.get_program().display()))?;
+        let group = Pid::from_child(&child);
+        loop {
+            let ended = child.try_wait()?;
+            tick();
+            if let Some(status) = ended {
+                self.check()?;
+                return Ok(status);
+            }
+            if let Err(interrupted) = self.check() {
+                // Each fails only if all have ended.
+                let _ = kill_process_group(group, Signal::TERM);
+                let asked = Instant::now();
+                while child.try_wait()?.is_none() && asked.elapsed() < PATIENCE {
+                    thread::sleep(POLL);
+                }
+                let _ = kill_process_group(group, Signal::KILL);
+                child.wait()?;
+                return Err(interrupted);
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_trouble_has_a_status() {
+        assert_eq!(Trouble::status(&Trouble::Timeout(String::new())), 124);
+        assert_eq!(Trouble::status(&Trouble::Interrupted), 130);
+        assert_eq!(Trouble::status(&fmt::Error), 125);
+        let status = |error: Box<dyn Error>| Trouble::status(about("x", error).as_ref());
+        assert_eq!(status(Trouble::Interrupted.into()), 130);
+        assert_eq!(status("y".into()), 125);
+    }
+
+    #[test]
+    fn an_interrupt_ends_what_runs() {
+        let interrupt = Interrupt::default();
+        assert!(interrupt.run(&mut Command::new("true")).unwrap().success());
+        interrupt.0.store(true, Ordering::Relaxed);
+        let error = interrupt.run(Command::new("sleep").arg("60")).unwrap_err();
+        assert_eq!(Trouble::status(error.as_ref()), 130);
+    }
+
+    #[test]
+    fn an_interrupt_ends_what_was_started_by_what_runs() {
+        let interrupt = Interrupt::default();
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 61 & echo $!; wait"]).stdout(Stdio::piped());
+        let (reader, writer) = io::pipe().unwrap();
+        command.stdout(writer);
+        let mut lines = io::BufRead::lines(io::BufReader::new(reader));
+        let mut started = None;
+        let flag = Arc::clone(&interrupt.0);
+        let mut tick = || {
+            started.get_or_insert_with(|| lines.next());
+            flag.store(true, Ordering::Relaxed);
+        };
+        let error = interrupt.run_all(&mut command, &mut tick).unwrap_err();
+        assert_eq!(Trouble::status(error.as_ref()), 130);
+        let process = started.flatten().unwrap().unwrap();
+        // One that has ended and that nobody has asked for yet has no command any more.
+        let runs = || std::fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|words| !words.is_empty());
+        // It is killed, and a busy system may take its time to end it.
+        let asked = Instant::now();
+        while runs() && asked.elapsed() < PATIENCE {
+            thread::sleep(POLL);
+        }
+        assert!(!runs(), "{process} still runs");
+    }
+}

@@ -1,0 +1,192 @@
+//! `cargo xtask lab run --host` and `lab test --host`, with this machine as the board: an sshd of our own on loopback.
+//!
+//! Its configuration and its keys lie in a temporary directory, and its port is one that was free. Skipped, with a line that
+//! says so, where there is no sshd.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An sshd that takes one key, until it is dropped.
+struct Server {
+    sshd: Child,
+    directory: PathBuf,
+    /// What sshd wants to exist, if it did not.
+    made: Option<PathBuf>,
+    port: u16,
+    /// One at a time: they share `/tmp`, and the directory that sshd wants.
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Server {
+    /// `None`, said aloud, if there can be none.
+    fn start(test: &str) -> Option<Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let sshd = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from).into_iter().find(|path| path.exists());
+        let ssh = Command::new("ssh").arg("-V").stderr(Stdio::null()).status().is_ok();
+        let (Some(sshd), true) = (sshd, ssh) else {
+            // Past the test runner, which shows nothing of a test that succeeds.
+            let line = format!(
+                "\n*** SKIPPED {test}: no sshd or no ssh (packages openssh-server, openssh-client) ***\n"
+            );
+            io::stderr().write_all(line.as_bytes()).expect("there is a stderr");
+            return None;
+        };
+        let directory = std::env::temp_dir().join(format!("punctual-sshd-{test}-{}", std::process::id()));
+        fs::create_dir(&directory).expect("the name is free");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).expect("it is ours");
+        for key in ["host", "user"] {
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                .arg(directory.join(key))
+                .status();
+            assert!(made.expect("it comes with ssh").success());
+        }
+        // Where sshd locks itself in as root.
+        let privileges = Path::new("/run/sshd");
+        let made = fs::create_dir(privileges).is_ok().then(|| privileges.to_owned());
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let place = directory.display();
+        let configuration = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {place}/host\nAuthorizedKeysFile {place}/user.pub\n\
+             StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n"
+        );
+        fs::write(directory.join("config"), configuration).unwrap();
+        let sshd = Command::new(sshd)
+            .args(["-D", "-e", "-f"])
+            .arg(directory.join("config"))
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(directory.join("log")).unwrap())
+            .spawn()
+            .expect("it is there");
+        let mut server = Self { sshd, directory, made, port, _turn: turn };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = server.sshd.try_wait().unwrap();
+            assert!(ended.is_none() && Instant::now() < deadline, "{ended:?}\n{}", server.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// `cargo xtask lab` with these words, for which ssh finds the server, by the key of this name.
+    fn lab(&self, key: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+        let place = self.directory.display();
+        let ssh = format!(
+            "ssh -F none -p {} -i {place}/{key} -o IdentitiesOnly=yes -o IdentityAgent=none -o StrictHostKeyChecking=no \
+             -o UserKnownHostsFile={place}/known -o LogLevel=ERROR",
+            self.port
+        );
+        command.env("PUNCTUAL_LAB_SSH", ssh).args(words);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn ran(&self, words: &[&str]) -> Ran {
+        Ran::new(self.lab("user", words).output().expect("the binary was built"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+        if let Some(made) = &self.made {
+            let _ = fs::remove_dir(made);
+        }
+    }
+}
+
+struct Ran {
+    status: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    fn new(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+    }
+
+    #[track_caller]
+    fn ends_with(&self, status: i32) {
+        assert_eq!(self.status, Some(status), "{}{}", self.stdout, self.stderr);
+    }
+}
+
+/// The directories that runs have made on the board, which is this machine.
+fn ours() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/tmp").expect("the board has one").flatten().map(|entry| entry.path());
+    entries.filter(|path| path.display().to_string().starts_with("/tmp/punctual-lab-")).collect()
+}
+
+#[test]
+fn runs_on_a_board() {
+    let Some(server) = Server::start("runs_on_a_board") else { return };
+    let before = ours();
+    let results = server.directory.join("results");
+    let results = results.display().to_string();
+
+    let script = "echo out; echo err >&2; mkdir d; echo $PUNCTUAL_WORD >d/f; exit 3";
+    let words = ["run", "--host", "127.0.0.1", "--results", &results, "--", "sh", "-c", script];
+    let ran = Ran::new(server.lab("user", &words).env("PUNCTUAL_WORD", "it's so").output().unwrap());
+    ran.ends_with(3);
+    assert_eq!(ran.stdout, "out\n");
+    assert!(ran.stderr.contains("err\n") && ran.stderr.contains("1 file in"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(Path::new(&results).join("d/f")).unwrap(), "it's so\n");
+
+    // A program of ours, staged there.
+    let program = server.directory.join("hello");
+    fs::write(&program, "#!/bin/sh\necho \"$0 $1\"\n").unwrap();
+    let ran = server.ran(&["run", "--host", "127.0.0.1", "--", &program.display().to_string(), "a b"]);
+    ran.ends_with(0);
+    assert!(ran.stdout.starts_with("/tmp/punctual-lab-") && ran.stdout.ends_with("/bin/hello a b\n"));
+
+    let ran = server.ran(&["run", "--host", "127.0.0.1", "--timeout", "1", "--", "sleep", "100"]);
+    ran.ends_with(124);
+    assert!(ran.stderr.contains("within 1 s (--timeout)"), "{}", ran.stderr);
+    assert_eq!(ours(), before, "a directory is left");
+}
+
+#[test]
+fn says_why_it_cannot_reach_a_board() {
+    let Some(server) = Server::start("says_why_it_cannot_reach_a_board") else { return };
+    // A key that the server does not know.
+    let ran = Ran::new(server.lab("host", &["run", "--host", "127.0.0.1", "--", "true"]).output().unwrap());
+    ran.ends_with(125);
+    assert!(ran.stderr.contains("has to work without a password"), "{}", ran.stderr);
+    server.ran(&["run", "--host", "-v", "--", "true"]).ends_with(125);
+}
+
+#[test]
+fn runs_the_suite_on_a_board() {
+    let Some(server) = Server::start("runs_the_suite_on_a_board") else { return };
+    let before = ours();
+    // Of the cases those that need no build to speak of, and of which this machine may or may not be what they demand.
+    let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "kernel is"]);
+    let real_time = fs::read_to_string("/proc/version").unwrap().contains("PREEMPT_RT");
+    ran.ends_with(if real_time { 0 } else { 125 });
+    let verdict = if real_time { " ok" } else { "FAILED: another kernel runs" };
+    let line = ran.stdout.lines().find(|line| line.contains("the kernel is PREEMPT_RT"));
+    assert!(line.is_some_and(|line| line.contains(verdict)), "{}{}", ran.stdout, ran.stderr);
+
+    let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "hardly a tick"]);
+    ran.ends_with(0);
+    assert!(ran.stdout.contains("SKIPPED: it needs boot parameters"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("*** 1 cases were SKIPPED ***"), "{}", ran.stdout);
+    assert_eq!(ours(), before, "a directory is left");
+}

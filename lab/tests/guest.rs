@@ -1,0 +1,173 @@
+//! `cargo xtask lab run` with a real guest: statuses, files, and every way a run can go wrong.
+//!
+//! Skipped, with a line that says so, where QEMU or the kernel is missing: a test downloads nothing.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The lab's directory.
+fn cache() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from);
+    target.join("lab")
+}
+
+/// The turn of one test, as emulated machines slow each other down; `None` if there can be none.
+fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let ends_well = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+    let qemu = ends_well(Command::new("qemu-system-x86_64").arg("--version"));
+    let lab = env!("CARGO_BIN_EXE_lab");
+    if qemu && ends_well(Command::new(lab).args(["kernel", "--cached", "rt"])) {
+        return Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    // Past the test runner, which shows nothing of a test that succeeds.
+    let line = format!(
+        "\n*** SKIPPED {test}: no QEMU or no kernel; `cargo xtask lab kernel rt` gets the kernel ***\n"
+    );
+    io::stderr().write_all(line.as_bytes()).expect("there is a stderr");
+    None
+}
+
+struct Ran {
+    output: Output,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs `lab run` with `words`, and after `interrupt` tells it to stop; requires that nothing is left of it.
+fn lab(words: &[&str], interrupt: Option<Duration>) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+    command.args(["run"]).args(words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the binary was built");
+    let id = child.id();
+    if let Some(after) = interrupt {
+        thread::spawn(move || {
+            thread::sleep(after);
+            Command::new("kill").args(["-INT", &id.to_string()]).status().expect("there is a kill");
+        });
+    }
+    let output = child.wait_with_output().expect("it was started");
+
+    let ours = format!("/work-{id}-");
+    for entry in fs::read_dir(cache()).expect("there is a cache") {
+        let path = entry.expect("it can be read").path();
+        assert!(!path.display().to_string().contains(&ours), "{} is left", path.display());
+    }
+    for process in fs::read_dir("/proc").expect("this is Linux").flatten() {
+        let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&words).contains(&ours), "{} is left", process.path().display());
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran { stdout: text(&output.stdout), stderr: text(&output.stderr), output }
+}
+
+impl Ran {
+    #[track_caller]
+    fn ends_with(&self, status: i32, said: &[&str]) {
+        assert_eq!(
+            self.output.status.code(),
+            Some(status),
+            "{:?}\n{}",
+            self.output.status.signal(),
+            self.stderr
+        );
+        for part in said {
+            assert!(self.stderr.contains(part), "no `{part}` in:\n{}", self.stderr);
+        }
+    }
+}
+
+#[test]
+fn brings_back_status_output_and_files() {
+    let Some(_turn) = turn("brings_back_status_output_and_files") else { return };
+    let results = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-results");
+    let _ = fs::remove_dir_all(&results);
+    let directory = results.display().to_string();
+    let script = "grep -c PREEMPT_RT /proc/version; echo err >&2; mkdir d; echo file >d/f; exit 3";
+    let ran = lab(&["--results", &directory, "--", "sh", "-c", script], None);
+    ran.ends_with(3, &["err\n", "command started after", "1 file in"]);
+    assert_eq!(ran.stdout, "1\n");
+    assert_eq!(fs::read_to_string(results.join("d/f")).unwrap(), "file\n");
+}
+
+#[test]
+fn streams_output_while_the_command_runs() {
+    let Some(_turn) = turn("streams_output_while_the_command_runs") else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+    command.args(["run", "--", "sh", "-c", "echo first; sleep 2; echo second"]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = io::BufRead::lines(io::BufReader::new(child.stdout.take().unwrap()));
+    assert_eq!(lines.next().unwrap().unwrap(), "first");
+    let first = Instant::now();
+    assert_eq!(lines.next().unwrap().unwrap(), "second");
+    assert!(first.elapsed() > Duration::from_millis(500), "both lines came at once");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn ends_a_command_that_hangs() {
+    let Some(_turn) = turn("ends_a_command_that_hangs") else { return };
+    lab(&["--timeout", "8", "sleep", "1000"], None).ends_with(124, &["within 8 s (--timeout)", "console"]);
+}
+
+#[test]
+fn stops_when_interrupted() {
+    let Some(_turn) = turn("stops_when_interrupted") else { return };
+    lab(&["sleep", "1000"], Some(Duration::from_secs(4))).ends_with(130, &["interrupted"]);
+}
+
+#[test]
+fn reports_a_panic_of_the_kernel() {
+    let Some(_turn) = turn("reports_a_panic_of_the_kernel") else { return };
+    let ran = lab(&["--", "sh", "-c", "echo c >/proc/sysrq-trigger; sleep 100"], None);
+    ran.ends_with(125, &["kernel panicked: Kernel panic", "sysrq triggered crash", "the end of the console"]);
+}
+
+#[test]
+fn reports_that_memory_ran_out() {
+    let Some(_turn) = turn("reports_that_memory_ran_out") else { return };
+    lab(&["--memory", "128", "tail", "/dev/zero"], None)
+        .ends_with(137, &["ran out of its 128 MB", "Killed process"]);
+}
+
+#[test]
+fn reports_memory_too_small_to_boot() {
+    let Some(_turn) = turn("reports_memory_too_small_to_boot") else { return };
+    let ran = lab(&["--memory", "64", "true"], None);
+    ran.ends_with(125, &["the end of the console"]);
+}
+
+#[test]
+fn names_the_kernels_and_modules_there_are() {
+    fs::create_dir_all(cache()).unwrap();
+    lab(&["--kernel", "windows", "true"], None).ends_with(125, &["no kernel `windows`", "`rt-probe`"]);
+    lab(&["--module", "teapot", "true"], None).ends_with(125, &["no module `teapot`", "punctual_locks"]);
+}
+
+#[test]
+fn loads_a_module_with_its_parameters() {
+    let Some(_turn) = turn("loads_a_module_with_its_parameters") else { return };
+    for mode in [&["--icount"][..], &["--cpus", "1"]] {
+        let module = ["--module", "punctual_locks max_us=77"];
+        let command = ["cat", "/sys/module/punctual_locks/parameters/max_us"];
+        let ran = lab(&[mode, &module, &command].concat(), None);
+        ran.ends_with(0, &[]);
+        assert_eq!(ran.stdout, "77\n");
+    }
+}
+
+#[test]
+fn a_module_that_cannot_be_loaded_ends_the_run() {
+    let Some(_turn) = turn("a_module_that_cannot_be_loaded_ends_the_run") else { return };
+    lab(&["--module", "punctual_responder form=soft", "true"], None)
+        .ends_with(125, &["cannot load punctual_responder.ko form=soft", "it is threaded or hard"]);
+}

@@ -1,0 +1,111 @@
+//! `cargo xtask lab` where something is lacking that it needs at first use: a network, space. It says what and how to help,
+//! and leaves nothing behind.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A target directory with nothing in it, removed when dropped.
+struct Empty(PathBuf);
+
+impl Empty {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("punctual-lab-{test}-{}", std::process::id()));
+        fs::create_dir(&path).expect("the name is free");
+        Self(path)
+    }
+
+    /// What single runs have left in the lab's directory.
+    fn left(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.0.join("lab")).into_iter().flatten().flatten();
+        let work =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("work-"));
+        entries.map(|entry| entry.path()).filter(work).collect()
+    }
+}
+
+impl Drop for Empty {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn skip(test: &str, why: &str) {
+    // Past the test runner, which shows nothing of a test that succeeds.
+    io::stderr()
+        .write_all(format!("\n*** SKIPPED {test}: {why} ***\n").as_bytes())
+        .expect("there is a stderr");
+}
+
+fn is_installed(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn says_what_it_needs_a_network_for() {
+    let test = "says_what_it_needs_a_network_for";
+    if !is_installed("apt-get") || !is_installed("qemu-system-x86_64") {
+        return skip(test, "no apt or no QEMU");
+    }
+    let empty = Empty::new("offline");
+    // An apt that knows no packages, and reaches no archive: nobody listens on this port.
+    let place = empty.0.display();
+    fs::create_dir_all(empty.0.join("lists/partial")).unwrap();
+    fs::write(empty.0.join("sources.list"), "deb [trusted=yes] http://127.0.0.1:9/debian bookworm main\n")
+        .unwrap();
+    let configuration = format!(
+        "Dir::Etc::Main \"/dev/null\";\nDir::Etc::Parts \"/nonexistent\";\nDir::Etc::SourceParts \"/nonexistent\";\n\
+         Dir::Etc::SourceList \"{place}/sources.list\";\nDir::State::lists \"{place}/lists\";\nAcquire::Retries \"0\";\n"
+    );
+    fs::write(empty.0.join("apt.conf"), configuration).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_lab"))
+        .args(["run", "true"])
+        .env("CARGO_TARGET_DIR", &empty.0)
+        .env("APT_CONFIG", empty.0.join("apt.conf"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+    assert!(said(&output).contains("needs a network"), "{}", said(&output));
+    assert!(empty.left().is_empty(), "{:?} is left", empty.left());
+    assert!(!empty.0.join("lab/kernels/rt").exists(), "a kernel that is none");
+}
+
+#[test]
+fn says_that_the_disk_is_full() {
+    let test = "says_that_the_disk_is_full";
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from);
+    let kernel = std::path::absolute(target.join("lab/kernels")).unwrap();
+    if !is_installed("qemu-system-x86_64") || !kernel.join("rt/package").exists() {
+        return skip(test, "no QEMU or no kernel; `cargo xtask lab run -- true` gets the kernel");
+    }
+    let empty = Empty::new("full");
+    let place = empty.0.display();
+    // A disk of 1 MB in a name space of its own. It holds the directories and not what is to be booted.
+    let script = format!(
+        "mount -t tmpfs -o size=1m full {place} || exit 77\n\
+         mkdir {place}/lab && ln -s {} {place}/lab/kernels\n\
+         CARGO_TARGET_DIR={place} {} run true\n\
+         status=$?\nls {place}/lab | grep work- && exit 78\nexit $status",
+        kernel.display(),
+        env!("CARGO_BIN_EXE_lab")
+    );
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output else { return skip(test, "no unshare") };
+    match output.status.code() {
+        Some(77 | 1) => skip(test, "no name space with a disk of its own"),
+        status => {
+            assert_eq!(status, Some(125), "{}", said(&output));
+            assert!(said(&output).contains("No space left on device"), "{}", said(&output));
+        }
+    }
+}

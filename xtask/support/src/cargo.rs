@@ -1,0 +1,139 @@
+//! Building with cargo, and learning from it which executables came out.
+
+use std::env;
+use std::path::{self, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::Result;
+
+/// The root of the workspace.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the package lies in the workspace")
+}
+
+/// The directory that cargo builds in.
+pub fn target_dir() -> PathBuf {
+    chosen_target_dir().unwrap_or_else(|| root().join("target"))
+}
+
+/// The target directory that the environment names, as seen from where the user typed the command.
+fn chosen_target_dir() -> Option<PathBuf> {
+    path::absolute(env::var_os("CARGO_TARGET_DIR")?).ok()
+}
+
+/// A cargo command in the root of the workspace, by the same cargo that started us.
+pub fn command() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    if let Some(directory) = chosen_target_dir() {
+        command.env("CARGO_TARGET_DIR", directory);
+    }
+    command
+}
+
+/// What cargo says of the packages in the workspace.
+pub fn metadata() -> Result<Value> {
+    let mut command = command();
+    command.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("{} from {command:?}", output.status).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// What an executable was built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It runs tests, of a library, a binary or a file in `tests/`.
+    Test,
+    /// It is an example, to be run as it is.
+    Example,
+    /// Any other program.
+    Other,
+}
+
+/// An executable that cargo has built.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// The directory of its package, as in `crates/<package>`.
+    pub package: String,
+    /// The name of the target.
+    pub target: String,
+    /// What it was built for.
+    pub purpose: Purpose,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// Runs a cargo command that builds, and returns the executables it built or found up to date.
+pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
+    command.arg("--message-format=json-render-diagnostics").stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("the build failed: {command:?}").into());
+    }
+    artifacts(&String::from_utf8(output.stdout)?)
+}
+
+/// The executables that cargo's JSON messages announce.
+pub fn artifacts(messages: &str) -> Result<Vec<Artifact>> {
+    messages.lines().filter_map(|line| artifact(line).transpose()).collect()
+}
+
+/// The executable that a line of cargo's JSON messages announces, if it announces one.
+fn artifact(line: &str) -> Result<Option<Artifact>> {
+    let message: Value = serde_json::from_str(line)?;
+    let Some(path) = message["executable"].as_str() else {
+        return Ok(None);
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let manifest = text(&message["manifest_path"]);
+    let package = Path::new(&manifest).parent().and_then(Path::file_name).unwrap_or_default();
+    let purpose = if message["profile"]["test"] == Value::Bool(true) {
+        Purpose::Test
+    } else if message["target"]["kind"][0] == "example" {
+        Purpose::Example
+    } else {
+        Purpose::Other
+    };
+    Ok(Some(Artifact {
+        package: package.to_string_lossy().into_owned(),
+        target: text(&message["target"]["name"]),
+        purpose,
+        path: path.into(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_an_example_and_a_test() {
+        let example = r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/punctual/Cargo.toml",
+            "target":{"kind":["example"],"name":"blink"},"profile":{"test":false},"executable":"/t/examples/blink"}"#;
+        let found = artifact(example).unwrap().unwrap();
+        assert_eq!(found.package, "punctual");
+        assert_eq!(found.target, "blink");
+        assert_eq!(found.purpose, Purpose::Example);
+        assert_eq!(found.path, Path::new("/t/examples/blink"));
+
+        let test = r#"{"manifest_path":"/w/crates/punctual-core/Cargo.toml","target":{"kind":["lib"],
+            "name":"punctual_core"},"profile":{"test":true},"executable":"/t/deps/punctual_core-1"}"#;
+        assert_eq!(artifact(test).unwrap().unwrap().purpose, Purpose::Test);
+    }
+
+    #[test]
+    fn passes_over_messages_without_an_executable() {
+        assert_eq!(artifact(r#"{"reason":"compiler-artifact","executable":null}"#).unwrap(), None);
+        assert_eq!(artifact(r#"{"reason":"build-finished","success":true}"#).unwrap(), None);
+    }
+
+    #[test]
+    fn refuses_what_is_not_json() {
+        assert!(artifact("error: nothing built").is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! What an example says about itself to the checker, in the doc comment at the top of its source.
+//!
+//! ```text
+//! //! virtual-only: <reason>      not run on the Linux port
+//! //! linux-only: <reason>        not run on the virtual port
+//! //! exit: <code>                ends with this code instead of 0
+//! //! cpus: <number>             needs so many on the Linux port
+//! //! one-cpu: <reason>           prints this on one CPU only
+//! ```
+
+use std::fmt;
+
+/// The port that an app runs on, chosen by the environment variable `PUNCTUAL_PORT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// Virtual time: one thread, deterministic.
+    Virtual,
+    /// Threads of the kernel.
+    Linux,
+}
+
+impl Port {
+    /// The environment variable that selects the port of an app.
+    pub const VARIABLE: &str = "PUNCTUAL_PORT";
+
+    /// The value of [`Self::VARIABLE`] that selects this port.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Virtual => "virtual",
+            Self::Linux => "linux",
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The directives of one example.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    only: Option<Port>,
+    /// The exit code that the example has to end with.
+    pub exit: i32,
+    /// What it prints is so on one CPU only.
+    pub one_cpu: bool,
+    /// How many CPUs it needs on the Linux port.
+    pub cpus: usize,
+}
+
+impl Header {
+    /// Reads the directives from the `//!` lines at the top of `source`.
+    pub fn parse(source: &str) -> Result<Self, String> {
+        let mut header = Self::default();
+        for line in source.lines().map_while(|line| line.strip_prefix("//!")) {
+            let Some((key, value)) = line.trim().split_once(':') else { continue };
+            let value = value.trim();
+            match key {
+                "virtual-only" => header.restrict(Port::Virtual, value)?,
+                "linux-only" => header.restrict(Port::Linux, value)?,
+                "exit" => {
+                    header.exit = value.parse().map_err(|error| format!("`exit: {value}`: {error}"))?;
+                }
+                "cpus" => {
+                    header.cpus = value.parse().map_err(|error| format!("`cpus: {value}`: {error}"))?;
+                }
+                "one-cpu" if value.is_empty() => return Err("`one-cpu:` needs a reason".to_owned()),
+                "one-cpu" => header.one_cpu = true,
+                _ => {}
+            }
+        }
+        Ok(header)
+    }
+
+    fn restrict(&mut self, port: Port, reason: &str) -> Result<(), String> {
+        if reason.is_empty() {
+            return Err(format!("`{port}-only:` needs a reason"));
+        }
+        match self.only.replace(port) {
+            None => Ok(()),
+            Some(_) => Err("at most one `…-only:` line".to_owned()),
+        }
+    }
+
+    /// The ports to run the example on; the first is the one whose output is blessed.
+    pub fn ports(&self) -> &'static [Port] {
+        match self.only {
+            None => &[Port::Virtual, Port::Linux],
+            Some(Port::Virtual) => &[Port::Virtual],
+            Some(Port::Linux) => &[Port::Linux],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinary_example_runs_on_both_ports_and_succeeds() {
+        let header = Header::parse("//! Blinks: forever.\n//!\n//! More.\nuse x;\n").unwrap();
+        assert_eq!(header, Header::default());
+        assert_eq!(header.ports(), [Port::Virtual, Port::Linux]);
+        assert_eq!(header.exit, 0);
+    }
+
+    #[test]
+    fn reads_directives_among_prose() {
+        let header =
+            Header::parse("//! virtual-only: it simulates a plant\n//! A panic.\n//! exit: 101\n").unwrap();
+        assert_eq!(header.ports(), [Port::Virtual]);
+        assert_eq!(header.exit, 101);
+        assert_eq!(Header::parse("//! linux-only: signals\n").unwrap().ports(), [Port::Linux]);
+        assert!(Header::parse("//! one-cpu: it shows preemption\n").unwrap().one_cpu);
+        assert_eq!(Header::parse("//! cpus: 2\n").unwrap().cpus, 2);
+    }
+
+    #[test]
+    fn looks_no_further_than_the_leading_comment() {
+        assert_eq!(Header::parse("//! A.\n\n//! exit: 101\n").unwrap().exit, 0);
+    }
+
+    #[test]
+    fn refuses_directives_that_say_nothing() {
+        assert!(Header::parse("//! virtual-only:\n").is_err());
+        assert!(Header::parse("//! exit: badly\n").is_err());
+        assert!(Header::parse("//! cpus: many\n").is_err());
+        assert!(Header::parse("//! one-cpu: \n").is_err());
+        assert!(Header::parse("//! virtual-only: a\n//! linux-only: b\n").is_err());
+    }
+}

@@ -1,0 +1,252 @@
+//! One example and the output it is held to.
+
+mod diff;
+mod header;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+pub use header::{Header, Port};
+
+use crate::process::{self, End, Outcome};
+use crate::{Result, cargo};
+use diff::diff;
+
+/// The package whose examples are checked, and its directory in `crates/`.
+pub const PACKAGE: &str = "punctual";
+
+/// An example that takes longer hangs.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// How a program exits that has panicked.
+const PANICKED: i32 = 101;
+
+/// How a line on stderr begins with which the runtime says that it has no real-time privileges.
+const NO_REAL_TIME: &str = "punctual: without real-time";
+
+/// An example, as found in the source tree.
+#[derive(Clone)]
+pub struct Golden {
+    /// Its name, which is that of its source without the extension.
+    pub name: String,
+    /// What it says about itself to the checker.
+    pub header: Header,
+    /// Where its source is.
+    pub source: PathBuf,
+    expected: PathBuf,
+}
+
+/// What the output of a run is compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Every byte.
+    Exact,
+    /// The lines, in any order: without real-time priorities, levels do not preempt each other, and nor do levels on
+    /// different CPUs.
+    Any,
+}
+
+/// The examples of [`PACKAGE`], by name.
+pub fn examples() -> Result<Vec<Golden>> {
+    Golden::discover(&cargo::root().join("crates").join(PACKAGE).join("examples"))
+}
+
+impl Golden {
+    /// All examples in `directory`, by name; their expected outputs lie in its subdirectory `expected`.
+    ///
+    /// An expected output without an example is an error: somebody forgot it when renaming.
+    pub fn discover(directory: &Path) -> Result<Vec<Self>> {
+        let mut examples = Vec::new();
+        for name in stems(directory, "rs")? {
+            let source = directory.join(&name).with_extension("rs");
+            let header = Header::parse(&fs::read_to_string(&source)?)
+                .map_err(|error| format!("example {name}: {error}"))?;
+            let expected = directory.join("expected").join(&name).with_extension("txt");
+            examples.push(Self { name, header, source, expected });
+        }
+        for name in stems(&directory.join("expected"), "txt")? {
+            if !examples.iter().any(|example| example.name == name) {
+                return Err(format!("expected/{name}.txt belongs to no example").into());
+            }
+        }
+        Ok(examples)
+    }
+
+    /// Runs the example on `port` and holds it to its expected output; `Err` says what is wrong.
+    pub fn check(&self, command: Command, port: Port) -> Result<Order> {
+        // Before the run: without an expected output there is no need for one.
+        self.expected()?;
+        self.judge(&run(command, port)?, port)
+    }
+
+    /// Holds what a run on `port` did to the expected output.
+    pub fn judge(&self, outcome: &Outcome, port: Port) -> Result<Order> {
+        let order = order(outcome, port);
+        judge(&self.expected()?, outcome, self.header.exit, order)?;
+        Ok(order)
+    }
+
+    /// Holds the lines of what a run did to the expected ones, in any order.
+    pub fn judge_lines(&self, outcome: &Outcome) -> Result {
+        Ok(judge(&self.expected()?, outcome, self.header.exit, Order::Any)?)
+    }
+
+    /// Runs a variant of the example on `port`, and holds the lines of its output to the expected ones, in any order.
+    ///
+    /// Of an example for one CPU it only matters that it ends by itself: what it expects may fail elsewhere. On virtual
+    /// time the order is chosen by nothing but the program, so a second run has to be the same.
+    pub fn check_variant(&self, launch: &dyn Fn() -> Command, port: Port) -> Result {
+        let outcome = run(launch(), port)?;
+        let exit = match outcome.end {
+            End::Exited(exit @ (0 | PANICKED)) if self.header.one_cpu => exit,
+            _ => self.header.exit,
+        };
+        if self.header.one_cpu {
+            judge_end(&outcome, exit)?;
+        } else {
+            judge(&self.expected()?, &outcome, exit, Order::Any)?;
+        }
+        if port == Port::Virtual {
+            judge(&outcome.stdout, &run(launch(), port)?, exit, Order::Exact)
+                .map_err(|error| format!("two runs on virtual time differ: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn expected(&self) -> Result<String> {
+        match fs::read_to_string(&self.expected) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let name = &self.name;
+                Err(format!("no expected output; `cargo xtask examples --bless {name}` writes it").into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Runs the example on `port` and makes its output the expected one; returns whether that changed anything.
+    pub fn bless(&self, command: Command, port: Port) -> Result<bool> {
+        let outcome = run(command, port)?;
+        judge_end(&outcome, self.header.exit)?;
+        if order(&outcome, port) == Order::Any {
+            return Err("an output without real-time privileges is not blessed: its order is chance".into());
+        }
+        if fs::read(&self.expected).is_ok_and(|old| old == outcome.stdout.as_bytes()) {
+            return Ok(false);
+        }
+        fs::create_dir_all(self.expected.parent().unwrap_or(Path::new("")))?;
+        fs::write(&self.expected, &outcome.stdout)?;
+        Ok(true)
+    }
+}
+
+/// The names, sorted and without extension, of the files in `directory` that have `extension`.
+fn stems(directory: &Path, extension: &str) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|found| found == extension)
+            && let Some(stem) = path.file_stem()
+        {
+            names.push(stem.to_string_lossy().into_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn run(mut command: Command, port: Port) -> Result<Outcome> {
+    process::capture(command.env(Port::VARIABLE, port.name()), TIME_LIMIT)
+}
+
+fn order(outcome: &Outcome, port: Port) -> Order {
+    let without = outcome.stderr.lines().any(|line| line.starts_with(NO_REAL_TIME));
+    if port == Port::Linux && without { Order::Any } else { Order::Exact }
+}
+
+/// Compares a run with what is expected of it.
+fn judge(expected: &str, outcome: &Outcome, exit: i32, order: Order) -> Result<(), String> {
+    judge_end(outcome, exit)?;
+    let differences = match order {
+        Order::Exact => diff(expected, &outcome.stdout),
+        Order::Any => diff(&sorted(expected), &sorted(&outcome.stdout)),
+    };
+    match differences {
+        None => Ok(()),
+        Some(lines) => Err(format!("stdout differs (- expected, + found)\n{lines}{}", stderr(outcome))),
+    }
+}
+
+fn judge_end(outcome: &Outcome, exit: i32) -> Result<(), String> {
+    if outcome.end == End::Exited(exit) {
+        return Ok(());
+    }
+    Err(format!("{} instead of exit code {exit}\n{}{}", outcome.end, outcome.stdout, stderr(outcome)))
+}
+
+fn stderr(outcome: &Outcome) -> String {
+    if outcome.stderr.is_empty() { String::new() } else { format!("stderr:\n{}", outcome.stderr) }
+}
+
+fn sorted(text: &str) -> String {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    lines.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(stdout: &str, stderr: &str, end: End) -> Outcome {
+        Outcome { stdout: stdout.to_owned(), stderr: stderr.to_owned(), end }
+    }
+
+    #[test]
+    fn the_order_is_free_only_on_linux_without_privileges() {
+        let poor = outcome("", "x\npunctual: without real-time scheduling: EPERM\n", End::Exited(0));
+        assert_eq!(order(&poor, Port::Linux), Order::Any);
+        assert_eq!(order(&poor, Port::Virtual), Order::Exact);
+        assert_eq!(order(&outcome("", "", End::Exited(0)), Port::Linux), Order::Exact);
+    }
+
+    #[test]
+    fn any_order_still_needs_every_line() {
+        let run = outcome("b\na\n", "", End::Exited(0));
+        assert!(judge("a\nb\n", &run, 0, Order::Any).is_ok());
+        assert!(judge("a\nb\n", &run, 0, Order::Exact).is_err());
+        assert!(judge("a\nb\nb\n", &run, 0, Order::Any).is_err());
+    }
+
+    #[test]
+    fn variants_for_one_cpu_have_to_end_and_in_virtual_time_all_runs_are_the_same() {
+        let check = |script: &'static str, port| {
+            let header = Header::parse("//! one-cpu: a test").unwrap();
+            let (source, expected) = (PathBuf::new(), PathBuf::from("/nonexistent"));
+            let example = Golden { name: "example".to_owned(), header, source, expected };
+            let launch = || {
+                let mut command = Command::new("sh");
+                command.args(["-c", script]);
+                command
+            };
+            example.check_variant(&launch, port).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("echo text; exit 101", Port::Virtual), Ok(()));
+        assert_eq!(check("echo $$", Port::Linux), Ok(()));
+        assert!(check("echo $$", Port::Virtual).unwrap_err().starts_with("two runs on virtual time differ"));
+        assert!(check("kill -9 $$", Port::Linux).unwrap_err().starts_with("signal 9"));
+    }
+
+    #[test]
+    fn the_exit_code_counts_as_much_as_the_output() {
+        assert!(judge("a\n", &outcome("a\n", "", End::Exited(101)), 101, Order::Exact).is_ok());
+        let message = judge("a\n", &outcome("a\n", "why\n", End::Signalled(6)), 0, Order::Exact).unwrap_err();
+        assert_eq!(message, "signal 6 instead of exit code 0\na\nstderr:\nwhy\n");
+    }
+}

@@ -9,7 +9,6 @@ mod equivalent;
 mod find;
 mod mutation;
 mod options;
-mod orderings;
 mod report;
 mod results;
 mod sources;

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::lane::{self, Build, Kind, Lane};
 use crate::process::{End, Outcome};
 use crate::seeds::{self, Seed};
+use crate::working_copy::{self, Build, Kind, WorkingCopy};
 use crate::{Result, cargo};
 
 pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
@@ -54,25 +54,25 @@ pub(crate) fn run(options: &Options) -> Result {
     // What is built one after the other should differ little.
     seeds.sort_by(|(a, x), (b, y)| (a, x.test(), &x.file).cmp(&(b, y.test(), &y.file)));
 
-    let lane = Lane::new(0, &PACKAGES)?;
+    let copy = WorkingCopy::new(0, &PACKAGES)?;
     if options.seeds.is_empty() {
-        packages.iter().try_for_each(|package| models(&lane, package))?;
+        packages.iter().try_for_each(|package| models(&copy, package))?;
     }
-    find_all(lane, &seeds)
+    find_all(copy, &seeds)
 }
 
 /// Runs the models of a package, all of which have to pass.
-fn models(lane: &Lane, package: &str) -> Result {
+fn models(copy: &WorkingCopy, package: &str) -> Result {
     let began = Instant::now();
-    let built = lane.build(Kind::Model, package, &["loom_*"])?.done()?;
+    let built = copy.build(Kind::Model, package, &["loom_*"])?.done()?;
     let mut models = Vec::new();
     for artifact in &built {
-        let names = lane::test_names(&artifact.path)?;
+        let names = working_copy::test_names(&artifact.path)?;
         models.extend(names.into_iter().map(|name| (&artifact.target, &artifact.path, name)));
     }
     let failed = in_parallel(&models, cpus(), |_, (target, path, model)| {
         let began = Instant::now();
-        let outcome = lane::run_test(path, model, Kind::Model.limits(LIMIT), &[])?;
+        let outcome = working_copy::run_test(path, model, Kind::Model.limits(LIMIT), &[])?;
         let passed = outcome.end == End::Exited(0);
         if passed {
             println!("{target}::{model}: passed in {:.1} s", began.elapsed().as_secs_f32());
@@ -88,8 +88,8 @@ fn models(lane: &Lane, package: &str) -> Result {
     Ok(())
 }
 
-/// Demands that every bug is found, in as many lanes as there are CPUs.
-fn find_all(first: Lane, seeds: &[(&str, Seed)]) -> Result {
+/// Demands that every bug is found, in as many copies as there are CPUs.
+fn find_all(first: WorkingCopy, seeds: &[(&str, Seed)]) -> Result {
     if seeds.is_empty() {
         return Ok(());
     }
@@ -103,21 +103,21 @@ fn find_all(first: Lane, seeds: &[(&str, Seed)]) -> Result {
     }
     for (&(kind, package, target), tests) in &tests {
         let path = executable(first.build(kind, package, &[target])?, target)?;
-        let names = lane::test_names(&path)?;
+        let names = working_copy::test_names(&path)?;
         if let Some(missing) = tests.iter().find(|test| !names.iter().any(|name| name == *test)) {
             return Err(format!("{package}: there is no {target}::{missing}, which is to find a bug").into());
         }
     }
-    let mut lanes = vec![first];
+    let mut copies = vec![first];
     for index in 1..cpus().min(seeds.len()) {
-        let lane = Lane::new(index, &PACKAGES)?;
-        lane.take_builds(&lanes[0])?;
-        lanes.push(lane);
+        let copy = WorkingCopy::new(index, &PACKAGES)?;
+        copy.take_builds(&copies[0])?;
+        copies.push(copy);
     }
 
-    let missed = in_parallel(seeds, lanes.len(), |index, (package, seed)| {
+    let missed = in_parallel(seeds, copies.len(), |index, (package, seed)| {
         let began = Instant::now();
-        let verdict = find(&lanes[index], package, seed)?;
+        let verdict = find(&copies[index], package, seed)?;
         let (name, (target, test)) = (&seed.name, seed.test());
         let took = began.elapsed().as_secs_f32();
         match &verdict {
@@ -134,12 +134,12 @@ fn find_all(first: Lane, seeds: &[(&str, Seed)]) -> Result {
 }
 
 /// What the test says to one bug.
-fn find(lane: &Lane, package: &str, seed: &Seed) -> Result<Verdict> {
+fn find(copy: &WorkingCopy, package: &str, seed: &Seed) -> Result<Verdict> {
     let (target, test) = seed.test();
-    let original = seeds::read(&lane.package(package), &seed.file)?;
-    lane.write(package, &seed.file, &seed.plant(&original)?)?;
-    let built = lane.build(Kind::of(target), package, &[target]);
-    lane.write(package, &seed.file, &original)?;
+    let original = seeds::read(&copy.package(package), &seed.file)?;
+    copy.write(package, &seed.file, &seed.plant(&original)?)?;
+    let built = copy.build(Kind::of(target), package, &[target]);
+    copy.write(package, &seed.file, &original)?;
     match built? {
         Build::Failed(complaints) => {
             let text = complaints.first().map(|complaint| complaint.text.clone()).unwrap_or_default();
@@ -147,14 +147,14 @@ fn find(lane: &Lane, package: &str, seed: &Seed) -> Result<Verdict> {
         }
         built @ Build::Done(_) => {
             let path = executable(built, target)?;
-            Ok(verdict(&lane::run_test(&path, test, Kind::of(target).limits(LIMIT), &[])?))
+            Ok(verdict(&working_copy::run_test(&path, test, Kind::of(target).limits(LIMIT), &[])?))
         }
     }
 }
 
 fn executable(build: Build, target: &str) -> Result<PathBuf> {
     let built = build.done()?;
-    let found = built.into_iter().find(|artifact| lane::target_name(artifact) == target);
+    let found = built.into_iter().find(|artifact| working_copy::target_name(artifact) == target);
     Ok(found.ok_or_else(|| format!("cargo built no {target}"))?.path)
 }
 

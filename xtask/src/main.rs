@@ -1,6 +1,6 @@
 //! The chores of the workspace: `cargo xtask help` lists them.
 //!
-//! Each subcommand is a module with a `run` function. The other modules serve several of them: [`lane`] copies packages,
+//! Each subcommand is a module with a `run` function. The other modules serve several of them: [`working_copy`] copies packages,
 //! [`confined`] runs tests of code with a bug in it, and [`variants`] makes more programs of the same examples.
 
 mod book;
@@ -9,7 +9,6 @@ mod ci;
 mod confined;
 mod examples;
 mod fuzz;
-mod lane;
 mod loom;
 mod mutants;
 mod sanitize;
@@ -17,6 +16,7 @@ mod seeds;
 mod stress;
 mod unprivileged;
 mod variants;
+mod working_copy;
 
 use std::ffi::OsString;
 use std::io::Write;

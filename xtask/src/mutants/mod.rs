@@ -18,8 +18,8 @@ mod trials;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::lane::Lane;
 use crate::loom::{cpus, in_parallel};
+use crate::working_copy::WorkingCopy;
 use crate::{Result, cargo};
 use mutation::Mutation;
 pub(crate) use options::Options;
@@ -78,8 +78,8 @@ pub(crate) fn run(options: &Options) -> Result {
         if open.is_empty() {
             continue;
         }
-        let lanes = lanes()?;
-        let trials = Trials::prepare(&lanes[0], package, sources, open)?;
+        let copies = copies()?;
+        let trials = Trials::prepare(&copies[0], package, sources, open)?;
         let started = Instant::now();
         let try_one = |mutation: &Mutation, how: &dyn Fn(bool) -> Result<Verdict>| -> Result<bool> {
             if share(at).is_some_and(|share| spent + started.elapsed() > share) {
@@ -101,21 +101,21 @@ pub(crate) fn run(options: &Options) -> Result {
         };
         let (separate, switched): (Vec<_>, Vec<_>) =
             open.iter().partition(|(number, _)| trials.separate.contains(number));
-        in_parallel(&switched, lanes.len(), |_, (number, mutation)| {
+        in_parallel(&switched, copies.len(), |_, (number, mutation)| {
             try_one(mutation, &|thoroughly| trials.switched(*number, thoroughly))
         })?;
-        for lane in &lanes {
-            trials::restore(lane, package, sources)?;
+        for copy in &copies {
+            trials::restore(copy, package, sources)?;
         }
-        lanes[1..].iter().try_for_each(|lane| lane.take_builds(&lanes[0]))?;
-        in_parallel(&separate, lanes.len(), |index, (_, mutation)| {
-            try_one(mutation, &|thoroughly| trials.alone(&lanes[index], mutation, thoroughly))
+        copies[1..].iter().try_for_each(|copy| copy.take_builds(&copies[0]))?;
+        in_parallel(&separate, copies.len(), |index, (_, mutation)| {
+            try_one(mutation, &|thoroughly| trials.alone(&copies[index], mutation, thoroughly))
         })?;
         spent += started.elapsed();
     }
     report.into_inner()?.conclude(options.sample.is_some(), began.elapsed())
 }
 
-fn lanes() -> Result<Vec<Lane>> {
-    (0..cpus()).map(|index| Lane::new(index, &crate::loom::PACKAGES)).collect()
+fn copies() -> Result<Vec<WorkingCopy>> {
+    (0..cpus()).map(|index| WorkingCopy::new(index, &crate::loom::PACKAGES)).collect()
 }

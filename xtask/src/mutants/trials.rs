@@ -12,9 +12,9 @@ use super::mutation::Mutation;
 use super::results::Outcome;
 use super::sources::Source;
 use super::switch::{self, Switched};
-use crate::lane::{self, Build, Kind, Lane, PREEMPTIONS_VARIABLE};
 use crate::loom::{in_parallel, panic_message};
 use crate::process::End;
+use crate::working_copy::{self, Build, Kind, PREEMPTIONS_VARIABLE, WorkingCopy};
 use crate::{Result, cargo};
 
 /// The preemptions that models explore: first few, which is fast and finds most, then more.
@@ -74,7 +74,7 @@ pub(super) struct Trials<'a> {
 impl<'a> Trials<'a> {
     /// Builds the package with switches for these mutations, and runs its tests once.
     pub(super) fn prepare(
-        lane: &Lane,
+        copy: &WorkingCopy,
         package: &'static str,
         sources: &'a [Source],
         mutations: &'a [(usize, Mutation)],
@@ -88,7 +88,7 @@ impl<'a> Trials<'a> {
             endless: Mutex::new(BTreeMap::new()),
         };
         let began = Instant::now();
-        let built = trials.build_switched(lane)?;
+        let built = trials.build_switched(copy)?;
         println!(
             "{package}: built in {} s, with {} mutations switched and {} not",
             began.elapsed().as_secs(),
@@ -106,7 +106,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Builds models and tests; takes out what the compiler refuses until it refuses nothing.
-    fn build_switched(&mut self, lane: &Lane) -> Result<Vec<(Kind, cargo::Artifact)>> {
+    fn build_switched(&mut self, copy: &WorkingCopy) -> Result<Vec<(Kind, cargo::Artifact)>> {
         loop {
             let mut switched = BTreeMap::new();
             for Source { file, text } in self.sources {
@@ -121,14 +121,14 @@ impl<'a> Trials<'a> {
                     let count = self.mutations.iter().map(|(number, _)| number + 1).max().unwrap_or(0);
                     source.text.push_str(&switch::module(count));
                 }
-                lane.write(self.package, file, &source.text)?;
+                copy.write(self.package, file, &source.text)?;
                 switched.insert(format!("crates/{}/{file}", self.package), source);
             }
             let mut built = Vec::new();
             let mut refused = Vec::new();
             for (kind, targets) in self.targets()? {
                 let targets: Vec<_> = targets.iter().map(String::as_str).collect();
-                match lane.build(kind, self.package, &targets)? {
+                match copy.build(kind, self.package, &targets)? {
                     Build::Done(artifacts) => {
                         built.extend(artifacts.into_iter().map(|artifact| (kind, artifact)))
                     }
@@ -170,7 +170,7 @@ impl<'a> Trials<'a> {
     fn run_unchanged(&mut self, built: Vec<(Kind, cargo::Artifact)>) -> Result {
         let mut names = Vec::new();
         for (kind, artifact) in &built {
-            for name in lane::test_names(&artifact.path)? {
+            for name in working_copy::test_names(&artifact.path)? {
                 names.push((*kind, artifact, name));
             }
         }
@@ -182,8 +182,9 @@ impl<'a> Trials<'a> {
             let began = Instant::now();
             let variables =
                 [(PREEMPTIONS_VARIABLE, OsStr::new(&few)), (switch::REACHED, reached.as_os_str())];
-            let outcome = lane::run_test(&artifact.path, name, kind.limits(DEEP_LIMIT * 2), &variables)?;
-            let target = lane::target_name(artifact).to_owned();
+            let outcome =
+                working_copy::run_test(&artifact.path, name, kind.limits(DEEP_LIMIT * 2), &variables)?;
+            let target = working_copy::target_name(artifact).to_owned();
             if outcome.end != End::Exited(0) {
                 println!("{target}::{name}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
                 return Ok(false);
@@ -223,16 +224,16 @@ impl<'a> Trials<'a> {
     }
 
     /// Tries a mutation by building it alone.
-    pub(super) fn alone(&self, lane: &Lane, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
+    pub(super) fn alone(&self, copy: &WorkingCopy, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
         let source =
             self.sources.iter().find(|source| source.file == mutation.file).ok_or("no such source")?;
-        lane.write(self.package, &mutation.file, &mutation.apply(&source.text))?;
-        let verdict = self.build_and_run(lane, mutation, thoroughly);
-        lane.write(self.package, &mutation.file, &source.text)?;
+        copy.write(self.package, &mutation.file, &mutation.apply(&source.text))?;
+        let verdict = self.build_and_run(copy, mutation, thoroughly);
+        copy.write(self.package, &mutation.file, &source.text)?;
         verdict
     }
 
-    fn build_and_run(&self, lane: &Lane, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
+    fn build_and_run(&self, copy: &WorkingCopy, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
         // A test that comes by a neighbour in the file may come by this one.
         let neighbours: BTreeSet<_> = self
             .mutations
@@ -256,7 +257,7 @@ impl<'a> Trials<'a> {
         let [few, more] = stages();
         for (target, _) in order {
             let kind = Kind::of(target);
-            let artifacts = match lane.build(kind, self.package, &[target])? {
+            let artifacts = match copy.build(kind, self.package, &[target])? {
                 Build::Done(artifacts) => artifacts,
                 Build::Failed(complaints) => {
                     let text =
@@ -264,7 +265,8 @@ impl<'a> Trials<'a> {
                     return Ok(Verdict::new(Outcome::NotBuilt, "", text.lines().next().unwrap_or_default()));
                 }
             };
-            let artifact = artifacts.into_iter().find(|artifact| lane::target_name(artifact) == target);
+            let artifact =
+                artifacts.into_iter().find(|artifact| working_copy::target_name(artifact) == target);
             let path = artifact.ok_or_else(|| format!("cargo built no {target}"))?.path;
             for test in concerned.iter().filter(|test| test.target == target) {
                 if let Some(verdict) = self.run(test, &path, 0, &few, None)? {
@@ -296,7 +298,7 @@ impl<'a> Trials<'a> {
         let limit = if stage == 0 { LIMIT.max(test.took * TIMES) } else { DEEP_LIMIT };
         let variables: Vec<_> =
             [(PREEMPTIONS_VARIABLE, OsStr::new(preemptions))].into_iter().chain(switch).collect();
-        let ended = lane::run_test(path, &test.name, test.kind.limits(limit), &variables)?;
+        let ended = working_copy::run_test(path, &test.name, test.kind.limits(limit), &variables)?;
         Ok(match ended.end {
             End::Exited(0) => None,
             // A model that never ends as fast says nothing.
@@ -317,14 +319,15 @@ impl<'a> Trials<'a> {
             return Ok(*known);
         }
         let variables = [(PREEMPTIONS_VARIABLE, OsStr::new(preemptions))];
-        let ended = lane::run_test(&test.path, &test.name, test.kind.limits(DEEP_LIMIT / 2), &variables)?;
+        let ended =
+            working_copy::run_test(&test.path, &test.name, test.kind.limits(DEEP_LIMIT / 2), &variables)?;
         let endless = matches!(ended.end, End::TimedOut(_));
         self.endless.lock().expect("nothing panics with the map").insert(by.to_owned(), endless);
         Ok(endless)
     }
 }
 
-/// Takes the mutations out of the sources in a lane again.
-pub(super) fn restore(lane: &Lane, package: &str, sources: &[Source]) -> Result {
-    sources.iter().try_for_each(|Source { file, text }| lane.write(package, file, text))
+/// Takes the mutations out of the sources in a copy again.
+pub(super) fn restore(copy: &WorkingCopy, package: &str, sources: &[Source]) -> Result {
+    sources.iter().try_for_each(|Source { file, text }| copy.write(package, file, text))
 }

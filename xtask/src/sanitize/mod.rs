@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use crate::cargo::{self, Artifact, Purpose};
 use crate::confined::{self, Limits};
 use crate::process::{self, End, Outcome};
-use crate::{Result, lane};
+use crate::{Result, working_copy};
 
 const PACKAGES: [&str; 3] = ["punctual-core", "punctual-sync", "punctual"];
 
@@ -134,7 +134,7 @@ fn passes(sanitizer: Sanitizer, test: &Artifact) -> Result<bool> {
     let reports = reports(&outcome);
     let passed = outcome.end == End::Exited(0) && reports.is_empty();
     let verdict = if passed { "passed" } else { "FAILED" };
-    let (name, took) = (lane::target_name(test), began.elapsed().as_secs());
+    let (name, took) = (working_copy::target_name(test), began.elapsed().as_secs());
     println!("{} {}::{name}: {verdict} in {took} s", sanitizer.name(), test.package);
     if !passed {
         println!("{}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);

@@ -1,6 +1,6 @@
 //! Copies of packages in the target directory, to be changed and built: bugs never touch the user's sources.
 //!
-//! Each lane is a workspace with a target directory of its own, so several lanes build at the same time.
+//! Each copy is a workspace with a target directory of its own, so several copies build at the same time.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -75,23 +75,23 @@ impl Build {
 }
 
 /// A copy of some packages and of those that they need.
-pub(crate) struct Lane {
+pub(crate) struct WorkingCopy {
     root: PathBuf,
     /// Keeps a second run out of this directory.
     _lock: File,
 }
 
-impl Lane {
-    /// Brings `target/lanes/<index>` to the state of the user's tree.
+impl WorkingCopy {
+    /// Brings `target/working-copies/<index>` to the state of the user's tree.
     pub(crate) fn new(index: usize, packages: &[&str]) -> Result<Self> {
-        let root = cargo::target_dir().join("lanes").join(index.to_string());
+        let root = cargo::target_dir().join("working-copies").join(index.to_string());
         fs::create_dir_all(&root)?;
         let lock = File::create(root.join("lock"))?;
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             println!("waiting for another run to be done with {}", root.display());
             rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
         }
-        let lane = Self { root, _lock: lock };
+        let copy = Self { root, _lock: lock };
 
         let members = with_dependencies(&cargo::metadata()?, packages);
         let mut manifest: Table = fs::read_to_string(cargo::root().join("Cargo.toml"))?.parse()?;
@@ -100,18 +100,18 @@ impl Lane {
             let members = members.iter().map(|name| format!("crates/{name}").into()).collect();
             workspace.insert("members".to_owned(), toml::Value::Array(members));
         }
-        put(&lane.root.join("Cargo.toml"), toml::to_string(&manifest)?.as_bytes())?;
+        put(&copy.root.join("Cargo.toml"), toml::to_string(&manifest)?.as_bytes())?;
         // Not written again and again, since cargo takes out what these packages do not need.
-        if !lane.root.join("Cargo.lock").exists() {
-            fs::copy(cargo::root().join("Cargo.lock"), lane.root.join("Cargo.lock"))?;
+        if !copy.root.join("Cargo.lock").exists() {
+            fs::copy(cargo::root().join("Cargo.lock"), copy.root.join("Cargo.lock"))?;
         }
         for member in &members {
-            let (from, to) = (cargo::root().join("crates").join(member), lane.package(member));
+            let (from, to) = (cargo::root().join("crates").join(member), copy.package(member));
             let manifest = slim(&from)?;
             mirror(&from, &to)?;
             put(&to.join("Cargo.toml"), manifest.as_bytes())?;
         }
-        Ok(lane)
+        Ok(copy)
     }
 
     /// Takes over what `other` has built, unless there is something already.

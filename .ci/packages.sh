@@ -23,20 +23,5 @@ if links_programs; then
     exit 0
 fi
 
-if [ "$(id -u)" = 0 ]; then
-    as_root=()
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-    as_root=(sudo -n)
-else
-    echo "packages.sh: no working C and C++ compiler; as root, install: ${packages[*]}" >&2
-    exit 1
-fi
-
-if ! command -v apt-get >/dev/null; then
-    echo "packages.sh: no working C and C++ compiler, and no apt-get; install what your system calls: ${packages[*]}" >&2
-    exit 1
-fi
-
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+bash "$(dirname "${BASH_SOURCE[0]}")/apt-install.sh" "compile C and C++" "${packages[@]}"
 links_programs || { echo "packages.sh: cc or c++ cannot link a program even with ${packages[*]} installed" >&2; exit 1; }

@@ -57,19 +57,4 @@ if command -v busybox >/dev/null && ldd "$(command -v busybox)" >/dev/null 2>&1;
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-if [ "$(id -u)" = 0 ]; then
-    as_root=()
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-    as_root=(sudo -n)
-else
-    echo "packages.sh: as root, install: ${missing[*]}" >&2
-    exit 1
-fi
-
-if ! command -v apt-get >/dev/null; then
-    echo "packages.sh: no apt-get: the lab takes its kernels from Debian; run it there" >&2
-    exit 1
-fi
-
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+bash "$(dirname "${BASH_SOURCE[0]}")/../.ci/apt-install.sh" "run the lab" "${missing[@]}"

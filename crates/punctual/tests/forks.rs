@@ -7,7 +7,6 @@ mod privileges;
 #[path = "support/process.rs"]
 mod process;
 
-use std::env;
 use std::time::Duration;
 
 use process::Ended;
@@ -221,9 +220,7 @@ mod programs {
     use super::*;
 
     fn place() -> Place {
-        let wanted = env::var("PLACE").expect("the other tests set it");
-        let known = COMING_BACK.into_iter().chain(OTHERS).find(|place| format!("{place:?}") == wanted);
-        known.expect("the other tests know them")
+        process::chosen("PLACE", COMING_BACK.into_iter().chain(OTHERS))
     }
 
     macro_rules! program {

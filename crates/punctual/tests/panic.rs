@@ -5,7 +5,6 @@ mod privileges;
 #[path = "support/process.rs"]
 mod process;
 
-use std::env;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -266,8 +265,6 @@ fn a_job_that_does_not_end_is_named_by_its_level() {
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program() {
-    let wanted = env::var("PLACE").expect("the other tests set it");
-    let known = PLACES.into_iter().find(|(place, _)| format!("{place:?}") == wanted);
-    let (place, _) = known.expect("the other tests know the places");
+    let place = process::chosen("PLACE", PLACES.map(|(place, _)| place));
     process::exit(punctual::export::main(|config| app::run(config, place)));
 }

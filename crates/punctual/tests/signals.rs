@@ -7,7 +7,6 @@ mod privileges;
 #[path = "support/process.rs"]
 mod process;
 
-use std::env;
 use std::panic::resume_unwind;
 use std::process::Command;
 use std::thread;
@@ -115,17 +114,15 @@ app!(sharing, value);
 /// Starts the app, with and without privileges, and lets `then` see each to its end.
 fn each(app: &str, manner: Manner, then: impl Fn(Running) -> Ended + Sync) -> [Ended; 2] {
     let start = |mut command: Command| {
-        privileges::no_runaways(&mut command);
         command.env("MANNER", format!("{manner:?}")).env("PUNCTUAL_REPORT", "1");
         let mut running = process::start(command, Duration::from_secs(30));
         running.wait_for("READY");
         then(running)
     };
-    let program = process::program(app);
-    let unprivileged = privileges::unprivileged(&program);
     // Some take seconds.
     thread::scope(|scope| {
-        let runs = [program, unprivileged].map(|command| scope.spawn(|| start(command)));
+        let runs =
+            privileges::with_and_without(process::program(app)).map(|command| scope.spawn(|| start(command)));
         runs.map(|run| run.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })
 }
@@ -222,9 +219,7 @@ fn when_no_app_runs_a_signal_does_what_it_did_before() {
 }
 
 fn manner() -> Manner {
-    let wanted = env::var("MANNER").expect("the other tests set it");
-    let known = MANNERS.into_iter().find(|manner| format!("{manner:?}") == wanted);
-    known.expect("the other tests know the manners")
+    process::chosen("MANNER", MANNERS)
 }
 
 #[test]

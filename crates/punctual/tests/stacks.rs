@@ -6,7 +6,6 @@ mod privileges;
 mod process;
 
 use std::env;
-use std::process::Command;
 use std::time::Duration;
 
 use process::Ended;
@@ -393,9 +392,7 @@ fn nonsense_is_refused_with_its_fix() {
 fn each(app: &str, who: Who, port: &str) -> [Ended; 2] {
     let mut program = process::program(&format!("programs::{app}"));
     program.env("WHO", format!("{who:?}")).env("PUNCTUAL_PORT", port).env("PUNCTUAL_STACK", "1024");
-    let unprivileged = privileges::unprivileged(&program);
-    [program, unprivileged].map(|mut command: Command| {
-        privileges::no_runaways(&mut command);
+    privileges::with_and_without(program).map(|mut command| {
         // A file of the memory helps nobody.
         privileges::limit(&mut command, libc::RLIMIT_CORE, 0, 0);
         process::start(command, Duration::from_secs(30)).end()
@@ -444,8 +441,7 @@ mod programs {
     use super::*;
 
     fn who() -> Who {
-        let wanted = env::var("WHO").expect("the other tests set it");
-        ALL.into_iter().find(|who| format!("{who:?}") == wanted).expect("the other tests know them")
+        process::chosen("WHO", ALL)
     }
 
     macro_rules! program {

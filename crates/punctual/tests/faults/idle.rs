@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::process::{self, Ended};
-use crate::{EXECUTORS, Executor, chosen, executors, with_and_without_privileges};
+use crate::{EXECUTORS, Executor, executors, privileges};
 
 /// Whether the hook has begun.
 static HOOK: AtomicBool = AtomicBool::new(false);
@@ -148,7 +148,7 @@ macro_rules! apps {
         }
 
         fn run(common: Common, executor: Executor, config: Config) -> Result<Report, StartError> {
-            let manner = chosen("MANNER", MANNERS);
+            let manner = process::chosen("MANNER", MANNERS);
             match (common, executor) {
                 $((Common::Nothing, Executor::$name) => apart::$name::run(config, manner),
                 (Common::Local, Executor::$name) => one_local::$name::run(config, manner),
@@ -163,7 +163,7 @@ mod apps {
     use punctual::{Config, Report, StartError};
 
     use super::{Common, MANNERS, returns_late};
-    use crate::{Executor, chosen};
+    use crate::{Executor, process};
 
     apps! {
         Partition: [];
@@ -193,15 +193,15 @@ fn idle_thread_sleeps() -> bool {
 }
 
 fn returns_late() -> bool {
-    chosen("MANNER", MANNERS) == Manner::ReturnsLate
+    process::chosen("MANNER", MANNERS) == Manner::ReturnsLate
 }
 
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program() {
     IDLE_THREAD.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
-    let common = chosen("COMMON", [Common::Nothing, Common::Local, Common::Shared]);
-    let executor = chosen("EXECUTOR", EXECUTORS);
+    let common = process::chosen("COMMON", [Common::Nothing, Common::Local, Common::Shared]);
+    let executor = process::chosen("EXECUTOR", EXECUTORS);
     // SAFETY: the function is one that may be called at any time, on any thread.
     assert_eq!(unsafe { libc::atexit(exits) }, 0);
     process::exit(punctual::export::main(|config| apps::program(common, executor, config)));
@@ -221,7 +221,7 @@ fn each_of(
 ) {
     thread::scope(|scope| {
         for executor in executors {
-            for mut command in with_and_without_privileges("idle::program") {
+            for mut command in privileges::with_and_without(process::program("idle::program")) {
                 command.env("COMMON", format!("{common:?}")).env("MANNER", format!("{manner:?}"));
                 command.env("EXECUTOR", format!("{executor:?}"));
                 let check = &check;

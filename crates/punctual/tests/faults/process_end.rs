@@ -8,7 +8,7 @@ use punctual::Config;
 use rustix::process::Signal;
 use signal_hook::consts::SIGTERM;
 
-use crate::{chosen, process, with_and_without_privileges};
+use crate::{privileges, process};
 
 mod panics {
     #[punctual::app(main = false)]
@@ -44,7 +44,7 @@ enum Hook {
 #[ignore = "a program that the other tests run"]
 fn panicking_program() {
     set_hook(Box::new(|info| eprintln!("THEIRS: {info}")));
-    let config = match chosen("HOOK", [Hook::Ours, Hook::Theirs, Hook::TheirsInVirtualTime]) {
+    let config = match process::chosen("HOOK", [Hook::Ours, Hook::Theirs, Hook::TheirsInVirtualTime]) {
         Hook::Ours => Config::new(),
         Hook::Theirs => Config::new().keep_panic_hook(true),
         Hook::TheirsInVirtualTime => Config::new().virtual_time(),
@@ -54,7 +54,7 @@ fn panicking_program() {
 
 /// What the program prints in the end.
 fn said(hook: Hook) -> [String; 2] {
-    with_and_without_privileges("process_end::panicking_program").map(|mut command| {
+    privileges::with_and_without(process::program("process_end::panicking_program")).map(|mut command| {
         command.env("HOOK", format!("{hook:?}"));
         let ended = process::start(command, Duration::from_secs(20)).end();
         assert_eq!(ended.code, 101, "{ended:?}");
@@ -147,7 +147,7 @@ fn stopping_program() {
 
 #[test]
 fn a_first_signal_while_the_app_stops_by_itself_lets_the_hook_finish() {
-    for command in with_and_without_privileges("process_end::stopping_program") {
+    for command in privileges::with_and_without(process::program("process_end::stopping_program")) {
         let mut running = process::start(command, Duration::from_secs(20));
         running.wait_for("BEGUN");
         running.signal(Signal::TERM);

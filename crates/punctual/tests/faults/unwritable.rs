@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::process::{self, Ended, Running};
-use crate::{EXECUTORS, Executor, chosen, executors, with_and_without_privileges};
+use crate::{EXECUTORS, Executor, executors, privileges};
 
 /// What standard error is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,12 +146,12 @@ app!(global, executor = "global");
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program() {
-    if chosen("STDERR", STDERRS) == Stderr::Closed {
+    if process::chosen("STDERR", STDERRS) == Stderr::Closed {
         // SAFETY: nobody else has the descriptor.
         unsafe { libc::close(2) };
     }
-    let scenario = chosen("SCENARIO", SCENARIOS);
-    process::exit(match chosen("EXECUTOR", EXECUTORS) {
+    let scenario = process::chosen("SCENARIO", SCENARIOS);
+    process::exit(match process::chosen("EXECUTOR", EXECUTORS) {
         Executor::Partition => punctual::export::main(|config| partition::run(config, scenario)),
         Executor::Polling => punctual::export::main(|config| polling::run(config, scenario)),
         Executor::Global => punctual::export::main(|config| global::run(config, scenario)),
@@ -162,7 +162,7 @@ fn program() {
 fn each(scenario: Scenario, code: i32, then: impl Fn(Running) -> Ended + Sync) {
     for stderr in STDERRS {
         for executor in executors() {
-            for mut command in with_and_without_privileges("unwritable::program") {
+            for mut command in privileges::with_and_without(process::program("unwritable::program")) {
                 command.env("SCENARIO", format!("{scenario:?}")).env("EXECUTOR", format!("{executor:?}"));
                 command.env("STDERR", format!("{stderr:?}")).env("PUNCTUAL_REPORT", "1");
                 let (stdio, _reader) = stderr.open();
@@ -210,7 +210,7 @@ fn a_signal_ends_the_app_with_the_hook_run() {
 
 #[test]
 fn what_is_lost_meanwhile_is_said_as_soon_as_somebody_reads() {
-    let [mut command, _] = with_and_without_privileges("unwritable::program");
+    let [mut command, _] = privileges::with_and_without(process::program("unwritable::program"));
     command.env("SCENARIO", "Waits").env("EXECUTOR", "Partition").env("STDERR", "FullPipe");
     command.env("PUNCTUAL_TRACE", "/nowhere/trace_marker_raw").env("PUNCTUAL_REPORT", "1");
     let (stdio, reader) = Stderr::FullPipe.open();

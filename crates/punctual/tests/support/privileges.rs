@@ -76,6 +76,13 @@ pub(crate) fn no_runaways_here() {
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
+/// `program` as it is, and without privileges, neither of which can run away.
+pub(crate) fn with_and_without(mut program: Command) -> [Command; 2] {
+    let mut unprivileged = unprivileged(&program);
+    [&mut program, &mut unprivileged].into_iter().for_each(no_runaways);
+    [program, unprivileged]
+}
+
 /// A descriptor of this executable that programs inherit, open for as long as this process lives.
 fn executable() -> i32 {
     static EXECUTABLE: OnceLock<i32> = OnceLock::new();

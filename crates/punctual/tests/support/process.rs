@@ -33,6 +33,13 @@ pub(crate) fn program(path: &str) -> Command {
     command
 }
 
+/// The value of `list` whose name the test that runs this program has put into the environment variable `name`.
+pub(crate) fn chosen<T: std::fmt::Debug>(name: &str, list: impl IntoIterator<Item = T>) -> T {
+    let wanted = std::env::var(name).expect("the test that runs this program sets it");
+    let known = list.into_iter().find(|value| format!("{value:?}") == wanted);
+    known.expect("programs and their tests know the same values")
+}
+
 /// Ends the program as a `main` that returns `code` would.
 pub(crate) fn exit(code: ExitCode) -> ! {
     let number = (0..=u8::MAX).find(|&number| ExitCode::from(number) == code);

@@ -4,6 +4,7 @@
 //! its package, and the test that is named with it has to fail by saying what went wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
@@ -20,6 +21,10 @@ pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
 /// A model that has used more processor time than this has been made to run in circles.
 const LIMIT: Duration = Duration::from_secs(300);
+
+/// How many seconds a test waits for what a seeded bug keeps from happening. Without the bug it happens within
+/// milliseconds, but on a busy machine a test gives it a minute.
+const PATIENCE: (&str, &str) = ("PUNCTUAL_TEST_PATIENCE", "15");
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -147,7 +152,8 @@ fn find(copy: &WorkingCopy, package: &str, seed: &Seed) -> Result<Verdict> {
         }
         built @ Build::Done(_) => {
             let path = executable(built, target)?;
-            Ok(verdict(&working_copy::run_test(&path, test, Kind::of(target).limits(LIMIT), &[])?))
+            let patience = [(PATIENCE.0, OsStr::new(PATIENCE.1))];
+            Ok(verdict(&working_copy::run_test(&path, test, Kind::of(target).limits(LIMIT), &patience)?))
         }
     }
 }

@@ -21,8 +21,11 @@ fn late() -> Instant {
     now() + Duration::from_secs(36_000)
 }
 
+/// What happens at all has happened by then, on the slowest machine. With a seeded bug it never does, and whoever plants one
+/// says how long to wait for that.
 fn soon() -> Instant {
-    now() + Duration::from_secs(60)
+    let patience = std::env::var("PUNCTUAL_TEST_PATIENCE").ok().and_then(|seconds| seconds.parse().ok());
+    now() + Duration::from_secs(patience.unwrap_or(60))
 }
 
 #[test]

@@ -93,3 +93,7 @@ pub use worker::Worker;
 pub mod sync {
     pub use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, UnsafeCell, fence};
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

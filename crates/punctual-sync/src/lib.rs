@@ -66,3 +66,7 @@ pub use queue::{Full, Item, Receiver, ReceiverTaken, TimedQueue};
 #[cfg(feature = "std")]
 pub use time::now;
 pub use time::{Duration, Instant};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

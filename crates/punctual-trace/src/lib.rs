@@ -24,3 +24,7 @@ pub mod read;
 pub mod record;
 pub mod stats;
 pub mod write;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,6 +11,7 @@ mod examples;
 mod fuzz;
 mod loom;
 mod mutants;
+mod release;
 mod sanitize;
 mod seeds;
 mod stress;
@@ -59,6 +60,8 @@ enum Chore {
     Book(book::Options),
     /// With clang: build the BPF object of punctual-trace, or check that the committed one is what its source gives
     Bpf(bpf::Options),
+    /// Check that every crate can be published: manifests, packages, documentation, oldest compiler, interface
+    ReleaseCheck(release::Options),
     /// Check everything that is checked before a merge
     Ci,
 }
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Chore::Unprivileged => unprivileged::run(),
         Chore::Book(options) => book::run(&options),
         Chore::Bpf(options) => bpf::run(&options),
+        Chore::ReleaseCheck(options) => release::run(&options),
         Chore::Ci => ci::run(),
     };
     match outcome {

@@ -1,0 +1,227 @@
+//! `cargo xtask release-check`: whether every crate can be published, as it is.
+//!
+//! The manifests say what a registry and its readers need, the packages contain what a build takes, the documentation builds
+//! as docs.rs builds it, the public interface keeps to semantic versioning since the last tag, and the oldest supported
+//! compiler builds all of it. What cannot be checked on this machine is said loudly.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::{Result, cargo, process};
+
+/// Files that every package contains, beside its manifest.
+const FILES: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only what takes seconds: the manifests, and that packages can be made
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    let metadata = cargo::metadata()?;
+    let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
+    let (published, kept): (Vec<&Value>, Vec<&Value>) =
+        packages.iter().partition(|package| is_published(package));
+    let faults: Vec<String> = published.iter().flat_map(|package| faults(package, &kept)).collect();
+    if !faults.is_empty() {
+        return Err(format!("the manifests are not fit to be published:\n{}", faults.join("\n")).into());
+    }
+    let names: Vec<&str> = published.iter().filter_map(|package| package["name"].as_str()).collect();
+    let version = published.first().and_then(|package| package["rust_version"].as_str()).unwrap_or_default();
+    println!("manifests: {} are fit to be published, for Rust {version} and later", names.join(", "));
+
+    let all = names.iter().flat_map(|name| ["-p", name]);
+    let mut package = cargo::command();
+    // A release is made from a commit; a check has to work before it.
+    package.args(["package", "--locked", "--allow-dirty", "--quiet"]).args(all.clone());
+    if options.quick {
+        package.arg("--no-verify");
+    }
+    process::succeed(&mut package)?;
+    println!("packages: made{}", if options.quick { "" } else { ", and built from what they contain" });
+    if options.quick {
+        return Ok(());
+    }
+    for package in &published {
+        document(package)?;
+    }
+    println!("documentation: built as docs.rs does");
+    minimum(version, all.clone())?;
+    compatibility(all)
+}
+
+fn is_published(package: &Value) -> bool {
+    // `publish = false` is an empty list of registries, no word about it is null.
+    package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
+}
+
+/// What is wrong with the manifest of a package that is published; `kept` are the packages that are not.
+fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
+    let name = package["name"].as_str().unwrap_or_default();
+    let mut faults = Vec::new();
+    for key in ["description", "license", "repository", "readme", "rust_version"] {
+        if package[key].as_str().is_none_or(str::is_empty) {
+            faults.push(format!("{name}: no `{}`", key.replace('_', "-")));
+        }
+    }
+    for key in ["keywords", "categories"] {
+        // A registry takes no more than five.
+        if !(1..=5).contains(&package[key].as_array().map_or(0, Vec::len)) {
+            faults.push(format!("{name}: `{key}` needs one to five entries"));
+        }
+    }
+    if package["metadata"]["docs"]["rs"].is_null() {
+        faults.push(format!("{name}: no [package.metadata.docs.rs]"));
+    }
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+    let directory = manifest.parent().unwrap_or(Path::new(""));
+    for file in FILES {
+        let own_readme = file == "README.md" && package["readme"].as_str().is_some_and(|path| path != file);
+        if !own_readme && !directory.join(file).exists() {
+            faults.push(format!("{name}: no {file}"));
+        }
+    }
+    // Those for tests and benchmarks are left out of a package, unless they have a version.
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    for dependency in dependencies.filter(|it| it["path"].is_string() && it["kind"] != "dev") {
+        let on = dependency["name"].as_str().unwrap_or_default();
+        if kept.iter().any(|package| package["name"] == on) {
+            faults.push(format!("{name}: depends on {on}, which is not published"));
+        }
+        // Crates of one release share private items.
+        let wanted = format!("={}", package["version"].as_str().unwrap_or_default());
+        if dependency["req"] != wanted {
+            faults.push(format!("{name}: depends on {on} {}, not {wanted}", dependency["req"]));
+        }
+    }
+    faults
+}
+
+/// Builds the documentation of a package with the features that its metadata for docs.rs names.
+fn document(package: &Value) -> Result {
+    let name = package["name"].as_str().unwrap_or_default();
+    let settings = &package["metadata"]["docs"]["rs"];
+    let mut command = cargo::command();
+    command.args(["doc", "--locked", "--quiet", "--no-deps", "-p", name]);
+    if settings["all-features"] == true {
+        command.arg("--all-features");
+    }
+    for feature in settings["features"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        command.args(["--features", feature]);
+    }
+    process::succeed(command.env("RUSTDOCFLAGS", "--cfg docsrs -D warnings"))
+}
+
+/// Builds everything that is published with the oldest supported compiler, in a target directory of its own.
+fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result {
+    let toolchain = format!("+{version}");
+    let probe = Command::new("cargo").args([&toolchain, "--version"]).stdin(Stdio::null()).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        println!(
+            "\n*** SKIPPED: NOTHING WAS BUILT WITH RUST {version}. `rustup toolchain install {version} --profile minimal` ***\n"
+        );
+        return Ok(());
+    }
+    // By its name and not as the cargo that started us, which is of one toolchain.
+    let mut command = Command::new("cargo");
+    command.args([&toolchain, "check", "--locked", "--quiet", "--all-features"]).args(packages);
+    command.current_dir(cargo::root()).env("CARGO_TARGET_DIR", cargo::target_dir().join("minimum"));
+    // Set by the toolchain that started us.
+    for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+        command.env_remove(variable);
+    }
+    process::succeed(&mut command)?;
+    println!("Rust {version}: builds every package with all features");
+    Ok(())
+}
+
+/// Compares the public interfaces with those of the last release.
+fn compatibility<'a>(packages: impl Iterator<Item = &'a str>) -> Result {
+    let mut git = Command::new("git");
+    git.args(["describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"]).current_dir(cargo::root());
+    let output = git.stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        println!(
+            "\n*** SKIPPED: NO INTERFACE WAS COMPARED, since there is no tag of a release (v0.1.0) yet ***\n"
+        );
+        return Ok(());
+    }
+    let tag = String::from_utf8(output.stdout)?.trim().to_owned();
+    let mut command = cargo::command();
+    let probe = command.args(["semver-checks", "--version"]).stdin(Stdio::null()).output()?;
+    if !probe.status.success() {
+        println!(
+            "\n*** SKIPPED: NO INTERFACE WAS COMPARED WITH {tag}. `cargo install cargo-semver-checks --locked` ***\n"
+        );
+        return Ok(());
+    }
+    process::succeed(cargo::command().args(["semver-checks", "--baseline-rev", &tag]).args(packages))?;
+    println!("interfaces: compatible with {tag}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn package() -> Value {
+        json!({
+            "name": "a",
+            "version": "0.1.0",
+            "description": "x",
+            "license": "MIT",
+            "repository": "https://example.org",
+            "readme": "README.md",
+            "rust_version": "1.88",
+            "keywords": ["x"],
+            "categories": ["embedded"],
+            "metadata": { "docs": { "rs": {} } },
+            "manifest_path": cargo::root().join("crates/punctual-report/Cargo.toml"),
+            "dependencies": [
+                { "name": "b", "req": "=0.1.0", "kind": null, "path": "/b" },
+                { "name": "c", "req": "^1", "kind": null },
+                { "name": "d", "req": "*", "kind": "dev", "path": "/d" },
+            ],
+        })
+    }
+
+    #[test]
+    fn accepts_complete_manifest() {
+        assert_eq!(faults(&package(), &[]), [""; 0]);
+    }
+
+    #[test]
+    fn refuses_incomplete_manifest() {
+        let change = |path: &str, value: Value| {
+            let mut package = package();
+            *package.pointer_mut(path).unwrap() = value;
+            faults(&package, &[&json!({ "name": "kept" })]).join("\n")
+        };
+        assert_eq!(change("/description", Value::Null), "a: no `description`");
+        assert_eq!(change("/rust_version", Value::Null), "a: no `rust-version`");
+        assert_eq!(change("/keywords", json!([])), "a: `keywords` needs one to five entries");
+        assert_eq!(change("/metadata", Value::Null), "a: no [package.metadata.docs.rs]");
+        assert_eq!(change("/dependencies/0/req", json!("^0.1.0")), "a: depends on b \"^0.1.0\", not =0.1.0");
+        assert_eq!(
+            change("/dependencies/0/name", json!("kept")),
+            "a: depends on kept, which is not published"
+        );
+        let elsewhere = json!(cargo::root().join("Cargo.toml"));
+        assert_eq!(change("/manifest_path", elsewhere), "");
+        assert!(change("/manifest_path", json!("/nonexistent/Cargo.toml")).contains("a: no LICENSE-MIT"));
+    }
+
+    #[test]
+    fn publishes_unless_told_otherwise() {
+        assert!(is_published(&json!({ "publish": null })));
+        assert!(is_published(&json!({ "publish": ["crates-io"] })));
+        assert!(!is_published(&json!({ "publish": [] })));
+    }
+}

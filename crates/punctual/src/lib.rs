@@ -99,8 +99,8 @@ mod task;
 pub mod export;
 
 pub use app::config::Config;
-pub use app::current::{now, shutdown, spend, wait_for_event};
 pub use app::report::Report;
+pub use app::services::{now, shutdown, spend, wait_for_event};
 pub use app::start_error::StartError;
 pub use app::{config, report};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};

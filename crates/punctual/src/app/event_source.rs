@@ -11,12 +11,46 @@
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
+use punctual_core::Worker;
 use rustix::event::PollFlags;
 use rustix::io::ioctl_fionread;
 
-use crate::app::runtime::Source;
+use crate::app::partition::Part;
 use crate::port::linux;
 use crate::port::linux::stderr;
+
+/// A task released by the readiness of a file descriptor.
+pub trait Source: Sync {
+    /// The partition of its task.
+    fn part(&self) -> &'static Part;
+    /// The thread that waits for it.
+    fn worker(&self) -> &'static Worker;
+    /// Name of the task.
+    fn name(&self) -> &'static str;
+    /// The descriptor to wait for.
+    fn fd(&self) -> RawFd;
+    /// Notes the descriptor that the resource has now.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    unsafe fn refresh(&self);
+    /// Forgets the descriptor, at the end of a run.
+    fn forget(&self);
+    /// The eventfd that makes the waiting thread look again, -1 if there is none.
+    fn control(&self) -> RawFd;
+    /// Sets the eventfd that makes the waiting thread look again.
+    fn set_control(&self, control: RawFd);
+    /// Makes the waiting thread look again.
+    fn interrupt(&self);
+    /// How many jobs of the task have ended.
+    fn ended(&self) -> u32;
+    /// Releases a job unless one is waiting already.
+    fn release(&'static self);
+    /// What is known of it when it has nothing to give.
+    fn idleness(&self) -> &Idleness;
+    /// Stops the app for that.
+    fn stop_idle(&self);
+}
 
 /// What happens when a source has nothing to give, a job has seen that, and the source is ready again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,75 +9,17 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::app::panic_hook;
 use crate::app::runtime::Runtime;
+use crate::app::stop::{Culprit, Fault, panic_text};
 use crate::port::linux::stderr;
-
-/// Whose code panicked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Culprit {
-    /// A task, `init`, `idle` or `shutdown`.
-    Handler(&'static str),
-    /// The destructor of an argument for this task.
-    Argument(&'static str),
-    /// The destructor of this resource.
-    Resource(&'static str),
-    /// A call given to `helper::submit`.
-    Call,
-    /// A waker that a future of the user's has made.
-    Waker,
-    /// The library itself.
-    Executor,
-}
-
-/// As in [`Outcome::Panicked`](crate::app::report::Outcome::Panicked).
-impl fmt::Display for Culprit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Handler(name) => f.write_str(name),
-            Self::Argument(task) => write!(f, "drop of an argument for {task}"),
-            Self::Resource(name) => write!(f, "drop of {name}"),
-            Self::Call => f.write_str("a call submitted to the helper thread"),
-            Self::Waker => f.write_str("a waker"),
-            Self::Executor => f.write_str("the executor"),
-        }
-    }
-}
-
-/// The first panic of a run.
-pub(crate) struct Fault {
-    pub(crate) culprit: Culprit,
-    payload: Box<dyn Any + Send>,
-}
-
-impl Fault {
-    /// What the panic said.
-    pub(crate) fn text(&self) -> &str {
-        panic_hook::text(&*self.payload)
-    }
-}
-
-impl fmt::Debug for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fault").field("culprit", &self.culprit).finish_non_exhaustive()
-    }
-}
-
-/// Drops what a run leaves of its fault.
-impl Drop for Fault {
-    fn drop(&mut self) {
-        discard(std::mem::replace(&mut self.payload, Box::new(())));
-    }
-}
 
 /// Ends the app because of a panic with this payload.
 #[cold]
 pub(crate) fn panicked(runtime: &'static Runtime, culprit: Culprit, payload: Box<dyn Any + Send>) {
     runtime.abort();
-    let text = panic_hook::text(&*payload);
+    let text = panic_text(&*payload);
     match culprit {
         Culprit::Handler(task) => {
             stderr::defer(format_args!("punctual: task `{task}` panicked: {text}; the app stops\n"));
@@ -98,14 +40,6 @@ pub(crate) fn contained<R>(runtime: &'static Runtime, culprit: Culprit, f: impl 
             panicked(runtime, culprit, payload);
             None
         }
-    }
-}
-
-/// Drops the payload of a panic, or gives it up if that panics too.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        // The one after that would be no better.
-        std::mem::forget(another);
     }
 }
 

@@ -11,7 +11,7 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::app::current;
 use crate::app::runtime::Runtime;
@@ -20,39 +20,17 @@ use crate::port::linux::{self, stderr};
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The apps that have ever run, linked by [`Birth::next`]. No lock: another thread may have it when its process forks.
+/// The apps that have ever run, linked by [`Process::next`](crate::app::runtime::Process::next). No lock: another thread may have it when its process forks.
 static FIRST: AtomicPtr<Runtime> = AtomicPtr::new(std::ptr::null_mut());
-
-/// In which process an app runs.
-pub(crate) struct Birth {
-    generation: AtomicU32,
-    listed: AtomicBool,
-    next: AtomicPtr<Runtime>,
-}
-
-impl Birth {
-    pub(crate) const fn new() -> Self {
-        Self {
-            generation: AtomicU32::new(0),
-            listed: AtomicBool::new(false),
-            next: AtomicPtr::new(std::ptr::null_mut()),
-        }
-    }
-
-    /// Whether the app began to run in another process than this one.
-    fn is_elsewhere(&self) -> bool {
-        self.generation.load(Ordering::Relaxed) != GENERATION.load(Ordering::Relaxed)
-    }
-}
 
 /// Notes that `runtime`, which nobody else has taken, begins to run in this process.
 pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
     static HANDLER: OnceLock<i32> = OnceLock::new();
-    runtime.birth.generation.store(GENERATION.load(Ordering::Relaxed), Ordering::Relaxed);
-    if !runtime.birth.listed.swap(true, Ordering::Relaxed) {
+    runtime.process.generation.store(GENERATION.load(Ordering::Relaxed), Ordering::Relaxed);
+    if !runtime.process.listed.swap(true, Ordering::Relaxed) {
         let mut first = FIRST.load(Ordering::Relaxed);
         loop {
-            runtime.birth.next.store(first, Ordering::Relaxed);
+            runtime.process.next.store(first, Ordering::Relaxed);
             let this = std::ptr::from_ref(runtime).cast_mut();
             // Release: who follows the pointer sees what it points at, and the next one.
             match FIRST.compare_exchange_weak(first, this, Ordering::Release, Ordering::Relaxed) {
@@ -73,22 +51,15 @@ unsafe extern "C" fn in_child() {
     // SAFETY: the list is of statics, and is only ever added to.
     while let Some(runtime) = unsafe { at.as_ref() } {
         runtime.stop_copy();
-        at = runtime.birth.next.load(Ordering::Relaxed);
+        at = runtime.process.next.load(Ordering::Relaxed);
     }
 }
 
 /// Ends the process if it is a child that has come back to the executor of `runtime`.
 #[inline]
 pub(crate) fn check(runtime: &Runtime) {
-    if runtime.birth.is_elsewhere() {
+    if runtime.process.generation.load(Ordering::Relaxed) != GENERATION.load(Ordering::Relaxed) {
         end();
-    }
-}
-
-/// [`check`] for the app of the calling thread, if it is one of an app.
-pub(crate) fn check_mine() {
-    if let Some((part, _)) = current::get() {
-        check(part.runtime);
     }
 }
 

@@ -3,7 +3,6 @@
 pub mod config;
 pub mod report;
 
-pub(crate) mod cause;
 pub(crate) mod current;
 pub(crate) mod event_source;
 pub(crate) mod fault;
@@ -13,7 +12,21 @@ pub(crate) mod partition;
 pub(crate) mod reactor;
 pub(crate) mod run;
 pub(crate) mod runtime;
+pub(crate) mod services;
 pub(crate) mod spawn_gate;
 pub(crate) mod start_error;
+pub(crate) mod stop;
 pub(crate) mod trace_markers;
 pub(crate) mod virtual_time;
+
+use crate::port::Host;
+
+impl Host for runtime::Runtime {
+    fn about_to_sleep(&'static self) {
+        forked::check(self);
+    }
+
+    fn unwinds(&'static self) {
+        fault::leaves_section(self);
+    }
+}

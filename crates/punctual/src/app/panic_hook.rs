@@ -7,13 +7,13 @@
 //! there before. To take it back after each run would take the lock of the standard library that a thread holds while it
 //! prints its panic, so a run could fail to end because of a thread that is none of the app's.
 
-use std::any::Any;
 use std::cell::Cell;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::app::runtime::Runtime;
+use crate::app::stop::panic_text;
 use crate::port::linux::stderr::{defer, write_deferred};
 
 thread_local! {
@@ -51,19 +51,12 @@ impl Drop for Presence {
 
 fn record(runtime: &'static Runtime, info: &PanicHookInfo<'_>) {
     let thread = thread::current();
-    let (name, text) = (thread.name().unwrap_or("<unnamed>"), text(info.payload()));
+    let (name, text) = (thread.name().unwrap_or("<unnamed>"), panic_text(info.payload()));
     match info.location() {
         Some(place) => defer(format_args!("\nthread '{name}' panicked at {place}:\n{text}\n")),
         None => defer(format_args!("\nthread '{name}' panicked:\n{text}\n")),
     }
     runtime.ring();
-}
-
-/// What a panic said.
-pub(crate) fn text(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(the panic carries no text)")
 }
 
 /// Makes the calling thread leave what is to be said of its panics to the supervisor of a run, until dropped.

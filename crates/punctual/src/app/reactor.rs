@@ -14,7 +14,6 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::{Errno, Result};
 
 use crate::app::event_source::NONE;
-use crate::app::fault::{self, Culprit};
 use crate::app::partition::Part;
 use crate::app::runtime;
 
@@ -167,8 +166,8 @@ impl Reactor {
 
     /// Sleeps until something is ready, or only looks, and wakes who waits for it; returns whether there was anybody.
     ///
-    /// `slept` is called in between. For one thread of the app at a time.
-    pub(crate) fn react(&self, sleep: bool, slept: impl FnOnce()) -> Result<bool> {
+    /// `slept` is called in between, and `wake` for each. For one thread of the app at a time.
+    pub(crate) fn react(&self, sleep: bool, slept: impl FnOnce(), wake: impl Fn(Waker)) -> Result<bool> {
         if !sleep && self.waits.load(Ordering::Relaxed) == 0 {
             return Ok(false);
         }
@@ -187,19 +186,19 @@ impl Reactor {
         };
         let mut any = false;
         for event in events {
-            any |= self.fire(event.data.u64());
+            any |= self.fire(event.data.u64(), &wake);
         }
         Ok(any)
     }
 
-    fn fire(&self, data: u64) -> bool {
+    fn fire(&self, data: u64, wake: impl Fn(Waker)) -> bool {
         if data == CONTROL {
             return false;
         }
         let ticket = Ticket::from_data(data);
         let waker = self.slots.get(ticket.slot).and_then(|slot| slot.fire(ticket.wait));
         // The slot is done with: whatever the waker does, the next wait can have it.
-        let woken = waker.map(|waker| fault::contained(self.part.runtime, Culprit::Waker, || waker.wake()));
+        let woken = waker.map(wake);
         woken.is_some()
     }
 
@@ -220,18 +219,17 @@ impl Reactor {
         Ok(())
     }
 
-    /// Forgets the run's descriptors and everybody who waits.
+    /// Forgets the run's descriptors and everybody who waits; `discard` drops their wakers.
     ///
     /// # Safety
     /// Every other thread of the app has ended, and nobody visits.
-    pub(crate) unsafe fn close(&self) {
+    pub(crate) unsafe fn close(&self, discard: impl Fn(Option<Waker>)) {
         self.epoll.store(NONE, Ordering::Relaxed);
         self.control.store(NONE, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
         for slot in self.slots {
             // SAFETY: by this function's contract.
-            let waker = unsafe { slot.clear() };
-            fault::contained(self.part.runtime, Culprit::Waker, || drop(waker));
+            discard(unsafe { slot.clear() });
         }
     }
 }

@@ -19,6 +19,9 @@ use std::fmt;
 
 use punctual_core::Duration;
 
+use crate::port::format_nanos;
+pub use crate::port::linux::settings::ThreadSettings;
+
 /// Why a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Outcome {
@@ -111,27 +114,6 @@ pub struct TaskReport {
     pub execution: Summary,
 }
 
-/// What one thread was given.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ThreadSettings {
-    /// What the thread does.
-    pub thread: String,
-    /// The kernel's number for it.
-    pub kernel_thread: u32,
-    /// The scheduling policy, as read back.
-    pub policy: String,
-    /// The real-time priority, as read back; 0 for an ordinary thread.
-    pub priority: i32,
-    /// The CPUs it may run on, as read back.
-    pub cpus: String,
-    /// The size of its stack, in bytes; `None` if it is not known, as of `idle`, whose thread is the caller's.
-    pub stack: Option<usize>,
-    /// How much of its stack has been in use at most, in bytes; `None` if that was not measured.
-    pub stack_used: Option<usize>,
-    /// What it lacks, each with the fix.
-    pub missing: Vec<String>,
-}
-
 /// What the kernel gave the app.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
@@ -190,21 +172,6 @@ impl Report {
             Outcome::Overrun { .. } | Outcome::IdleSource { .. } => 1,
             _ => 0,
         }
-    }
-}
-
-/// Nanoseconds, with the unit that suits them and three significant digits.
-pub(crate) fn format_nanos(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns < 999.5 => (ns, "ns"),
-        ns if ns < 999.5e3 => (ns / 1e3, "µs"),
-        ns if ns < 999.5e6 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    match value {
-        v if unit == "ns" || v >= 99.95 => format!("{v:.0} {unit}"),
-        v if v >= 9.995 => format!("{v:.1} {unit}"),
-        v => format!("{v:.2} {unit}"),
     }
 }
 
@@ -326,21 +293,6 @@ fn table(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits_and_a_unit() {
-        let cases = [
-            (0.0, "0 ns"),
-            (999.4, "999 ns"),
-            (999.6, "1.00 µs"),
-            (1_234.0, "1.23 µs"),
-            (99_960.0, "100 µs"),
-            (2.5e9, "2.50 s"),
-        ];
-        for (ns, text) in cases {
-            assert_eq!(format_nanos(ns), text);
-        }
-    }
 
     #[test]
     fn exit_codes() {

@@ -2,23 +2,22 @@
 
 use std::cell::Cell;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use punctual_core::{Duration, Instant, Level, Port, Worker};
+use punctual_core::{Duration, Instant, Level, Port};
+use punctual_sync::PcpGroup;
 
-use crate::app::cause::{Cause, FirstCause};
-use crate::app::event_source::Idleness;
-use crate::app::fault::Fault;
-use crate::app::forked::{self, Birth};
+use crate::app::event_source::Source;
 use crate::app::partition::Part;
 use crate::app::reactor::Reactor;
 use crate::app::report::{Outcome, TaskReport};
 use crate::app::spawn_gate::{Outside, Visit};
 use crate::app::start_error::StartError;
-use crate::app::trace_markers::Marked;
-use crate::lock::Ceilings;
+use crate::app::stop::Fault;
+use crate::app::stop::{Cause, FirstCause};
 use crate::port::linux::futex;
+use crate::port::linux::trace_marker::Mark;
 use crate::port::virtual_time::{Claims, Turns};
 
 /// Nobody runs the app.
@@ -48,6 +47,14 @@ pub struct Options {
     pub strict: bool,
     /// Whether jobs are marked in the kernel's trace.
     pub trace: bool,
+}
+
+/// A task, as far as marks and messages go.
+pub struct Marked {
+    pub(crate) name: &'static str,
+    pub(crate) level: u8,
+    pub(crate) part: &'static Part,
+    pub(crate) mark: &'static Mark,
 }
 
 /// A task, as far as starting and reporting go.
@@ -82,39 +89,6 @@ pub trait Registered: Sync {
     }
 }
 
-/// A task released by the readiness of a file descriptor.
-pub trait Source: Sync {
-    /// The partition of its task.
-    fn part(&self) -> &'static Part;
-    /// The thread that waits for it.
-    fn worker(&self) -> &'static Worker;
-    /// Name of the task.
-    fn name(&self) -> &'static str;
-    /// The descriptor to wait for.
-    fn fd(&self) -> RawFd;
-    /// Notes the descriptor that the resource has now.
-    ///
-    /// # Safety
-    /// No job of the task can run.
-    unsafe fn refresh(&self);
-    /// Forgets the descriptor, at the end of a run.
-    fn forget(&self);
-    /// The eventfd that makes the waiting thread look again, -1 if there is none.
-    fn control(&self) -> RawFd;
-    /// Sets the eventfd that makes the waiting thread look again.
-    fn set_control(&self, control: RawFd);
-    /// Makes the waiting thread look again.
-    fn interrupt(&self);
-    /// How many jobs of the task have ended.
-    fn ended(&self) -> u32;
-    /// Releases a job unless one is waiting already.
-    fn release(&'static self);
-    /// What is known of it when it has nothing to give.
-    fn idleness(&self) -> &Idleness;
-    /// Stops the app for that.
-    fn stop_idle(&self);
-}
-
 /// The state of one app. A static of the generated code; one run at a time.
 pub struct Runtime {
     pub(crate) name: &'static str,
@@ -125,7 +99,7 @@ pub struct Runtime {
     pub(crate) tasks: &'static [&'static dyn Registered],
     reactor: Option<&'static Reactor>,
     /// Of the global executor: what the locks belong to.
-    pub(crate) ceilings: Option<&'static Ceilings>,
+    pub(crate) ceilings: Option<&'static PcpGroup>,
     /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
     state: AtomicU8,
     outside: Outside,
@@ -145,12 +119,30 @@ pub struct Runtime {
     /// A descriptor to write to when the app begins to stop, -1 if there is none.
     bell: AtomicI32,
     first_mark: OnceLock<u16>,
-    /// In which process it runs.
-    pub(crate) birth: Birth,
+    pub(crate) process: Process,
     /// Who runs in virtual time.
     pub(crate) turns: Turns,
     /// Who holds what across partitions in virtual time.
     pub(crate) claims: Claims,
+}
+
+/// In which process an app runs; see [`forked`](crate::app::forked).
+pub(crate) struct Process {
+    /// How many forks lie between the first process and the one in which the app began to run.
+    pub(crate) generation: AtomicU32,
+    /// Whether it is in the list of all apps that have ever run, and which is the next there.
+    pub(crate) listed: AtomicBool,
+    pub(crate) next: AtomicPtr<Runtime>,
+}
+
+impl Process {
+    const fn new() -> Self {
+        Self {
+            generation: AtomicU32::new(0),
+            listed: AtomicBool::new(false),
+            next: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
 }
 
 impl std::fmt::Debug for Runtime {
@@ -168,7 +160,7 @@ impl Runtime {
         home: &'static Part,
         tasks: &'static [&'static dyn Registered],
         reactor: Option<&'static Reactor>,
-        ceilings: Option<&'static Ceilings>,
+        ceilings: Option<&'static PcpGroup>,
     ) -> Self {
         Self {
             name,
@@ -190,7 +182,7 @@ impl Runtime {
             stop_requested: AtomicU32::new(0),
             bell: AtomicI32::new(-1),
             first_mark: OnceLock::new(),
-            birth: Birth::new(),
+            process: Process::new(),
             turns: Turns::new(),
             claims: Claims::new(),
         }
@@ -371,12 +363,14 @@ impl Runtime {
         self.unusual.load(Ordering::Relaxed) & ABORTS != 0
     }
 
+    /// Whether this is the copy of a running app that the child of a `fork` has.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.unusual.load(Ordering::Relaxed) & COPY != 0
+    }
+
     /// Whether there was a fault, so that the queued job at hand is dropped instead of run.
     #[inline]
     pub(crate) fn drops_jobs(&self) -> bool {
-        if self.unusual.load(Ordering::Relaxed) & COPY != 0 {
-            forked::check(self);
-        }
         let drops = self.aborts();
         if drops {
             self.drop_job();

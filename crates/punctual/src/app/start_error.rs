@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::port::linux::futex::{ADVICE, Refused};
+
 /// Why an app did not start. Nothing of it has run; every message names the fix.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -212,6 +214,12 @@ impl fmt::Display for StartError {
     }
 }
 
+impl From<Refused> for StartError {
+    fn from(Refused { what, error }: Refused) -> Self {
+        Self::Futex { operation: what, error: error.into(), advice: ADVICE }
+    }
+}
+
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
@@ -219,6 +227,11 @@ impl std::error::Error for StartError {
             _ => None,
         }
     }
+}
+
+/// Items as a message lists them.
+pub(crate) fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,85 +1,19 @@
-//! Marks in the kernel's trace: where each job starts and ends, and of which task it is.
-//!
-//! A mark is one `write(2)` of at most 16 bytes to `trace_marker_raw`, which was opened before the first job. It copies them into
-//! the trace's buffer of the CPU and neither sleeps nor allocates. While marks are off, which they are unless asked for, a
-//! job asks one word whether they are.
-//!
-//! Why not `user_events`, whose bit the kernel sets when somebody records: kernels before 6.4 lack it, and later ones can be
-//! built without it, while this file has been in every tracing kernel since 4.10.
+//! Which tasks of an app mark their jobs in the kernel's trace, and by which numbers.
 //!
 //! What never marks: virtual time, whose instants mean nothing in the kernel's trace, and the jobs of polling partitions,
 //! whose thread does not enter the kernel. Its helper could, but the kernel would note when the helper wrote, not when the job
 //! started.
 
-use std::fs;
-use std::io::Error;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use punctual_core::mark;
 
 use crate::app::config::Marks as Wanted;
 use crate::app::partition::{Part, Style};
-use crate::app::runtime::Runtime;
+use crate::app::runtime::{Marked, Runtime};
 use crate::port::linux::stderr;
-
-/// Where the jobs of one task are marked, if anywhere.
-#[derive(Debug)]
-pub(crate) struct Mark(AtomicU64);
-
-/// Beside the number of the task and the descriptor, so that neither being 0 makes it look off.
-const ON: u64 = 1 << 16;
-
-impl Mark {
-    pub(crate) const fn off() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    /// Whether jobs are to be marked.
-    #[inline]
-    pub(crate) fn is_on(&self) -> bool {
-        // It changes only while no job of the task can run; starting and joining the threads orders that.
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    fn set(&self, task: u16, marker: RawFd) {
-        self.0.store(u64::from(task) | ON | (marker as u32 as u64) << 32, Ordering::Relaxed);
-    }
-
-    fn clear(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    /// Marks the start of a job that was released at `release`, in ns.
-    pub(crate) fn start(&self, release: u64) {
-        self.write(|task| mark::start(task, release));
-    }
-
-    /// Marks the end of a job.
-    pub(crate) fn end(&self) {
-        self.write(mark::end);
-    }
-
-    fn write(&self, bytes: impl FnOnce(u16) -> mark::Bytes) {
-        let on = self.0.load(Ordering::Relaxed);
-        if on != 0 {
-            // SAFETY: `Marks` keeps the descriptor open until it has cleared this, which it does when no job can run.
-            let marker = unsafe { BorrowedFd::borrow_raw((on >> 32) as RawFd) };
-            // Nothing is to be done about a trace that is not being recorded, or is full.
-            let _ = rustix::io::write(marker, &bytes(on as u16));
-        }
-    }
-}
-
-/// A task, as far as marks and messages go.
-pub struct Marked {
-    pub(crate) name: &'static str,
-    pub(crate) level: u8,
-    pub(crate) part: &'static Part,
-    pub(crate) mark: &'static Mark,
-}
+use crate::port::linux::trace_marker::{find, open};
 
 /// The marks of a run; off again when dropped, which is after its threads have ended.
 #[derive(Debug)]
@@ -169,76 +103,13 @@ fn numbers(count: u16) -> u16 {
     first.min(u16::MAX - count)
 }
 
-/// Where the kernel's tracing is, of the usual places the one that is there.
-fn find() -> Result<PathBuf, String> {
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let files = places.map(|place| Path::new(place).join("trace_marker_raw"));
-    // What may not be looked into is perhaps the right one; opening it says so.
-    let there = |path: &&PathBuf| match fs::metadata(path) {
-        Ok(_) => true,
-        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
-    };
-    files.iter().find(there).cloned().ok_or_else(|| {
-        "there is no /sys/kernel/tracing/trace_marker_raw; mount tracefs (mount -t tracefs nodev /sys/kernel/tracing), \
-         or set PUNCTUAL_TRACE to the path of a trace_marker_raw"
-            .to_owned()
-    })
-}
-
-fn open(path: PathBuf) -> Result<(OwnedFd, PathBuf), String> {
-    let opened = fs::File::options().write(true).custom_flags(libc::O_CLOEXEC | libc::O_NOCTTY).open(&path);
-    match opened {
-        Ok(file) => Ok((file.into(), path)),
-        Err(error) => Err(format!("cannot write to {}: {}", path.display(), explain(&error))),
-    }
-}
-
-fn explain(error: &Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => {
-            format!(
-                "{error}; run as root, or let a group of yours in (mount -o remount,gid=…,mode=0770 on tracefs)"
-            )
-        }
-        Some(libc::ENOENT) => format!("{error}; start the recording first, and the app while it runs"),
-        _ => error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn off_writes_nothing_and_on_writes_the_task_and_its_release() {
-        let place = std::env::temp_dir().join(format!("punctual-marks-{}", std::process::id()));
-        let file = fs::File::create_new(&place).unwrap();
-        let mark = Mark::off();
-        mark.start(5);
-        mark.end();
-        assert!(!mark.is_on() && fs::read(&place).unwrap().is_empty());
-        mark.set(0, file.as_raw_fd());
-        assert!(mark.is_on());
-        mark.start(5);
-        mark.end();
-        mark.clear();
-        mark.end();
-        let written = fs::read(&place).unwrap();
-        fs::remove_file(&place).unwrap();
-        assert_eq!(written, [&mark::start(0, 5)[..], &mark::end(0)].concat());
-    }
-
-    #[test]
     fn numbers_of_apps_are_apart_and_within_range() {
         let (a, b) = (numbers(10), numbers(10));
         assert!(a.abs_diff(b) >= 10 || a > u16::MAX - 20, "{a} {b}");
-    }
-
-    #[test]
-    fn what_cannot_be_opened_is_said_with_the_fix() {
-        let missing = open("/proc/self/no such file".into()).unwrap_err();
-        assert!(missing.contains("/proc/self/no such file") && missing.contains("recording"), "{missing}");
-        let denied = explain(&Error::from_raw_os_error(libc::EACCES));
-        assert!(denied.contains("root"), "{denied}");
     }
 }

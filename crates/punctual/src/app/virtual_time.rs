@@ -6,16 +6,83 @@
 //! as deep as there are levels, and other partitions go on beside it. The threads of several partitions take turns, so
 //! nothing ever happens at once: see [`Turns`](crate::port::virtual_time::Turns).
 
+use std::cmp::Reverse;
 use std::os::fd::BorrowedFd;
+use std::task::Waker;
 
 use punctual_core::{CurrentWorker, Duration, Instant, Port};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::app::event_source::{ENDS, NONE};
+use crate::app::fault;
 use crate::app::forked;
 use crate::app::partition::{Part, Style};
+use crate::app::runtime::Runtime;
+use crate::app::stop::{Cause, Culprit};
 
-use crate::port::virtual_time::{END, Until};
+use crate::port::AppPort;
+use crate::port::virtual_time::{Claim, END, Simulated, Until};
+
+/// Begins a run in virtual time with the turn of `first`.
+pub(crate) fn begin_turns(first: &'static Part, limit: Option<Instant>) {
+    let runtime = first.runtime;
+    runtime.turns.begin(runtime, ranked(runtime.parts), first.index(), limit);
+}
+
+/// The parts in the order in which they go at equal times.
+fn ranked(parts: &[&'static Part]) -> Vec<usize> {
+    let mut ranked: Vec<usize> = (0..parts.len()).collect();
+    ranked.sort_by_key(|&index| match parts[index].style {
+        Style::Anywhere => Reverse(parts[index].highest_level()),
+        _ => Reverse(u8::MAX),
+    });
+    ranked
+}
+
+impl Simulated for Runtime {
+    fn partitions(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn port(&self, partition: usize) -> &AppPort {
+        self.parts[partition].partition.port()
+    }
+
+    fn next_due(&self, partition: usize) -> Option<Instant> {
+        self.parts[partition].partition.levels().iter().filter_map(|level| level.next_due()).min()
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping()
+    }
+
+    fn stop(&self, quiescent: bool) {
+        self.stop(if quiescent { &Cause::Quiescent } else { &Cause::TimeUp });
+    }
+}
+
+/// A claim that was granted; given up when dropped.
+pub(crate) struct Claimed {
+    part: &'static Part,
+    claim: Claim,
+}
+
+/// Waits until `part` may have `claim`.
+pub(crate) fn acquire(part: &'static Part, claim: Claim) -> Claimed {
+    let pause = || pause(part, Until::Woken);
+    part.runtime.claims.acquire(part.index(), claim, part.partition.port(), pause);
+    Claimed { part, claim }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        let runtime = self.part.runtime;
+        for next in runtime.claims.give_up(self.part.index(), self.claim) {
+            let next = runtime.parts[next];
+            next.partition.port().wake(next.idle);
+        }
+    }
+}
 
 /// Lays the grids of `part`, and lets time pass from now on. By the thread of `init`, when the resources are there.
 pub(crate) fn lay_grids(part: &'static Part) {
@@ -53,7 +120,7 @@ pub(crate) fn step(part: &'static Part, me: CurrentWorker) {
 
 /// Moves to the next event, in whichever partition it is, and serves it if it is one of `part`.
 pub(crate) fn wait_for_event(part: &'static Part, me: CurrentWorker) {
-    step_until(part, me, part.runtime.turns.next_elsewhere(part));
+    step_until(part, me, part.runtime.turns.next_elsewhere(part.index()));
 }
 
 /// See [`step`]; does not wait for longer than until `limit`.
@@ -104,7 +171,7 @@ pub(crate) fn spend(part: &'static Part, me: CurrentWorker, duration: Duration) 
 /// Lets time pass for `part`.
 pub(crate) fn pause(part: &'static Part, until: Until) {
     forked::check(part.runtime);
-    part.runtime.turns.pause(part, until);
+    part.runtime.turns.pause(part.index(), until);
 }
 
 /// Releases and serves everything that is due.
@@ -121,10 +188,6 @@ fn mark_due(part: &Part, me: CurrentWorker, now: Instant) {
             partition.release_due(me, level, now);
         }
     }
-}
-
-pub(crate) fn next_due(part: &Part) -> Option<Instant> {
-    part.partition.levels().iter().filter_map(|level| level.next_due()).min()
 }
 
 /// Releases the tasks whose descriptor is ready now, in whichever partition, and wakes those that wait for one; returns
@@ -149,6 +212,9 @@ fn look_at_sources(part: &'static Part) -> bool {
             any |= std::ptr::eq(source.part(), part);
         }
     }
+    let wake = |waker: Waker| {
+        fault::contained(runtime, Culprit::Waker, || waker.wake());
+    };
     // Nothing else can go wrong with a look: what cannot be waited for is not in the set.
-    any | runtime.reactor().is_some_and(|reactor| reactor.react(false, || ()).is_ok_and(|any| any))
+    any | runtime.reactor().is_some_and(|reactor| reactor.react(false, || (), wake).is_ok_and(|any| any))
 }

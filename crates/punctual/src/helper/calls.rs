@@ -1,30 +1,16 @@
 //! System calls on behalf of partitions that must not enter the kernel.
 //!
-//! A polling partition has a ring of calls, small closures, which one ordinary thread of the app takes out and makes. The
-//! same thread wakes the sleeping threads that a spawn from there is for. It is never told that there is something to do,
-//! for that would take a system call; it looks, every [`PAUSE`] while there is nothing.
+//! A polling partition has a ring of calls, small closures, which one ordinary thread of the app takes out and makes.
 
 use std::cell::RefCell;
-use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
-
-use crate::app::fault::{self, Culprit};
-use crate::app::panic_hook::Leaves;
-use crate::app::runtime::Runtime;
-use crate::port::linux::{futex, settings};
 
 /// How many calls of a partition may wait.
 const WAITING: usize = 64;
 /// The largest closure, in bytes.
 const LARGEST: usize = 112;
-/// How long the thread sleeps when there is nothing to do.
-const PAUSE: Duration = Duration::from_micros(30);
 
 /// The calls that a polling partition wants to have made.
 pub struct Calls(Ring<Call, WAITING>);
@@ -38,6 +24,11 @@ impl Calls {
     pub const fn new() -> Self {
         Self(Ring::new())
     }
+
+    /// The end that takes calls out, unless somebody has it.
+    pub(crate) fn consumer(&'static self) -> Option<Consumer> {
+        self.0.consumer()
+    }
 }
 
 impl std::fmt::Debug for Calls {
@@ -45,6 +36,9 @@ impl std::fmt::Debug for Calls {
         f.debug_struct("Calls").field("waiting", &self.0.len()).finish()
     }
 }
+
+/// The end of [`Calls`] that takes them out.
+pub(crate) type Consumer = RingConsumer<'static, Call, WAITING>;
 
 thread_local! {
     static MINE: RefCell<Option<RingProducer<'static, Call, WAITING>>> = const { RefCell::new(None) };
@@ -107,7 +101,7 @@ pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), F> {
 struct Room(MaybeUninit<[u8; LARGEST]>);
 
 /// A closure without its type.
-struct Call {
+pub(crate) struct Call {
     room: Room,
     run: unsafe fn(*mut Room),
     drop: unsafe fn(*mut Room),
@@ -138,7 +132,7 @@ impl Call {
         Self { room, run, drop }
     }
 
-    fn run(self) {
+    pub(crate) fn run(self) {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `new` filled the room, and it is not dropped any more.
         unsafe { (this.run)(&raw mut this.room) }
@@ -152,78 +146,11 @@ impl Drop for Call {
     }
 }
 
-/// The thread that makes the calls of an app, until dropped, if it has partitions that need one.
-#[derive(Debug)]
-pub(crate) struct Caller {
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Caller {
-    /// Starts it. It ends when nothing is left to do once it is `alone`, the other threads of the app having ended.
-    /// `alive` is dropped at its end.
-    pub(crate) fn start(
-        runtime: &'static Runtime,
-        alone: impl Fn() -> bool + Send + 'static,
-        alive: impl Send + 'static,
-    ) -> io::Result<Self> {
-        let over = Arc::new(AtomicBool::new(false));
-        let calls: Vec<_> = runtime.parts.iter().filter_map(|part| part.calls?.0.consumer()).collect();
-        let thread = match calls.is_empty() {
-            true => None,
-            false => {
-                let over = Arc::clone(&over);
-                let life = move || {
-                    // Else a pause would take twice as long.
-                    let _ = settings::set_timer_slack();
-                    let _leaves = Leaves::to(runtime);
-                    make(runtime, calls, || over.load(Ordering::Acquire) || alone());
-                    drop(alive);
-                };
-                Some(super::spawn("punctual-calls", life)?)
-            }
-        };
-        Ok(Self { over, thread })
-    }
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            // Panics of the calls are caught.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn make(
-    runtime: &'static Runtime,
-    mut calls: Vec<RingConsumer<'static, Call, WAITING>>,
-    is_over: impl Fn() -> bool,
-) {
-    loop {
-        // Before the look: what was submitted until then is made.
-        let last = is_over();
-        let sleepers = runtime.parts.iter().filter(|part| part.calls.is_none());
-        let workers = sleepers.flat_map(|part| part.partition.workers());
-        let mut any = workers.filter(|worker| futex::wake_called(worker)).count() > 0;
-        for calls in &mut calls {
-            while let Some(call) = calls.pop() {
-                any = true;
-                fault::contained(runtime, Culprit::Call, || call.run());
-            }
-        }
-        match (any, last) {
-            (false, true) => return,
-            (false, false) => std::thread::sleep(PAUSE),
-            (true, _) => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     /// Counts what is alive.

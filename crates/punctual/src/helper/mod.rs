@@ -16,8 +16,8 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::port::linux::stderr;
 
-pub(crate) use calls::{Caller, with};
 pub use calls::{Calls, submit};
+pub(crate) use calls::{Consumer, with};
 
 /// Starts a named ordinary thread off the partition's CPU.
 ///

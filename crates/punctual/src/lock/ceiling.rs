@@ -3,14 +3,13 @@
 //! Each thread of the app is a member of one group, with its level as its priority; see [`punctual_sync::pcp`] for the
 //! protocol and what it costs.
 
-use std::cell::Cell;
-
-use punctual_core::{Mutex, Resource, Worker};
-use punctual_sync::pcp::Member;
+use punctual_core::{Mutex, Resource};
 use punctual_sync::{PcpGroup, PcpMutex};
 
 use super::{critical, user};
+use crate::app::current;
 use crate::app::partition::Part;
+use crate::app::virtual_time;
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
 
@@ -19,39 +18,6 @@ pub type Ceilings = PcpGroup;
 
 /// The lock of a resource, with its ceiling.
 pub type CeilingMutex = PcpMutex<'static, ()>;
-
-thread_local! {
-    static MEMBER: Cell<Option<&'static Member<'static>>> = const { Cell::new(None) };
-}
-
-/// The calling thread's membership in the group of its app, until dropped.
-#[derive(Debug)]
-pub(crate) struct Membership {
-    member: *mut Member<'static>,
-    /// That of an app which runs this one.
-    before: Option<&'static Member<'static>>,
-}
-
-impl Membership {
-    /// Makes the calling thread a member with the level of `worker` for its priority.
-    pub(crate) fn join(ceilings: &'static Ceilings, worker: &Worker) -> Self {
-        let member = ceilings.join(worker.base());
-        let member = member.expect("each thread joins once, and the macro has counted them");
-        let member = Box::into_raw(Box::new(member));
-        // SAFETY: it lives until `drop`, which takes the reference away first.
-        let before = MEMBER.replace(Some(unsafe { &*member }));
-        Self { member, before }
-    }
-}
-
-impl Drop for Membership {
-    fn drop(&mut self) {
-        MEMBER.set(self.before);
-        // SAFETY: the pointer is of `Box::into_raw`. Only this thread had the reference (this type, with its raw
-        // pointer, stays on it), and lends it to critical sections, all of which have ended.
-        drop(unsafe { Box::from_raw(self.member) });
-    }
-}
 
 /// The right of a job at `LEVEL` to lock a resource of the global executor.
 pub struct CeilingLocked<'a, T, const LEVEL: u8> {
@@ -82,11 +48,11 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
         let (resource, _) = (self.resource, user(self.part, LEVEL));
         if self.part.partition.port().is_virtual() {
             let claim = Claim::Ceiling { level: LEVEL, ceiling: self.mutex.ceiling() };
-            let _claimed = self.part.runtime.claims.acquire(self.part, claim);
+            let _claimed = virtual_time::acquire(self.part, claim);
             // SAFETY: as below: nobody else's claim of this ceiling is granted meanwhile.
             return critical(self.part, unsafe { resource.get_mut() }, f);
         }
-        let member = MEMBER.get().expect("every thread of the app is a member");
+        let member = current::ceiling_member().expect("every thread of the app is a member");
         let waits = member.waits();
         let locked = self.mutex.lock(member, |()| {
             match member.waits().wrapping_sub(waits) {

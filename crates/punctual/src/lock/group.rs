@@ -25,6 +25,7 @@ use punctual_sync::{MsrpLock, MsrpThread};
 
 use super::{critical, user};
 use crate::app::partition::{Part, Style};
+use crate::app::virtual_time;
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
 
@@ -75,7 +76,7 @@ impl Group {
         };
         if part.partition.port().is_virtual() {
             let claim = Claim::Group(std::ptr::from_ref(self).addr());
-            let _claimed = part.runtime.claims.acquire(part, claim);
+            let _claimed = virtual_time::acquire(part, claim);
             return f();
         }
         match &self.lock {

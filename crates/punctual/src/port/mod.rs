@@ -10,9 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::{Instant, Port, Worker};
 
-use crate::app::fault;
-use crate::app::runtime::Runtime;
-
 /// What a partition runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -27,10 +24,19 @@ pub(crate) enum Kind {
     Virtual,
 }
 
+/// The app that a port is of, as far as the port has to tell it something.
+pub(crate) trait Host: Sync + std::fmt::Debug {
+    /// A worker is about to sleep.
+    fn about_to_sleep(&'static self);
+
+    /// A panic is about to leave a critical section, whose level is still held.
+    fn unwinds(&'static self);
+}
+
 /// Linux or virtual time.
 #[derive(Debug)]
 pub struct AppPort {
-    runtime: &'static Runtime,
+    host: &'static dyn Host,
     kind: AtomicU8,
     virtual_now: AtomicU64,
     /// In virtual time: whether there is something to look at since the last look.
@@ -38,9 +44,9 @@ pub struct AppPort {
 }
 
 impl AppPort {
-    pub(crate) const fn new(runtime: &'static Runtime) -> Self {
+    pub(crate) const fn new(host: &'static dyn Host) -> Self {
         Self {
-            runtime,
+            host,
             kind: AtomicU8::new(Kind::Threads as u8),
             virtual_now: AtomicU64::new(0),
             woken: AtomicBool::new(false),
@@ -103,10 +109,12 @@ impl Port for AppPort {
     }
 
     fn wait(&self, worker: &Worker, until: Option<Instant>) {
+        self.host.about_to_sleep();
         linux::futex::wait(worker, until);
     }
 
     fn wait_turn(&self, turn: &AtomicU32, seen: u32) {
+        self.host.about_to_sleep();
         linux::futex::wait_turn(turn, seen);
     }
 
@@ -123,6 +131,41 @@ impl Port for AppPort {
     }
 
     fn unwinds(&self) {
-        fault::leaves_section(self.runtime);
+        self.host.unwinds();
+    }
+}
+
+/// Nanoseconds, with the unit that suits them and three significant digits.
+pub(crate) fn format_nanos(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 999.5 => (ns, "ns"),
+        ns if ns < 999.5e3 => (ns / 1e3, "µs"),
+        ns if ns < 999.5e6 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    match value {
+        v if unit == "ns" || v >= 99.95 => format!("{v:.0} {unit}"),
+        v if v >= 9.995 => format!("{v:.1} {unit}"),
+        v => format!("{v:.2} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        let cases = [
+            (0.0, "0 ns"),
+            (999.4, "999 ns"),
+            (999.6, "1.00 µs"),
+            (1_234.0, "1.23 µs"),
+            (99_960.0, "100 µs"),
+            (2.5e9, "2.50 s"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(format_nanos(ns), text);
+        }
     }
 }

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Port, Stamp, Worker};
 
-use crate::app::cause::Cause;
-use crate::app::event_source::{Idleness, NONE, OnIdle};
-use crate::app::fault::{self, Culprit};
+use crate::app::event_source::{Idleness, NONE, OnIdle, Source};
+use crate::app::fault;
 use crate::app::partition::Part;
 use crate::app::report::TaskReport;
-use crate::app::runtime::{self, Registered, Source};
-use crate::app::trace_markers::Marked;
+use crate::app::runtime::{self, Marked, Registered};
+use crate::app::stop::Cause;
+use crate::app::stop::Culprit;
 use crate::task::job::Body;
 use crate::task::message::Task;
 

@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_core::{CurrentWorker, Duration, Instant, Port, Stamp};
 
-use crate::app::fault::{self, Culprit};
 use crate::app::partition::Part;
 use crate::app::runtime::Runtime;
+use crate::app::stop::Culprit;
 use crate::app::virtual_time;
+use crate::app::{fault, forked};
 use crate::port::linux::suspension;
 use crate::task::monitor::{self, Monitor};
 
@@ -102,6 +103,9 @@ unsafe fn execute_unusual<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
+    if B::runtime().is_copy() {
+        forked::check(B::runtime());
+    }
     if B::runtime().drops_jobs() {
         fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
         return None;
@@ -178,7 +182,11 @@ unsafe fn measured<B: Body>(
     let gross = monitor::since(end, start);
     let preempted = part.executed().saturating_sub(executed);
     part.set_executed(executed + gross);
-    let suspended = gross > suspension::SHORTEST.as_ticks() && port.may_sleep() && suspension::since() > 0;
+    let suspended = gross > suspension::SHORTEST.as_ticks() && port.may_sleep() && {
+        // A job that forked took longer than that.
+        forked::check(runtime);
+        suspension::since() > 0
+    };
     let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe { monitor.record(job) };

@@ -3,10 +3,10 @@
 use punctual_core::{Armed, CurrentWorker, Duration, Instant, IntoDuration, Level, Port, Slots, Stamp};
 
 use crate::app::current;
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::report::TaskReport;
-use crate::app::runtime::Registered;
-use crate::app::trace_markers::Marked;
+use crate::app::runtime::{Marked, Registered};
+use crate::app::stop::Culprit;
 use crate::task::job::{AT_ITS_START, Body, execute, execute_queued, stamp};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, TooLate, not_released};

@@ -17,7 +17,7 @@ use hdrhistogram::Histogram;
 use punctual_core::{Duration, Instant};
 
 use crate::app::report::{Summary, TaskReport};
-use crate::app::trace_markers::Mark;
+use crate::port::linux::trace_marker::Mark;
 
 /// Histogram range: to 100 s, in buckets at most 1 % wide.
 const HIGHEST: u64 = 100_000_000_000;

@@ -2,10 +2,9 @@
 
 use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
 
-use crate::app::cause::Cause;
 use crate::app::report::TaskReport;
-use crate::app::runtime::Registered;
-use crate::app::trace_markers::Marked;
+use crate::app::runtime::{Marked, Registered};
+use crate::app::stop::Cause;
 use crate::task::job::Body;
 use crate::task::job::execute_queued;
 use crate::task::monitor::Monitor;

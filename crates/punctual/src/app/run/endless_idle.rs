@@ -15,10 +15,11 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::App;
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::partition::Part;
 use crate::app::report::Report;
 use crate::app::runtime::Runtime;
+use crate::app::stop::Culprit;
 use crate::port::linux::exit_process;
 use crate::port::linux::stderr;
 

@@ -1,19 +1,25 @@
-//! The threads that wait for event sources.
+//! The threads that wait for descriptors.
 //!
 //! Each bound task has one: a worker of the task's level that sleeps in `ppoll` instead of on its futex.
 //! When the descriptor is ready it releases the job and, if the level is free, runs it itself, so from the
 //! kernel's wake to the user's function there is no further thread.
+//!
+//! The async tasks of an app have one together: a worker of the highest level that one of them has, which sleeps in `epoll_wait`.
+//! It wakes the tasks itself, so from the kernel's wake to the poll of a task of that level there is no further thread either.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::task::Waker;
 use std::time::Duration;
 
 use punctual_core::{CurrentWorker, Port};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::app::event_source::{ENDS, NONE};
-use crate::app::fault::{self, Culprit};
-use crate::app::runtime::{Runtime, Source};
+use crate::app::event_source::{ENDS, NONE, Source};
+use crate::app::fault;
+use crate::app::reactor::Reactor;
+use crate::app::runtime::Runtime;
+use crate::app::stop::Culprit;
 use crate::port::linux::suspension;
 
 /// One eventfd per event source, which makes its thread look again; taken back when dropped.
@@ -131,4 +137,55 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
             Ok(Event::LookAgain)
         }
     }
+}
+
+/// The descriptors of a run's reactor, if there is one; closed when dropped, which is after its threads have ended.
+pub(crate) struct Opened {
+    runtime: &'static Runtime,
+    _fds: Option<(OwnedFd, Option<OwnedFd>)>,
+}
+
+impl Opened {
+    /// Makes the epoll set, and for a run on threads the eventfd that makes the thread look.
+    pub(crate) fn new(runtime: &'static Runtime, on_threads: bool) -> rustix::io::Result<Self> {
+        let Some(reactor) = runtime.reactor() else { return Ok(Self { runtime, _fds: None }) };
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let control = match on_threads {
+            true => Some(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?),
+            false => None,
+        };
+        reactor.open(set.as_fd(), control.as_ref().map(AsFd::as_fd))?;
+        Ok(Self { runtime, _fds: Some((set, control)) })
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(reactor) = self.runtime.reactor() {
+            // A run that does not come about ends here as well, and somebody may be letting go of a wait.
+            self.runtime.close_to_others();
+            let discard = |waker| {
+                fault::contained(self.runtime, Culprit::Waker, || drop(waker));
+            };
+            // SAFETY: the threads have ended, and the app is closed to others.
+            unsafe { reactor.close(discard) };
+        }
+    }
+}
+
+/// The life of the thread that waits for async tasks, which is `me`; returns once the app is stopping.
+pub(crate) fn listen_for_async(reactor: &'static Reactor, me: CurrentWorker) {
+    let partition = reactor.part().partition();
+    let wake = |waker: Waker| {
+        fault::contained(reactor.part().runtime, Culprit::Waker, || waker.wake());
+    };
+    while !partition.is_stopping() {
+        if let Err(error) = reactor.react(true, suspension::slept, wake) {
+            let message = format!("the descriptors of async tasks cannot be waited for: {error}");
+            fault::panicked(reactor.part().runtime, Culprit::Executor, Box::new(message));
+            break;
+        }
+    }
+    // As the other threads that wait for events: what was woken just now may have been handed to this one.
+    partition.serve(me, None);
 }

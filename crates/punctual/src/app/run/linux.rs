@@ -8,22 +8,23 @@ use std::time::Duration as StdDuration;
 use punctual_core::Port;
 
 use super::App;
+use super::caller::Caller;
 use super::endless_idle::LastResort;
+use super::event_threads::Controls;
+use super::event_threads::Opened;
 use super::plan::Plan;
 use super::supervisor::Supervisor;
 use super::threads::{Alive, Threads};
 use crate::app::config::Config;
 use crate::app::current::Member;
-use crate::app::fault::{self, Culprit};
 use crate::app::panic_hook::{self, Leaves, Written};
 use crate::app::partition::Part;
 use crate::app::report::{Report, Settings, ThreadSettings};
-use crate::app::run::async_events::Opened;
-use crate::app::run::event_threads::Controls;
 use crate::app::runtime::{Runtime, Taken};
 use crate::app::start_error::StartError;
+use crate::app::stop::Culprit;
 use crate::app::trace_markers::Marks;
-use crate::helper::Caller;
+use crate::app::{fault, forked};
 use crate::port::linux::cpu::{self, Allowed};
 use crate::port::linux::stderr;
 use crate::port::linux::{self, futex, idle_states, interference, memory, settings};
@@ -115,6 +116,7 @@ pub(super) fn run<A: App>(
             runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
         }
     });
+    forked::check(runtime);
     runtime.wait_for_stop();
     note_stacks(&mut granted, threads.join());
     drop(caller);

@@ -1,6 +1,6 @@
 //! Running an app: what the generated `run` and `main` call.
 
-mod async_events;
+mod caller;
 mod endless_idle;
 mod event_threads;
 mod linux;
@@ -21,11 +21,12 @@ use crate::app::start_error::StartError;
 
 use crate::app::config::Config;
 use crate::app::config::Platform;
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::forked;
 use crate::app::report::{Report, Settings};
 use crate::app::runtime::{Runtime, Taken};
-use crate::port::linux::stack::{Bounds, Watched};
+use crate::app::stop::Culprit;
+use crate::port::linux::stack::Bounds;
 use crate::port::linux::stderr;
 
 /// The user's functions, as the generated code provides them. A value of it holds `init`'s arguments.
@@ -84,7 +85,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     let taken = runtime.take(virtual_time)?;
     forked::begin(runtime)
         .map_err(|error| StartError::System { attempt: "registering a handler of forks", error })?;
-    let _watched = Bounds::of_this_thread().and_then(|stack| Watched::begin(stack).ok());
+    let _watched = stacks::watch(Bounds::of_this_thread());
     let ended = match virtual_time {
         true => virtual_time::run(runtime, &config, app, &taken),
         false => linux::run(runtime, &config, app, &taken),

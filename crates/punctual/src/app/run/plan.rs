@@ -6,7 +6,7 @@ use super::stacks::Stacks;
 use crate::app::config::{Config, Marks, PerPartition};
 use crate::app::partition::{Part, Style};
 use crate::app::runtime::Runtime;
-use crate::app::start_error::StartError;
+use crate::app::start_error::{StartError, list};
 use crate::port::linux::cpu::{self, Allowed};
 use punctual_core::Duration;
 
@@ -165,10 +165,6 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
         return Err(StartError::PollsOnlyCpu { partition: wish.name.into(), allowed: list(usable) });
     }
     Ok(given)
-}
-
-pub(super) fn list<T: ToString>(items: &[T]) -> String {
-    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
-//! How large the stacks of an app's threads are.
+//! The stacks of an app's threads: how large they are, and what is said of one that is used up.
 //!
 //! A spawn of a higher task is a call on the spawner's stack. So what a thread needs is the sum of what the deepest job of
 //! each level takes, from its own level up: at most one job of a level is on it.
 
-use super::plan::list;
 use crate::app::config::Config;
 use crate::app::config::PerPartition;
+use crate::app::current;
 use crate::app::partition::{Part, Style};
 use crate::app::runtime::Runtime;
-use crate::app::start_error::StartError;
+use crate::app::start_error::{StartError, list};
+use crate::port::linux::stack::{Bounds, Watched};
+use crate::port::linux::{kernel_thread, stderr};
 
 /// What a thread gets for itself, if nobody says how much it is to have, and what for each level that may run on it.
 const ITSELF: usize = 1024 * 1024;
@@ -68,3 +70,40 @@ impl Stacks {
         })
     }
 }
+
+/// Has an overflow of `stack`, that of the calling thread, explained while the result lives. Without it, the end is the one that
+/// the process had anyhow.
+pub(super) fn watch(stack: Option<Bounds>) -> Option<Watched> {
+    stack.and_then(|stack| Watched::begin(stack, explain).ok())
+}
+
+/// Says whose stack is used up. Neither allocates nor takes a lock.
+fn explain(stack: Bounds) {
+    let (size, thread) = (stack.size() / 1024, kernel_thread());
+    let Some((part, worker)) = current::get() else {
+        return stderr::line(format_args!("thread {thread} has used up its stack of {size} KiB"));
+    };
+    let level = worker.running();
+    let idle = std::ptr::eq(&*worker, part.runtime.home.idle);
+    let (whose, advice) = if idle { ("idle's thread", OF_CALLER) } else { ("thread", MORE) };
+    let below = if level > worker.base() { ", on top of what it has preempted" } else { "" };
+    match (level, idle) {
+        (0, true) => {
+            stderr::line(format_args!("idle has used up the stack of {whose} {thread}, {size} KiB; {advice}"))
+        }
+        (0, false) => {
+            stderr::line(format_args!(
+                "the executor has used up the stack of {whose} {thread}, {size} KiB; {advice}"
+            ));
+        }
+        _ => {
+            let tasks = part.names_at(level);
+            stderr::line(format_args!(
+                "{tasks} at level {level} has used up the stack of {whose} {thread}, {size} KiB{below}; {advice}"
+            ));
+        }
+    }
+}
+
+const MORE: &str = "set a larger one with `#[app(stack = ..)]`, `Config::stack` or PUNCTUAL_STACK, in KiB";
+const OF_CALLER: &str = "it is the thread that runs the app: raise its stack with `ulimit -s`, or run the app on one with a larger stack";

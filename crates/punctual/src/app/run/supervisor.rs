@@ -13,12 +13,13 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::endless_idle::{Idle, LastResort};
 use super::unfinished;
-use crate::app::cause::Cause;
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::panic_hook::Leaves;
 use crate::app::partition::Style;
 use crate::app::runtime::Runtime;
 use crate::app::start_error::StartError;
+use crate::app::stop::Cause;
+use crate::app::stop::Culprit;
 use crate::app::trace_markers::Marks;
 use crate::port::linux::end_process;
 use crate::port::linux::starvation::Chances;

@@ -9,17 +9,19 @@ use punctual_core::{CurrentWorker, Worker};
 
 use super::plan::Plan;
 use super::supervisor::Progress;
-use super::{async_events, event_threads};
+use super::{event_threads, stacks};
 use crate::app::current::Member;
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::forked;
 use crate::app::panic_hook::Leaves;
 use crate::app::partition::{Part, Style};
 use crate::app::report::ThreadSettings;
 use crate::app::runtime::Runtime;
 use crate::app::start_error::StartError;
+use crate::app::stop::Culprit;
+use crate::helper;
 use crate::port::linux::settings::{self, Place, Wanted};
-use crate::port::linux::stack::{Bounds, Watched};
+use crate::port::linux::stack::Bounds;
 use crate::port::linux::{self, polling, suspension};
 
 /// The threads, each with its settings.
@@ -94,7 +96,7 @@ impl<'a> Threads<'a> {
         }
         if let Some(reactor) = runtime.reactor() {
             let (part, worker) = (reactor.part(), reactor.worker());
-            let life = move |me| as_member(part, me, |me| async_events::listen(reactor, me));
+            let life = move |me| as_member(part, me, |me| event_threads::listen_for_async(reactor, me));
             self.add(part, "event async".to_owned(), worker, life)?;
         }
         Ok(())
@@ -110,7 +112,7 @@ impl<'a> Threads<'a> {
             let _ = begun.recv();
             // SAFETY: the thread of `init` does not use it any more, since it has handed it over.
             let me = unsafe { part.enter_idle() };
-            as_member(part, me, |me| polling::live(part, me));
+            as_member(part, me, |me| poll(part, me));
         };
         self.add_thread(part, "polling".to_owned(), None, life)
     }
@@ -148,8 +150,7 @@ impl<'a> Threads<'a> {
         let handle = Builder::new().name(name.clone()).stack_size(size).spawn(move || {
             let _alive = alive;
             let stack = Bounds::of_this_thread();
-            // Without it, its end is the one that the process had anyhow.
-            let _watched = stack.and_then(|stack| Watched::begin(stack).ok());
+            let _watched = stacks::watch(stack);
             // Kept until the end: the last to leave a channel gives its memory back, and this thread may have jobs
             // by then.
             let report = report;
@@ -218,6 +219,22 @@ fn as_member(part: &'static Part, me: CurrentWorker, life: impl FnOnce(CurrentWo
     let _member = Member::join(part, me);
     life(me);
     forked::check(part.runtime);
+}
+
+/// The life of the thread of a polling partition, the only one to run jobs of `part`; returns once the app is stopping.
+fn poll(part: &'static Part, me: CurrentWorker) {
+    me.enter(linux::kernel_thread(), false);
+    // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.
+    unsafe { me.set_polling() };
+    let calls = part.calls.expect("a polling partition has calls");
+    polling::as_mine(|| {
+        helper::with(calls, || {
+            part.partition().poll(me);
+            forked::check(part.runtime);
+            // SAFETY: this thread alone runs jobs of the partition.
+            part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
+        });
+    });
 }
 
 /// Counts a thread from before its start until after its end.

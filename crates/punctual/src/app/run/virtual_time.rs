@@ -5,17 +5,18 @@ use std::thread::{Builder, JoinHandle};
 use punctual_core::{CurrentWorker, Instant};
 
 use super::App;
-use super::stacks::Stacks;
+use super::event_threads::Opened;
+use super::stacks::{self, Stacks};
 use crate::app::config::Config;
 use crate::app::current::Member;
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::partition::{Part, Style};
 use crate::app::report::{Report, Settings};
-use crate::app::run::async_events::Opened;
 use crate::app::runtime::{Runtime, Taken};
 use crate::app::start_error::StartError;
+use crate::app::stop::Culprit;
 use crate::app::{forked, virtual_time};
-use crate::port::linux::stack::{Bounds, Watched};
+use crate::port::linux::stack::Bounds;
 
 pub(super) fn run<A: App>(
     runtime: &'static Runtime,
@@ -47,7 +48,7 @@ pub(super) fn run<A: App>(
     // Until the end: the hook is a part of the app, with its clock.
     let _member = Member::join(home, me);
     let start = Instant::from_ticks(0);
-    runtime.turns.begin(home, config.until.map(|until| start + until));
+    virtual_time::begin_turns(home, config.until.map(|until| start + until));
     let others = match Others::start(runtime, &stacks) {
         Ok(others) => others,
         Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),
@@ -74,7 +75,7 @@ pub(super) fn run<A: App>(
         unsafe { home.partition.abandon(me) };
     }
     retire(home);
-    runtime.turns.leave(home);
+    runtime.turns.leave(home.index());
     others.join();
     // SAFETY: every other thread of the run has ended.
     Ok(unsafe { super::finish::<A>(runtime, taken, kept, true, Settings::default()) })
@@ -105,8 +106,8 @@ impl Others {
         while let Some(part) = parts.next() {
             let size = stacks.size(part, part.idle.base());
             let started = Builder::new().name(part.name.into()).stack_size(size).spawn(move || {
-                let _watched = Bounds::of_this_thread().and_then(|stack| Watched::begin(stack).ok());
-                runtime.turns.wait(part);
+                let _watched = stacks::watch(Bounds::of_this_thread());
+                runtime.turns.wait(part.index());
                 // SAFETY: whoever started this thread has left the part to it, or has given up the run and does so.
                 let me = unsafe { part.enter_idle() };
                 let _member = Member::join(part, me);
@@ -118,20 +119,20 @@ impl Others {
                 };
                 // Jobs' panics are caught where they run; one that arrives here is the executor's own.
                 fault::contained(runtime, Culprit::Executor, life);
-                runtime.turns.leave(part);
+                runtime.turns.leave(part.index());
             });
             match started {
                 Ok(thread) => others.0.push(thread),
                 Err(error) => {
                     runtime.give_up();
                     for part in std::iter::once(part).chain(parts) {
-                        runtime.turns.forget(part);
+                        runtime.turns.forget(part.index());
                         // SAFETY: it has no thread, and everything is held since the start.
                         unsafe { part.partition.abandon(part.enter_idle()) };
                     }
                     // SAFETY: this is its thread, and everything is held since the start.
                     unsafe { runtime.home.partition.abandon(runtime.home.enter_idle()) };
-                    runtime.turns.leave(runtime.home);
+                    runtime.turns.leave(runtime.home.index());
                     others.join();
                     return Err(error);
                 }

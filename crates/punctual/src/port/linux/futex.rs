@@ -12,11 +12,7 @@ use punctual_core::{Instant, Worker};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use crate::app::forked;
-use crate::app::start_error::StartError;
-use crate::port::linux::stderr;
-
-use super::{clock, polling, suspension};
+use super::{clock, polling, stderr, suspension};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -56,7 +52,6 @@ pub(crate) fn wake_called(worker: &Worker) -> bool {
 pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
     let signal = &worker.signal;
     if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-        forked::check_mine();
         let timeout = until.map(clock::timespec);
         slept("FUTEX_WAIT_BITSET", futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
     }
@@ -77,7 +72,6 @@ pub(crate) fn wake_turn(turn: &AtomicU32) {
 
 /// Sleeps while `word` is `value`, or returns at once.
 pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
-    forked::check_mine();
     slept("FUTEX_WAIT", futex::wait(word, Flags::PRIVATE, value, None));
 }
 
@@ -112,7 +106,8 @@ fn refused(what: &str, error: Errno) -> ! {
 }
 
 /// What to do about it.
-const ADVICE: &str = "if a seccomp filter does (a container's, say), have it allow the system call futex";
+pub(crate) const ADVICE: &str =
+    "if a seccomp filter does (a container's, say), have it allow the system call futex";
 
 /// Tries everything that a run needs; what is refused, and with which answer.
 pub(crate) fn probe() -> Result<(), Refused> {
@@ -135,14 +130,8 @@ pub(crate) fn probe() -> Result<(), Refused> {
 /// What [`probe`] was refused.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refused {
-    what: &'static str,
-    error: Errno,
-}
-
-impl From<Refused> for StartError {
-    fn from(Refused { what, error }: Refused) -> Self {
-        Self::Futex { operation: what, error: error.into(), advice: ADVICE }
-    }
+    pub(crate) what: &'static str,
+    pub(crate) error: Errno,
 }
 
 /// See [`Port::lend`](punctual_core::Port::lend).

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::app::report::format_nanos;
+use crate::port::format_nanos;
 use punctual_core::Duration;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";

@@ -12,6 +12,7 @@ pub(crate) mod stack;
 pub(crate) mod starvation;
 pub(crate) mod stderr;
 pub(crate) mod suspension;
+pub(crate) mod trace_marker;
 pub(crate) mod tsc;
 
 use std::os::fd::{AsRawFd, BorrowedFd};

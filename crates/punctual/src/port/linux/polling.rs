@@ -8,10 +8,6 @@ use std::fs;
 
 use super::cpu;
 use super::tsc::Tsc;
-use crate::app::forked;
-use crate::app::partition::Part;
-use crate::helper;
-use punctual_core::CurrentWorker;
 
 thread_local! {
     static MINE: Cell<bool> = const { Cell::new(false) };
@@ -23,20 +19,11 @@ pub(crate) fn is_mine() -> bool {
     MINE.get()
 }
 
-/// The life of the thread, which is the only one to run jobs of `part`; returns once the app is stopping.
-pub(crate) fn live(part: &'static Part, me: CurrentWorker) {
-    me.enter(super::kernel_thread(), false);
-    // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.
-    unsafe { me.set_polling() };
+/// Runs `f` as such a thread, which the calling thread is from now on, without signals.
+pub(crate) fn as_mine(f: impl FnOnce()) {
     block_signals();
-    let calls = part.calls.expect("a polling partition has calls");
     MINE.set(true);
-    helper::with(calls, || {
-        part.partition().poll(me);
-        forked::check(part.runtime);
-        // SAFETY: this thread alone runs jobs of the partition.
-        part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
-    });
+    f();
     MINE.set(false);
 }
 

@@ -6,7 +6,6 @@
 
 use std::io::Error;
 
-use crate::app::report::ThreadSettings;
 use crate::port::linux::stderr;
 
 use super::cpu;
@@ -32,6 +31,27 @@ pub(crate) enum Place {
     Among(cpu::Allowed),
     /// Wherever it may now.
     Anywhere,
+}
+
+/// What one thread was given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThreadSettings {
+    /// What the thread does.
+    pub thread: String,
+    /// The kernel's number for it.
+    pub kernel_thread: u32,
+    /// The scheduling policy, as read back.
+    pub policy: String,
+    /// The real-time priority, as read back; 0 for an ordinary thread.
+    pub priority: i32,
+    /// The CPUs it may run on, as read back.
+    pub cpus: String,
+    /// The size of its stack, in bytes; `None` if it is not known, as of `idle`, whose thread is the caller's.
+    pub stack: Option<usize>,
+    /// How much of its stack has been in use at most, in bytes; `None` if that was not measured.
+    pub stack_used: Option<usize>,
+    /// What it lacks, each with the fix.
+    pub missing: Vec<String>,
 }
 
 /// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back what came of it.

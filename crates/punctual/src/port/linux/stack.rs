@@ -11,9 +11,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use crate::app::current;
-use crate::port::linux::stderr;
-
 /// What an untouched word holds.
 const PATTERN: usize = 0xa5a5_a5a5_5a5a_5a5a_u64 as usize;
 /// What is left out below the frame that fills the stack: more than that frame and what it calls take.
@@ -94,20 +91,23 @@ impl Bounds {
 }
 
 thread_local! {
-    static STACK: Cell<Option<Bounds>> = const { Cell::new(None) };
+    static STACK: Cell<Option<(Bounds, Explain)>> = const { Cell::new(None) };
 }
+
+/// What says whose stack is used up. Called in a signal handler: it neither allocates nor takes a lock.
+pub(crate) type Explain = fn(Bounds);
 
 /// While this lives, the calling thread is one whose overflow is explained.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    before: Option<Bounds>,
+    before: Option<(Bounds, Explain)>,
     /// The memory of the alternate stack, and the one before.
     alternate: Option<(Box<[u8]>, libc::stack_t)>,
 }
 
 impl Watched {
     /// Begins to watch `stack`, that of the calling thread.
-    pub(crate) fn begin(stack: Bounds) -> io::Result<Self> {
+    pub(crate) fn begin(stack: Bounds, explain: Explain) -> io::Result<Self> {
         install()?;
         let mut memory = vec![0_u8; ALTERNATE].into_boxed_slice();
         let new = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
@@ -118,7 +118,7 @@ impl Watched {
             0 => Some((memory, unsafe { before.assume_init() })),
             _ => return Err(io::Error::last_os_error()),
         };
-        Ok(Self { before: STACK.replace(Some(stack)), alternate })
+        Ok(Self { before: STACK.replace(Some((stack, explain))), alternate })
     }
 }
 
@@ -170,7 +170,8 @@ fn install() -> io::Result<()> {
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel gives a valid pointer, and these signals come with an address.
     let address = unsafe { (*info).si_addr() }.addr();
-    if let Some(stack) = STACK.get().filter(|stack| (stack.guard.0..stack.guard.1).contains(&address)) {
+    let hit = |(stack, _): &(Bounds, Explain)| (stack.guard.0..stack.guard.1).contains(&address);
+    if let Some((stack, explain)) = STACK.get().filter(hit) {
         explain(stack);
     }
     let before = BEFORE.get().map(|both| both[usize::from(signal != SIGNALS[0])]);
@@ -199,37 +200,6 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         }
     }
 }
-
-/// Says whose stack is used up. Neither allocates nor takes a lock.
-fn explain(stack: Bounds) {
-    let (size, thread) = (stack.size() / 1024, super::kernel_thread());
-    let Some((part, worker)) = current::get() else {
-        return stderr::line(format_args!("thread {thread} has used up its stack of {size} KiB"));
-    };
-    let level = worker.running();
-    let idle = std::ptr::eq(&*worker, part.runtime.home.idle);
-    let (whose, advice) = if idle { ("idle's thread", OF_CALLER) } else { ("thread", MORE) };
-    let below = if level > worker.base() { ", on top of what it has preempted" } else { "" };
-    match (level, idle) {
-        (0, true) => {
-            stderr::line(format_args!("idle has used up the stack of {whose} {thread}, {size} KiB; {advice}"))
-        }
-        (0, false) => {
-            stderr::line(format_args!(
-                "the executor has used up the stack of {whose} {thread}, {size} KiB; {advice}"
-            ));
-        }
-        _ => {
-            let tasks = part.names_at(level);
-            stderr::line(format_args!(
-                "{tasks} at level {level} has used up the stack of {whose} {thread}, {size} KiB{below}; {advice}"
-            ));
-        }
-    }
-}
-
-const MORE: &str = "set a larger one with `#[app(stack = ..)]`, `Config::stack` or PUNCTUAL_STACK, in KiB";
-const OF_CALLER: &str = "it is the thread that runs the app: raise its stack with `ulimit -s`, or run the app on one with a larger stack";
 
 #[cfg(test)]
 mod tests {
@@ -274,7 +244,8 @@ mod tests {
                 }
             };
             let before = alternate();
-            let watched = Watched::begin(Bounds::of_this_thread().expect("the system tells")).unwrap();
+            let watched =
+                Watched::begin(Bounds::of_this_thread().expect("the system tells"), |_| {}).unwrap();
             assert_ne!(alternate(), before);
             drop(watched);
             assert_eq!(alternate(), before);

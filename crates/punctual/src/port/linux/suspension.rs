@@ -9,8 +9,6 @@ use std::cell::Cell;
 
 use punctual_core::Duration;
 
-use crate::app::forked;
-
 /// No kernel switches away from a thread and back in less; measured 1.9 µs one way on a virtual machine.
 pub(crate) const SHORTEST: Duration = Duration::from_micros(2);
 
@@ -25,8 +23,6 @@ pub(crate) fn slept() {
 
 /// How often this thread gave up its CPU since the last call of this or of [`slept`].
 pub(crate) fn since() -> u64 {
-    // A job that forked took longer than one that is asked about here.
-    forked::check_mine();
     let now = voluntary_switches();
     (now - ACCOUNTED.replace(now)).max(0) as u64
 }

@@ -5,10 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use punctual_core::Port;
-
-use super::turns::Until;
-use crate::app::partition::Part;
+use crate::port::AppPort;
 
 /// What somebody wants to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,44 +20,31 @@ pub(crate) enum Claim {
 #[derive(Debug)]
 pub(crate) struct Claims(Mutex<Book>);
 
-/// A claim that was granted; given up when dropped.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    part: &'static Part,
-    claim: Claim,
-}
-
 impl Claims {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Book { held: Vec::new(), waiting: Vec::new() }))
     }
 
-    /// Waits until `part` may have `claim`.
-    pub(crate) fn acquire(&self, part: &'static Part, claim: Claim) -> Claimed {
-        let who = part.index();
+    /// Waits until partition `who`, whose port this is, may have `claim`; `pause` returns when the partition is woken.
+    pub(crate) fn acquire(&self, who: usize, claim: Claim, port: &AppPort, pause: impl Fn()) {
         self.lock().ask(who, claim);
         loop {
             // A wake from here on means another look.
-            part.partition.port().take_woken();
+            port.take_woken();
             if !self.lock().waits(who) {
-                return Claimed { part, claim };
+                return;
             }
-            crate::app::virtual_time::pause(part, Until::Woken);
+            pause();
         }
+    }
+
+    /// Takes a claim back; returns the partitions that have what they waited for.
+    pub(crate) fn give_up(&self, who: usize, claim: Claim) -> Vec<usize> {
+        self.lock().give_up(who, claim)
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Claimed {
-    fn drop(&mut self) {
-        let runtime = self.part.runtime;
-        for next in runtime.claims.lock().give_up(self.part.index(), self.claim) {
-            let next = runtime.parts[next];
-            next.partition.port().wake(next.idle);
-        }
     }
 }
 

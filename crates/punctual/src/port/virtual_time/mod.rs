@@ -4,4 +4,4 @@ mod claims;
 mod turns;
 
 pub(crate) use claims::{Claim, Claims};
-pub(crate) use turns::{END, Turns, Until};
+pub(crate) use turns::{END, Simulated, Turns, Until};

@@ -8,15 +8,30 @@
 //!
 //! This is a sequential discrete-event simulation, with threads in the place of coroutines.
 
-use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use punctual_core::{Instant, Port};
 
-use crate::app::cause::Cause;
-use crate::app::partition::{Part, Style};
-use crate::app::virtual_time::next_due;
+use crate::port::AppPort;
+
+/// An app whose partitions take turns; they are numbered.
+pub(crate) trait Simulated: Sync + std::fmt::Debug {
+    /// How many partitions there are.
+    fn partitions(&self) -> usize;
+
+    /// The port of a partition, which has its clock.
+    fn port(&self, partition: usize) -> &AppPort;
+
+    /// When the clock releases something in a partition.
+    fn next_due(&self, partition: usize) -> Option<Instant>;
+
+    /// Whether the app is stopping.
+    fn is_stopping(&self) -> bool;
+
+    /// Stops the app: its time is up, or if `quiescent` nothing can happen any more.
+    fn stop(&self, quiescent: bool);
+}
 
 /// Until when a partition pauses, unless it is woken before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +60,8 @@ pub(crate) struct Turns {
 
 #[derive(Debug)]
 struct State {
-    parts: &'static [&'static Part],
+    /// `None` before the first run.
+    app: Option<&'static dyn Simulated>,
     /// Whose turn it is.
     turn: usize,
     order: Order,
@@ -55,15 +71,21 @@ struct State {
 
 impl Turns {
     pub(crate) const fn new() -> Self {
-        let state = State { parts: &[], turn: 0, order: Order::new(Vec::new()), limit: END };
+        let state = State { app: None, turn: 0, order: Order::new(Vec::new()), limit: END };
         Self { state: Mutex::new(state), passed: Condvar::new(), open: AtomicBool::new(false) }
     }
 
-    /// Begins a run with the turn of `part`, which ends at `limit` at the latest.
-    pub(crate) fn begin(&self, part: &'static Part, limit: Option<Instant>) {
-        let parts = part.runtime.parts;
+    /// Begins a run of `app` with the turn of partition `first`, which ends at `limit` at the latest. At equal times the
+    /// partitions go in the order `ranked`.
+    pub(crate) fn begin(
+        &self,
+        app: &'static dyn Simulated,
+        ranked: Vec<usize>,
+        first: usize,
+        limit: Option<Instant>,
+    ) {
         let limit = limit.map_or(END, |limit| limit.as_ticks().min(END));
-        *self.lock() = State { parts, turn: part.index(), order: Order::new(ranked(parts)), limit };
+        *self.lock() = State { app: Some(app), turn: first, order: Order::new(ranked), limit };
         self.open.store(false, Ordering::Relaxed);
     }
 
@@ -77,17 +99,15 @@ impl Turns {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Waits for the first turn of `part`.
-    pub(crate) fn wait(&self, part: &'static Part) {
+    /// Waits for the first turn of partition `mine`.
+    pub(crate) fn wait(&self, mine: usize) {
         let state = self.lock();
-        let mine = part.index();
         self.wait_for(state, mine);
     }
 
-    /// See [`pause`](crate::app::virtual_time::pause). By the thread of `part`, whose turn it is.
-    pub(crate) fn pause(&self, part: &'static Part, until: Until) {
+    /// Lets time pass for partition `mine`. By its thread, whose turn it is.
+    pub(crate) fn pause(&self, mine: usize, until: Until) {
         let mut state = self.lock();
-        let mine = part.index();
         state.order.pauses(mine, until);
         state.pass(mine);
         if state.turn != mine {
@@ -96,28 +116,26 @@ impl Turns {
         }
     }
 
-    /// When something happens next in another partition than `part`.
-    pub(crate) fn next_elsewhere(&self, part: &'static Part) -> Option<Instant> {
+    /// When something happens next in another partition than `mine`.
+    pub(crate) fn next_elsewhere(&self, mine: usize) -> Option<Instant> {
         let state = self.lock();
-        let mine = part.index();
-        let others = (0..state.parts.len()).filter(|&other| other != mine);
+        let others = (0..state.app().partitions()).filter(|&other| other != mine);
         let next = others.filter_map(|other| state.wish(other)).map(|(time, _)| time).min()?;
         (next != NEVER).then(|| Instant::from_ticks(next))
     }
 
-    /// Ends the turns of `part`.
-    pub(crate) fn leave(&self, part: &'static Part) {
+    /// Ends the turns of partition `mine`.
+    pub(crate) fn leave(&self, mine: usize) {
         let mut state = self.lock();
-        let mine = part.index();
         state.order.leaves(mine);
         state.pass(mine);
         self.passed.notify_all();
     }
 
-    /// Passes over `part` from now on, whose thread does not come.
-    pub(crate) fn forget(&self, part: &'static Part) {
+    /// Passes over `partition` from now on, whose thread does not come.
+    pub(crate) fn forget(&self, partition: usize) {
         let mut state = self.lock();
-        state.order.leaves(part.index());
+        state.order.leaves(partition);
     }
 
     fn wait_for(&self, state: MutexGuard<'_, State>, mine: usize) {
@@ -133,46 +151,41 @@ impl Turns {
 impl State {
     /// Hands the turn on from `mine`, and the clock to the time of whoever gets it.
     fn pass(&mut self, mine: usize) {
-        let runtime = self.parts[mine].runtime;
-        let now = self.parts[mine].partition.port().now().as_ticks();
-        let woken = |part: usize| self.parts[part].partition.port().is_woken();
+        let app = self.app();
+        let now = app.port(mine).now().as_ticks();
+        let woken = |part: usize| app.port(part).is_woken();
         let Some((time, next)) = self.order.next(now, woken, |part| self.due(part)) else { return };
         // What is left when the app is stopping is finished, whatever the limit.
-        if time >= self.limit && !runtime.is_stopping() {
+        if time >= self.limit && !app.is_stopping() {
             self.turn = mine;
             if time == NEVER && self.limit == END {
-                return runtime.stop(&Cause::Quiescent);
+                return app.stop(true);
             }
             self.set_clock(now.max(self.limit));
-            return runtime.stop(&Cause::TimeUp);
+            return app.stop(false);
         }
         self.set_clock(if time == NEVER { now } else { time });
         self.turn = next;
     }
 
+    fn app(&self) -> &'static dyn Simulated {
+        self.app.expect("a run has begun")
+    }
+
     fn due(&self, part: usize) -> u64 {
-        next_due(self.parts[part]).map_or(NEVER, |due| due.as_ticks())
+        self.app().next_due(part).map_or(NEVER, |due| due.as_ticks())
     }
 
     /// See [`Order::wish`].
     fn wish(&self, part: usize) -> Option<(u64, u64)> {
-        let port = self.parts[part].partition.port();
+        let port = self.app().port(part);
         self.order.wish(part, port.now().as_ticks(), port.is_woken(), self.due(part))
     }
 
     fn set_clock(&self, time: u64) {
-        self.parts.iter().for_each(|part| part.partition.port().set_now(Instant::from_ticks(time)));
+        let app = self.app();
+        (0..app.partitions()).for_each(|part| app.port(part).set_now(Instant::from_ticks(time)));
     }
-}
-
-/// The parts in the order in which they go at equal times.
-fn ranked(parts: &[&'static Part]) -> Vec<usize> {
-    let mut ranked: Vec<usize> = (0..parts.len()).collect();
-    ranked.sort_by_key(|&index| match parts[index].style {
-        Style::Anywhere => Reverse(parts[index].highest_level()),
-        _ => Reverse(u8::MAX),
-    });
-    ranked
 }
 
 /// In ns: not at any time.

@@ -11,12 +11,10 @@ mod delay;
 mod future;
 mod readiness;
 mod task;
-mod timeout;
 mod timers;
 
-pub use delay::{Delay, delay, delay_until};
+pub use delay::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
 pub use future::{future_drop, future_place, future_place_local, future_poll, future_size};
 pub use readiness::{Readiness, readable, writable};
 pub use task::{AsyncBody, AsyncTask, Stays};
-pub use timeout::{Timeout, TimeoutError, timeout_after, timeout_at};
 pub use timers::Timers;

@@ -8,10 +8,10 @@ use punctual_core::{Activation, CurrentWorker, Level, Stamp};
 
 use super::timers::{self, AnyTimers};
 use crate::app::current;
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::report::TaskReport;
-use crate::app::runtime::Registered;
-use crate::app::trace_markers::Marked;
+use crate::app::runtime::{Marked, Registered};
+use crate::app::stop::Culprit;
 use crate::task::job::Body;
 use crate::task::job::{AT_ITS_START, execute, stamp};
 use crate::task::monitor::Monitor;

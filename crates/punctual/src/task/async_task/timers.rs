@@ -9,11 +9,11 @@ use std::task::Waker;
 
 use punctual_core::{Armed, Instant, Level, Slots};
 
-use crate::app::fault::{self, Culprit};
+use crate::app::fault;
 use crate::app::partition::Part;
 use crate::app::report::TaskReport;
-use crate::app::runtime::Registered;
-use crate::app::trace_markers::Marked;
+use crate::app::runtime::{Marked, Registered};
+use crate::app::stop::Culprit;
 
 /// The timers of one level: `N` of them; `W` is `N.div_ceil(64)`.
 pub struct Timers<const N: usize, const W: usize> {

@@ -1,8 +1,11 @@
-//! Why an app stops, unless it is a [fault](crate::app::fault).
+//! Why an app stops: a [`Cause`], or a [`Fault`].
 //!
 //! A cause is a constant, and to note it is one atomic step: whoever stops the app may be a job, which must not allocate or
 //! take a lock that it could wait for before the app knows that it is to stop.
 
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::app::report::Outcome;
@@ -57,6 +60,78 @@ impl FirstCause {
         // SAFETY: it is null, or was made in `note` of a reference for ever to something that nobody writes to.
         unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() }
     }
+}
+
+/// Whose code panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Culprit {
+    /// A task, `init`, `idle` or `shutdown`.
+    Handler(&'static str),
+    /// The destructor of an argument for this task.
+    Argument(&'static str),
+    /// The destructor of this resource.
+    Resource(&'static str),
+    /// A call given to `helper::submit`.
+    Call,
+    /// A waker that a future of the user's has made.
+    Waker,
+    /// The library itself.
+    Executor,
+}
+
+/// As in [`Outcome::Panicked`].
+impl fmt::Display for Culprit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handler(name) => f.write_str(name),
+            Self::Argument(task) => write!(f, "drop of an argument for {task}"),
+            Self::Resource(name) => write!(f, "drop of {name}"),
+            Self::Call => f.write_str("a call submitted to the helper thread"),
+            Self::Waker => f.write_str("a waker"),
+            Self::Executor => f.write_str("the executor"),
+        }
+    }
+}
+
+/// The first panic of a run.
+pub(crate) struct Fault {
+    pub(crate) culprit: Culprit,
+    pub(crate) payload: Box<dyn Any + Send>,
+}
+
+impl Fault {
+    /// What the panic said.
+    pub(crate) fn text(&self) -> &str {
+        panic_text(&*self.payload)
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fault").field("culprit", &self.culprit).finish_non_exhaustive()
+    }
+}
+
+/// Drops what a run leaves of its fault.
+impl Drop for Fault {
+    fn drop(&mut self) {
+        discard(std::mem::replace(&mut self.payload, Box::new(())));
+    }
+}
+
+/// Drops the payload of a panic, or gives it up if that panics too.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // The one after that would be no better.
+        std::mem::forget(another);
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(the panic carries no text)")
 }
 
 #[cfg(test)]

@@ -55,6 +55,8 @@
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 mod activation;
+#[doc(hidden)]
+pub mod atomic;
 mod current;
 mod fifo;
 mod level;
@@ -72,8 +74,6 @@ mod turn;
 mod wait_slot;
 mod word;
 mod worker;
-
-use punctual_atomic as atomic;
 
 pub use activation::Activation;
 pub use current::CurrentWorker;

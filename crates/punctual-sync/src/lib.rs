@@ -55,7 +55,7 @@ pub mod pcp;
 pub mod queue;
 pub mod shared;
 
-use punctual_atomic as atomic;
+use punctual_core::atomic;
 
 #[cfg(feature = "std")]
 pub use msrp::{MsrpGuard, MsrpLock, MsrpThread};

@@ -1,15 +1,7 @@
 //! Atomics and cells from `core`, or from loom when the models are built.
 //!
-//! Everything that Punctual's crates share between threads goes through this one, so that `--cfg loom` replaces all of it.
-//!
-//! ```
-//! use punctual_atomic::{AtomicU32, Ordering};
-//!
-//! static COUNT: AtomicU32 = AtomicU32::new(0);
-//! COUNT.fetch_add(1, Ordering::Relaxed);
-//! ```
-
-#![cfg_attr(not(loom), no_std)]
+//! Everything that this crate and `punctual-sync` share between threads goes through here, so that `--cfg loom` replaces all
+//! of it. Not a public interface: it changes without notice.
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
@@ -55,6 +47,7 @@ pub fn relax() {
 }
 
 /// Declares a constructor that is `const` except under loom, whose atomics are made at run time.
+#[doc(hidden)]
 #[macro_export]
 macro_rules! const_new {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) -> $ret:ty $body:block) => {
@@ -76,3 +69,5 @@ macro_rules! const_new {
         $vis unsafe fn $name($($arg: $ty),*) -> $ret $body
     };
 }
+
+pub use crate::const_new;

@@ -65,7 +65,7 @@ impl Activation {
 
     /// Claims the instance for a spawn; `false` if there is one already, or will be none in this run.
     ///
-    /// The claimant makes the future and calls [`born`](Self::born).
+    /// The claimant makes the future and calls [`spawned`](Self::spawned).
     #[inline]
     pub fn claim(&self) -> bool {
         // Acquire: the claimant sees that the last instance has let go of the storage.
@@ -74,7 +74,7 @@ impl Activation {
 
     /// The future is there. Whether the caller has to queue the node; if not, it is queued.
     #[inline]
-    pub fn born(&self) -> bool {
+    pub fn spawned(&self) -> bool {
         // Release: whoever polls sees the future. A poll acquires by itself, also one that is made right away.
         self.state.fetch_or(ALIVE | QUEUED, Ordering::Release) & QUEUED == 0
     }
@@ -103,7 +103,7 @@ impl Activation {
 
     /// The future has completed and is about to be dropped: it is not polled any more.
     #[inline]
-    pub fn dying(&self) {
+    pub fn end_polls(&self) {
         self.state.fetch_and(!ALIVE, Ordering::Relaxed);
     }
 
@@ -159,9 +159,9 @@ mod tests {
         with_activation(|task| {
             assert!(task.claim());
             assert!(!task.claim());
-            assert!(task.born(), "the spawner queues it");
+            assert!(task.spawned(), "the spawner queues it");
             assert!(task.poll());
-            task.dying();
+            task.end_polls();
             assert!(!task.claim(), "its storage is in use");
             task.completed();
             assert!(task.claim());
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn wakes_between_two_polls_queue_it_once() {
         with_activation(|task| {
-            assert!(task.claim() && task.born());
+            assert!(task.claim() && task.spawned());
             assert!(!task.wake(), "it is queued");
             assert!(task.poll());
             assert!(task.wake());
@@ -203,12 +203,12 @@ mod tests {
             assert!(task.is_retired() && !task.claim());
             // SAFETY: a single thread.
             assert_eq!(unsafe { task.reset() }, None);
-            assert!(task.claim() && task.born() && task.poll());
+            assert!(task.claim() && task.spawned() && task.poll());
             assert!(task.retire(), "it is the caller's to drop");
             assert!(!task.wake() && !task.claim());
             // SAFETY: a single thread.
             assert_eq!(unsafe { task.reset() }, Some(false), "it did not wait to be polled");
-            assert!(!task.is_retired() && task.claim() && task.born());
+            assert!(!task.is_retired() && task.claim() && task.spawned());
             // SAFETY: a single thread.
             assert_eq!(unsafe { task.reset() }, Some(true), "it waited to be polled");
         });
@@ -217,12 +217,12 @@ mod tests {
     #[test]
     fn completed_while_queued_it_leaves_its_node_to_the_next_instance() {
         with_activation(|task| {
-            assert!(task.claim() && task.born() && task.poll());
+            assert!(task.claim() && task.spawned() && task.poll());
             assert!(task.wake());
-            task.dying();
+            task.end_polls();
             task.completed();
             assert!(task.claim());
-            assert!(!task.born(), "the node is still in the queue");
+            assert!(!task.spawned(), "the node is still in the queue");
             assert!(task.poll());
         });
     }

@@ -77,7 +77,7 @@ impl CurrentWorker {
         self.worker.real_time.store(real_time, Ordering::Relaxed);
         self.worker.running.store(0, Ordering::Relaxed);
         self.worker.calls.store(NEVER, Ordering::Relaxed);
-        self.worker.lent.store(0, Ordering::Relaxed);
+        self.worker.boost.store(0, Ordering::Relaxed);
         self.worker.signal.store(0, Ordering::Relaxed);
         self.worker.sleeps_until.store(0, Ordering::Relaxed);
     }
@@ -114,7 +114,7 @@ impl CurrentWorker {
 
     #[inline]
     pub(crate) fn set_held(self, held: u32) {
-        // Relaxed: who looks for a holder has the word and a fence to go by, see `turn`.
+        // Relaxed: who looks for a holder has the word and a fence to go by, see `pi_wait`.
         self.worker.held.store(held, Ordering::Relaxed);
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let me = unsafe { CurrentWorker::new(&WORKER) };
         me.set_running(3);
         WORKER.allow_calls(true);
-        let words = || [&WORKER.lent, &WORKER.signal];
+        let words = || [&WORKER.boost, &WORKER.signal];
         words().iter().for_each(|word| word.store(7, Ordering::Relaxed));
         WORKER.sleeps_until.store(7, Ordering::Relaxed);
         me.enter(5, true);

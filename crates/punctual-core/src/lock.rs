@@ -201,7 +201,7 @@ impl<P: Port> Partition<P> {
     ///
     /// Real-time safety: as [`Mutex::lock`].
     #[inline]
-    pub fn at_the_top<R>(&'static self, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
+    pub fn at_top_level<R>(&'static self, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
         let raised = (me.level() < MAX_LEVEL).then_some(MAX_LEVEL);
         let section = CriticalSection::enter(self, me, raised);
         let result = f();

@@ -38,8 +38,8 @@
 use crate::atomic::{AtomicBool, AtomicU64, Ordering, const_new, fence};
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
+use crate::pi_wait::EventCount;
 use crate::port::Port;
-use crate::turn::Turn;
 use crate::word::{Word, bit, highest};
 use crate::{Instant, Worker};
 
@@ -52,7 +52,7 @@ struct Padded(AtomicU64);
 #[derive(Debug)]
 pub struct Partition<P: Port> {
     word: Padded,
-    pub(crate) turn: Turn,
+    pub(crate) changes: EventCount,
     pub(crate) stopping: AtomicBool,
     /// Whether a thread looks at every inbox all the time (see `poll`).
     pub(crate) polled: AtomicBool,
@@ -80,7 +80,7 @@ impl<P: Port> Partition<P> {
             assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
             Self {
                 word: Padded(AtomicU64::new(Word::EMPTY.raw())),
-                turn: Turn::new(0),
+                changes: EventCount::new(0),
                 stopping: AtomicBool::new(false),
                 polled: AtomicBool::new(false),
                 levels,
@@ -139,7 +139,7 @@ impl<P: Port> Partition<P> {
         let mut word = self.load(Ordering::Relaxed);
         loop {
             if word.level() != highest(held) {
-                self.await_turn(me, |word| word.level() == highest(held));
+                self.wait_for_word(me, |word| word.level() == highest(held));
                 word = self.load(Ordering::Relaxed);
                 continue;
             }
@@ -164,7 +164,7 @@ impl<P: Port> Partition<P> {
     /// Vacates a level; returns the word as it was left.
     #[inline]
     fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
-        // Before the word: a bit in `held` means a vacating that is still to come (see `turn`).
+        // Before the word: a bit in `held` means a vacating that is still to come (see `pi_wait`).
         me.set_held(me.held() & !bit(level));
         // Release: the next to occupy a level sees what this thread did.
         let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::Release);
@@ -401,7 +401,7 @@ impl<P: Port> Partition<P> {
                 now = self.release_due(me, level, time).then_some(time);
             }
             self.serve(me, now);
-            if !self.lend_to_ordinary_holder(me, level.number()) {
+            if !self.boost_ordinary_holder(me, level.number()) {
                 self.sleep(me, level);
             }
         }
@@ -419,7 +419,7 @@ impl<P: Port> Partition<P> {
             if self.start(me, number, false) {
                 Preemption { running: Running::enter(self, me, number), level }.finish(None);
             } else {
-                self.await_turn(me, |word| !word.is_ready(number) || word.level() < number);
+                self.wait_for_word(me, |word| !word.is_ready(number) || word.level() < number);
             }
         }
     }

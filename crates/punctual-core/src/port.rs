@@ -19,12 +19,12 @@
 //!     }
 //!     fn wake(&self, _: &Worker) {}
 //!     fn wait(&self, _: &Worker, _: Option<Instant>) {}
-//!     fn wait_turn(&self, _: &AtomicU32, _: u32) {}
-//!     fn wake_turn(&self, _: &AtomicU32) {}
-//!     fn lend(&self, _: &AtomicU32) -> bool {
+//!     fn wait_while(&self, _: &AtomicU32, _: u32) {}
+//!     fn wake_all(&self, _: &AtomicU32) {}
+//!     fn boost(&self, _: &AtomicU32) -> bool {
 //!         false
 //!     }
-//!     fn repay(&self, _: &AtomicU32) {}
+//!     fn unboost(&self, _: &AtomicU32) {}
 //! }
 //! ```
 
@@ -44,20 +44,20 @@ pub trait Port: Sync {
     /// Sleeps until `until` (for ever if `None`) or until woken. Called by the worker's own thread.
     fn wait(&self, worker: &Worker, until: Option<Instant>);
 
-    /// Sleeps while `*turn == seen`, or returns at once.
-    fn wait_turn(&self, turn: &AtomicU32, seen: u32);
+    /// Sleeps while `*count == seen`, or returns at once.
+    fn wait_while(&self, count: &AtomicU32, seen: u32);
 
-    /// Wakes every thread in [`wait_turn`](Self::wait_turn) on `turn`.
-    fn wake_turn(&self, turn: &AtomicU32);
+    /// Wakes every thread in [`wait_while`](Self::wait_while) on `count`.
+    fn wake_all(&self, count: &AtomicU32);
 
-    /// Waits for the priority-inheritance futex `lent`, lending this thread's priority to its owner.
+    /// Waits for the priority-inheritance futex `boost`, lending this thread's priority to its owner.
     ///
-    /// Returns `true` when the calling thread owns `lent` afterwards and must [`repay`](Self::repay) it;
+    /// Returns `true` when the calling thread owns `boost` afterwards and must [`unboost`](Self::unboost) it;
     /// `false` when the platform has no such thing or refused, so that the caller waits in the plain way.
-    fn lend(&self, lent: &AtomicU32) -> bool;
+    fn boost(&self, boost: &AtomicU32) -> bool;
 
-    /// Releases `lent`, owned by the calling thread, to its first waiter.
-    fn repay(&self, lent: &AtomicU32);
+    /// Releases `boost`, owned by the calling thread, to its first waiter.
+    fn unboost(&self, boost: &AtomicU32);
 
     /// A panic leaves a critical section on the calling thread, or code of the executor's, and the level is about to be
     /// vacated. What it protected may be half changed, so whoever must not see that is to be told here.

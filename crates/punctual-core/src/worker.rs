@@ -32,7 +32,7 @@ pub struct Worker {
     /// The lowest level this thread may run; its kernel priority follows from it.
     base: u8,
     /// The levels this thread occupies. Written by this thread alone: after it has won a level, and
-    /// before it gives the level back, so a bit seen here is a level truly held (see `turn`).
+    /// before it gives the level back, so a bit seen here is a level truly held (see `pi_wait`).
     pub(crate) held: AtomicU32,
     /// The level of the innermost job on this thread's stack, 0 when none runs.
     pub(crate) running: AtomicU8,
@@ -42,8 +42,8 @@ pub struct Worker {
     pub(crate) real_time: AtomicBool,
     /// The kernel's identity of the thread, 0 before it has started.
     pub(crate) thread: AtomicU32,
-    /// A priority-inheritance futex. Waiters make it this thread's (see `turn`).
-    pub(crate) lent: AtomicU32,
+    /// A priority-inheritance futex. Waiters make it this thread's (see `pi_wait`).
+    pub(crate) boost: AtomicU32,
     /// For the port: whether this thread sleeps.
     pub signal: AtomicU32,
     /// Up to when this thread sleeps, in ns; 0 while it is awake and will look again by itself.
@@ -61,7 +61,7 @@ impl Worker {
                 calls: AtomicU8::new(NEVER),
                 real_time: AtomicBool::new(false),
                 thread: AtomicU32::new(0),
-                lent: AtomicU32::new(0),
+                boost: AtomicU32::new(0),
                 signal: AtomicU32::new(0),
                 sleeps_until: AtomicU64::new(0),
             }

@@ -33,16 +33,16 @@ impl Port for Recorder {
     fn wait(&self, _: &Worker, until: Option<Instant>) {
         self.asleep.get().expect("nobody sleeps in this test")(until);
     }
-    fn wait_turn(&self, _: &AtomicU32, _: u32) {
+    fn wait_while(&self, _: &AtomicU32, _: u32) {
         panic!("nobody is above");
     }
-    fn wake_turn(&self, _: &AtomicU32) {
+    fn wake_all(&self, _: &AtomicU32) {
         panic!("nobody waits");
     }
-    fn lend(&self, _: &AtomicU32) -> bool {
+    fn boost(&self, _: &AtomicU32) -> bool {
         false
     }
-    fn repay(&self, _: &AtomicU32) {}
+    fn unboost(&self, _: &AtomicU32) {}
 }
 
 type Job = fn(&'static Rig, CurrentWorker, u32);
@@ -232,7 +232,7 @@ fn a_job_just_below_the_top_can_hold_everything() {
     let rig = rig(&[1], &[(MAX_LEVEL - 1, 1, NOTHING)]);
     let (me, partition) = (rig.worker(1), &rig.partition);
     assert!(rig.call(me, MAX_LEVEL - 1, || {
-        partition.at_the_top(me, || assert_eq!(partition.snapshot().level(), MAX_LEVEL));
+        partition.at_top_level(me, || assert_eq!(partition.snapshot().level(), MAX_LEVEL));
         partition.hold_everything(me);
         assert_eq!(partition.snapshot().level(), MAX_LEVEL);
         // SAFETY: everything is held.
@@ -285,9 +285,9 @@ fn a_resource_holds_its_value_until_it_is_emptied() {
 fn the_top_is_taken_once() {
     let rig = rig(&[1], &[(1, 1, NOTHING), (MAX_LEVEL, 1, NOTHING)]);
     let me = rig.worker(1);
-    rig.partition.at_the_top(me, || {
+    rig.partition.at_top_level(me, || {
         assert_eq!((me.level(), rig.partition.snapshot().level()), (MAX_LEVEL, MAX_LEVEL));
-        rig.partition.at_the_top(me, || {});
+        rig.partition.at_top_level(me, || {});
         assert_eq!(me.level(), MAX_LEVEL, "the outer one goes on");
         rig.spawn(me, 1, 0);
         assert_eq!(rig.ran(), []);

@@ -51,7 +51,7 @@ fn a_wake_hands_over_what_was_written() {
             seen.store(sum, Ordering::Relaxed);
         });
         assert!(task.claim());
-        queue(p, task, task.born());
+        queue(p, task, task.spawned());
         let waker = start(9, move || {
             inputs[0].store(1, Ordering::Relaxed);
             queue(p, task, task.wake());
@@ -76,7 +76,7 @@ fn a_next_instance_under_a_stale_waker() {
         let (p, task) = task(arena, move |task| {
             storage.enter();
             polled.fetch_add(1, Ordering::Relaxed);
-            task.dying();
+            task.end_polls();
             storage.enter();
             task.completed();
         });
@@ -84,7 +84,7 @@ fn a_next_instance_under_a_stale_waker() {
             let claimed = task.claim();
             if claimed {
                 storage.enter();
-                queue(p, task, task.born());
+                queue(p, task, task.spawned());
             }
             u32::from(claimed)
         };
@@ -114,7 +114,7 @@ fn who_is_to_queue_it_comes_after_who_took_it_off_the_queue() {
         let l1 = level(arena, 1, w1, 1, |_, _| {});
         let task = arena.put(Activation::new(l1, 0));
         let link = arena.put(Region::new());
-        assert!(task.claim() && task.born());
+        assert!(task.claim() && task.spawned());
         let runner = start(1, move || {
             link.enter();
             assert!(task.poll());

@@ -10,7 +10,7 @@ use loom_support::{Model, ModelPort, Region, check, current, i_am, level, partit
 use punctual_core::{Locked, Mutex, Resource};
 
 /// The job comes from idle itself, in the middle of its critical section, or from a foreign thread.
-fn idle_holds_a_ceiling(lends: bool, from_outside: bool, preemptions: usize) {
+fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
     check(preemptions, move |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
         let resource = arena.put(Resource::with_value(Region::new()));
@@ -22,7 +22,7 @@ fn idle_holds_a_ceiling(lends: bool, from_outside: bool, preemptions: usize) {
             right.lock(|r| r.enter());
             partition.stop();
         });
-        let p = partition(arena, ModelPort::new(2, lends), &[l2], &[idle, w2]);
+        let p = partition(arena, ModelPort::new(2, boosts), &[l2], &[idle, w2]);
         linked.set(p).ok().unwrap();
         i_am(1);
         let thread = start(2, move || p.work(l2));

@@ -156,7 +156,7 @@ fn an_instance_that_comes_while_its_level_ends() {
             let task = linked.get().unwrap();
             if !task.is_retired() && task.poll() {
                 message.count(1);
-                task.dying();
+                task.end_polls();
                 task.completed();
             }
             None
@@ -169,7 +169,7 @@ fn an_instance_that_comes_while_its_level_ends() {
         let spawner = start(9, move || {
             if task.claim() {
                 message.count(0);
-                if task.born() {
+                if task.spawned() {
                     p.spawn_from_outside(l1, 0);
                 }
             }

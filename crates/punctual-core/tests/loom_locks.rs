@@ -16,10 +16,10 @@ struct Trio {
 }
 
 /// Levels 1 to 3 without queued jobs, each with a worker; the calling thread is the lowest one's.
-fn trio(arena: &Arena, lends: bool) -> Trio {
+fn trio(arena: &Arena, boosts: bool) -> Trio {
     let workers = [1, 2, 3].map(|base| worker(arena, base, u32::from(base), true));
     let levels = workers.map(|worker| level(arena, worker.base(), worker, 0, |_, _| {}));
-    let partition = partition(arena, ModelPort::new(3, lends), &levels, &workers);
+    let partition = partition(arena, ModelPort::new(3, boosts), &levels, &workers);
     i_am(1);
     Trio { partition, levels, workers }
 }
@@ -45,9 +45,9 @@ fn count(resource: &'static Shared) -> u32 {
 
 /// A job at level 1 is raising while another starts at level 2 and raises too. Whichever is first, the other
 /// waits or does not start.
-fn two_jobs(lends: bool) {
+fn two_jobs(boosts: bool) {
     check(3, move |arena| {
-        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, lends);
+        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, boosts);
         let resource = shared(arena);
         let low = partition.call(w1, l1, || {
             let other = start(2, move || {
@@ -152,9 +152,9 @@ fn opposite_nesting_does_not_deadlock() {
 }
 
 /// Two waiters at different levels below one holder, and the holder's job ends while they arrive.
-fn three_jobs(lends: bool) {
+fn three_jobs(boosts: bool) {
     check(2, move |arena| {
-        let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, lends);
+        let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, boosts);
         let resource = shared(arena);
         let low = partition.call(w1, l1, || {
             let middle = start(2, move || {

@@ -19,12 +19,12 @@ impl Port for Alone {
         WOKEN.fetch_add(1, Ordering::Relaxed);
     }
     fn wait(&self, _: &Worker, _: Option<Instant>) {}
-    fn wait_turn(&self, _: &Futex, _: u32) {}
-    fn wake_turn(&self, _: &Futex) {}
-    fn lend(&self, _: &Futex) -> bool {
+    fn wait_while(&self, _: &Futex, _: u32) {}
+    fn wake_all(&self, _: &Futex) {}
+    fn boost(&self, _: &Futex) -> bool {
         false
     }
-    fn repay(&self, _: &Futex) {}
+    fn unboost(&self, _: &Futex) {}
     fn unwinds(&self) {
         let level = PARTITION.snapshot().level();
         LEVEL_WHEN_TOLD.store(level.into(), Ordering::Relaxed);

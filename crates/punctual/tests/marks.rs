@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use punctual::Config;
-use punctual_core::mark::{self, Mark};
+use punctual_core::trace_marker::{self, Mark};
 
 /// How often `beat` is released.
 const BEATS: u64 = 5;
@@ -221,5 +221,5 @@ fn what_cannot_be_marked_is_said() {
 fn virtual_time_marks_nothing() {
     let report = app::run(Config::new().trace(true).virtual_time()).unwrap();
     assert!(report.settings.notes.is_empty());
-    assert_eq!(mark::end(0).len(), 8);
+    assert_eq!(trace_marker::end(0).len(), 8);
 }

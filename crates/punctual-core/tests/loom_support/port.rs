@@ -103,20 +103,20 @@ pub(crate) struct ModelPort {
     beds: Vec<Bed>,
     turn: (Mutex<Turns>, Condvar),
     kernel: (Mutex<Vec<Queued>>, Condvar),
-    lends: bool,
+    boosts: bool,
     told: AtomicBool,
 }
 
 impl ModelPort {
     /// A platform for workers of base 0 to `highest`, which lends priorities or does not know how to.
-    pub(crate) fn new(highest: u8, lends: bool) -> Self {
+    pub(crate) fn new(highest: u8, boosts: bool) -> Self {
         let bed = |_| Bed { state: Mutex::new(Sleep::default()), ring: Condvar::new() };
         Self {
             now: AtomicU64::new(0),
             beds: (0..=highest).map(bed).collect(),
             turn: (Mutex::new(Turns::default()), Condvar::new()),
             kernel: (Mutex::new(Vec::new()), Condvar::new()),
-            lends,
+            boosts,
             told: AtomicBool::new(false),
         }
     }
@@ -144,8 +144,8 @@ impl ModelPort {
     }
 }
 
-fn futex_of(lent: &AtomicU32) -> usize {
-    core::ptr::from_ref(lent).addr()
+fn futex_of(boost: &AtomicU32) -> usize {
+    core::ptr::from_ref(boost).addr()
 }
 
 impl Port for ModelPort {
@@ -180,37 +180,37 @@ impl Port for ModelPort {
         state.woken = false;
     }
 
-    fn wait_turn(&self, turn: &AtomicU32, seen: u32) {
-        let mut turns = self.turn.0.lock().unwrap();
+    fn wait_while(&self, count: &AtomicU32, seen: u32) {
+        let mut turns = self.changes.0.lock().unwrap();
         let before = turns.wakes;
         // Under the lock, as the kernel compares under its bucket's lock.
-        if turn.load(Ordering::Relaxed) == seen {
+        if count.load(Ordering::Relaxed) == seen {
             turns.asleep += 1;
             if !awake().less() {
                 drop(turns);
                 stuck();
             }
             while turns.wakes == before {
-                turns = self.turn.1.wait(turns).unwrap();
+                turns = self.changes.1.wait(turns).unwrap();
             }
         }
     }
 
-    fn wake_turn(&self, _: &AtomicU32) {
-        let mut turns = self.turn.0.lock().unwrap();
+    fn wake_all(&self, _: &AtomicU32) {
+        let mut turns = self.changes.0.lock().unwrap();
         turns.wakes += 1;
         awake().more(std::mem::take(&mut turns.asleep));
-        self.turn.1.notify_all();
+        self.changes.1.notify_all();
     }
 
-    fn lend(&self, lent: &AtomicU32) -> bool {
-        if !self.lends {
+    fn boost(&self, boost: &AtomicU32) -> bool {
+        if !self.boosts {
             return false;
         }
-        let (me, futex) = (ME.with(Cell::get), futex_of(lent));
+        let (me, futex) = (ME.with(Cell::get), futex_of(boost));
         assert_ne!(me, 0, "a thread that lends has an identity");
         let mut kernel = self.kernel.0.lock().unwrap();
-        let mut word = lent.load(Ordering::Acquire);
+        let mut word = boost.load(Ordering::Acquire);
         loop {
             if word & THREAD == me {
                 return false;
@@ -218,7 +218,7 @@ impl Port for ModelPort {
             let free = word & THREAD == 0;
             let claimed = if free { me } else { word | WAITERS };
             // The word is user space's too, so the kernel compares and swaps.
-            match lent.compare_exchange(word, claimed, Ordering::AcqRel, Ordering::Acquire) {
+            match boost.compare_exchange(word, claimed, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) if free => return true,
                 Ok(_) => break,
                 Err(now) => word = now,
@@ -238,10 +238,10 @@ impl Port for ModelPort {
         }
     }
 
-    fn repay(&self, lent: &AtomicU32) {
-        let (me, futex) = (ME.with(Cell::get), futex_of(lent));
+    fn unboost(&self, boost: &AtomicU32) {
+        let (me, futex) = (ME.with(Cell::get), futex_of(boost));
         let mut kernel = self.kernel.0.lock().unwrap();
-        let word = lent.load(Ordering::Acquire);
+        let word = boost.load(Ordering::Acquire);
         if word & THREAD != me {
             return;
         }
@@ -252,12 +252,12 @@ impl Port for ModelPort {
                 awake().more(1);
                 let next = first.thread;
                 let more = kernel.iter_mut().any(|q| waiting(&q));
-                lent.store(next | if more { WAITERS } else { 0 }, Ordering::Release);
+                boost.store(next | if more { WAITERS } else { 0 }, Ordering::Release);
                 self.kernel.1.notify_all();
             }
             None => {
                 // Refused if user space took it back just now.
-                let _ = lent.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
+                let _ = boost.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
     }

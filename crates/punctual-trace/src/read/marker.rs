@@ -1,6 +1,6 @@
 //! What Punctual apps write into the trace: the start and end of jobs and the names of tasks.
 //!
-//! The format is [`punctual_core::mark`]'s, whose functions are here too for programs that mark jobs of their own.
+//! The format is [`punctual_core::trace_marker`]'s, whose functions are here too for programs that mark jobs of their own.
 //!
 //! ```
 //! use punctual_trace::event::Kind;
@@ -17,8 +17,8 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::mark::Mark;
-pub use punctual_core::mark::{end, name, start};
+use punctual_core::trace_marker::Mark;
+pub use punctual_core::trace_marker::{end, name, start};
 
 use super::Order;
 use crate::event::Kind;

@@ -13,7 +13,7 @@
 //! # Ok::<(), punctual_trace::write::WriteError>(())
 //! ```
 
-use punctual_core::mark::{self, Mark};
+use punctual_core::trace_marker::{self, Mark};
 
 use super::WriteError;
 use super::page::bytes;
@@ -188,8 +188,8 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
         Kind::SyscallExit { number } => (Code::SyscallExit, "SyscallExit", &[number.into()]),
         Kind::ScheduleEnter => (Code::GraphEntry, "ScheduleEnter", &[SCHEDULE]),
         Kind::ScheduleExit => (Code::GraphExit, "ScheduleExit", &[SCHEDULE]),
-        Kind::JobStart { .. } => (Code::Marker, "JobStart", &[mark::START.into()]),
-        Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[mark::END.into()]),
+        Kind::JobStart { .. } => (Code::Marker, "JobStart", &[trace_marker::START.into()]),
+        Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[trace_marker::END.into()]),
         Kind::Off { section: Section::Interrupts, caller } => (Code::IrqOff, "Off", &[signed(caller)]),
         Kind::Off { section: Section::Preemption, caller } => (Code::PreemptOff, "Off", &[signed(caller)]),
         Kind::On { section: Section::Interrupts, caller } => (Code::IrqOn, "On", &[signed(caller)]),

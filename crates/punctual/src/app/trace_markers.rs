@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use punctual_core::mark;
+use punctual_core::trace_marker;
 
 use crate::app::config::Marks as Wanted;
 use crate::app::partition::{Part, Style};
@@ -57,7 +57,7 @@ impl Marks {
     /// Names all tasks in the trace. To be done again every now and then, for recordings that begin meanwhile.
     pub(crate) fn name(&self) {
         self.tasks(|number, task, marker| {
-            let _ = rustix::io::write(marker, &mark::name(number, task.name));
+            let _ = rustix::io::write(marker, &trace_marker::name(number, task.name));
         });
     }
 

@@ -150,7 +150,7 @@ impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let (resource, me) = (self.resource, user(self.part, LEVEL));
-        self.part.partition().at_the_top(me, || {
+        self.part.partition().at_top_level(me, || {
             // SAFETY: the group lets one thread at a time in here. Of that thread only the job at hand is in a critical
             // section, since its partition is at the top; it has one right to lock this resource, which is borrowed.
             self.group.with(self.part, me, || critical(self.part, unsafe { resource.get_mut() }, f))

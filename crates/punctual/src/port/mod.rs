@@ -113,21 +113,21 @@ impl Port for AppPort {
         linux::futex::wait(worker, until);
     }
 
-    fn wait_turn(&self, turn: &AtomicU32, seen: u32) {
+    fn wait_while(&self, count: &AtomicU32, seen: u32) {
         self.host.about_to_sleep();
-        linux::futex::wait_turn(turn, seen);
+        linux::futex::wait_while(count, seen);
     }
 
-    fn wake_turn(&self, turn: &AtomicU32) {
-        linux::futex::wake_turn(turn);
+    fn wake_all(&self, count: &AtomicU32) {
+        linux::futex::wake_all(count);
     }
 
-    fn lend(&self, lent: &AtomicU32) -> bool {
-        linux::futex::lend(lent)
+    fn boost(&self, boost: &AtomicU32) -> bool {
+        linux::futex::boost(boost)
     }
 
-    fn repay(&self, lent: &AtomicU32) {
-        linux::futex::repay(lent);
+    fn unboost(&self, boost: &AtomicU32) {
+        linux::futex::unboost(boost);
     }
 
     fn unwinds(&self) {

@@ -60,16 +60,6 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
     signal.swap(AWAKE, Ordering::AcqRel);
 }
 
-/// See [`Port::wait_turn`](punctual_core::Port::wait_turn).
-pub(crate) fn wait_turn(turn: &AtomicU32, seen: u32) {
-    wait_while(turn, seen);
-}
-
-/// See [`Port::wake_turn`](punctual_core::Port::wake_turn).
-pub(crate) fn wake_turn(turn: &AtomicU32) {
-    wake_all(turn);
-}
-
 /// Sleeps while `word` is `value`, or returns at once.
 pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
     slept("FUTEX_WAIT", futex::wait(word, Flags::PRIVATE, value, None));
@@ -134,10 +124,10 @@ pub(crate) struct Refused {
     pub(crate) error: Errno,
 }
 
-/// See [`Port::lend`](punctual_core::Port::lend).
-pub(crate) fn lend(lent: &AtomicU32) -> bool {
+/// See [`Port::boost`](punctual_core::Port::boost).
+pub(crate) fn boost(boost: &AtomicU32) -> bool {
     loop {
-        match futex::lock_pi(lent, Flags::PRIVATE, None) {
+        match futex::lock_pi(boost, Flags::PRIVATE, None) {
             Ok(()) => break,
             Err(Errno::INTR | Errno::AGAIN) => {}
             // The owner is gone, or the kernel has no priority inheritance: wait in the plain way.
@@ -148,14 +138,14 @@ pub(crate) fn lend(lent: &AtomicU32) -> bool {
     true
 }
 
-/// See [`Port::repay`](punctual_core::Port::repay).
-pub(crate) fn repay(lent: &AtomicU32) {
+/// See [`Port::unboost`](punctual_core::Port::unboost).
+pub(crate) fn unboost(boost: &AtomicU32) {
     let mut last = Errno::PERM;
-    for _ in 0..REPAYMENTS {
-        let Err(error) = futex::unlock_pi(lent, Flags::PRIVATE) else { return };
-        // A waiter took it back in the meantime, and then there is nothing to release; unless another has put it there
-        // again since.
-        if lent.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK != super::kernel_thread() {
+    for _ in 0..UNBOOST_ATTEMPTS {
+        let Err(error) = futex::unlock_pi(boost, Flags::PRIVATE) else { return };
+        // If a waiter has reset the word meanwhile, there is nothing to release, unless another waiter has written this
+        // thread's TID again since.
+        if boost.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK != super::kernel_thread() {
             return;
         }
         last = error;
@@ -163,8 +153,8 @@ pub(crate) fn repay(lent: &AtomicU32) {
     refused("FUTEX_UNLOCK_PI", last);
 }
 
-/// How often a waiter may take back what it lends and another put it there again while it is being released.
-const REPAYMENTS: usize = 1000;
+/// Bounds the retries in [`unboost`], each of which takes a waiter that resets the word and another that sets it again.
+const UNBOOST_ATTEMPTS: usize = 1000;
 
 #[cfg(test)]
 mod tests {

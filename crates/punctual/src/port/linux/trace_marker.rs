@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_core::mark;
+use punctual_core::trace_marker;
 
 /// Where the jobs of one task are marked, if anywhere.
 #[derive(Debug)]
@@ -45,15 +45,15 @@ impl Mark {
 
     /// Marks the start of a job that was released at `release`, in ns.
     pub(crate) fn start(&self, release: u64) {
-        self.write(|task| mark::start(task, release));
+        self.write(|task| trace_marker::start(task, release));
     }
 
     /// Marks the end of a job.
     pub(crate) fn end(&self) {
-        self.write(mark::end);
+        self.write(trace_marker::end);
     }
 
-    fn write(&self, bytes: impl FnOnce(u16) -> mark::Bytes) {
+    fn write(&self, bytes: impl FnOnce(u16) -> trace_marker::Bytes) {
         let on = self.0.load(Ordering::Relaxed);
         if on != 0 {
             // SAFETY: `Marks` keeps the descriptor open until it has cleared this, which it does when no job can run.
@@ -122,7 +122,7 @@ mod tests {
         mark.end();
         let written = fs::read(&place).unwrap();
         fs::remove_file(&place).unwrap();
-        assert_eq!(written, [&mark::start(0, 5)[..], &mark::end(0)].concat());
+        assert_eq!(written, [&trace_marker::start(0, 5)[..], &trace_marker::end(0)].concat());
     }
 
     #[test]

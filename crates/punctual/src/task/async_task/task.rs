@@ -68,7 +68,7 @@ struct Unmade<'a>(&'a Activation);
 
 impl Drop for Unmade<'_> {
     fn drop(&mut self) {
-        self.0.dying();
+        self.0.end_polls();
     }
 }
 
@@ -172,7 +172,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
         if completed {
             // First, so that it is dropped once, whatever its destructor does.
-            self.activation.dying();
+            self.activation.end_polls();
             // SAFETY: as above; it is not polled again.
             unsafe { B::drop(storage) };
             self.activation.completed();
@@ -220,7 +220,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
         // SAFETY: this thread has claimed the activation, so nobody else uses the message.
         unsafe { *self.message.get() = Some(message) };
-        if self.activation.born() {
+        if self.activation.spawned() {
             self.release(None);
         }
         Ok(())

@@ -1,31 +1,31 @@
-//! Waiting for one's turn, and lending one's priority to whoever has it.
+//! PI wait: waiting for a level to be vacated, with priority inheritance.
 //!
 //! Jobs that do not suspend themselves never get here: on one CPU the thread at the top is the one that
-//! runs. A thread finds somebody above itself only if that somebody sleeps in the kernel in the middle of
+//! runs. A thread finds a level above its own occupied only if the holder sleeps in the kernel in the middle of
 //! a job, or if the threads run in parallel because they lack their real-time policy or their CPU.
 //!
-//! A waiting thread registers in the partition's word. Whoever vacates a level while somebody is
-//! registered bumps `turn` and wakes all of them; each looks again for itself. That alone is enough for
-//! safety and progress. On top of it the waiter lends its priority:
+//! A waiting thread registers in the partition's word. A thread that vacates a level while waiters are
+//! registered increments `changes` and wakes all of them; each checks again for itself. That alone gives
+//! safety and progress. In addition, the waiter boosts the holder:
 //!
-//! * Each worker has a priority-inheritance futex word, `lent`, normally 0. The *waiter* writes the
-//!   holder's thread identity into it, which makes the holder its owner as far as the kernel knows, and
+//! * Each worker has a priority-inheritance futex word, `boost`, normally 0. The *waiter* writes the
+//!   holder's TID into it, which makes the holder its owner as far as the kernel knows, and
 //!   then waits for it, which boosts the holder. The holder pays nothing until it vacates a level with
-//!   waiters registered; then it releases `lent` if it finds itself the owner.
-//! * The waiter must not wait on a thread that will never look. A worker clears its bit in `held` *before*
-//!   it vacates the level. So: the waiter registers, finds a holder, writes `lent`, and *then* checks that
-//!   the holder's bit is still set. If it is, the holder's vacating lies ahead. It will see the
-//!   registration, because both are operations on the word, and it will see `lent`, because of the two
+//!   waiters registered; then it releases `boost` if it finds itself the owner.
+//! * The waiter must not wait for a thread that will never check. A worker clears its bit in `held` *before*
+//!   it vacates the level. So the waiter registers, finds a holder, writes `boost`, and *then* checks that
+//!   the holder's bit is still set. If it is, the holder has yet to vacate the level. It will see the
+//!   registration, because both are operations on the word, and it will see `boost`, because of the two
 //!   sequentially consistent fences: one of the two sides must see the other's write.
-//! * If a holder cannot be told (it has won the level and not yet said so), the waiter waits plainly.
-//! * When the holder releases `lent`, the kernel hands it from waiter to waiter, and each lets go of it at once.
-//!   As long as it is on its way, waiting for it would lend nothing to the holder. Worse, the kernel lets a
-//!   waiter of high priority take it from one of low priority that has been given it and has not run yet; on
-//!   one CPU the first would take it again and again, and neither the second nor the holder would ever run. So
-//!   a waiter that finds it on its way waits plainly, and whoever lets go of it bumps `turn`.
+//! * If no holder can be identified (it has won the level and not recorded it yet), the waiter waits without boosting.
+//! * When the holder releases `boost`, the kernel hands it from waiter to waiter, and each releases it at once.
+//!   While it is in transit, waiting for it would not boost the holder. Worse, the kernel lets a
+//!   waiter of high priority steal it from one of low priority that owns it and has not run yet; on
+//!   one CPU the first would steal it again and again, and neither the second nor the holder would ever run. So
+//!   a waiter that finds it in transit waits without boosting, and whoever releases it increments `changes`.
 //!
 //! L. Sha, R. Rajkumar, J. P. Lehoczky, *Priority inheritance protocols*, IEEE Trans. Computers 39(9),
-//! 1990, section III, is the protocol the kernel runs on `lent`.
+//! 1990, section III, is the protocol the kernel runs on `boost`.
 
 use crate::atomic::{AtomicU32, Ordering, fence};
 use crate::current::CurrentWorker;
@@ -38,34 +38,34 @@ use crate::worker::Worker;
 const THREAD: u32 = 0x3fff_ffff;
 
 impl<P: Port> Partition<P> {
-    /// Blocks until `mine` holds of the word. It may stop holding by the time this returns.
+    /// Blocks until `mine` holds for the word. By the time this returns, it may not hold any more.
     #[cold]
-    pub(crate) fn await_turn(&self, me: CurrentWorker, mine: impl Fn(Word) -> bool) {
+    pub(crate) fn wait_for_word(&self, me: CurrentWorker, mine: impl Fn(Word) -> bool) {
         if !self.register(&mine) {
             return;
         }
         loop {
-            // Acquire, and read before the word: a vacating that the word does not show yet bumps `turn` after this.
-            let seen = self.turn.load(Ordering::Acquire);
+            // Acquire, and read before the word: whoever vacates a level that the word still shows increments `changes` later.
+            let seen = self.changes.load(Ordering::Acquire);
             let word = self.load(Ordering::Relaxed);
             if mine(word) {
                 break;
             }
-            if self.lend_to_holder(me, word.level()) != Lending::LookAgain {
-                self.port().wait_turn(&self.turn, seen);
+            if self.boost_holder(me, word.level()) != Boost::Retry {
+                self.port().wait_while(&self.changes, seen);
             }
         }
         self.deregister();
     }
 
-    /// Lends this real-time thread's priority, once, to a holder of the top that has no such priority.
+    /// Boosts the holder of the top level once, if the calling thread is real-time and the holder is not.
     ///
-    /// Returns whether it waited, so that the caller looks again. This is what keeps `idle`, an ordinary
-    /// thread, from being held up in a critical section that a worker needs.
-    pub(crate) fn lend_to_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
+    /// Returns whether it waited, so that the caller checks again. This keeps `idle`, an ordinary thread, from being
+    /// preempted in a critical section that a worker needs.
+    pub(crate) fn boost_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
-        let seen = self.turn.load(Ordering::Acquire);
-        // To begin with; registering looks again.
+        let seen = self.changes.load(Ordering::Acquire);
+        // A first check; registering repeats it.
         let word = self.load(Ordering::Relaxed);
         if !me.is_real_time() || !blocked(word) {
             return false;
@@ -76,28 +76,28 @@ impl<P: Port> Partition<P> {
         if !self.register(&|word| !blocked(word)) {
             return true;
         }
-        let lending = self.lend_to_holder(me, word.level());
-        if lending == Lending::OnItsWay {
-            self.port().wait_turn(&self.turn, seen);
+        let boost = self.boost_holder(me, word.level());
+        if boost == Boost::InTransit {
+            self.port().wait_while(&self.changes, seen);
         }
         self.deregister();
-        lending != Lending::Refused
+        boost != Boost::Refused
     }
 
-    /// Releases those who wait, after vacating a level.
+    /// Wakes all waiters, after vacating a level.
     #[cold]
     pub(crate) fn release_waiters(&self, me: CurrentWorker) {
-        // Pairs with the fence in `lend_to_holder`. It also lets who sees the new `turn` see the word that was left.
+        // Pairs with the fence in `boost_holder`. It also makes whoever sees the new `changes` see the vacated word.
         fence(Ordering::SeqCst);
-        self.turn.fetch_add(1, Ordering::Relaxed);
-        self.port().wake_turn(&self.turn);
-        let owner = me.lent.load(Ordering::Relaxed) & THREAD;
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.port().wake_all(&self.changes);
+        let owner = me.boost.load(Ordering::Relaxed) & THREAD;
         if owner != 0 && owner == me.thread() {
-            self.port().repay(&me.lent);
+            self.port().unboost(&me.boost);
         }
     }
 
-    /// Counts this thread as waiting, in the same step in which it is seen that it has to.
+    /// Registers this thread as a waiter, in the same step that finds that it has to wait.
     fn register(&self, mine: &impl Fn(Word) -> bool) -> bool {
         let mut word = self.load(Ordering::Relaxed);
         loop {
@@ -122,50 +122,49 @@ impl<P: Port> Partition<P> {
         self.workers().iter().copied().find(|w| !me.is(w) && w.holds(level))
     }
 
-    /// Waits once for the holder of `level` with this thread's priority. The caller is registered, and has read
-    /// `turn` before.
-    fn lend_to_holder(&self, me: CurrentWorker, level: u8) -> Lending {
-        let Some(holder) = self.holder(me, level) else { return Lending::Refused };
+    /// Boosts the holder of `level` once, and waits for it. The caller is registered, and has read `changes` before.
+    fn boost_holder(&self, me: CurrentWorker, level: u8) -> Boost {
+        let Some(holder) = self.holder(me, level) else { return Boost::Refused };
         let owner = holder.thread();
         if owner == 0 {
-            return Lending::Refused;
+            return Boost::Refused;
         }
-        let written = holder.lent.compare_exchange(0, owner, Ordering::Relaxed, Ordering::Relaxed);
-        if written.is_err_and(|lent| lent & THREAD != owner) {
-            return Lending::OnItsWay;
+        let written = holder.boost.compare_exchange(0, owner, Ordering::Relaxed, Ordering::Relaxed);
+        if written.is_err_and(|boost| boost & THREAD != owner) {
+            return Boost::InTransit;
         }
         // Pairs with the fence in `release_waiters`.
         fence(Ordering::SeqCst);
         if !holder.holds(level) {
-            // Perhaps too late for the holder to see it. If another waiter has gone to the kernel with
-            // it, it is not ours to take back, and that waiter has seen the holder's bit.
-            let _ = holder.lent.compare_exchange(owner, 0, Ordering::Relaxed, Ordering::Relaxed);
-            return Lending::LookAgain;
+            // The holder may have checked already. If the exchange fails, another waiter has gone to the kernel with
+            // the word, and that waiter has seen the holder's bit.
+            let _ = holder.boost.compare_exchange(owner, 0, Ordering::Relaxed, Ordering::Relaxed);
+            return Boost::Retry;
         }
-        if !self.port().lend(&holder.lent) {
-            return Lending::Refused;
+        if !self.port().boost(&holder.boost) {
+            return Boost::Refused;
         }
-        self.port().repay(&holder.lent);
-        // For those that found it on its way.
-        self.turn.fetch_add(1, Ordering::Release);
-        self.port().wake_turn(&self.turn);
-        Lending::LookAgain
+        self.port().unboost(&holder.boost);
+        // For the waiters that found it in transit.
+        self.changes.fetch_add(1, Ordering::Release);
+        self.port().wake_all(&self.changes);
+        Boost::Retry
     }
 }
 
-/// What came of lending one's priority.
+/// The result of [`boost_holder`](Partition::boost_holder).
 #[derive(PartialEq, Eq)]
-enum Lending {
-    /// The holder has vacated something, or is about to.
-    LookAgain,
-    /// `lent` is another waiter's, who bumps `turn` when it lets go of it.
-    OnItsWay,
-    /// The holder cannot be told, or the platform lends nothing.
+enum Boost {
+    /// The holder has vacated a level or is about to: check again.
+    Retry,
+    /// Another waiter owns `boost`, and increments `changes` when it releases it.
+    InTransit,
+    /// The holder is unknown, or the platform has no priority inheritance.
     Refused,
 }
 
-/// The counter that a plain wait waits on.
-pub(crate) type Turn = AtomicU32;
+/// Counts changes of the word that waiters have to know of; a futex.
+pub(crate) type EventCount = AtomicU32;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -177,7 +176,7 @@ mod tests {
     use crate::word::bit;
     use crate::{Instant, Level, Node, Preemption};
 
-    /// Notes what is asked of it.
+    /// Records the calls.
     #[derive(Debug, Default)]
     struct Kernel {
         asked: Mutex<Vec<&'static str>>,
@@ -202,21 +201,21 @@ mod tests {
         }
         fn wake(&self, _: &Worker) {}
         fn wait(&self, _: &Worker, _: Option<Instant>) {}
-        fn wait_turn(&self, _: &AtomicU32, _: u32) {
-            self.note("wait_turn");
+        fn wait_while(&self, _: &AtomicU32, _: u32) {
+            self.note("wait_while");
             if let Some((partition, bits)) = self.vacated.lock().unwrap().take() {
                 partition.word().fetch_and(!bits, Ordering::Relaxed);
             }
         }
-        fn wake_turn(&self, _: &AtomicU32) {
-            self.note("wake_turn");
+        fn wake_all(&self, _: &AtomicU32) {
+            self.note("wake_all");
         }
-        fn lend(&self, _: &AtomicU32) -> bool {
-            self.note("lend");
+        fn boost(&self, _: &AtomicU32) -> bool {
+            self.note("boost");
             !self.refuses.load(Ordering::Relaxed)
         }
-        fn repay(&self, _: &AtomicU32) {
-            self.note("repay");
+        fn unboost(&self, _: &AtomicU32) {
+            self.note("unboost");
         }
     }
 
@@ -245,92 +244,89 @@ mod tests {
         test(partition, holder, waiter, job);
     }
 
-    fn turn(partition: &Partition<Kernel>) -> u32 {
-        partition.turn.load(Ordering::Relaxed)
+    fn changes(partition: &Partition<Kernel>) -> u32 {
+        partition.changes.load(Ordering::Relaxed)
     }
 
     #[test]
-    fn who_gives_a_loan_back_tells_those_that_found_it_on_its_way() {
+    fn unboosting_wakes_waiters_that_found_the_futex_in_transit() {
         with_holder(|partition, holder, waiter, _job| {
-            assert!(partition.lend_to_holder(waiter, 1) == Lending::LookAgain);
-            assert_eq!(partition.port().asked(), ["lend", "repay", "wake_turn"]);
-            assert_eq!((turn(partition), holder.lent.load(Ordering::Relaxed)), (1, HOLDER));
-            holder.lent.store(ANOTHER, Ordering::Relaxed);
-            assert!(partition.lend_to_holder(waiter, 1) == Lending::OnItsWay);
-            assert_eq!((partition.port().asked(), turn(partition)), (vec![], 1));
+            assert!(partition.boost_holder(waiter, 1) == Boost::Retry);
+            assert_eq!(partition.port().asked(), ["boost", "unboost", "wake_all"]);
+            assert_eq!((changes(partition), holder.boost.load(Ordering::Relaxed)), (1, HOLDER));
+            holder.boost.store(ANOTHER, Ordering::Relaxed);
+            assert!(partition.boost_holder(waiter, 1) == Boost::InTransit);
+            assert_eq!((partition.port().asked(), changes(partition)), (vec![], 1));
         });
     }
 
     #[test]
-    fn a_holder_that_cannot_be_told_is_waited_for_plainly() {
+    fn waits_without_boosting_when_the_holder_is_unknown() {
         with_holder(|partition, holder, waiter, _job| {
-            assert!(partition.lend_to_holder(waiter, 2) == Lending::Refused, "nobody holds level 2");
-            assert!(
-                partition.lend_to_holder(holder, 1) == Lending::Refused,
-                "a thread does not lend to itself"
-            );
+            assert!(partition.boost_holder(waiter, 2) == Boost::Refused, "nobody holds level 2");
+            assert!(partition.boost_holder(holder, 1) == Boost::Refused, "a thread does not boost itself");
             assert_eq!(partition.port().asked(), [""; 0]);
             partition.port().refuses.store(true, Ordering::Relaxed);
-            assert!(partition.lend_to_holder(waiter, 1) == Lending::Refused);
-            assert_eq!((partition.port().asked(), turn(partition)), (vec!["lend"], 0));
+            assert!(partition.boost_holder(waiter, 1) == Boost::Refused);
+            assert_eq!((partition.port().asked(), changes(partition)), (vec!["boost"], 0));
         });
     }
 
     #[test]
-    fn who_waits_in_the_kernel_is_joined_there() {
+    fn joins_a_waiter_in_the_kernel() {
         const WAITERS: u32 = 0x8000_0000;
         with_holder(|partition, holder, waiter, _job| {
-            holder.lent.store(HOLDER | WAITERS, Ordering::Relaxed);
-            assert!(partition.lend_to_holder(waiter, 1) == Lending::LookAgain);
-            assert_eq!(partition.port().asked(), ["lend", "repay", "wake_turn"]);
+            holder.boost.store(HOLDER | WAITERS, Ordering::Relaxed);
+            assert!(partition.boost_holder(waiter, 1) == Boost::Retry);
+            assert_eq!(partition.port().asked(), ["boost", "unboost", "wake_all"]);
         });
     }
 
     #[test]
-    fn a_thread_that_the_kernel_does_not_know_is_lent_nothing() {
+    fn does_not_boost_a_thread_without_tid() {
         with_holder(|partition, holder, waiter, _job| {
             holder.worker().thread.store(0, Ordering::Relaxed);
-            assert!(partition.lend_to_holder(waiter, 1) == Lending::Refused);
+            assert!(partition.boost_holder(waiter, 1) == Boost::Refused);
             partition.release_waiters(holder);
-            assert_eq!(partition.port().asked(), ["wake_turn"]);
+            assert_eq!(partition.port().asked(), ["wake_all"]);
         });
     }
 
     #[test]
-    fn a_real_time_thread_lends_to_an_ordinary_one_above() {
+    fn boosts_an_ordinary_holder_from_a_real_time_thread_only() {
         with_holder(|partition, holder, waiter, _job| {
-            let lend = |level| {
-                let lent = partition.lend_to_ordinary_holder(waiter, level);
+            let boost = |level| {
+                let boosted = partition.boost_ordinary_holder(waiter, level);
                 assert_eq!(partition.snapshot().waiters(), 0, "it does not wait any more");
-                (lent, partition.port().asked())
+                (boosted, partition.port().asked())
             };
             let real_time = |me: CurrentWorker, is| me.worker().real_time.store(is, Ordering::Relaxed);
             real_time(holder, false);
-            assert_eq!(lend(1), (false, vec![]), "no job waits");
+            assert_eq!(boost(1), (false, vec![]), "no job waits");
             partition.mark_ready(partition.levels()[0]);
-            let loan = vec!["lend", "repay", "wake_turn"];
-            assert_eq!(lend(1), (true, loan.clone()));
-            assert_eq!(lend(2), (false, vec![]), "no job waits there");
+            let calls = vec!["boost", "unboost", "wake_all"];
+            assert_eq!(boost(1), (true, calls.clone()));
+            assert_eq!(boost(2), (false, vec![]), "no job waits there");
             partition.word().fetch_or(Word::ready_bit(2), Ordering::Relaxed);
-            assert_eq!(lend(2), (false, vec![]), "nobody is above");
+            assert_eq!(boost(2), (false, vec![]), "nobody is above");
             partition.word().fetch_and(!Word::ready_bit(2), Ordering::Relaxed);
             real_time(holder, true);
-            assert_eq!(lend(1), (false, vec![]), "it has the priority of its own level");
+            assert_eq!(boost(1), (false, vec![]), "it has the priority of its own level");
             real_time(holder, false);
             real_time(waiter, false);
-            assert_eq!(lend(1), (false, vec![]), "there is nothing to lend");
+            assert_eq!(boost(1), (false, vec![]), "it has no real-time priority");
             real_time(waiter, true);
-            holder.lent.store(ANOTHER, Ordering::Relaxed);
-            assert_eq!(lend(1), (true, vec!["wait_turn"]), "it is on its way");
-            holder.lent.store(0, Ordering::Relaxed);
+            holder.boost.store(ANOTHER, Ordering::Relaxed);
+            assert_eq!(boost(1), (true, vec!["wait_while"]), "it is in transit");
+            holder.boost.store(0, Ordering::Relaxed);
             partition.port().refuses.store(true, Ordering::Relaxed);
-            assert_eq!(lend(1), (false, vec!["lend"]));
+            assert_eq!(boost(1), (false, vec!["boost"]));
         });
     }
 
     /// What follows a wake in the kernel starts later than the job before has ended.
     #[test]
-    fn a_reading_of_the_clock_is_not_kept_across_a_wake() {
+    fn reads_the_clock_again_after_waking_waiters() {
         static STAMPS: Mutex<Vec<Option<u64>>> = Mutex::new(Vec::new());
         let run: &RunJob = &|_, _, now| {
             STAMPS.lock().unwrap().push(now.map(|now| now.as_ticks()));
@@ -362,11 +358,11 @@ mod tests {
         };
         assert_eq!(stamps(), [Some(4), Some(5)]);
         partition.word().fetch_add(Word::ONE_WAITER, Ordering::Relaxed);
-        assert_eq!(stamps(), [None, None], "somebody waits for its turn");
+        assert_eq!(stamps(), [None, None], "a thread waits");
     }
 
     #[test]
-    fn who_ends_waits_for_the_job_of_its_level() {
+    fn a_stopping_worker_waits_for_the_job_of_its_level() {
         with_holder(|partition, _, waiter, job| {
             let level = partition.levels()[0];
             partition.mark_ready(level);
@@ -376,16 +372,16 @@ mod tests {
             let bits = Word::ready_bit(1) | u64::from(bit(1));
             *port.vacated.lock().unwrap() = Some((partition, bits));
             partition.finish(waiter, level);
-            assert_eq!(port.asked(), ["lend", "wait_turn"], "it sleeps meanwhile, once");
+            assert_eq!(port.asked(), ["boost", "wait_while"], "it sleeps meanwhile, once");
             std::mem::forget(job);
         });
     }
 
     #[test]
-    fn only_who_has_to_wait_is_counted() {
+    fn only_waiting_threads_are_counted() {
         with_holder(|partition, _, waiter, _job| {
             let waiters = || partition.snapshot().waiters();
-            partition.await_turn(waiter, |_| true);
+            partition.wait_for_word(waiter, |_| true);
             assert!(!partition.register(&|_| true));
             assert_eq!(waiters(), 0);
             assert!(partition.register(&|_| false));
@@ -396,16 +392,16 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_gives_back_only_what_it_was_lent() {
+    fn releases_only_its_own_boost() {
         with_holder(|partition, holder, _, _job| {
-            for (lent, asked) in
-                [(0, vec!["wake_turn"]), (HOLDER, vec!["wake_turn", "repay"]), (ANOTHER, vec!["wake_turn"])]
+            for (boost, asked) in
+                [(0, vec!["wake_all"]), (HOLDER, vec!["wake_all", "unboost"]), (ANOTHER, vec!["wake_all"])]
             {
-                holder.lent.store(lent, Ordering::Relaxed);
+                holder.boost.store(boost, Ordering::Relaxed);
                 partition.release_waiters(holder);
-                assert_eq!(partition.port().asked(), asked, "{lent}");
+                assert_eq!(partition.port().asked(), asked, "{boost}");
             }
-            assert_eq!(turn(partition), 3);
+            assert_eq!(changes(partition), 3);
         });
     }
 }

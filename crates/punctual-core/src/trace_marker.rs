@@ -1,7 +1,7 @@
-//! What an app says of its jobs in a kernel trace: their starts and ends, and the names of its tasks.
+//! The format of the marks that an app writes into a kernel trace: starts and ends of jobs, and names of tasks.
 //!
-//! Each mark is one `write(2)` to a file `trace_marker_raw`, whose first four bytes say what it is; the kernel adds time, CPU and
-//! thread. The rest follows in the order of bytes of the machine:
+//! Each mark is one `write(2)` to a file `trace_marker_raw`. Its first four bytes are its type; the kernel adds time, CPU and
+//! thread. All numbers are in native byte order:
 //!
 //! | bytes | start | end | name |
 //! |---|---|---|---|
@@ -10,33 +10,33 @@
 //! | 6, 7 | 0 | 0 | length |
 //! | 8 … | release, 8 bytes | | UTF-8 |
 //!
-//! Whoever writes marks and whoever reads them has the format from here.
+//! `punctual` writes marks and `punctual-trace` reads them, both by this module.
 //!
 //! ```
-//! use punctual_core::mark::{self, Mark};
+//! use punctual_core::trace_marker::{self, Mark};
 //!
-//! let bytes = mark::start(3, 1_000_000);
+//! let bytes = trace_marker::start(3, 1_000_000);
 //! let id = u32::from_ne_bytes(bytes[..4].try_into()?);
 //! let mark = Mark::read(id, &bytes[4..], cfg!(target_endian = "big"));
 //! assert_eq!(mark, Some(Mark::Start { task: 3, released: 1_000_000 }));
 //! # Ok::<(), std::array::TryFromSliceError>(())
 //! ```
 
-/// `PJ`, and what.
+/// The type of a job start: `PJ` and a number.
 pub const START: u32 = 0x504a_0001;
-/// As [`START`], of the end of a job.
+/// The type of a job end.
 pub const END: u32 = 0x504a_0002;
-/// As [`START`], of the name of a task.
+/// The type of a task name.
 pub const NAME: u32 = 0x504a_0003;
 
-/// As much of a task's name as is marked, in bytes.
-pub const LONGEST_NAME: usize = 120;
+/// The longest name in a mark, in bytes.
+pub const MAX_NAME_LEN: usize = 120;
 
-/// What is before a name or a release.
+/// Bytes before a name or a release.
 const HEAD: usize = 8;
 const BIG_ENDIAN: bool = cfg!(target_endian = "big");
 
-/// Marks the start of a job of task number `task`, released at that time of `CLOCK_MONOTONIC`, in ns.
+/// Marks the start of a job of task number `task`, released at `released` ns of `CLOCK_MONOTONIC`.
 ///
 /// Real-time safety: neither this nor [`end`] allocates, blocks or enters the kernel; writing the bytes does that.
 #[inline]
@@ -50,9 +50,9 @@ pub fn end(task: u16) -> Bytes {
     Mark::End { task }.write(BIG_ENDIAN)
 }
 
-/// Names task number `task`. Of a name longer than [`LONGEST_NAME`] the beginning is taken.
+/// Names task number `task`. Cuts the name off after [`MAX_NAME_LEN`] bytes.
 pub fn name(task: u16, name: &str) -> Bytes {
-    let mut length = name.len().min(LONGEST_NAME);
+    let mut length = name.len().min(MAX_NAME_LEN);
     while !name.is_char_boundary(length) {
         length -= 1;
     }
@@ -62,7 +62,7 @@ pub fn name(task: u16, name: &str) -> Bytes {
 /// The bytes of a mark.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes {
-    bytes: [u8; HEAD + LONGEST_NAME],
+    bytes: [u8; HEAD + MAX_NAME_LEN],
     length: usize,
 }
 
@@ -99,7 +99,7 @@ pub enum Mark<'a> {
 }
 
 impl<'a> Mark<'a> {
-    /// The mark as a machine of that order of bytes writes it; of a name, the first [`LONGEST_NAME`] bytes.
+    /// The mark as a machine of that order of bytes writes it; of a name, the first [`MAX_NAME_LEN`] bytes.
     #[inline]
     pub fn write(self, big_endian: bool) -> Bytes {
         let (id, task) = match self {
@@ -107,7 +107,7 @@ impl<'a> Mark<'a> {
             Self::End { task } => (END, task),
             Self::Name { task, .. } => (NAME, task),
         };
-        let mut bytes = [0; HEAD + LONGEST_NAME];
+        let mut bytes = [0; HEAD + MAX_NAME_LEN];
         let short = |value: u16| if big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
         bytes[..4].copy_from_slice(&if big_endian { id.to_be_bytes() } else { id.to_le_bytes() });
         bytes[4..6].copy_from_slice(&short(task));
@@ -119,7 +119,7 @@ impl<'a> Mark<'a> {
             }
             Self::End { .. } => 0,
             Self::Name { name, .. } => {
-                let name = &name[..name.len().min(LONGEST_NAME)];
+                let name = &name[..name.len().min(MAX_NAME_LEN)];
                 bytes[6..8].copy_from_slice(&short(name.len() as u16));
                 bytes[HEAD..][..name.len()].copy_from_slice(name);
                 name.len()
@@ -181,9 +181,9 @@ mod tests {
         assert_eq!(name, "é".repeat(60).as_bytes());
         let odd = format!("x{long}");
         let bytes = super::name(1, &odd);
-        assert_eq!(bytes.len(), HEAD + LONGEST_NAME - 1);
-        let bytes = Mark::Name { task: 1, name: &[b'x'; LONGEST_NAME + 1] }.write(BIG_ENDIAN);
-        assert_eq!(read(&bytes), Some(Mark::Name { task: 1, name: &[b'x'; LONGEST_NAME] }));
+        assert_eq!(bytes.len(), HEAD + MAX_NAME_LEN - 1);
+        let bytes = Mark::Name { task: 1, name: &[b'x'; MAX_NAME_LEN + 1] }.write(BIG_ENDIAN);
+        assert_eq!(read(&bytes), Some(Mark::Name { task: 1, name: &[b'x'; MAX_NAME_LEN] }));
     }
 
     #[test]

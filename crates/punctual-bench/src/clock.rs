@@ -158,14 +158,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_and_time_are_each_others_inverse() {
+    fn converts_ticks_to_time_and_back() {
         let clock = Clock { name: "test", ps_per_tick: 384.6 };
         assert_eq!(clock.ps(10), 3_846);
         assert_eq!(clock.ticks(clock.ns(1_000_000)), 1_000_000);
     }
 
     #[test]
-    fn the_clock_does_not_go_back() {
+    fn never_goes_back() {
         use_best();
         let readings: Vec<u64> = (0..1000).map(|_| now()).collect();
         assert!(readings.is_sorted());

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_a_chip_and_two_numbers() {
+    fn parses_chip_and_two_line_numbers() {
         let lines = GpioLines { chip: "gpiochip0".into(), output: 17, input: 27 };
         assert_eq!("gpiochip0:17:27".parse(), Ok(lines));
         for nonsense in ["", "gpiochip0", "gpiochip0:1", ":1:2", "gpiochip0:1:1", "gpiochip0:a:2", "a:1:2:3"]
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chip_that_is_not_there_is_named() {
+    fn names_missing_gpio_chip() {
         let lines = "no-such-chip:1:2".parse().unwrap();
         assert!(open(Some(&lines)).unwrap_err().starts_with("/dev/no-such-chip, line 1: "));
     }

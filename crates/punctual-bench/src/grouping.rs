@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_of_rows_that_mean_something() {
+    fn compares_only_meaningful_rows() {
         let run = |own: Row, empty_ns| {
             let run = crate::sample::run(vec![own, crate::sample::row("b", PEER, 1000)]);
             let groups = groups(&run.suites[0]);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_have_two_digits_that_say_something() {
+    fn prints_ratios_with_two_significant_digits() {
         let cases = [
             (12.345, "12.35 ×"),
             (0.1, "0.10 ×"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_footnote_has_one_number() {
+    fn numbers_each_footnote_once() {
         let mut notes = Footnotes::default();
         assert_eq!(["a", "b", "a"].map(|text| notes.number(text)), [1, 2, 1]);
         assert_eq!(notes.iter().collect::<Vec<_>>(), [(1, "a"), (2, "b")]);

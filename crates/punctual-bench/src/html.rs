@@ -20,7 +20,7 @@ mod tests {
     use crate::sample::{row, run};
 
     #[test]
-    fn charts_hold_every_sample_of_every_row() {
+    fn draws_every_sample_of_every_row() {
         let run = run(vec![row("a/x", "Punctual", 1000), row("b/x", "POSIX", 70_000)]);
         let page = super::page(&run, None);
         for row in run.rows() {
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_becomes_markup_and_the_page_needs_no_network() {
+    fn escapes_text_and_needs_no_network() {
         let evil = "</style><script>alert(1)</script>\"'&\u{0}\u{202E}";
         let mut hostile = row("x\"><script>", evil, 1000);
         hostile.operation = evil.into();
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_nothing_makes_a_page_too() {
+    fn writes_page_for_empty_run() {
         let mut run = run(Vec::new());
         run.suites.clear();
         run.interrupted = true;

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_ends_when_dropped() {
+    fn ends_load_on_drop() {
         let load = Load::start(LoadKind::Own).unwrap();
         let stop = load.stop.clone();
         drop(load);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_ends_with_its_group() {
+    fn ends_program_with_its_group() {
         let mut load = Load { stop: Arc::default(), threads: Vec::new() };
         load.program("sh", &["-c", "while :; do sleep 1000; done & sleep 1000"]).unwrap();
         drop(load);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_have_names() {
+    fn parses_and_prints_names_of_loads() {
         assert_eq!("stress-ng".parse(), Ok(LoadKind::StressNg));
         assert!("none".parse::<LoadKind>().is_err());
         assert!(LoadKind::Own.is_installed() && !installed("no such program"));

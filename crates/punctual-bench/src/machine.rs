@@ -203,14 +203,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_lists() {
+    fn parses_cpu_lists_of_the_kernel() {
         assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
         assert!(cpu_list("").is_empty());
         assert_eq!(cpu_list("3-1,x,7"), [7]);
     }
 
     #[test]
-    fn a_machine_can_be_described() {
+    fn describes_machine() {
         let machine = Machine::look(0, &crate::clock::use_best());
         assert!(!machine.kernel.is_empty() && machine.cpus > 0);
         assert!(machine.kernel_line().contains("PREEMPT_RT"));

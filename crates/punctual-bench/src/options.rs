@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn rejects_what_makes_no_sense() {
         let bad = |options: Options| Plan::new(&options).map(|plan| plan.samples).unwrap_err();
         assert_eq!(bad(Options { samples: Some(0), ..Options::default() }), BadOptions::NoSamples);
         assert_eq!(
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_chosen() {
+    fn fills_in_defaults() {
         let plan = Plan::new(&Options::default()).unwrap();
         assert_eq!((plan.samples, plan.suites.len()), (4096, 5));
         assert_ne!(Some(plan.cpu), plan.other_cpu);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn suites_have_names() {
+    fn parses_and_prints_names_of_suites() {
         for suite in SuiteName::ALL {
             assert_eq!(suite.as_str().parse(), Ok(suite));
         }

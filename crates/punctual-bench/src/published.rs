@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_says_where_it_stands() {
+    fn names_position_in_each_error() {
         let all = rtos("Thread Switch").into_iter().chain(pulse(20)).chain(delay(10_000));
         for line in all.chain(rtic(Rtic::SameLevel)) {
             assert!(line.source.contains("20") && !line.system.is_empty() && line.mean_ns > 0.0, "{line:?}");

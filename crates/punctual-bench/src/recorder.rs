@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_not_kept() {
+    fn drops_what_does_not_fit() {
         let recorder = Recorder::new(2);
         assert!(recorder.push(1));
         assert!(!recorder.push(2));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_sample() {
+    fn matches_percentiles_of_known_sample() {
         // 2 4 4 4 5 5 7 9: mean 5, standard deviation 2.
         let d = of([2, 4, 4, 4, 5, 5, 7, 9].map(|ns| ns * 1000));
         assert_eq!((d.samples, d.max_ns, d.min_ns), (8, 9.0, 2.0));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_within_a_thousandth() {
+    fn keeps_percentiles_within_a_thousandth() {
         // 1 µs, 2 µs … 10 ms: the p-th percentile is p hundredths of the largest.
         let d = of((1..=10_000).map(|us| us * 1_000_000));
         for (measured, exact) in [(d.p25_ns, 2.5e6), (d.p50_ns, 5e6), (d.p75_ns, 7.5e6), (d.p99_ns, 9.9e6)] {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_outlier_among_many_is_the_maximum() {
+    fn keeps_single_outlier_as_maximum() {
         let mut statistics = Statistics::new();
         statistics.record_many_ps(10_000, 1_000_000);
         statistics.record_ps(50_000_000_000);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_are_as_many_one_by_one() {
+    fn records_many_as_one_by_one() {
         let mut together = Statistics::new();
         let mut apart = Statistics::new();
         for (ps, count) in [(1500, 3), (77_000, 2), (12, 5)] {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_has_no_figures() {
+    fn has_no_figures_without_samples() {
         assert_eq!(Statistics::new().distribution(), None);
     }
 }

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_start_of_a_process() {
+    fn parses_start_time_of_process() {
         let stat =
             |state: &str| format!("7 (a) b) {state} 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6");
         assert_eq!(start_of(&stat("S")), Some(4711));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_dead_have_left_is_found() {
+    fn finds_only_leftovers_of_dead_processes() {
         let own = std::process::id();
         let directory = std::env::temp_dir().join(format!("punctual-tagged-{own}"));
         // The number of this process, but another start: one that had the number before.

@@ -107,7 +107,7 @@ mod tests {
     use crate::sample::{row, run};
 
     #[test]
-    fn the_maximum_stands_first_and_published_figures_are_called_so() {
+    fn prints_maximum_first_and_labels_published_figures() {
         let run = run(vec![row("a", "Punctual", 1000), row("b", "POSIX", 4000)]);
         let text = suite(&run.suites[0], 20.0);
         let head = text.lines().find(|line| line.contains("p99")).unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_says_why() {
+    fn says_why_row_was_not_measured() {
         let mut unmeasured = row("a", "Punctual", 1000);
         unmeasured.figures = None;
         unmeasured.why = vec!["no SCHED_FIFO".into()];
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn the_own_overhead_is_in_the_head() {
+    fn prints_own_overhead_in_head() {
         let text = head(&run(Vec::new()));
         assert!(text.contains("an empty measurement takes 22.0 ns at most"), "{text}");
     }
 
     #[test]
-    fn a_regression_is_marked() {
+    fn marks_regression() {
         let (old, new) = (run(vec![row("a", "Punctual", 1000)]), run(vec![row("a", "Punctual", 3000)]));
         let text = comparison(&Comparison::new(&old, &new));
         assert!(text.contains("  REGRESSION  a ") && text.contains("3.00 ×"), "{text}");

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates() {
+    fn formats_dates() {
         assert_eq!(utc(0), "1970-01-01T00:00:00Z");
         assert_eq!(utc(951_826_154), "2000-02-29T12:09:14Z");
         assert_eq!(utc(1_798_761_599), "2026-12-31T23:59:59Z");

@@ -25,7 +25,7 @@ fn run(suite: SuiteName, stop: &Stop) -> Run {
 }
 
 #[test]
-fn steps_are_selected_by_their_names() {
+fn selects_steps_by_their_names() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let options = |only: &str| Options {
         suites: vec![SuiteName::Latency],
@@ -53,7 +53,7 @@ fn assert_as_documented(run: &Run) {
 }
 
 #[test]
-fn the_rules_that_punctual_promises_are_kept() {
+fn keeps_the_rules_punctual_promises() {
     let run = run(SuiteName::Behaviour, &Stop::default());
     assert_as_documented(&run);
     for check in run.checks() {
@@ -72,7 +72,7 @@ fn the_rules_that_punctual_promises_are_kept() {
 }
 
 #[test]
-fn operations_are_measured_and_without_privileges_say_so() {
+fn measures_operations_and_notes_missing_privileges() {
     let run = run(SuiteName::Rtos, &Stop::default());
     assert_as_documented(&run);
     let switch = run.rows().find(|row| row.id == "rtos/switch/punctual").expect("tasks were measured");
@@ -89,7 +89,7 @@ fn operations_are_measured_and_without_privileges_say_so() {
 }
 
 #[test]
-fn the_hourglass_counts_its_time() {
+fn accounts_for_all_time_of_the_hourglass() {
     let run = run(SuiteName::Hourglass, &Stop::default());
     assert_as_documented(&run);
     for row in run.rows() {
@@ -102,7 +102,7 @@ fn the_hourglass_counts_its_time() {
 }
 
 #[test]
-fn what_is_stopped_ends_with_what_there_is() {
+fn keeps_partial_results_when_stopped() {
     let stop = Stop::default();
     stop.request();
     let run = run(SuiteName::Latency, &stop);

@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn passes_clap_debug_assert() {
         use clap::CommandFactory;
         Punctual::command().debug_assert();
     }
 
     #[test]
-    fn options_may_stand_before_and_behind_the_suite() {
+    fn accepts_options_before_and_after_suite() {
         for line in ["punctual bench rtos --quick --cpu 1", "punctual bench --quick --cpu 1 rtos"] {
             let options = options(line).unwrap();
             assert_eq!((options.suites, options.quick, options.cpu), (vec![SuiteName::Rtos], true, Some(1)));
@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_selected_by_parts_of_their_names() {
+    fn selects_steps_by_parts_of_their_names() {
         let options = options("punctual bench latency --only eventfd --only timerfd").unwrap();
         assert_eq!(options.only, ["eventfd", "timerfd"]);
     }
 
     #[test]
-    fn what_makes_no_sense_names_its_flag_and_ends_with_2() {
+    fn names_flag_of_bad_value_and_exits_with_2() {
         for (line, flag) in [
             ("punctual bench --samples -1", "-1"),
             ("punctual bench --samples many", "--samples"),

@@ -18,14 +18,14 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
 }
 
 /// Nothing that was to be printed is missing.
-const WHOLE: u8 = 0;
+const COMPLETE: u8 = 0;
 /// Nobody reads standard output any more.
 const UNREAD: u8 = 1;
 /// Standard output could not be written to.
 const FAILED: u8 = 2;
 
 /// How standard output has fared. Never goes down.
-static STATE: AtomicU8 = AtomicU8::new(WHOLE);
+static STATE: AtomicU8 = AtomicU8::new(COMPLETE);
 
 /// Prints to standard output. A reader that has gone away, such as `head`, is no error. Anything else is said, once, and
 /// makes the program [fail](settle).
@@ -45,7 +45,7 @@ pub(crate) fn note(written: io::Result<()>) {
 
 /// Whether standard output takes nothing any more, as far as is known.
 pub(crate) fn is_over() -> bool {
-    STATE.load(Ordering::Relaxed) != WHOLE
+    STATE.load(Ordering::Relaxed) != COMPLETE
 }
 
 /// The status to end with: not that of success if standard output could not be written to.
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_leaves_no_trace() {
+    fn leaves_file_unchanged_when_checking() {
         let path = std::env::temp_dir().join(format!("punctual-output-{}", std::process::id()));
         check(&path).unwrap();
         assert!(!path.exists());

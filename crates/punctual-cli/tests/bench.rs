@@ -86,7 +86,7 @@ fn all_suites<'a>(json: &'a Path, html: &'a Path) -> Vec<&'a str> {
 }
 
 #[test]
-fn all_suites_with_and_without_privileges() {
+fn runs_all_suites_with_and_without_privileges() {
     let _turn = turn();
     let scratch = Scratch::new("all");
     let (json, html) = (scratch.file("run.json"), scratch.file("run.html"));
@@ -125,7 +125,7 @@ fn assert_says_what_it_lacks(run: &Run) {
 }
 
 #[test]
-fn ctrl_c_ends_it_with_what_was_measured() {
+fn keeps_measured_results_on_ctrl_c() {
     let _turn = turn();
     let scratch = Scratch::new("stop");
     let json = scratch.file("run.json");
@@ -147,7 +147,7 @@ fn ctrl_c_ends_it_with_what_was_measured() {
 }
 
 #[test]
-fn an_earlier_run_is_compared() {
+fn compares_with_earlier_run() {
     let _turn = turn();
     let scratch = Scratch::new("compare");
     let old = scratch.file("old.json");
@@ -162,7 +162,7 @@ fn an_earlier_run_is_compared() {
 }
 
 #[test]
-fn bad_input_names_its_flag_and_ends_with_2() {
+fn names_flag_of_bad_input_and_exits_with_2() {
     let scratch = Scratch::new("bad");
     let (other, newer) = (scratch.file("other.json"), scratch.file("newer.json"));
     fs::write(&other, "{}").unwrap();

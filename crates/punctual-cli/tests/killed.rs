@@ -34,7 +34,7 @@ fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_killed_command_leaves_nothing_behind() {
+fn leaves_nothing_behind_when_command_is_killed() {
     let scratch = Scratch::new("killed");
     let is_traced = tracefs::enter().inspect_err(|why| println!("SKIPPED: nothing is traced: {why}")).is_ok();
     let mut moments = Moments::new();

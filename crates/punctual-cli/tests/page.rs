@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::synthetic::Synthetic;
 
 /// A directory that goes with the test.
@@ -36,8 +36,12 @@ fn capture(directory: &Path) {
             trace.push(&Event { time: start + after, cpu: 0, by: by.id, kind }).unwrap();
         };
         push(0, idle, Kind::Waking { task: control, cpu: 0 });
-        push(4_000, idle, Kind::Switch { from: idle, left: Left::Runnable, to: control });
-        push(100_000 + job * 1_000, control, Kind::Switch { from: control, left: Left::Sleeping, to: idle });
+        push(4_000, idle, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: control });
+        push(
+            100_000 + job * 1_000,
+            control,
+            Kind::Switch { from: control, reason: SwitchOut::Sleeping, to: idle },
+        );
     }
     trace.finish().unwrap();
 }
@@ -48,7 +52,7 @@ fn report(arguments: &[&Path]) -> Output {
 }
 
 #[test]
-fn the_page_has_the_jobs_of_the_trace() {
+fn writes_page_with_jobs_of_the_trace() {
     let scratch = Scratch::new("page");
     let (trace, page) = (scratch.0.join("capture"), scratch.0.join("page.html"));
     capture(&trace);
@@ -69,7 +73,7 @@ fn the_page_has_the_jobs_of_the_trace() {
 }
 
 #[test]
-fn the_trace_is_not_overwritten() {
+fn refuses_to_overwrite_the_trace() {
     let scratch = Scratch::new("page-over");
     let trace = scratch.0.join("capture");
     capture(&trace);

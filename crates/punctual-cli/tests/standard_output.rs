@@ -11,7 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use punctual_trace::event::Left;
+use punctual_trace::event::SwitchOut;
 use punctual_trace::write::{dat, synthetic::Synthetic};
 use support::{Scratch, program, punctual, text};
 use traces::{IDLE, Script, task};
@@ -46,8 +46,8 @@ fn place_with(name: &str, jobs: u64) -> Scratch {
     let mut script = Script::new();
     for job in 0..jobs {
         let t = 1_000_000 + job * 10_000;
-        script.waking(t, 0, task(838, 60), 0).switch(t + 10, 0, Left::Runnable, task(838, 60));
-        script.switch(t + 1_000, 0, Left::Sleeping, IDLE);
+        script.waking(t, 0, task(838, 60), 0).switch(t + 10, 0, SwitchOut::Runnable, task(838, 60));
+        script.switch(t + 1_000, 0, SwitchOut::Sleeping, IDLE);
     }
     let directory = scratch.file("t.dat.raw");
     let mut synthetic = Synthetic::create(&directory).unwrap();
@@ -82,7 +82,7 @@ fn end(mut command: Command) -> (String, Option<i32>) {
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
+fn reports_full_disk() {
     let scratch = place("output-full");
     for arguments in PRINTING {
         let mut command = start(&scratch, arguments);
@@ -98,7 +98,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_has_gone_away_is_none() {
+fn ends_quietly_when_reader_goes_away() {
     let scratch = place("output-unread");
     for arguments in PRINTING {
         let mut command = start(&scratch, arguments);
@@ -113,7 +113,7 @@ fn a_reader_that_has_gone_away_is_none() {
 
 /// As `| head -1` does.
 #[test]
-fn a_reader_that_reads_one_line_is_none() {
+fn ends_quietly_when_reader_takes_one_line() {
     let scratch = place("output-head");
     for arguments in PRINTING {
         let mut child = start(&scratch, arguments)
@@ -135,7 +135,7 @@ fn a_reader_that_reads_one_line_is_none() {
 
 /// `>&-` and `2>&-`: what is then opened first would be standard output.
 #[test]
-fn nothing_panics_if_the_streams_are_closed() {
+fn never_panics_with_closed_streams() {
     let scratch = place("output-closed");
     for arguments in PRINTING {
         for closed in [">&-", "2>&-", "<&- >&- 2>&-"] {
@@ -148,7 +148,7 @@ fn nothing_panics_if_the_streams_are_closed() {
 }
 
 #[test]
-fn nothing_panics_if_nothing_can_be_said() {
+fn never_panics_without_standard_streams() {
     let scratch = place("output-mute");
     // What goes to standard error decides nothing.
     for arguments in PRINTING {
@@ -176,7 +176,7 @@ fn nothing_panics_if_nothing_can_be_said() {
 }
 
 #[test]
-fn what_nobody_reads_is_not_measured() {
+fn stops_measuring_when_nobody_reads() {
     let scratch = Scratch::new("output-bench");
     let arguments = ["bench", "rtos", "behaviour", "--samples", "1"];
     let arguments = [&arguments[..2], &arguments[3..]].concat();
@@ -199,7 +199,7 @@ fn what_nobody_reads_is_not_measured() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_an_error() {
+fn reports_unwritable_file() {
     // So few jobs that what there is of them is written when the file ends.
     let scratch = place_with("output-files", 3);
     let bench = ["bench", "rtos", "--only", "thread switch", "--samples", "1"];
@@ -214,7 +214,7 @@ fn a_file_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_has_gone_away_costs_no_file() {
+fn keeps_writing_files_when_reader_goes_away() {
     let scratch = place("output-beside");
     let mut alone = start(&scratch, &["trace", "report", "t.dat", "--csv", "alone.csv"]);
     alone.stdout(Stdio::null());
@@ -230,7 +230,7 @@ fn a_reader_that_has_gone_away_costs_no_file() {
 }
 
 #[test]
-fn watching_and_recording_end_without_a_panic() {
+fn ends_watch_and_record_without_panic() {
     let scratch = Scratch::new("output-watch");
     if let Err(why) = tracefs::enter() {
         return eprintln!("SKIPPED: nothing is traced in this test: {why}");

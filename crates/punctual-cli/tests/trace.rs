@@ -42,7 +42,7 @@ fn traced(worker: &str, jobs: u32, arguments: &[&str]) -> Command {
 
 /// Not a test by itself: what the others trace. A real-time thread, where that is allowed, wakes every millisecond.
 #[test]
-fn jobs_to_be_traced() {
+fn selects_jobs_to_be_traced() {
     let Ok(jobs) = std::env::var(JOBS) else { return };
     let (worker, jobs) = jobs.split_once(':').unwrap();
     let jobs: u32 = jobs.parse().unwrap();
@@ -110,7 +110,7 @@ fn assert_clean(scratch: &Scratch, recorder: u32) {
 }
 
 #[test]
-fn a_command_is_recorded_from_its_first_instruction_and_its_status_handed_on() {
+fn records_command_from_first_instruction_and_returns_its_status() {
     let scratch = Scratch::new("record");
     if !can_trace(&scratch) {
         return;
@@ -160,7 +160,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn ctrl_c_ends_a_recording_and_saves() {
+fn saves_recording_on_ctrl_c() {
     let scratch = Scratch::new("ctrl-c");
     if !can_trace(&scratch) {
         return;
@@ -179,7 +179,7 @@ fn ctrl_c_ends_a_recording_and_saves() {
 }
 
 #[test]
-fn a_signal_to_the_recorder_is_one_to_its_command() {
+fn forwards_signals_to_command() {
     let scratch = Scratch::new("forward");
     if !can_trace(&scratch) {
         return;
@@ -204,7 +204,7 @@ fn a_signal_to_the_recorder_is_one_to_its_command() {
 }
 
 #[test]
-fn alarms_are_explained_and_handed_on() {
+fn explains_alarms_and_runs_command() {
     let scratch = Scratch::new("alarms");
     if !can_trace(&scratch) {
         return;
@@ -257,7 +257,7 @@ fn alarms_are_explained_and_handed_on() {
 }
 
 #[test]
-fn a_full_disk_leaves_what_was_recorded_readable() {
+fn keeps_recording_readable_when_disk_is_full() {
     let scratch = Scratch::new("full");
     if !can_trace(&scratch) {
         return;
@@ -284,7 +284,7 @@ fn a_full_disk_leaves_what_was_recorded_readable() {
 }
 
 #[test]
-fn bad_input_names_the_fix() {
+fn names_fix_for_bad_input() {
     let scratch = Scratch::new("bad-record");
     let can_trace = can_trace(&scratch);
     fs::create_dir(scratch.file("left.dat.raw")).unwrap();
@@ -325,7 +325,7 @@ fn bad_input_names_the_fix() {
 
 /// As nobody, from a place where nobody may look.
 #[test]
-fn an_ordinary_user_is_told_what_to_do() {
+fn tells_unprivileged_user_what_to_do() {
     let scratch = Scratch::new("nobody");
     let copy = scratch.file("punctual");
     // By another process: what another test starts meanwhile would have the file open for writing, and it could not be run.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use punctual_trace::event::{Kind, Left};
+use punctual_trace::event::{Kind, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 use support::{Scratch, punctual, text};
 use traces::{IDLE, Script, task, worked};
@@ -44,7 +44,7 @@ fn expect(name: &str, found: &str) {
 
 /// The published numbers, to the nanosecond in the files and to three digits in the tables.
 #[test]
-fn the_worked_jobs_of_the_paper() {
+fn decomposes_the_worked_jobs_of_the_paper() {
     let scratch = Scratch::new("worked");
     file(&scratch, "alone.dat", &worked::activation_without_concurrence());
     file(&scratch, "concurrent.dat", &worked::concurrent_activation());
@@ -70,7 +70,7 @@ fn the_worked_jobs_of_the_paper() {
 }
 
 #[test]
-fn deadlines_are_counted_and_tasks_chosen() {
+fn counts_misses_and_selects_tasks() {
     let scratch = Scratch::new("deadlines");
     file(&scratch, "t.dat", &worked::concurrent_activation());
     let (out, _, code) =
@@ -88,13 +88,13 @@ fn deadlines_are_counted_and_tasks_chosen() {
 
 /// Jobs that an app marks go by the names of their tasks, whatever thread runs them.
 #[test]
-fn tasks_of_an_app_go_by_their_names() {
+fn names_tasks_of_an_app() {
     let scratch = Scratch::new("marks");
     let worker = task(7, 120);
     let mut script = Script::new();
-    script.waking(100_000, 0, worker, 0).switch(110_000, 0, Left::Runnable, worker);
+    script.waking(100_000, 0, worker, 0).switch(110_000, 0, SwitchOut::Runnable, worker);
     script.at(120_000, 0, Kind::JobStart { task: 3, released: 90_000 });
-    script.at(200_000, 0, Kind::JobEnd { task: 3 }).switch(210_000, 0, Left::Sleeping, IDLE);
+    script.at(200_000, 0, Kind::JobEnd { task: 3 }).switch(210_000, 0, SwitchOut::Sleeping, IDLE);
     file(&scratch, "t.dat", &script);
     let (out, err, code) = report(&scratch.0, &["t.dat"]);
     assert_eq!((err.as_str(), code), ("", 0));
@@ -104,7 +104,7 @@ fn tasks_of_an_app_go_by_their_names() {
 }
 
 #[test]
-fn losses_are_told() {
+fn reports_losses() {
     let scratch = Scratch::new("losses");
     let mut script = worked::activation_without_concurrence();
     script.at(1_200_000, 0, Kind::Lost { count: 3 });
@@ -115,7 +115,7 @@ fn losses_are_told() {
 }
 
 #[test]
-fn bad_input_names_the_fix() {
+fn names_fix_for_bad_input() {
     let scratch = Scratch::new("bad-report");
     let good = file(&scratch, "good.dat", &worked::concurrent_activation());
     let bytes = fs::read(&good).unwrap();
@@ -164,13 +164,13 @@ fn bad_input_names_the_fix() {
 
 /// As `| head` does.
 #[test]
-fn who_reads_no_further_is_no_error() {
+fn ends_quietly_when_reader_stops() {
     let scratch = Scratch::new("pipe");
     let mut script = Script::new();
     for job in 0..2_000 {
         let t = 1_000_000 + job * 10_000;
-        script.waking(t, 0, task(838, 60), 0).switch(t + 10, 0, Left::Runnable, task(838, 60));
-        script.switch(t + 1_000, 0, Left::Sleeping, IDLE);
+        script.waking(t, 0, task(838, 60), 0).switch(t + 10, 0, SwitchOut::Runnable, task(838, 60));
+        script.switch(t + 1_000, 0, SwitchOut::Sleeping, IDLE);
     }
     let file = file(&scratch, "t.dat", &script);
     for format in ["--json", "--csv"] {

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_keep_their_extremes_in_order() {
+    fn keeps_extremes_of_each_column_in_order() {
         let points = [(0.0, 5.0), (0.1, 9.0), (0.2, 6.0), (0.3, 1.0), (0.4, 4.0), (1.0, 3.0)];
         let expected = [(0.0, 5.0), (0.1, 9.0), (0.3, 1.0), (0.4, 4.0), (1.0, 3.0)];
         assert_eq!(decimate(points.into_iter()), expected);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn degenerate_series_still_make_a_chart() {
+    fn draws_chart_of_degenerate_series() {
         let points: [&[(u64, f64)]; 4] =
             [&[], &[(0, 1.0)], &[(0, f64::NAN), (5, f64::INFINITY)], &[(0, f64::MAX), (u64::MAX, f64::MIN)]];
         for (points, end) in points.into_iter().flat_map(|points| [(points, 0), (points, u64::MAX)]) {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_the_axis_do_not_touch() {
+    fn keeps_axis_labels_apart() {
         let mut plot = Plot::new(Size { class: "wide", width: 200.0, height: 100.0 });
         plot.x_axis(0.0, (0..20).map(|n| (f64::from(n) * 10.0, format!("{n}00 µs"))));
         let drawing = plot.finish(&Mark::none());

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_can_be_markup_wherever_it_stands() {
+    fn escapes_every_character_that_can_be_markup() {
         for c in ('\0'..'\u{3000}').chain('\u{FE00}'..='\u{10010}').filter(|c| !c.is_alphanumeric()) {
             let text = format!("a{c}`{c}`");
             for html in [Escaped(&text).to_string(), NoBreak(&text).to_string(), Code(&text).to_string()] {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_code_come_in_pairs() {
+    fn pairs_code_tags() {
         assert_eq!(Code("by ``</code>` for 3").to_string(), "by ``&lt;/code&gt;` for 3");
         assert_eq!(Code("by `` `x`").to_string(), "by <code></code> <code>x</code>");
     }

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_magnitude_is_within_half_a_percent() {
+    fn rounds_every_magnitude_within_half_a_percent() {
         // Steps through all magnitudes without a pattern.
         let mut ns = 1_u64;
         while ns < u64::MAX / 3 {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_few_digits() {
+    fn formats_parts_with_few_digits() {
         let cases = [
             (0, "0 ns"),
             (9_949, "9.9 µs"),

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bucket_is_part_of_a_bar() {
+    fn draws_every_bucket() {
         let buckets = [(0, 40), (1_500, 1_000), (2_500, 2), (3_000, 0), (50_000, 1), (u64::MAX, 1)];
         assert_eq!(drawn(&buckets, 12_345_678), [40, 1_000, 2, 1, 1]);
         let spread: Vec<(u64, u64)> = (1..3_000).map(|n| (n * 977, n % 3)).collect();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn common_decades_hold_the_shortest_and_the_longest() {
+    fn covers_shortest_and_longest_in_common_decades() {
         let fast = Histogram::new([(2_000, 3), (9_000, 1)], 9_000);
         let slow = Histogram::new([(250_000, 1)], 240_000);
         assert_eq!(Histogram::decades([&fast, &slow]), 3..=6);

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_becomes_markup() {
+    fn escapes_text() {
         let evil = "</style></script><script>alert(1)</script>\"'&\u{0}<!--";
         let lines = [evil.to_owned(), evil.to_owned()];
         let mut page = Page::new(&Frame { title: evil, lines: &lines, ..Frame::default() });
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_needs_nothing_else() {
+    fn writes_self_contained_page() {
         let frame = Frame {
             title: "t",
             style: "p {}\n",

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scale_gives_finite_positions_and_few_ticks() {
+    fn gives_finite_positions_and_few_ticks() {
         for (from, to) in HOSTILE.into_iter().flat_map(|from| HOSTILE.map(|to| (from, to))) {
             let (linear, log) = (Linear::new(from, to, 0.0, 500.0), Log::new(decades(from, to), 0.0, 500.0));
             for value in HOSTILE {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn decades_hold_what_is_in_them() {
+    fn covers_all_values_with_decades() {
         let scale = Log::new(decades(250.0, 3_000.0), 0.0, 50.0);
         assert_eq!(scale.exponents(), 2..=4);
         assert_eq!((scale.at(1_000.0), scale.at(0.0), scale.at(1e30)), (25.0, 0.0, 50.0));

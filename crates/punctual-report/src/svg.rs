@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short_and_finite() {
+    fn writes_short_finite_numbers() {
         let texts = [0.0, -0.04, 12.34, 12.96, -3.25, f64::NAN].map(|number| Short(number).to_string());
         assert_eq!(texts, ["0", "0", "12.3", "13", "-3.3", "0"]);
         assert!(!Short(f64::INFINITY).to_string().contains("inf"));
     }
 
     #[test]
-    fn a_text_fits_its_room() {
+    fn fits_text_into_its_room() {
         for room in [0.0, 34.0, 100.0, f64::NAN] {
             assert!(width(&fitted("ööööööööö", room)) <= room.max(CHARACTER), "{room}");
         }

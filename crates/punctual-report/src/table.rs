@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_below_each_other() {
+    fn aligns_decimal_points() {
         let mut table = Table::new([Column::left(""), Column::micros("µs"), Column::right("n")]).indent(1);
         for text in ["0", "0.007", "10.0", "≤ 1.00", "1 234 568"] {
             table.row([Cell::new("x"), Cell::new(text), Cell::count(1)]);
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_rows_has_its_heads() {
+    fn prints_heads_of_empty_table() {
         let table = Table::new([Column::left("task"), Column::micros("max").group("R")]);
         assert_eq!((table.to_string(), table.is_empty()), ("task  R max\n".into(), true));
     }

@@ -39,7 +39,7 @@ pub struct Event {
 
 /// How a thread left its CPU, from `prev_state` of `sched_switch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum SwitchOut {
     /// It could have gone on: it was preempted (`R`, `R+`).
     Runnable,
     /// It sleeps and signals wake it (`S`).
@@ -96,7 +96,7 @@ pub enum Kind {
         /// Who leaves.
         from: Task,
         /// How.
-        left: Left,
+        reason: SwitchOut,
         /// Who comes.
         to: Task,
     },
@@ -220,17 +220,17 @@ pub enum Kind {
         task: u16,
     },
     /// `irq_disable` or `preempt_disable`.
-    Off {
+    Disable {
         /// What is off from now on.
         section: Section,
         /// By whom, in bytes from the kernel's symbol `_stext`.
         caller: i32,
     },
     /// `irq_enable` or `preempt_enable`.
-    On {
+    Enable {
         /// What is on again.
         section: Section,
-        /// By whom, as in [`Kind::Off`].
+        /// By whom, as in [`Kind::Disable`].
         caller: i32,
     },
     /// `irq_noise` and its like: something has ended that ran instead of the thread. Only while somebody runs the osnoise or

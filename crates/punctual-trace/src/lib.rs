@@ -6,7 +6,7 @@
 //!
 //! [`record`] takes a trace of the running kernel, [`mod@write`] makes a file of it that other tools open, [`read`] makes events
 //! of files. [`jobs`] decomposes, [`stats`] sums up and raises alarms, [`explain`] says it in sentences, [`export`] writes it for other
-//! programs. [`counted`] is for what the kernel says it lost. `docs/tracing.md` maps every term to kernel events, with its
+//! programs. [`buffer_stats`] is for what the kernel says it lost. `docs/tracing.md` maps every term to kernel events, with its
 //! precision.
 //!
 //! The feature `bpf` is for [`record::Group::Schedule`]: when threads enter and leave the scheduler, by BPF programs.
@@ -14,7 +14,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_docs)]
 
-pub mod counted;
+pub mod buffer_stats;
 pub mod event;
 pub mod explain;
 pub mod export;

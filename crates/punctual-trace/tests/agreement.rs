@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use punctual_trace::event::{Kind, Tid};
-use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Release, Select, Value};
+use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Release, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::record;
 use punctual_trace::write::dat;
@@ -113,7 +113,7 @@ fn timehist(file: &Path, thread: Tid) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn perf_measures_the_same_jitter() {
+fn agrees_with_perf_on_jitter() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("perf");
     let file = place.0.join("perf.data");
@@ -143,7 +143,7 @@ fn perf_measures_the_same_jitter() {
     assert!(jobs.len() as u32 >= JOBS * 3 / 4, "{} jobs", jobs.len());
     let (mut compared, mut apart) = (0, Vec::new());
     for job in &jobs {
-        let Value::Exact(jitter) = job.jitter else { panic!("{job:?}") };
+        let Bounds::Exact(jitter) = job.jitter else { panic!("{job:?}") };
         // perf's line is of the switch away, which ends the job.
         let Some((_, delay)) = theirs.iter().find(|(end, _)| end.abs_diff(job.end) < 100_000) else {
             continue;
@@ -164,7 +164,7 @@ fn perf_measures_the_same_jitter() {
 }
 
 #[test]
-fn trace_cmd_finds_as_many_events_in_a_recording() {
+fn writes_as_many_events_as_trace_cmd_reads() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("trace-cmd");
     if !installed("trace-cmd") {

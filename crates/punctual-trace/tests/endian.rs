@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::format::PageLayout;
 use punctual_trace::read::{Order, ReadError, Trace};
 use punctual_trace::write::encode::Encoder;
@@ -93,14 +93,14 @@ fn events() -> Vec<Event> {
     let (a, b) = (Task { id: 17, priority: -1 }, Task { id: 18, priority: 120 });
     let kinds = [
         Kind::Waking { task: a, cpu: 1 },
-        Kind::Switch { from: b, left: Left::Runnable, to: a },
+        Kind::Switch { from: b, reason: SwitchOut::Runnable, to: a },
         Kind::Inherit { task: 18, old: 120, new: 39 },
         Kind::TimerStart { timer: 0xffff_8880_1234_5678, expires: 1 << 40 },
         Kind::FutexExit { result: -11 },
         Kind::JobStart { task: 4, released: 1 << 50 },
         Kind::JobEnd { task: 4 },
         Kind::ScheduleEnter,
-        Kind::Switch { from: a, left: Left::Gone, to: b },
+        Kind::Switch { from: a, reason: SwitchOut::Gone, to: b },
     ];
     let mut events = Vec::new();
     for n in 0..600 {
@@ -114,7 +114,7 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn either_order_and_either_width() {
+fn loads_both_byte_orders_and_all_widths() {
     for (order, long) in [(Order::Little, 8), (Order::Big, 8), (Order::Little, 4), (Order::Big, 4)] {
         let bytes = file(order, long, &events());
         let trace = Trace::from_bytes("made.dat", Arc::new(bytes)).unwrap();
@@ -127,7 +127,7 @@ fn either_order_and_either_width() {
 }
 
 #[test]
-fn the_wrong_order_is_an_error() {
+fn reports_wrong_order() {
     let mut bytes = file(Order::Big, 8, &events());
     bytes[12] = 0;
     let error = match Trace::from_bytes("made.dat", Arc::new(bytes)) {

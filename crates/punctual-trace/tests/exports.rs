@@ -4,10 +4,11 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use punctual_trace::event::{Kind, Left, Task};
+use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
+use punctual_trace::event::{Kind, Task};
 use punctual_trace::explain;
-use punctual_trace::export::{COLUMNS, Csv, Perfetto, json, whole};
-use punctual_trace::jobs::{Config, Job, Value};
+use punctual_trace::export::{COLUMNS, Csv, Perfetto, captured_job, json};
+use punctual_trace::jobs::{Bounds, Config, Job};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{Term, Watch};
 use support::{IDLE, Script, of, task};
@@ -20,19 +21,19 @@ const IRQ: Task = task(24, 5);
 fn scene() -> Script {
     let mut s = Script::new();
     let us = 1_000;
-    s.waking(10 * us, 0, LOW, 0).switch(20 * us, 0, Left::Runnable, LOW);
-    s.waking(100 * us, 0, HIGH, 0).switch(110 * us, 0, Left::Runnable, HIGH);
+    s.waking(10 * us, 0, LOW, 0).switch(20 * us, 0, Runnable, LOW);
+    s.waking(100 * us, 0, HIGH, 0).switch(110 * us, 0, Runnable, HIGH);
     s.at(150 * us, 0, Kind::FutexEnter { word: 0x7ffe_1000, operation: 128, value: 2 });
-    s.switch(160 * us, 0, Left::Sleeping, LOW);
+    s.switch(160 * us, 0, Sleeping, LOW);
     s.at(200 * us, 0, Kind::IrqEntry { irq: 24 }).waking(201 * us, 0, IRQ, 0);
-    s.at(203 * us, 0, Kind::IrqExit { irq: 24 }).switch(210 * us, 0, Left::Runnable, IRQ);
-    s.switch(520 * us, 0, Left::Sleeping, LOW);
+    s.at(203 * us, 0, Kind::IrqExit { irq: 24 }).switch(210 * us, 0, Runnable, IRQ);
+    s.switch(520 * us, 0, Sleeping, LOW);
     s.at(1_900 * us, 0, Kind::FutexEnter { word: 0x7ffe_1000, operation: 129, value: 1 });
     s.waking(1_905 * us, 0, HIGH, 0).at(1_906 * us, 0, Kind::FutexExit { result: 1 });
-    s.switch(1_910 * us, 0, Left::Runnable, HIGH).at(1_962 * us, 0, Kind::FutexExit { result: 0 });
+    s.switch(1_910 * us, 0, Runnable, HIGH).at(1_962 * us, 0, Kind::FutexExit { result: 0 });
     s.at(2_000 * us, 0, Kind::IrqEntry { irq: 30 }).at(2_020 * us, 0, Kind::IrqExit { irq: 30 });
-    s.switch(2_134 * us, 0, Left::Sleeping, LOW);
-    s.switch(2_200 * us, 0, Left::Sleeping, IDLE);
+    s.switch(2_134 * us, 0, Sleeping, LOW);
+    s.switch(2_200 * us, 0, Sleeping, IDLE);
     s
 }
 
@@ -49,7 +50,7 @@ fn scene_jobs() -> Vec<Job> {
 }
 
 #[test]
-fn one_sentence_per_term() {
+fn explains_each_term_in_one_sentence() {
     let mut names = names();
     names.thread(9, "logger");
     let jobs = scene_jobs();
@@ -70,7 +71,7 @@ fn one_sentence_per_term() {
 }
 
 #[test]
-fn csv_has_its_columns_on_every_line() {
+fn writes_every_column_on_every_csv_line() {
     let mut csv = Csv::new(Vec::new()).unwrap();
     let jobs = scene_jobs();
     jobs.iter().for_each(|job| csv.job(job, &names()).unwrap());
@@ -104,7 +105,7 @@ fn fields(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn json_says_the_same() {
+fn writes_same_values_as_json() {
     let jobs = scene_jobs();
     for job in &jobs {
         let parsed: serde_json::Value = serde_json::from_str(&json(job, &names())).unwrap();
@@ -126,14 +127,14 @@ fn json_says_the_same() {
 }
 
 #[test]
-fn the_worst_job_is_kept_whole() {
+fn keeps_worst_job_with_its_events() {
     let mut watch = Watch::new(Config::default(), 1);
     scene().events.iter().for_each(|event| watch.feed(event, &mut |_| {}, &mut |_| {}));
     let task = watch.tasks().iter().find(|task| task.summary(Term::Response).max == 2_034_000).unwrap();
     let kept = &task.worst()[0];
-    assert_eq!((kept.job.blocking, kept.truncated), (Value::Exact(1_812_000), false));
+    assert_eq!((kept.job.blocking, kept.truncated), (Bounds::Exact(1_812_000), false));
     assert_eq!(kept.events.len(), scene().events.len() - 3);
-    let parsed: serde_json::Value = serde_json::from_str(&whole(kept, &names())).unwrap();
+    let parsed: serde_json::Value = serde_json::from_str(&captured_job(kept, &names())).unwrap();
     assert_eq!(parsed["events"].as_array().unwrap().len(), kept.events.len());
     assert_eq!(parsed["events"][0][0], 100_000);
 }
@@ -205,7 +206,7 @@ fn decode(mut bytes: &[u8]) -> Fields {
 }
 
 #[test]
-fn perfetto_decodes_to_tracks_slices_and_flows() {
+fn writes_perfetto_tracks_slices_and_flows() {
     let names = names();
     let mut perfetto = Perfetto::new(Vec::new()).unwrap();
     scene().events.iter().for_each(|event| perfetto.event(event, &names).unwrap());

@@ -9,7 +9,7 @@ use std::path::Path;
 use punctual_trace::read::Trace;
 
 #[test]
-fn real_pages() {
+fn decodes_pages_of_a_real_kernel() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let trace = Trace::open(&directory).unwrap();
     let mut events = trace.events().unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 
@@ -81,7 +81,7 @@ fn attack(name: &str, seed: u64, entry: fn(&[u8])) {
 }
 
 #[test]
-fn formats() {
+fn never_panics_on_hostile_formats() {
     attack("format", 1, entry::format);
 }
 
@@ -103,8 +103,8 @@ fn small(directory: &Path) -> Vec<Event> {
     let kinds = [
         Kind::VectorEntry { vector: 236 },
         Kind::Waking { task, cpu: 1 },
-        Kind::Switch { from: idle, left: Left::Runnable, to: task },
-        Kind::Switch { from: task, left: Left::Sleeping, to: idle },
+        Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: task },
+        Kind::Switch { from: task, reason: SwitchOut::Sleeping, to: idle },
     ];
     let mut events = Vec::new();
     for n in 0..40u64 {
@@ -139,7 +139,7 @@ fn refused(bytes: &[u8]) -> ReadError {
 }
 
 #[test]
-fn files_that_are_something_else() {
+fn rejects_files_of_other_kinds() {
     for bytes in [&b""[..], b"PERFILE2........", b"\x17\x08\x44tracin"] {
         let error = refused(bytes);
         assert!(
@@ -162,7 +162,7 @@ fn files_that_are_something_else() {
 }
 
 #[test]
-fn every_truncation_is_an_error() {
+fn reports_error_for_every_truncation() {
     let (bytes, _) = small_file("truncated");
     for length in (0..bytes.len() - 1).step_by(37) {
         // The options are near the end; without them nothing is found.
@@ -174,7 +174,7 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
-fn options_in_a_circle() {
+fn rejects_circular_options() {
     let (mut bytes, _) = small_file("circle");
     let first = 24;
     let options = u64::from_le_bytes(bytes[first..first + 8].try_into().unwrap());
@@ -187,7 +187,7 @@ fn options_in_a_circle() {
 }
 
 #[test]
-fn compression_nobody_knows() {
+fn reports_unknown_compression() {
     let (bytes, _) = small_file("unknown");
     // The name is that of the compression, and the section of the headers says to be compressed.
     let mut lie = bytes.clone();
@@ -209,7 +209,7 @@ fn compression_nobody_knows() {
 }
 
 #[test]
-fn a_page_that_lies_ends_its_cpu_and_not_the_other() {
+fn ends_only_the_cpu_of_a_corrupt_page() {
     let (mut bytes, events) = small_file("page");
     let of_one = events.iter().filter(|event| event.cpu == 1).count();
     // The pages are at multiples of their size; the first after the formats is that of CPU 0.
@@ -226,7 +226,7 @@ fn a_page_that_lies_ends_its_cpu_and_not_the_other() {
 }
 
 #[test]
-fn time_that_goes_backwards_is_an_error() {
+fn rejects_time_going_backwards() {
     let place = Place::new("backwards");
     small(&place.0.join("raw"));
     let data = place.0.join("raw/per_cpu/cpu1/trace_pipe_raw");
@@ -241,7 +241,7 @@ fn time_that_goes_backwards_is_an_error() {
 /// Writes the corpora anew; `trace-cmd` makes the versions that this crate does not write.
 #[test]
 #[ignore = "it changes files of the repository"]
-fn write_corpus() {
+fn writes_corpus() {
     let place = Place::new("corpus");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     small(&place.0.join("raw"));

@@ -3,10 +3,11 @@
 
 mod support;
 
-use punctual_trace::event::{Kind, Left, Noise, Section, Task};
+use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
+use punctual_trace::event::{Kind, Noise, Section, Task};
 use punctual_trace::export::json;
 use punctual_trace::jobs::{
-    Actor, Cause, Config, Decomposer, Flaw, FutexWaits, Off, ReleasedBy, Select, Sort, Value,
+    Actor, Bounds, Cause, Config, Decomposer, DisabledSection, Flaw, FutexWaits, JobKind, ReleasedBy, Select,
 };
 use punctual_trace::names::Names;
 use punctual_trace::stats::{Key, Watch};
@@ -16,33 +17,33 @@ const HIGH: Task = task(7, 10);
 const LOW: Task = task(9, 30);
 
 #[test]
-fn a_wake_up_may_come_before_the_sleep() {
+fn counts_release_from_wake_up_before_sleep() {
     let mut s = Script::new();
-    s.waking(100, 0, HIGH, 0).switch(110, 0, Left::Runnable, HIGH);
+    s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH);
     // Another CPU wakes it while it is on its way to sleep; the kernel finishes the sleep first.
-    s.waking(195, 1, HIGH, 0).switch(200, 0, Left::Sleeping, IDLE).wakeup(210, 1, HIGH, 0);
-    s.switch(220, 0, Left::Runnable, HIGH);
+    s.waking(195, 1, HIGH, 0).switch(200, 0, Sleeping, IDLE).wakeup(210, 1, HIGH, 0);
+    s.switch(220, 0, Runnable, HIGH);
     // And again, but this time it comes early enough to spare it the sleep.
-    s.waking(250, 1, HIGH, 0).wakeup(251, 1, HIGH, 0).switch(300, 0, Left::Sleeping, IDLE);
+    s.waking(250, 1, HIGH, 0).wakeup(251, 1, HIGH, 0).switch(300, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config::default());
-    assert_eq!(jobs.iter().map(|job| job.response).collect::<Vec<_>>(), [100, 105].map(Value::Exact));
-    assert_eq!(jobs[1].jitter, Value::Exact(25));
+    assert_eq!(jobs.iter().map(|job| job.response).collect::<Vec<_>>(), [100, 105].map(Bounds::Exact));
+    assert_eq!(jobs[1].jitter, Bounds::Exact(25));
     assert!(jobs.iter().all(|job| job.complete()));
 }
 
 /// Under PREEMPT_RT a softirq runs in a thread and is displaced with it.
 #[test]
-fn a_softirq_goes_where_its_thread_goes() {
+fn moves_softirq_with_its_thread() {
     let mut s = Script::new();
-    s.waking(100, 0, LOW, 0).switch(110, 0, Left::Runnable, LOW);
+    s.waking(100, 0, LOW, 0).switch(110, 0, Runnable, LOW);
     s.at(150, 0, Kind::SoftirqEntry { softirq: 3 });
-    s.waking(160, 0, HIGH, 0).switch(170, 0, Left::Runnable, HIGH).switch(270, 0, Left::Sleeping, LOW);
-    s.at(300, 0, Kind::SoftirqExit { softirq: 3 }).switch(350, 0, Left::Sleeping, IDLE);
+    s.waking(160, 0, HIGH, 0).switch(170, 0, Runnable, HIGH).switch(270, 0, Sleeping, LOW);
+    s.at(300, 0, Kind::SoftirqExit { softirq: 3 }).switch(350, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config { handlers: true, ..Config::default() });
-    let softirq = jobs.iter().find(|job| job.sort == Sort::Softirq).unwrap();
-    assert_eq!((softirq.window, softirq.interference), (Value::Exact(150), Value::Exact(100)));
+    let softirq = jobs.iter().find(|job| job.kind == JobKind::Softirq).unwrap();
+    assert_eq!((softirq.window, softirq.interference), (Bounds::Exact(150), Bounds::Exact(100)));
     let low = of(&jobs, 9)[0];
-    assert_eq!(low.interference, Value::Exact(150));
+    assert_eq!(low.interference, Bounds::Exact(150));
     let mut causes = low.interference_causes.clone();
     causes.sort_by_key(|cause| cause.actor);
     let cause = |actor, ns| Cause { actor, ns, times: 1 };
@@ -51,44 +52,44 @@ fn a_softirq_goes_where_its_thread_goes() {
 }
 
 #[test]
-fn softirqs_are_what_their_daemon_executes() {
+fn counts_softirqs_as_execution_of_ksoftirqd() {
     let daemon = task(20, 120);
     let mut s = Script::new();
-    s.waking(100, 0, daemon, 0).switch(110, 0, Left::Runnable, daemon);
+    s.waking(100, 0, daemon, 0).switch(110, 0, Runnable, daemon);
     s.at(120, 0, Kind::SoftirqEntry { softirq: 3 }).at(130, 0, Kind::IrqEntry { irq: 1 });
     s.at(135, 0, Kind::IrqExit { irq: 1 }).at(180, 0, Kind::SoftirqExit { softirq: 3 });
     s.at(185, 0, Kind::SyscallExit { number: 0 }).at(190, 0, Kind::SyscallEnter { number: 0 });
-    s.switch(190, 0, Left::Sleeping, IDLE);
+    s.switch(190, 0, Sleeping, IDLE);
     let mut decomposer = Decomposer::new(Config { select: Select::thread(20), ..Config::default() });
     decomposer.name(20, "ksoftirqd/0");
     let mut jobs = Vec::new();
     s.events.iter().for_each(|event| decomposer.feed(event, &mut |job| jobs.push(job.clone())));
-    assert_eq!(jobs[0].interference, Value::Exact(5));
+    assert_eq!(jobs[0].interference, Bounds::Exact(5));
     assert_eq!(jobs[0].execution.hi(), Some(75));
 }
 
 #[test]
-fn a_timer_without_an_end_releases_nothing_later() {
+fn releases_nothing_after_timer_without_exit() {
     let mut s = Script::new();
     s.at(50, 0, Kind::TimerStart { timer: 0xf00, expires: 100 });
     s.at(120, 0, Kind::VectorEntry { vector: 236 }).at(121, 0, Kind::TimerExpire { timer: 0xf00, now: 120 });
     s.at(125, 0, Kind::VectorExit { vector: 236 });
-    s.waking(200, 0, HIGH, 0).switch(210, 0, Left::Runnable, HIGH).switch(300, 0, Left::Sleeping, IDLE);
+    s.waking(200, 0, HIGH, 0).switch(210, 0, Runnable, HIGH).switch(300, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config { monotonic: true, ..Config::default() });
-    assert_eq!((jobs[0].released_by, jobs[0].response), (ReleasedBy::Wake, Value::Exact(100)));
+    assert_eq!((jobs[0].released_by, jobs[0].response), (ReleasedBy::Wake, Bounds::Exact(100)));
 }
 
 #[test]
-fn missed_deadlines_raise_alarms_and_count() {
+fn raises_alarms_for_missed_deadlines_and_counts_them() {
     let mut s = Script::new();
     for (release, length) in [(1_000, 400), (2_000, 600), (3_000, 500)] {
-        s.waking(release, 0, HIGH, 0).switch(release + 10, 0, Left::Runnable, HIGH);
-        s.switch(release + length, 0, Left::Sleeping, IDLE);
-        s.waking(release + 700, 0, LOW, 0).switch(release + 710, 0, Left::Runnable, LOW);
-        s.switch(release + 900, 0, Left::Sleeping, IDLE);
+        s.waking(release, 0, HIGH, 0).switch(release + 10, 0, Runnable, HIGH);
+        s.switch(release + length, 0, Sleeping, IDLE);
+        s.waking(release + 700, 0, LOW, 0).switch(release + 710, 0, Runnable, LOW);
+        s.switch(release + 900, 0, Sleeping, IDLE);
     }
     let mut watch = Watch::new(Config::default(), 2);
-    let key = Key { sort: Sort::Thread, actor: Actor::Thread(7) };
+    let key = Key { kind: JobKind::Thread, actor: Actor::Thread(7) };
     watch.deadline(key, 500);
     watch.max_response(Some(1_000));
     let mut late = Vec::new();
@@ -103,13 +104,13 @@ fn missed_deadlines_raise_alarms_and_count() {
 
 /// A reader that knows of a gap only at its end says so too late for jobs that have ended, but not for those that ran.
 #[test]
-fn a_gap_announced_at_its_end() {
+fn flags_jobs_in_gap_announced_at_its_end() {
     let mut s = Script::new();
-    s.waking(90, 1, LOW, 1).switch(95, 1, Left::Runnable, LOW).at(110, 0, Kind::TimerExpired { timer: 1 });
-    s.waking(130, 1, HIGH, 1).switch(140, 1, Left::Runnable, HIGH);
+    s.waking(90, 1, LOW, 1).switch(95, 1, Runnable, LOW).at(110, 0, Kind::TimerExpired { timer: 1 });
+    s.waking(130, 1, HIGH, 1).switch(140, 1, Runnable, HIGH);
     s.at(150, 0, Kind::Lost { count: 9 });
-    s.switch(160, 1, Left::Sleeping, LOW).at(200, 0, Kind::TimerExpired { timer: 1 });
-    s.switch(300, 1, Left::Sleeping, IDLE);
+    s.switch(160, 1, Sleeping, LOW).at(200, 0, Kind::TimerExpired { timer: 1 });
+    s.switch(300, 1, Sleeping, IDLE);
     let jobs = s.jobs(Config::default());
     assert_eq!(of(&jobs, 7)[0].flaw, Some(Flaw::Lost));
     // It was displaced while events were lost.
@@ -118,16 +119,16 @@ fn a_gap_announced_at_its_end() {
 
 /// However long a job is kept from the CPU, it is known by whom.
 #[test]
-fn causes_are_complete_however_short_the_history() {
+fn accounts_for_all_time_with_short_history() {
     let mut s = Script::new();
-    s.waking(100, 0, LOW, 0).switch(110, 0, Left::Runnable, LOW);
-    s.waking(200, 0, HIGH, 0).switch(200, 0, Left::Runnable, HIGH);
+    s.waking(100, 0, LOW, 0).switch(110, 0, Runnable, LOW);
+    s.waking(200, 0, HIGH, 0).switch(200, 0, Runnable, HIGH);
     for turn in 0..1_000 {
         let time = 300 + turn * 100;
         s.at(time, 0, Kind::IrqEntry { irq: 1 }).at(time + 10, 0, Kind::IrqExit { irq: 1 });
-        s.switch(time + 50, 0, Left::Runnable, if turn % 2 == 0 { task(8, 10) } else { HIGH });
+        s.switch(time + 50, 0, Runnable, if turn % 2 == 0 { task(8, 10) } else { HIGH });
     }
-    s.switch(200_000, 0, Left::Sleeping, LOW).switch(200_100, 0, Left::Sleeping, IDLE);
+    s.switch(200_000, 0, Sleeping, LOW).switch(200_100, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config { history: 8, ..Config::default() });
     let low = of(&jobs, 9)[0];
     let mut causes: Vec<_> = low.interference_causes.iter().map(|cause| (cause.actor, cause.ns)).collect();
@@ -138,37 +139,37 @@ fn causes_are_complete_however_short_the_history() {
         (Actor::Thread(8), 500 * 90),
         (Actor::Irq(1), 10_000),
     ];
-    assert_eq!(low.interference, Value::Exact(total));
+    assert_eq!(low.interference, Bounds::Exact(total));
     assert_eq!(causes, expected);
     assert_eq!(causes.iter().map(|cause| cause.1).sum::<u64>(), total);
 }
 
 #[test]
-fn waits_for_a_condition_end_jobs_if_only_mutexes_block() {
+fn ends_job_at_condition_wait_if_only_mutexes_block() {
     let wait = |value| Kind::FutexEnter { word: 0x10, operation: 9 | 128, value };
     let mut s = Script::new();
-    s.waking(100, 0, HIGH, 0).switch(110, 0, Left::Runnable, HIGH);
+    s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH);
     for (time, value) in [(150, 2), (250, 7), (350, 2)] {
-        s.at(time, 0, wait(value)).switch(time + 10, 0, Left::Sleeping, LOW);
-        s.waking(time + 20, 0, HIGH, 0).switch(time + 30, 0, Left::Runnable, HIGH);
+        s.at(time, 0, wait(value)).switch(time + 10, 0, Sleeping, LOW);
+        s.waking(time + 20, 0, HIGH, 0).switch(time + 30, 0, Runnable, HIGH);
         s.at(time + 40, 0, Kind::FutexExit { result: 0 });
     }
-    s.switch(450, 0, Left::Sleeping, LOW);
+    s.switch(450, 0, Sleeping, LOW);
     let jobs = s.jobs(Config { futex: FutexWaits::MutexesBlock, ..Config::default() });
     let terms: Vec<_> = of(&jobs, 7).iter().map(|job| (job.response, job.blocking)).collect();
-    assert_eq!(terms, [(160, 40), (180, 40)].map(|(r, b)| (Value::Exact(r), Value::Exact(b))));
+    assert_eq!(terms, [(160, 40), (180, 40)].map(|(r, b)| (Bounds::Exact(r), Bounds::Exact(b))));
     let jobs = s.jobs(Config::default());
-    assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Value::Exact(120)]);
+    assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Bounds::Exact(120)]);
 }
 
 /// Kernels leave out a switch now and then, and count nothing as lost. The jobs show that they are not to be trusted.
 #[test]
-fn a_switch_that_is_missing_spoils_its_job_and_loses_none() {
+fn flags_only_job_with_missing_switch() {
     let flaws = |lost: usize| {
         let mut s = Script::new();
         for release in [1_000, 2_000, 3_000] {
-            s.waking(release, 0, HIGH, 0).switch(release + 10, 0, Left::Runnable, HIGH);
-            s.switch(release + 400, 0, Left::Sleeping, IDLE);
+            s.waking(release, 0, HIGH, 0).switch(release + 10, 0, Runnable, HIGH);
+            s.switch(release + 400, 0, Sleeping, IDLE);
             // The timer's interrupt finds the CPU idle.
             s.at(release + 600, 0, Kind::VectorEntry { vector: 236 });
             s.at(release + 610, 0, Kind::VectorExit { vector: 236 });
@@ -186,9 +187,9 @@ fn a_switch_that_is_missing_spoils_its_job_and_loses_none() {
 
 /// What `preemptirq` events explain of J, and what osnoise tells of NMIs.
 #[test]
-fn what_was_off_while_a_job_waited_for_its_start() {
-    let off = |section| Kind::Off { section, caller: 0x1a2b };
-    let on = |section| Kind::On { section, caller: 0x1a40 };
+fn names_disabled_section_that_delayed_start() {
+    let off = |section| Kind::Disable { section, caller: 0x1a2b };
+    let on = |section| Kind::Enable { section, caller: 0x1a40 };
     let mut s = Script::new();
     s.at(10_000, 0, off(Section::Preemption)).at(12_000, 0, on(Section::Preemption));
     s.at(15_000, 0, off(Section::Interrupts)).waking(20_000, 1, HIGH, 0).at(
@@ -196,22 +197,20 @@ fn what_was_off_while_a_job_waited_for_its_start() {
         0,
         on(Section::Interrupts),
     );
-    s.at(60_100, 0, off(Section::Interrupts)).switch(61_000, 0, Left::Runnable, HIGH);
+    s.at(60_100, 0, off(Section::Interrupts)).switch(61_000, 0, Runnable, HIGH);
     s.at(61_200, 0, on(Section::Interrupts));
     s.at(70_000, 0, Kind::Noise { source: Noise::Nmi, ns: 1_500 });
     s.at(71_000, 0, Kind::Noise { source: Noise::Irq(24), ns: 900 });
-    s.switch(80_000, 0, Left::Sleeping, IDLE);
+    s.switch(80_000, 0, Sleeping, IDLE);
     // Nothing was off for long meanwhile.
-    s.waking(90_000, 0, HIGH, 0).switch(91_000, 0, Left::Runnable, HIGH).switch(
-        95_000,
-        0,
-        Left::Sleeping,
-        IDLE,
-    );
+    s.waking(90_000, 0, HIGH, 0).switch(91_000, 0, Runnable, HIGH).switch(95_000, 0, Sleeping, IDLE);
     let jobs = s.jobs(Config::default());
-    assert_eq!(jobs[0].off, Some(Off { section: Section::Interrupts, caller: 0x1a2b, ns: 40_000 }));
-    assert_eq!((jobs[0].nmi, jobs[1].off, jobs[1].nmi), (1_500, None, 0));
-    assert_eq!(jobs[0].interference, Value::Exact(0));
+    assert_eq!(
+        jobs[0].disabled,
+        Some(DisabledSection { section: Section::Interrupts, caller: 0x1a2b, ns: 40_000 })
+    );
+    assert_eq!((jobs[0].nmi, jobs[1].disabled, jobs[1].nmi), (1_500, None, 0));
+    assert_eq!(jobs[0].interference, Bounds::Exact(0));
     let sentences = punctual_trace::explain::job(&jobs[0], &Names::new());
     let text = "; interrupts were off for 40 µs of it, by the kernel's code at _stext+0x1a2b.";
     assert!(sentences[1].ends_with(text), "{sentences:?}");

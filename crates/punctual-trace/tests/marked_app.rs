@@ -5,7 +5,7 @@ mod recording;
 use std::collections::BTreeMap;
 
 use punctual::Config as AppConfig;
-use punctual_trace::jobs::{Actor, Config, Decomposer, Job, ReleasedBy, Select, Value};
+use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, ReleasedBy, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::record;
 use recording::Place;
@@ -82,7 +82,7 @@ fn no_runaways() {
 }
 
 #[test]
-fn the_trace_tells_what_the_app_reports_and_more() {
+fn agrees_with_report_of_the_app() {
     no_runaways();
     // Kernel 6.18 leaves out a switch now and then, which spoils the job it belongs to.
     let complete = (0..5).any(|_| recorded_and_compared());
@@ -126,9 +126,9 @@ fn recorded_and_compared() -> bool {
         let name = events.tasks().get(job.task.unwrap()).expect("all tasks are named");
         by_name.entry(name).or_default().push(job);
     }
-    let most = |jobs: &[&Job], term: fn(&Job) -> Value| {
+    let most = |jobs: &[&Job], term: fn(&Job) -> Bounds| {
         let exact = jobs.iter().map(|&job| match term(job) {
-            Value::Exact(ns) => ns,
+            Bounds::Exact(ns) => ns,
             other => panic!("{other:?}: {job:?}"),
         });
         exact.max().unwrap()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use model::{HandlerTruth, Machine, Random, Style, Truth};
 use punctual_trace::event::{Event, Kind};
-use punctual_trace::jobs::{Actor, Cause, Config, Decomposer, Doing, Job, Value};
+use punctual_trace::jobs::{Actor, Bounds, Cause, Config, Decomposer, HolderState, Job};
 
 /// How many schedules are tried. `SEEDS=100000` for a long search.
 fn seeds() -> u64 {
@@ -42,14 +42,14 @@ fn causes(causes: &[Cause]) -> BTreeMap<Actor, u64> {
 
 fn check_terms(truth: &Truth, job: &Job, exact: bool) {
     assert_eq!(job.check(), Ok(()));
-    assert_eq!(job.response, Value::Exact(truth.end - truth.release), "R");
-    assert_eq!(job.jitter, Value::Exact(truth.start - truth.release), "J");
-    assert_eq!(job.window, Value::Exact(truth.end - truth.start), "W");
-    assert_eq!(job.blocking, Value::Exact(truth.blocking), "B");
-    assert_eq!(job.interference, Value::Exact(truth.interference), "I");
+    assert_eq!(job.response, Bounds::Exact(truth.end - truth.release), "R");
+    assert_eq!(job.jitter, Bounds::Exact(truth.start - truth.release), "J");
+    assert_eq!(job.window, Bounds::Exact(truth.end - truth.start), "W");
+    assert_eq!(job.blocking, Bounds::Exact(truth.blocking), "B");
+    assert_eq!(job.interference, Bounds::Exact(truth.interference), "I");
     if exact {
-        assert_eq!(job.overhead, Value::Exact(truth.overhead), "SS");
-        assert_eq!(job.execution, Value::Exact(truth.execution), "C");
+        assert_eq!(job.overhead, Bounds::Exact(truth.overhead), "SS");
+        assert_eq!(job.execution, Bounds::Exact(truth.execution), "C");
     }
     assert!(job.overhead.allows(truth.overhead), "SS");
     assert!(job.execution.allows(truth.execution), "C");
@@ -66,13 +66,13 @@ fn check_blame(truth: &Truth, job: &Job) -> usize {
     for (wait, true_wait) in job.blockings.iter().zip(&truth.waits) {
         assert_eq!((wait.start, wait.end), (true_wait.start, true_wait.end));
         assert_eq!(wait.shares.iter().map(|share| share.ns).sum::<u64>(), wait.ns());
-        let forgotten = wait.shares.iter().any(|share| share.doing == Doing::Unseen);
+        let forgotten = wait.shares.iter().any(|share| share.state == HolderState::Unseen);
         if true_wait.passed_on || forgotten {
             continue;
         }
         compared += 1;
         assert_eq!(wait.owners.first(), Some(&true_wait.owner));
-        let mut shares: Vec<_> = wait.shares.iter().map(|s| (s.depth, s.holder, s.doing, s.ns)).collect();
+        let mut shares: Vec<_> = wait.shares.iter().map(|s| (s.depth, s.holder, s.state, s.ns)).collect();
         let mut true_shares = true_wait.shares.clone();
         shares.sort_by_key(|share| format!("{share:?}"));
         true_shares.sort_by_key(|share| format!("{share:?}"));
@@ -82,7 +82,7 @@ fn check_blame(truth: &Truth, job: &Job) -> usize {
 }
 
 #[test]
-fn every_term_equals_the_truth() {
+fn decomposes_every_job_as_the_model_ran_it() {
     let (mut jobs, mut waits, mut nested) = (0, 0, 0);
     for seed in 0..seeds() {
         let style = style(&mut Random::new(seed));
@@ -110,7 +110,7 @@ fn every_term_equals_the_truth() {
 }
 
 #[test]
-fn handlers_are_jobs_too() {
+fn decomposes_handlers_as_jobs() {
     let mut count = 0;
     for seed in 0..seeds() {
         let style = Style { interrupts: true, ..style(&mut Random::new(seed)) };
@@ -129,7 +129,7 @@ fn handlers_are_jobs_too() {
                 interference: truth.interference,
             };
             assert_eq!(&found, truth);
-            assert_eq!(job.interference, Value::Exact(truth.interference), "seed {seed}");
+            assert_eq!(job.interference, Bounds::Exact(truth.interference), "seed {seed}");
             let causes: u64 = job.interference_causes.iter().map(|cause| cause.ns).sum();
             assert_eq!(causes, truth.interference);
             count += 1;
@@ -140,7 +140,7 @@ fn handlers_are_jobs_too() {
 
 /// In the model no entry or exit takes more than three ticks. Told so, the bounds are closer and still hold.
 #[test]
-fn an_assumption_about_the_scheduler_narrows_the_bounds() {
+fn narrows_bounds_by_assumed_scheduler_time() {
     let (mut wide, mut narrow) = (0, 0);
     for seed in 0..seeds() {
         let style = Style { edges: false, ..style(&mut Random::new(seed)) };
@@ -159,7 +159,7 @@ fn an_assumption_about_the_scheduler_narrows_the_bounds() {
 
 /// Some events of a CPU are lost: what is still called complete is as true as before.
 #[test]
-fn losses_spoil_no_job_that_is_called_complete() {
+fn keeps_complete_jobs_correct_despite_losses() {
     let (mut complete, mut flawed) = (0, 0);
     for seed in 0..seeds() {
         let mut random = Random::new(seed);

@@ -2,8 +2,9 @@
 
 mod support;
 
-use punctual_trace::event::{Kind, Left, Task};
-use punctual_trace::jobs::{Actor, Cause, Config, Flaw, Job, Value};
+use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
+use punctual_trace::event::{Kind, Task};
+use punctual_trace::jobs::{Actor, Bounds, Cause, Config, Flaw, Job};
 use support::{IDLE, Script, jobs, task};
 
 const WORKER: Task = task(7, 40);
@@ -32,19 +33,19 @@ fn cause(actor: Actor, ns: u64, times: u32) -> Cause {
 /// The worker runs task 1, which calls task 2, which calls task 3. Each is displaced by a thread or an interrupt.
 fn nest() -> Script {
     let mut s = Script::new();
-    s.waking(100, 0, WORKER, 0).switch(110, 0, Left::Runnable, WORKER).at(120, 0, start(1, 90));
+    s.waking(100, 0, WORKER, 0).switch(110, 0, Runnable, WORKER).at(120, 0, start(1, 90));
     s.at(150, 0, start(2, 140));
-    s.waking(160, 0, HIGHER, 0).switch(170, 0, Left::Runnable, HIGHER);
-    s.switch(200, 0, Left::Sleeping, WORKER);
+    s.waking(160, 0, HIGHER, 0).switch(170, 0, Runnable, HIGHER);
+    s.switch(200, 0, Sleeping, WORKER);
     s.at(210, 0, start(3, 205)).at(220, 0, Kind::IrqEntry { irq: 5 }).at(235, 0, Kind::IrqExit { irq: 5 });
     s.at(250, 0, end(3)).at(270, 0, end(2));
     s.at(280, 0, Kind::IrqEntry { irq: 5 }).at(290, 0, Kind::IrqExit { irq: 5 });
-    s.at(300, 0, end(1)).switch(310, 0, Left::Sleeping, IDLE);
+    s.at(300, 0, end(1)).switch(310, 0, Sleeping, IDLE);
     s
 }
 
 #[test]
-fn whoever_is_called_displaces_its_caller_and_nobody_else() {
+fn counts_called_job_as_interference_of_its_caller_only() {
     let jobs = nest().jobs(config());
     let tasks: Vec<_> = jobs.iter().filter_map(|job| job.task).collect();
     assert_eq!(tasks, [3, 2, 1]);
@@ -53,13 +54,13 @@ fn whoever_is_called_displaces_its_caller_and_nobody_else() {
         (job.jitter, job.window, job.interference, job.interference_causes.clone())
     };
     let (irq, thread) = (Actor::Irq(5), Actor::Thread(8));
-    assert_eq!(terms(3), (Value::Exact(5), Value::Exact(40), Value::Exact(15), vec![cause(irq, 15, 1)]));
+    assert_eq!(terms(3), (Bounds::Exact(5), Bounds::Exact(40), Bounds::Exact(15), vec![cause(irq, 15, 1)]));
     assert_eq!(
         terms(2),
         (
-            Value::Exact(10),
-            Value::Exact(120),
-            Value::Exact(70),
+            Bounds::Exact(10),
+            Bounds::Exact(120),
+            Bounds::Exact(70),
             vec![cause(thread, 30, 1), cause(Actor::Task(3), 40, 1)]
         )
     );
@@ -67,9 +68,9 @@ fn whoever_is_called_displaces_its_caller_and_nobody_else() {
     assert_eq!(
         terms(1),
         (
-            Value::Exact(20),
-            Value::Exact(190),
-            Value::Exact(130),
+            Bounds::Exact(20),
+            Bounds::Exact(190),
+            Bounds::Exact(130),
             vec![cause(Actor::Task(2), 120, 1), cause(irq, 10, 1)]
         )
     );
@@ -85,23 +86,23 @@ fn whoever_is_called_displaces_its_caller_and_nobody_else() {
 }
 
 #[test]
-fn a_job_that_was_queued_was_delayed_by_what_its_cpu_did() {
+fn blames_queueing_delay_on_what_its_cpu_did() {
     let mut s = Script::new();
-    s.waking(100, 0, WORKER, 0).switch(110, 0, Left::Runnable, WORKER).at(120, 0, start(1, 90));
+    s.waking(100, 0, WORKER, 0).switch(110, 0, Runnable, WORKER).at(120, 0, start(1, 90));
     // Spawned at 130, it waits for the end of the other and is displaced before it begins.
-    s.waking(150, 0, HIGHER, 0).switch(160, 0, Left::Runnable, HIGHER);
-    s.switch(180, 0, Left::Sleeping, WORKER).at(200, 0, end(1)).at(205, 0, start(2, 130)).at(240, 0, end(2));
-    s.switch(250, 0, Left::Sleeping, IDLE);
+    s.waking(150, 0, HIGHER, 0).switch(160, 0, Runnable, HIGHER);
+    s.switch(180, 0, Sleeping, WORKER).at(200, 0, end(1)).at(205, 0, start(2, 130)).at(240, 0, end(2));
+    s.switch(250, 0, Sleeping, IDLE);
     let jobs = s.jobs(config());
     let queued = of(&jobs, 2)[0];
-    assert_eq!((queued.jitter, queued.response), (Value::Exact(75), Value::Exact(110)));
+    assert_eq!((queued.jitter, queued.response), (Bounds::Exact(75), Bounds::Exact(110)));
     let mut causes = queued.jitter_causes.clone();
     causes.sort_by_key(|cause| cause.actor);
     assert_eq!(causes, [cause(Actor::Thread(7), 55, 2), cause(Actor::Thread(8), 20, 1)]);
 }
 
 #[test]
-fn a_lost_end_spoils_the_jobs_it_touches_and_no_more() {
+fn flags_only_jobs_touched_by_lost_end() {
     let lose = |lost: Kind| {
         let mut events = nest().events;
         let next = events.iter().position(|event| event.kind == lost).unwrap();
@@ -128,14 +129,14 @@ fn a_lost_end_spoils_the_jobs_it_touches_and_no_more() {
     assert_eq!((first.len(), first[0].flaw), (2, Some(Flaw::Contradiction)));
     for jobs in [&without, &lose(end(3)), &lose(end(2)), &lose(start(3, 205))] {
         let last = |task| of(jobs, task).last().map(|job| (job.jitter, job.start)).unwrap();
-        assert_eq!((last(3).0, last(2).0), (Value::Exact(5), Value::Exact(10)));
+        assert_eq!((last(3).0, last(2).0), (Bounds::Exact(5), Bounds::Exact(10)));
         assert_eq!((last(3).1, last(2).1), (1_210, 1_150));
         assert!(of(jobs, 1).len() == 2 && of(jobs, 2).len() == 2, "{jobs:?}");
     }
 }
 
 #[test]
-fn the_end_of_the_trace_cuts_all_of_them() {
+fn cuts_all_nested_jobs_at_end_of_trace() {
     let script = nest();
     let mut decomposer = punctual_trace::jobs::Decomposer::new(config());
     let mut cut = Vec::new();

@@ -4,7 +4,8 @@ mod browser;
 mod support;
 
 use browser::Browser;
-use punctual_trace::event::{Kind, Left, Task};
+use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
+use punctual_trace::event::{Kind, Task};
 use punctual_trace::export::html::{About, Collector, KEEP, Report, write};
 use punctual_trace::jobs::Config;
 use punctual_trace::names::Names;
@@ -49,7 +50,7 @@ fn released(s: &mut Script, t: u64, random: &mut Random) -> u64 {
     s.at(t + 2_500, 0, Kind::VectorExit { vector: 236 });
     let start =
         t + 4 * US + random.below(3_000) + if random.below(200) == 0 { random.below(90 * US) } else { 0 };
-    s.switch(start, 0, Left::Runnable, CONTROL).scheduled(start + 800 + random.below(500), 0);
+    s.switch(start, 0, Runnable, CONTROL).scheduled(start + 800 + random.below(500), 0);
     start
 }
 
@@ -63,41 +64,39 @@ fn alone(s: &mut Script, t: u64, random: &mut Random) {
         end += long;
     }
     s.at(end - 3 * US, 0, Kind::SyscallEnter { number: 230 });
-    s.schedule(end - 1_500 - random.below(900), 0).switch(end, 0, Left::Sleeping, IDLE);
+    s.schedule(end - 1_500 - random.below(900), 0).switch(end, 0, Sleeping, IDLE);
 }
 
 /// The control task waits for a lock of the logger, which an interrupt thread displaces.
 fn contended(s: &mut Script, t: u64, random: &mut Random) {
     let work = random.below(400 * US);
-    s.waking(t - 90 * US, 0, LOGGER, 0)
-        .switch(t - 80 * US, 0, Left::Runnable, LOGGER)
-        .scheduled(t - 79 * US, 0);
+    s.waking(t - 90 * US, 0, LOGGER, 0).switch(t - 80 * US, 0, Runnable, LOGGER).scheduled(t - 79 * US, 0);
     s.at(t - 60 * US, 0, Kind::FutexEnter { word: WORD, operation: LOCK_PI, value: 0 });
     s.at(t - 59 * US, 0, Kind::FutexExit { result: 0 });
     let start = released(s, t, random);
     let wait = start + 22 * US;
     s.at(wait, 0, Kind::FutexEnter { word: WORD, operation: LOCK_PI, value: 0 });
     s.at(wait + 2 * US, 0, Kind::Inherit { task: LOGGER.id, old: LOGGER.priority, new: CONTROL.priority });
-    s.switch(wait + 5 * US, 0, Left::Sleeping, LOGGER).priority(0, CONTROL.priority);
+    s.switch(wait + 5 * US, 0, Sleeping, LOGGER).priority(0, CONTROL.priority);
     let irq = wait + 40 * US;
     s.at(irq, 0, Kind::IrqEntry { irq: 24 }).waking(irq + 2 * US, 0, IRQ, 0).at(
         irq + 4 * US,
         0,
         Kind::IrqExit { irq: 24 },
     );
-    s.switch(irq + 7 * US, 0, Left::Runnable, IRQ).switch(irq + 117 * US, 0, Left::Sleeping, LOGGER);
+    s.switch(irq + 7 * US, 0, Runnable, IRQ).switch(irq + 117 * US, 0, Sleeping, LOGGER);
     s.priority(0, CONTROL.priority);
     let free = irq + 130 * US + work;
     s.at(free, 0, Kind::FutexEnter { word: WORD, operation: UNLOCK_PI, value: 0 });
     s.waking(free + 2 * US, 0, CONTROL, 0);
     s.at(free + 3 * US, 0, Kind::Inherit { task: LOGGER.id, old: CONTROL.priority, new: LOGGER.priority });
-    s.priority(0, LOGGER.priority).switch(free + 6 * US, 0, Left::Runnable, CONTROL);
+    s.priority(0, LOGGER.priority).switch(free + 6 * US, 0, Runnable, CONTROL);
     s.at(free + 9 * US, 0, Kind::FutexExit { result: 0 });
     let noise = free + 30 * US;
     s.at(noise, 0, Kind::IrqEntry { irq: 30 }).at(noise + 9 * US, 0, Kind::IrqExit { irq: 30 });
-    s.schedule(free + 88 * US, 0).switch(free + 90 * US, 0, Left::Sleeping, LOGGER);
+    s.schedule(free + 88 * US, 0).switch(free + 90 * US, 0, Sleeping, LOGGER);
     s.at(free + 92 * US, 0, Kind::FutexExit { result: 0 });
-    s.switch(free + 140 * US, 0, Left::Sleeping, IDLE);
+    s.switch(free + 140 * US, 0, Sleeping, IDLE);
 }
 
 fn names() -> Names {
@@ -165,7 +164,7 @@ fn of(watch: &Watch, thread: u32) -> &TaskStats {
 }
 
 #[test]
-fn a_browser_shows_what_was_decomposed_and_finds_no_fault() {
+fn shows_the_decomposed_jobs_in_a_browser_without_errors() {
     let (page, watch) = page(&recording(2_000));
     if let Some(path) = std::env::var_os("PAGE_OUT") {
         std::fs::write(path, &page).unwrap();
@@ -211,7 +210,7 @@ fn a_browser_shows_what_was_decomposed_and_finds_no_fault() {
 }
 
 #[test]
-fn slider_buttons_keys_and_theme_do_what_they_say() {
+fn handles_slider_buttons_keys_and_theme() {
     let (page, _) = page(&recording(200));
     let Some(browser) = Browser::find("keys") else { return };
     // The second section is that of the control task. Each step begins at the worst job and ends at this one.
@@ -248,7 +247,7 @@ fn slider_buttons_keys_and_theme_do_what_they_say() {
 }
 
 #[test]
-fn a_fault_in_a_page_is_found() {
+fn finds_error_in_a_page() {
     let (page, _) = page(&recording(20));
     let Some(browser) = Browser::find("fault") else { return };
     let seeded =

@@ -30,7 +30,7 @@ fn own_threads() -> BTreeSet<u32> {
 }
 
 #[test]
-fn what_happens_is_recorded_and_nothing_stays_behind() {
+fn records_events_and_leaves_nothing_behind() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("record");
     let directory = place.0.join("raw");
@@ -84,7 +84,7 @@ fn what_happens_is_recorded_and_nothing_stays_behind() {
 }
 
 #[test]
-fn what_a_killed_recorder_leaves_is_readable_and_removed() {
+fn reads_and_removes_leftovers_of_killed_recorder() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(directory) = std::env::var_os(VICTIM) {
         let config = Config { buffer_kib: 512, ..Config::default() };
@@ -134,7 +134,7 @@ fn what_a_killed_recorder_leaves_is_readable_and_removed() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused_with_the_fix() {
+fn rejects_what_cannot_be_recorded_and_names_fix() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("refused");
     let Some(recording) = start(Config::default(), &place.0.join("a")) else { return };
@@ -162,7 +162,7 @@ fn what_cannot_be_recorded_is_refused_with_the_fix() {
 }
 
 #[test]
-fn a_narrow_recording_names_only_the_traced_threads() {
+fn records_only_traced_threads_when_narrow() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("narrow");
     let filter = Filter { names: vec!["partner".into()], priorities: Some(1..=99), ..Filter::default() };
@@ -192,7 +192,7 @@ fn a_narrow_recording_names_only_the_traced_threads() {
 }
 
 #[test]
-fn events_as_they_happen() {
+fn delivers_events_live() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let config = Config {
         filter: Filter { processes: vec![std::process::id()], ..Filter::default() },

@@ -5,7 +5,7 @@ mod recording;
 use std::fs;
 use std::process::Command;
 
-use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
 use recording::Place;
@@ -53,8 +53,9 @@ impl Random {
             22 => Kind::JobStart { task: self.below(1 << 16) as u16, released: self.below(u64::MAX) },
             23 => Kind::JobEnd { task: self.below(1 << 16) as u16 },
             _ => {
-                let left = [Left::Runnable, Left::Sleeping, Left::Uninterruptible, Left::Gone];
-                Kind::Switch { from: task, left: left[self.below(4) as usize], to: self.task() }
+                let reasons =
+                    [SwitchOut::Runnable, SwitchOut::Sleeping, SwitchOut::Uninterruptible, SwitchOut::Gone];
+                Kind::Switch { from: task, reason: reasons[self.below(4) as usize], to: self.task() }
             }
         }
     }
@@ -96,7 +97,7 @@ fn read(path: &std::path::Path) -> Vec<Event> {
 }
 
 #[test]
-fn random_events_come_back() {
+fn round_trips_random_events() {
     let place = Place::new("roundtrip");
     for seed in 1..=30 {
         let mut random = Random(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(seed));
@@ -111,7 +112,7 @@ fn random_events_come_back() {
 }
 
 #[test]
-fn lost_events_are_said_where_they_are() {
+fn reports_lost_events_where_they_occurred() {
     let place = Place::new("lost");
     let event = |time, cpu| Event { time, cpu, by: 1, kind: Kind::IrqEntry { irq: 1 } };
     let lost = |time, cpu, count| Event { time, cpu, by: 0, kind: Kind::Lost { count } };
@@ -129,10 +130,10 @@ fn lost_events_are_said_where_they_are() {
 }
 
 #[test]
-fn threads_and_tasks_have_names() {
+fn names_threads_and_tasks() {
     let place = Place::new("names");
     let to = Task { id: 17, priority: 60 };
-    let kind = Kind::Switch { from: Task { id: 0, priority: 120 }, left: Left::Runnable, to };
+    let kind = Kind::Switch { from: Task { id: 0, priority: 120 }, reason: SwitchOut::Runnable, to };
     write(&place.join("raw"), &[Event { time: 1, cpu: 0, by: 0, kind }]);
     let trace = Trace::open(&place.join("raw")).unwrap();
     assert_eq!((trace.clock(), trace.cpus()), ("mono", 1));
@@ -143,7 +144,7 @@ fn threads_and_tasks_have_names() {
 }
 
 #[test]
-fn a_trace_cut_off_gives_what_is_there_and_says_where_it_ends() {
+fn reads_truncated_trace_up_to_reported_end() {
     let place = Place::new("cut");
     let events = Random(5).events(4_000, 2);
     let (directory, file) = (place.join("raw"), place.join("trace.dat"));
@@ -175,7 +176,7 @@ fn a_trace_cut_off_gives_what_is_there_and_says_where_it_ends() {
 }
 
 #[test]
-fn the_writer_refuses_what_it_cannot_write() {
+fn rejects_what_cannot_be_written() {
     let place = Place::new("refused");
     let event = |time| Event { time, cpu: 3, by: 1, kind: Kind::IrqEntry { irq: 1 } };
     let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
@@ -196,7 +197,7 @@ fn the_writer_refuses_what_it_cannot_write() {
 
 /// A full disk, which the device that is always full stands for.
 #[test]
-fn a_full_disk_leaves_the_recording() {
+fn keeps_raw_recording_when_disk_is_full() {
     let place = Place::new("full");
     write(&place.join("raw"), &Random(3).events(100, 1));
     std::os::unix::fs::symlink("/dev/full", place.join("x.dat.part")).unwrap();
@@ -207,7 +208,7 @@ fn a_full_disk_leaves_the_recording() {
 }
 
 #[test]
-fn trace_cmd_agrees() {
+fn agrees_with_trace_cmd() {
     if Command::new("trace-cmd").arg("--version").output().is_err() {
         eprintln!("SKIPPED: trace-cmd is not installed, so its view of our files is not compared");
         return;

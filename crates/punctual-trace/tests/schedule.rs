@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use punctual_trace::event::{Event, Kind, Tid};
-use punctual_trace::jobs::{self, Actor, Decomposer, Flaw, FutexWaits, Job, Select, Value};
+use punctual_trace::jobs::{self, Actor, Bounds, Decomposer, Flaw, FutexWaits, Job, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError};
 use punctual_trace::write::dat;
@@ -104,7 +104,7 @@ fn without_vain_calls(events: &[Event]) -> Vec<Event> {
 }
 
 #[test]
-fn overhead_is_exact_and_within_the_bounds_known_without_the_programs() {
+fn measures_overhead_within_bounds_known_without_bpf() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("schedule");
     let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
@@ -148,7 +148,7 @@ fn overhead_is_exact_and_within_the_bounds_known_without_the_programs() {
             panic!("{narrow:?} is not within {wide:?}: {}", story(&events, with));
         }
         assert!(all.overhead.lo() >= narrow.lo());
-        if matches!(narrow, Value::Exact(_)) {
+        if matches!(narrow, Bounds::Exact(_)) {
             exact += 1;
             let bounds = [wide.lo(), narrow.lo(), wide.hi()];
             sum.iter_mut().zip(bounds).for_each(|(sum, ns)| *sum += ns.unwrap_or(0));
@@ -173,7 +173,7 @@ fn overhead_is_exact_and_within_the_bounds_known_without_the_programs() {
 }
 
 #[test]
-fn only_traced_threads_and_cpus_are_recorded() {
+fn records_only_traced_threads_and_cpus() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("schedule-filter");
     let callers = |filter: Filter, cpus: Vec<u32>| {
@@ -214,7 +214,7 @@ fn only_traced_threads_and_cpus_are_recorded() {
 }
 
 #[test]
-fn what_is_lost_is_counted_and_marks_jobs() {
+fn counts_losses_and_flags_jobs() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("schedule-lost");
     // The rings are read at the start and at the end only, and hold some 2700 records.
@@ -252,7 +252,7 @@ fn what_is_lost_is_counted_and_marks_jobs() {
 }
 
 #[test]
-fn events_as_they_happen() {
+fn delivers_events_live() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let mut live = match Live::start(&config()) {
         Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
@@ -273,7 +273,7 @@ fn events_as_they_happen() {
     assert!(events.is_sorted_by_key(|event| (event.time, event.cpu)));
     let jobs = decompose(events, &threads);
     let whole: Vec<_> = jobs.iter().filter(|job| job.complete()).collect();
-    let exact = whole.iter().filter(|job| matches!(job.overhead, Value::Exact(_))).count();
+    let exact = whole.iter().filter(|job| matches!(job.overhead, Bounds::Exact(_))).count();
     eprintln!("{exact} of {} jobs exact", jobs.len());
     assert!(exact > 1_000 && exact + 2 * threads.len() >= whole.len());
 }

@@ -38,7 +38,7 @@ fn gone(programs: &BTreeSet<u32>) -> bool {
 }
 
 #[test]
-fn nothing_stays_in_the_kernel() {
+fn leaves_nothing_in_the_kernel() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("schedule-gone");
     if std::env::var_os(PART).is_some_and(|part| part == "victim") {

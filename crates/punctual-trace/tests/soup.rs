@@ -1,7 +1,7 @@
 //! Hostile events: in any order, with any content. Nothing panics, memory stays bounded, and every job handed out either
 //! adds up or has a flaw.
 
-use punctual_trace::event::{Event, Kind, Left, Noise, Section, Task};
+use punctual_trace::event::{Event, Kind, Noise, Section, SwitchOut, Task};
 use punctual_trace::explain;
 use punctual_trace::export::{Csv, Perfetto, json};
 use punctual_trace::jobs::{Config, FutexWaits, Job, Select, Suspension};
@@ -56,8 +56,9 @@ impl Soup {
             0 => Kind::Waking { task, cpu },
             1 => Kind::Wakeup { task, cpu, new: self.random.once_in(5) },
             2..=6 => {
-                let left = [Left::Runnable, Left::Sleeping, Left::Uninterruptible, Left::Gone];
-                Kind::Switch { from: task, left: left[(small % 4) as usize], to: self.task() }
+                let reasons =
+                    [SwitchOut::Runnable, SwitchOut::Sleeping, SwitchOut::Uninterruptible, SwitchOut::Gone];
+                Kind::Switch { from: task, reason: reasons[(small % 4) as usize], to: self.task() }
             }
             7 => Kind::Migrate { task, from: cpu, to: self.cpu() },
             8 | 9 => Kind::Inherit { task: task.id, old: task.priority, new: self.task().priority },
@@ -79,8 +80,8 @@ impl Soup {
             25 => {
                 let section = [Section::Interrupts, Section::Preemption][(small % 2) as usize];
                 match self.random.once_in(2) {
-                    true => Kind::Off { section, caller: 1 },
-                    false => Kind::On { section, caller: 2 },
+                    true => Kind::Disable { section, caller: 1 },
+                    false => Kind::Enable { section, caller: 2 },
                 }
             }
             26 => Kind::Noise { source: Noise::Nmi, ns: self.number(5_000) },
@@ -100,7 +101,7 @@ fn check(job: &Job) {
 }
 
 #[test]
-fn random_events_never_panic() {
+fn never_panics_on_random_events() {
     let names = Names::new();
     let mut jobs = 0_u64;
     for seed in 0..60 {

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zip_keeps_the_axes_apart() {
+    fn keeps_axes_apart_in_zip() {
         let sums = Axes::new(1, 2).zip(Axes::new(10, 20)).map(|(a, b)| a + b);
         assert_eq!(sums, Axes::new(11, 22));
     }

@@ -69,12 +69,12 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_consistent() {
+    fn keeps_definition_consistent() {
         Args::command().debug_assert();
     }
 
     #[test]
-    fn without_arguments_it_runs_ten_seconds_in_real_time() {
+    fn runs_ten_seconds_in_real_time_by_default() {
         let args = parse(&[]).unwrap();
         assert_eq!(args.seconds, 10.0);
         assert!(!args.virtual_time && !args.stdin);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_said() {
+    fn encodes_every_value() {
         let args = ["--seconds", "0.5", "--virtual", "--stdin", "--report", "r.html", "--json", "./r.json"];
         let args = parse(&args).unwrap();
         assert!(args.virtual_time && args.stdin);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_must_make_sense() {
+    fn rejects_lengths_that_make_no_sense() {
         assert_eq!(parse(&["--seconds", "3600"]).unwrap().seconds, 3600.0);
         for bad in ["0", "-1", "3600.1", "inf", "NaN", "1e999"] {
             let error = parse(&["--seconds", bad]).unwrap_err();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_go_where_there_is_a_directory() {
+    fn requires_output_directories() {
         let error = parse(&["--json", "no/such/directory/x.json"]).unwrap_err();
         assert!(error.contains("there is no directory no/such/directory"), "{error}");
         assert!(parse(&["--report", "/"]).unwrap_err().contains("not the name of a file"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_source_of_setpoints() {
+    fn rejects_two_sources_of_setpoints() {
         let error = parse(&["--stdin", "--setpoints", "steps.csv"]).unwrap_err();
         assert!(error.contains("cannot be used with"), "{error}");
     }

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_bus_loses_nothing() {
+    fn loses_nothing_on_a_clean_bus() {
         let mut gimbal = bad_bus();
         // Past the wrap of the 16-bit sequence numbers.
         for _ in 0..70_000 {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_loss_is_counted_once() {
+    fn counts_every_kind_of_loss_once() {
         let mut gimbal = bad_bus();
         gimbal.spi.damage_command = Some(2);
         gimbal.spi.damage_answer = Some(4);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_integral_stops_at_the_limit_and_leaves_it_at_once() {
+    fn clamps_integral_and_releases_it_at_once() {
         let mut integral = Integral::new(1.0);
         for _ in 0..1_000 {
             assert!(integral.limited_sum(0.5, 0.1) <= 1.0);

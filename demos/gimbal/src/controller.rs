@@ -286,7 +286,7 @@ mod tests {
     use crate::reference;
 
     #[test]
-    fn in_virtual_time_the_app_is_the_reference_to_the_bit() {
+    fn matches_reference_bit_for_bit_in_virtual_time() {
         let timeline = Timeline::built_in(1.0);
         let setpoints = Setpoints::Timeline(timeline.clone());
         let outcome = run(Config::new().virtual_time(), 1.0, setpoints).unwrap();

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_older_than_the_command() {
+    fn answers_with_state_from_before_the_command() {
         let now_ns = Cell::new(0);
         let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, || now_ns.get());
         let mut answer = [0; FRAME_LEN];
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_command_leaves_the_voltages_and_is_reported_next_time() {
+    fn keeps_voltages_and_reports_damaged_command_in_next_answer() {
         let now_ns = Cell::new(0);
         let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, || now_ns.get());
         let mut frame = command(7, 3.0);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn other_transactions_are_refused_without_effect() {
+    fn rejects_other_transactions_without_effect() {
         let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, || unreachable!("the clock was read"));
         let mut answer = [0; FRAME_LEN];
         for (written, read) in [(15, 16), (16, 15), (0, 0), (17, 17)] {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_silence_is_flagged() {
+    fn flags_long_silence() {
         let now_ns = Cell::new(0);
         let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, || now_ns.get());
         gimbal.transfer_in_place(&mut command(0, 0.0)).unwrap();

@@ -89,14 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_series_do_not_differ() {
+    fn finds_no_difference_between_equal_series() {
         let series = [(0, 1.0), (10, 2.0), (30, -1.0)];
         let difference = difference(&series, &series).unwrap();
         assert_eq!((difference.rms, difference.max), (0.0, 0.0));
     }
 
     #[test]
-    fn a_line_sampled_differently_is_the_same_line() {
+    fn finds_no_difference_between_samplings_of_one_line() {
         let coarse = [(0, 0.0), (100, 10.0)];
         let fine: Vec<_> = (0..=100).step_by(7).map(|t| (t, t as f64 / 10.0)).collect();
         let difference = difference(&fine, &coarse).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_offset_is_both_rms_and_maximum() {
+    fn reports_constant_offset_as_rms_and_maximum() {
         let first = [(0, 1.5), (50, 1.5), (100, 1.5)];
         let difference = difference(&first, &[(10, 1.0), (90, 1.0)]).unwrap();
         assert!((difference.rms - 0.5).abs() < 1e-12);
@@ -114,21 +114,21 @@ mod tests {
     }
 
     #[test]
-    fn the_rms_of_a_ramp_is_its_peak_over_the_root_of_three() {
+    fn computes_rms_of_ramp() {
         let difference = difference(&[(0, 0.0), (1_000, 6.0)], &[(0, 0.0), (1_000, 0.0)]).unwrap();
         assert!((difference.rms - 6.0 / 3.0_f64.sqrt()).abs() < 1e-12);
         assert_eq!((difference.max, difference.max_at_ns), (6.0, 1_000));
     }
 
     #[test]
-    fn a_spike_between_the_other_series_points_is_seen() {
+    fn sees_spike_between_points_of_other_series() {
         let spike = [(0, 0.0), (49, 0.0), (50, -9.0), (51, 0.0), (100, 0.0)];
         let difference = difference(&spike, &[(0, 0.0), (100, 0.0)]).unwrap();
         assert_eq!((difference.max, difference.max_at_ns), (9.0, 50));
     }
 
     #[test]
-    fn no_common_time_is_no_difference() {
+    fn finds_no_difference_without_common_time() {
         assert_eq!(difference(&[(0, 1.0), (10, 1.0)], &[(11, 1.0)]), None);
         assert_eq!(difference(&[], &[(11, 1.0)]), None);
         let touch = difference(&[(0, 1.0), (10, 1.0)], &[(10, 4.0), (20, 4.0)]).unwrap();

@@ -36,12 +36,12 @@ mod tests {
     use std::f64::consts::PI;
 
     #[test]
-    fn one_count_is_767_microradians() {
+    fn resolves_767_microradians() {
         assert!((RESOLUTION_RAD * 1e6 - 766.99).abs() < 0.005);
     }
 
     #[test]
-    fn half_a_turn_is_the_seam() {
+    fn wraps_at_half_a_turn() {
         assert_eq!(count(0.0), 0);
         assert_eq!(count(-PI), MIN_COUNT);
         assert_eq!(count(PI), MIN_COUNT);
@@ -50,17 +50,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantisation_is_off_by_half_a_count_at_most(angle in -3.1..3.1_f64) {
+        fn quantizes_within_half_a_count(angle in -3.1..3.1_f64) {
             prop_assert!((angle_rad(count(angle)) - angle).abs() <= 0.5 * RESOLUTION_RAD + 1e-12);
         }
 
         #[test]
-        fn every_count_is_the_count_of_its_angle(n in MIN_COUNT..=MAX_COUNT) {
+        fn maps_every_count_to_its_angle_and_back(n in MIN_COUNT..=MAX_COUNT) {
             prop_assert_eq!(count(angle_rad(n)), n);
         }
 
         #[test]
-        fn any_float_gives_a_count_in_range(angle in any::<f64>()) {
+        fn clamps_any_float_to_a_count_in_range(angle in any::<f64>()) {
             prop_assert!((MIN_COUNT..=MAX_COUNT).contains(&count(angle)));
         }
     }

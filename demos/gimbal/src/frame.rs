@@ -261,24 +261,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn commands_survive_the_bus(sequence: u16, pan in -1e6..1e6_f32, tilt in -1e6..1e6_f32) {
+        fn round_trips_commands_over_the_bus(sequence: u16, pan in -1e6..1e6_f32, tilt in -1e6..1e6_f32) {
             let command = Command { sequence, voltages_v: Axes::new(pan, tilt) };
             prop_assert_eq!(decode_command(&encode_command(&command)), Ok(command));
         }
 
         #[test]
-        fn feedback_survives_the_bus(feedback in feedback()) {
+        fn round_trips_feedback_over_the_bus(feedback in feedback()) {
             prop_assert_eq!(decode_feedback(&encode_feedback(&feedback)), Ok(feedback));
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes: Frame) {
+        fn never_panics_on_arbitrary_bytes(bytes: Frame) {
             let _ = decode_command(&bytes);
             let _ = decode_feedback(&bytes);
         }
 
         #[test]
-        fn arbitrary_bytes_with_a_good_crc_never_panic(mut bytes: Frame) {
+        fn never_panics_on_arbitrary_bytes_with_valid_crc(mut bytes: Frame) {
             for magic in [COMMAND_MAGIC, FEEDBACK_MAGIC] {
                 bytes[0] = magic;
                 let sealed = seal(bytes);
@@ -288,7 +288,7 @@ mod tests {
         }
 
         #[test]
-        fn any_burst_of_up_to_16_bits_is_noticed(
+        fn detects_any_burst_of_up_to_16_bits(
             feedback in feedback(), at in 0..112_u32, burst in 1..=u16::MAX,
         ) {
             let frame = u128::from_le_bytes(encode_feedback(&feedback));
@@ -298,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn the_two_kinds_are_not_mistaken_for_each_other() {
+    fn tells_both_frame_kinds_apart() {
         let command = encode_command(&Command::default());
         let error = FrameError::BadMagic { expected: FEEDBACK_MAGIC, found: COMMAND_MAGIC };
         assert_eq!(decode_feedback(&command), Err(error));
     }
 
     #[test]
-    fn a_voltage_that_is_not_finite_is_refused() {
+    fn rejects_non_finite_voltage() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             let frame = encode_command(&Command { sequence: 0, voltages_v: Axes::new(0.0, bad) });
             assert_eq!(decode_command(&frame), Err(FrameError::BadValue { field: "tilt voltage" }));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_wrap_and_gaps_show() {
+    fn detects_gaps_across_sequence_wrap() {
         let mut check = SequenceCheck::default();
         assert_eq!(check.follow(u16::MAX), Ok(()));
         assert_eq!(check.follow(0), Ok(()));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_counted_and_the_beginning_kept() {
+    fn counts_overflow_and_keeps_beginning() {
         let mut recorder = Recorder::with_capacity(3);
         let memory = recorder.samples.as_ptr();
         for t_ns in 0..5 {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn no_capacity_is_no_accident() {
+    fn rejects_zero_capacity() {
         let mut recorder = Recorder::with_capacity(0);
         recorder.record(Sample::default());
         assert_eq!((recorder.samples().len(), recorder.dropped()), (0, 1));

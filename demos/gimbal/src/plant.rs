@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_call_only_sets_the_origin() {
+    fn only_sets_origin_on_first_call() {
         let mut plant = Plant::default();
         assert_eq!(plant.advance_to(9_000_000_000), Ok(0));
         assert_eq!(plant.advance_to(9_000_024_999), Ok(0));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_does_not_depend_on_how_time_is_cut() {
+    fn reaches_same_state_however_time_is_cut() {
         let end_ns = 7_000 + 50_000_003;
         let mut whole = powered(Axes::new(3.0, -2.0));
         whole.advance_to(end_ns).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn time_going_backwards_changes_nothing() {
+    fn ignores_time_going_backwards() {
         let mut plant = powered(Axes::both(5.0));
         plant.advance_to(1_000_000).unwrap();
         let before = plant.state();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_gap_is_bounded_reported_and_made_up_for() {
+    fn bounds_reports_and_makes_up_for_long_gap() {
         let mut plant = powered(Axes::both(0.5));
         let end_ns = 7_000 + 2_500_000_000;
         assert_eq!(plant.advance_to(end_ns), Err(Behind { owed_steps: 60_000 }));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_supply_limits_the_voltage() {
+    fn limits_voltage_to_supply() {
         let mut plant = Plant::default();
         assert!(!plant.set_voltages(Axes::new(SUPPLY_V, -SUPPLY_V)));
         assert!(plant.set_voltages(Axes::new(0.0, 2.0 * SUPPLY_V)));

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_radian_settles_within_a_second() {
+    fn settles_half_a_radian_within_a_second() {
         let recorder = run(GIMBAL, |_| Axes::new(0.5, -0.5), 3 * SECOND_NS);
         for angles in [angles(&recorder, |a| a.pan), angles(&recorder, |a| -a.tilt)] {
             let peak = angles.iter().copied().fold(0.0, f64::max);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn two_radians_do_not_wind_up() {
+    fn does_not_wind_up_over_two_radians() {
         let setpoint = |t_ns| Axes::new(if t_ns < 2 * SECOND_NS { -1.0 } else { 1.0 }, 0.0);
         let recorder = run(GIMBAL, setpoint, 4 * SECOND_NS);
         let angles = angles(&recorder, |a| a.pan);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_are_the_same_bit_for_bit() {
+    fn repeats_runs_bit_for_bit() {
         let run = || run(GIMBAL, |_| Axes::new(0.3, 0.2), SECOND_NS / 2);
         assert_eq!(run().samples(), run().samples());
     }

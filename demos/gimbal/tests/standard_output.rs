@@ -46,7 +46,7 @@ fn run(directory: &Path, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> (S
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
+fn reports_full_disk() {
     let place = Place::new("output-full");
     for (arguments, _) in COMMANDS {
         let (said, code) = run(&place.0, arguments, full(), Stdio::piped());
@@ -62,7 +62,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_has_gone_away_is_none() {
+fn ends_quietly_when_reader_goes_away() {
     let place = Place::new("output-unread");
     for (arguments, status) in COMMANDS {
         let (said, code) = run(&place.0, arguments, unread(), Stdio::piped());
@@ -71,7 +71,7 @@ fn a_reader_that_has_gone_away_is_none() {
 }
 
 #[test]
-fn nothing_panics_if_nothing_can_be_said() {
+fn never_panics_without_standard_streams() {
     let place = Place::new("output-mute");
     let wrong: [(&[&str], i32); 2] = [(&["--no-such-option"], 2), (&["--setpoints", "missing.csv"], 2)];
     for (arguments, status) in COMMANDS.iter().chain(&wrong) {

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use punctual_trace::event::Tid;
-use punctual_trace::jobs::{Config, Decomposer, Job, On, Select};
+use punctual_trace::jobs::{Config, Decomposer, Job, Select, WaitTarget};
 use punctual_trace::read::Trace;
 use punctual_trace::record::{self, Recording};
 use rustix::thread::{CpuSet, clock_nanosleep_absolute, gettid, sched_setaffinity};
@@ -60,7 +60,7 @@ fn contend(device: &Path, cpu: usize, hold_ms: u16, directory: &Path) -> Result 
     let us = |ns: Option<u64>| ns.map_or("?".to_owned(), |ns| (ns / 1000).to_string());
     println!("late {} us, blocked {} us", us(job.jitter.hi()), us(job.blocking.hi()));
     for wait in &job.blockings {
-        let On::Lock { flags, .. } = wait.on else { continue };
+        let WaitTarget::Lock { flags, .. } = wait.target else { continue };
         let kinds = KINDS.iter().enumerate().filter(|(bit, _)| flags & 1 << bit != 0);
         let kinds: Vec<&str> = kinds.map(|(_, kind)| *kind).collect();
         let holder = match wait.owners.first() {

@@ -8,7 +8,7 @@ fn compared(old_ns: u64, new_ns: u64) -> RowChange {
 }
 
 #[test]
-fn a_clear_shift_is_a_regression_and_a_small_one_is_not() {
+fn reports_clear_shifts_but_not_small_ones() {
     let slower = compared(1000, 2000);
     assert_eq!(slower.change, Change::Slower);
     assert!((slower.p50_ratio.unwrap() - 2.0).abs() < 0.01, "{slower:?}");
@@ -18,7 +18,7 @@ fn a_clear_shift_is_a_regression_and_a_small_one_is_not() {
 }
 
 #[test]
-fn one_outlier_is_no_regression() {
+fn reports_no_regression_for_one_outlier() {
     let old = run(vec![row("a", "Punctual", 1000)]);
     let mut new = old.clone();
     new.suites[0].rows[0].figures.as_mut().unwrap().max_ns *= 1000.0;
@@ -28,7 +28,7 @@ fn one_outlier_is_no_regression() {
 }
 
 #[test]
-fn of_a_delay_the_excess_is_compared() {
+fn compares_excess_of_delays() {
     let delayed = |ns: u64| {
         let mut row = row("a", "Punctual", ns);
         row.nominal_ns = Some(10_000.0);
@@ -43,7 +43,7 @@ fn of_a_delay_the_excess_is_compared() {
 }
 
 #[test]
-fn what_means_nothing_is_not_compared() {
+fn skips_meaningless_rows_in_comparison() {
     let old = run(vec![row("a", "Punctual", 1000)]);
     let mut new = run(vec![row("a", "Punctual", 9000)]);
     new.suites[0].rows[0].why.push("no SCHED_FIFO".into());
@@ -52,7 +52,7 @@ fn what_means_nothing_is_not_compared() {
 }
 
 #[test]
-fn a_rule_that_was_kept_and_is_not_any_more_is_a_regression() {
+fn reports_newly_broken_rule_as_regression() {
     let old = run(Vec::new());
     let mut new = old.clone();
     new.suites[0].checks[0].verdict = Verdict::Failed;
@@ -61,7 +61,7 @@ fn a_rule_that_was_kept_and_is_not_any_more_is_a_regression() {
 }
 
 #[test]
-fn what_the_runs_differ_in_is_said() {
+fn lists_differences_between_runs() {
     let old = run(vec![row("a", "Punctual", 10), row("b", "Punctual", 10)]);
     let mut new = run(vec![row("a", "Punctual", 10)]);
     new.machine.kernel = "7.0".into();
@@ -73,14 +73,14 @@ fn what_the_runs_differ_in_is_said() {
 }
 
 #[test]
-fn a_run_survives_its_json() {
+fn round_trips_run_through_json() {
     let run = run(vec![row("a", "Punctual", 1234)]);
     let text = serde_json::to_string(&run).unwrap();
     assert_eq!(parse(&text, Path::new("run.json")).unwrap(), run);
 }
 
 #[test]
-fn other_files_are_refused_with_a_reason() {
+fn rejects_other_files_with_a_reason() {
     let of = |text: &str| parse(text, Path::new("old.json")).unwrap_err().to_string();
     assert!(of("{").starts_with("old.json is not a result of `punctual bench --json`: EOF"));
     assert!(of("[1]").contains("its `format` is not"));

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_axis_holds_everything() {
+    fn covers_all_values_with_axis() {
         let row = crate::sample::row("a", "Punctual", 1500);
         let figures = row.figures.as_ref().unwrap();
         assert_eq!(range(&[(&row, figures)], &[&row.published[0]]), 3..=6);

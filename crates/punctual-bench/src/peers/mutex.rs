@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mutex_excludes_and_patience_ends() {
+    fn excludes_others_and_times_out() {
         for protocol in [Protocol::None, Protocol::Inherit] {
             let mutex = Mutex::new(protocol);
             let patience = Duration::from_millis(1);

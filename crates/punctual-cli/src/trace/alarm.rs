@@ -11,20 +11,20 @@ use punctual_trace::explain;
 use punctual_trace::export;
 use punctual_trace::jobs::{Actor, Job};
 use punctual_trace::names::Names;
-use punctual_trace::stats::{Key, Whole};
+use punctual_trace::stats::{CapturedJob, Key};
 
 use super::Failure;
-use super::analysis::Analyst;
+use super::analysis::Analyzer;
 use super::args::Watch;
 use super::lines::Lines;
 use super::signals::{Notice, Signals};
 use crate::output::say;
 
 /// So many are explained at a time; the others are counted. Events go on coming while this one prints.
-const EXPLAINED: u64 = 10;
+const MAX_EXPLAINED: u64 = 10;
 /// Commands that run at once, and alarms that wait for one of them to end.
-const AT_ONCE: usize = 4;
-const WAITING: usize = 16;
+const MAX_RUNNING: usize = 4;
+const MAX_QUEUED: usize = 16;
 
 /// Raises alarms.
 pub(crate) struct Alarms {
@@ -49,21 +49,21 @@ impl Alarms {
     /// Says that a job took too long.
     pub(crate) fn raise(
         &mut self,
-        whole: &Whole,
-        analyst: &Analyst,
+        captured: &CapturedJob,
+        analyzer: &Analyzer,
         lines: &mut Lines,
     ) -> Result<(), Failure> {
         self.count += 1;
-        let limit = analyst.limit(&whole.job).unwrap_or(0);
+        let limit = analyzer.limit(&captured.job).unwrap_or(0);
         if let Some(runner) = &mut self.runner {
-            runner.run(environment(&whole.job, limit, analyst.names()));
+            runner.run(environment(&captured.job, limit, analyzer.names()));
         }
-        if self.explained >= EXPLAINED {
+        if self.explained >= MAX_EXPLAINED {
             self.unexplained += 1;
             return Ok(());
         }
         self.explained += 1;
-        lines.alarm(whole, limit, analyst.names())
+        lines.alarm(captured, limit, analyzer.names())
     }
 
     /// All alarms of the moment have been raised.
@@ -122,7 +122,7 @@ struct Runner {
 
 impl Runner {
     fn new(command: String) -> Result<Self, Failure> {
-        let (queue, alarms) = mpsc::sync_channel(WAITING);
+        let (queue, alarms) = mpsc::sync_channel(MAX_QUEUED);
         let thread = std::thread::Builder::new().name("punctual-exec".into());
         let thread = thread.spawn(move || run_all(&command, &alarms))?;
         Ok(Self { queue, thread, left_out: 0 })
@@ -155,7 +155,7 @@ fn run_all(command: &str, alarms: &Receiver<Environment>) {
     let mut running: Vec<Child> = Vec::new();
     loop {
         running.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-        if running.len() >= AT_ONCE {
+        if running.len() >= MAX_RUNNING {
             let _ = running.swap_remove(0).wait();
             continue;
         }

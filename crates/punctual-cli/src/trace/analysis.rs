@@ -2,25 +2,25 @@
 
 use punctual_report::format::format_count;
 use punctual_trace::event::{Event, Tid};
-use punctual_trace::jobs::{self, Actor, FutexWaits, Job, Select, Sort};
+use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Select};
 use punctual_trace::names::Names;
-use punctual_trace::stats::{Key, MAX_TASKS, TaskStats, Watch, Whole};
+use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 
 use super::args::{Analysis, Futex, Suspension};
-use super::news::News;
+use super::names::NewNames;
 use super::parse::Deadline;
 use crate::output::say;
 
 /// Analyses events.
-pub(crate) struct Analyst {
+pub(crate) struct Analyzer {
     watch: Watch,
     names: Names,
     deadlines: Vec<Deadline>,
     max_response: Option<u64>,
-    choice: Choice,
+    filter: TaskFilter,
 }
 
-impl Analyst {
+impl Analyzer {
     /// One that chooses by the command line, or else `otherwise`, which says among which threads in either case. Keeps at least
     /// so many of the longest jobs.
     pub(crate) fn new(
@@ -29,11 +29,11 @@ impl Analyst {
         monotonic: bool,
         (segments, keep): (bool, usize),
     ) -> Self {
-        let choice = Choice { tasks: arguments.tasks.clone() };
-        let select = match (arguments.all, choice.tasks.is_empty()) {
+        let filter = TaskFilter { tasks: arguments.tasks.clone() };
+        let select = match (arguments.all, filter.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
-            (false, false) => Select { among: otherwise.among, ..choice.select() },
+            (false, false) => Select { among: otherwise.among, ..filter.select() },
         };
         let config = jobs::Config {
             select,
@@ -55,7 +55,7 @@ impl Analyst {
         // Of each task one is kept at least: it says which priority the task has.
         let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
         let (deadlines, names) = (arguments.deadlines.clone(), Names::new());
-        Self { watch, names, deadlines, max_response: None, choice }
+        Self { watch, names, deadlines, max_response: None, filter }
     }
 
     /// Raises an alarm for jobs that take longer than this, in ns, of tasks without a deadline.
@@ -65,25 +65,25 @@ impl Analyst {
     }
 
     /// Takes over names. They are to be told before the events of those that have them.
-    pub(crate) fn learn(&mut self, news: &News) {
+    pub(crate) fn learn(&mut self, news: &NewNames) {
         for (thread, name) in &news.threads {
             self.names.thread(*thread, name);
             self.watch.name(*thread, name);
-            let sort = if name.starts_with("irq/") { Sort::IrqThread } else { Sort::Thread };
-            self.expect(Actor::Thread(*thread), sort);
+            let kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
+            self.expect(Actor::Thread(*thread), kind);
         }
         for (task, name) in &news.tasks {
             self.names.task(*task, name);
-            self.expect(Actor::Task(*task), Sort::Thread);
+            self.expect(Actor::Task(*task), JobKind::Thread);
         }
         news.irqs.iter().for_each(|(irq, name)| self.names.irq(*irq, name));
         news.vectors.iter().for_each(|(vector, name)| self.names.vector(*vector, name));
     }
 
     /// Looks whether somebody who has just been named has a deadline.
-    fn expect(&mut self, actor: Actor, sort: Sort) {
+    fn expect(&mut self, actor: Actor, kind: JobKind) {
         for deadline in self.deadlines.iter().filter(|deadline| called(actor, &deadline.task, &self.names)) {
-            self.watch.deadline(Key { sort, actor }, deadline.ns);
+            self.watch.deadline(Key { kind, actor }, deadline.ns);
         }
     }
 
@@ -94,19 +94,19 @@ impl Analyst {
         &mut self,
         event: &Event,
         each: &mut dyn FnMut(&Job, &Names),
-        alarm: &mut dyn FnMut(&Whole, &Names),
+        alarm: &mut dyn FnMut(&CapturedJob, &Names),
     ) {
-        let Self { watch, names, choice, .. } = self;
+        let Self { watch, names, filter, .. } = self;
         watch.feed(
             event,
             &mut |job| {
-                if choice.includes_job(job, names) {
+                if filter.includes_job(job, names) {
                     each(job, names);
                 }
             },
-            &mut |whole| {
-                if choice.includes_job(&whole.job, names) {
-                    alarm(whole, names);
+            &mut |captured| {
+                if filter.includes_job(&captured.job, names) {
+                    alarm(captured, names);
                 }
             },
         );
@@ -114,9 +114,9 @@ impl Analyst {
 
     /// Takes the jobs that are still open as cut.
     pub(crate) fn finish(&mut self, each: &mut dyn FnMut(&Job, &Names)) {
-        let Self { watch, names, choice, .. } = self;
+        let Self { watch, names, filter, .. } = self;
         watch.finish(&mut |job| {
-            if choice.includes_job(job, names) {
+            if filter.includes_job(job, names) {
                 each(job, names);
             }
         });
@@ -125,11 +125,11 @@ impl Analyst {
     /// The tasks that are to be shown: first those that apps name, then threads, then handlers; the highest priority first.
     pub(crate) fn tasks(&self) -> Vec<&TaskStats> {
         let mut tasks: Vec<_> =
-            self.watch.tasks().iter().filter(|task| self.choice.includes(task, &self.names)).collect();
+            self.watch.tasks().iter().filter(|task| self.filter.includes(task, &self.names)).collect();
         tasks.sort_by_cached_key(|task| {
-            let priority = task.worst().first().map_or(i32::MAX, |whole| whole.job.priority);
-            let Key { sort, actor } = task.key();
-            (sort, !matches!(actor, Actor::Task(_)), priority, self.names.of(actor))
+            let priority = task.worst().first().map_or(i32::MAX, |captured| captured.job.priority);
+            let Key { kind, actor } = task.key();
+            (kind, !matches!(actor, Actor::Task(_)), priority, self.names.of(actor))
         });
         tasks
     }
@@ -138,13 +138,13 @@ impl Analyst {
     pub(crate) fn unknown(&self) -> Vec<&str> {
         let has_jobs = |name: &&str| {
             self.watch.tasks().iter().any(|task| {
-                let thread = task.worst().first().map(|whole| whole.job.actor);
+                let thread = task.worst().first().map(|captured| captured.job.actor);
                 called(task.key().actor, name, &self.names)
                     || thread.is_some_and(|thread| called(thread, name, &self.names))
             })
         };
         let deadlines = self.deadlines.iter().map(|deadline| deadline.task.as_str());
-        self.choice.tasks.iter().map(String::as_str).chain(deadlines).filter(|name| !has_jobs(name)).collect()
+        self.filter.tasks.iter().map(String::as_str).chain(deadlines).filter(|name| !has_jobs(name)).collect()
     }
 
     /// Says that there were more tasks than there is room for, if there were.
@@ -174,11 +174,11 @@ impl Analyst {
 }
 
 /// The tasks and threads that the command line names; all that are decomposed, if it names none.
-struct Choice {
+struct TaskFilter {
     tasks: Vec<String>,
 }
 
-impl Choice {
+impl TaskFilter {
     /// The threads that may run their jobs. Which thread runs a task of a Punctual app is seen when it does.
     fn select(&self) -> Select {
         Select {
@@ -195,7 +195,7 @@ impl Choice {
     }
 
     fn includes(&self, task: &TaskStats, names: &Names) -> bool {
-        let thread = task.worst().first().map(|whole| whole.job.actor);
+        let thread = task.worst().first().map(|captured| captured.job.actor);
         self.tasks.is_empty() || self.names_any([Some(task.key().actor), thread], names)
     }
 
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_users_call_somebody() {
+    fn matches_threads_and_tasks_by_user_given_names() {
         let mut names = Names::new();
         names.thread(411, "a name of seven");
         names.thread(5, "irq/24-eth0");

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 const MARKS: &str = "PUNCTUAL_TRACE";
 
 /// A child that waits.
-pub(crate) struct Held {
+pub(crate) struct HeldChild {
     name: OsString,
     pid: u32,
     go: PipeWriter,
@@ -21,7 +21,7 @@ pub(crate) struct Held {
     spawning: JoinHandle<io::Result<Child>>,
 }
 
-impl Held {
+impl HeldChild {
     /// Makes a child that waits until it may become this command, which is not empty.
     pub(crate) fn new(command: &[OsString]) -> Result<Self, String> {
         let failed = |error: io::Error| format!("a process for the command cannot be made: {error}");
@@ -135,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn a_held_command_has_its_number_before_it_runs() {
-        let held = Held::new(&[OsString::from("sh"), "-c".into(), "kill -TERM $$".into()]).unwrap();
+    fn knows_pid_before_command_runs() {
+        let held = HeldChild::new(&[OsString::from("sh"), "-c".into(), "kill -TERM $$".into()]).unwrap();
         let exe = std::fs::read_link(format!("/proc/{}/exe", held.pid())).unwrap();
         assert_eq!(exe, std::env::current_exe().unwrap(), "it is still a copy of this process");
         let mut running = held.go().unwrap();
@@ -144,15 +144,16 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_cannot_be_run() {
-        let error = Held::new(&command("/no/such/program")).unwrap().go().err().unwrap();
+    fn reports_command_that_cannot_run() {
+        let error = HeldChild::new(&command("/no/such/program")).unwrap().go().err().unwrap();
         assert!(error.contains("/no/such/program: No such file"), "{error}");
-        assert!(Held::new(&[]).is_err());
+        assert!(HeldChild::new(&[]).is_err());
     }
 
     #[test]
-    fn a_command_that_may_not_run_ends() {
-        let Held { spawning, go, .. } = Held::new(&command("touch /no/such/directory/file")).unwrap();
+    fn ends_held_child_when_recorder_goes_away() {
+        let HeldChild { spawning, go, .. } =
+            HeldChild::new(&command("touch /no/such/directory/file")).unwrap();
         drop(go);
         assert_eq!(spawning.join().unwrap().unwrap_err().raw_os_error(), Some(libc::ECANCELED));
     }

@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use punctual_trace::export;
 use punctual_trace::names::Names;
-use punctual_trace::stats::{Summary, TaskStats, Term, Whole};
+use punctual_trace::stats::{CapturedJob, Summary, TaskStats, Term};
 use serde_json::json;
 
-use super::analysis::Analyst;
+use super::analysis::Analyzer;
 use super::args::Watch;
 use super::{Failure, alarm, text};
 use crate::output::try_print;
 
 /// After so many lines the columns are named again.
-const PAGE: usize = 40;
+const LINES_PER_HEAD: usize = 40;
 
 /// Prints as the command line has it.
 pub(crate) struct Lines {
@@ -34,7 +34,7 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn new(arguments: &Watch) -> Self {
         let worst = usize::from(arguments.analysis.worst);
-        Self { json: arguments.json, worst, start: Instant::now(), since_head: PAGE, closed: false }
+        Self { json: arguments.json, worst, start: Instant::now(), since_head: LINES_PER_HEAD, closed: false }
     }
 
     /// Whether nobody reads any more.
@@ -54,16 +54,16 @@ impl Lines {
     }
 
     /// A line for each task.
-    pub(crate) fn summary(&mut self, analyst: &Analyst, elapsed: Duration) -> Result<(), Failure> {
-        let tasks = analyst.tasks();
+    pub(crate) fn summary(&mut self, analyzer: &Analyzer, elapsed: Duration) -> Result<(), Failure> {
+        let tasks = analyzer.tasks();
         let mut out = String::new();
         if self.json {
-            out.extend(tasks.iter().map(|stats| summary(stats, analyst.names(), elapsed)));
+            out.extend(tasks.iter().map(|stats| summary(stats, analyzer.names(), elapsed)));
             return self.print(&out);
         }
-        let table = text::overview(&tasks, analyst.names());
+        let table = text::overview(&tasks, analyzer.names());
         for line in table.body().lines() {
-            if self.since_head >= PAGE {
+            if self.since_head >= LINES_PER_HEAD {
                 self.since_head = 0;
                 out += &format!("{:>8}  {}", "time", table.head());
             }
@@ -74,14 +74,18 @@ impl Lines {
     }
 
     /// A job that took too long.
-    pub(crate) fn alarm(&mut self, whole: &Whole, limit: u64, names: &Names) -> Result<(), Failure> {
+    pub(crate) fn alarm(&mut self, captured: &CapturedJob, limit: u64, names: &Names) -> Result<(), Failure> {
         let elapsed = self.start.elapsed();
         let out = if self.json {
-            let job = export::whole(whole, names);
+            let job = export::captured_job(captured, names);
             format!("{},\"limit_ns\":{limit},\"job\":{job}}}\n", open("alarm", elapsed))
         } else {
-            let head = alarm::summary(&whole.job, limit, names);
-            format!("{}  ALARM: {head}\n{}", time(elapsed), text::explained(&whole.job, names, text::width()))
+            let head = alarm::summary(&captured.job, limit, names);
+            format!(
+                "{}  ALARM: {head}\n{}",
+                time(elapsed),
+                text::explained(&captured.job, names, text::width())
+            )
         };
         self.print(&out)
     }
@@ -98,14 +102,14 @@ impl Lines {
     }
 
     /// The tables, and the worst jobs.
-    pub(crate) fn end(&mut self, analyst: &Analyst, elapsed: Duration) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self, analyzer: &Analyzer, elapsed: Duration) -> Result<(), Failure> {
         if !self.json {
-            return self.print(&text::tasks(analyst, self.worst));
+            return self.print(&text::tasks(analyzer, self.worst));
         }
-        self.summary(analyst, elapsed)?;
-        for stats in analyst.tasks() {
-            for whole in stats.worst().iter().take(self.worst) {
-                let job = export::whole(whole, analyst.names());
+        self.summary(analyzer, elapsed)?;
+        for stats in analyzer.tasks() {
+            for captured in stats.worst().iter().take(self.worst) {
+                let job = export::captured_job(captured, analyzer.names());
                 self.print(&format!("{},\"job\":{job}}}\n", open("worst", elapsed)))?;
             }
         }

@@ -5,7 +5,7 @@ mod analysis;
 pub(crate) mod args;
 mod child;
 mod lines;
-mod news;
+mod names;
 mod outputs;
 mod parse;
 mod reading;
@@ -25,7 +25,7 @@ const FAILED: u8 = 1;
 /// The command line makes no sense.
 const BAD_INPUT: u8 = 2;
 
-/// Why a command ends early: what to say, and the status.
+/// StopReason a command ends early: what to say, and the status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,

@@ -14,7 +14,7 @@ use punctual_trace::jobs::Job;
 use punctual_trace::names::Names;
 
 use super::Failure;
-use super::analysis::Analyst;
+use super::analysis::Analyzer;
 use super::args::Report;
 
 type Out = BufWriter<Box<dyn Write>>;
@@ -116,12 +116,12 @@ impl Outputs {
     }
 
     /// Writes the page, if it is wanted, when all jobs have been handed over.
-    pub(crate) fn page(&mut self, analyst: &Analyst, about: impl FnOnce() -> About) {
+    pub(crate) fn page(&mut self, analyzer: &Analyzer, about: impl FnOnce() -> About) {
         let Self { html, failed, unread, .. } = self;
         *unread |= write(html, failed, |(to, collector)| {
             let about = about();
-            let mut report = html::Report::new(&about, analyst.watch(), collector, analyst.names());
-            report.tasks = analyst.tasks();
+            let mut report = html::Report::new(&about, analyzer.watch(), collector, analyzer.names());
+            report.tasks = analyzer.tasks();
             html::write(&report, to).map(drop)
         });
     }

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus() {
+    fn parses_cpu_lists() {
         assert_eq!("1,3-5,4".parse(), Ok(Cpus(vec![1, 3, 4, 5])));
         for text in ["", "x", "1,", "5-3", "-1", "8192", "0-99999999999"] {
             assert!(text.parse::<Cpus>().unwrap_err().contains("1,3-5"), "{text}");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities() {
+    fn parses_priority_ranges() {
         assert_eq!("1..99".parse(), Ok(Priorities(1..=99)));
         assert_eq!("50..=60".parse(), Ok(Priorities(50..=60)));
         assert_eq!("50".parse(), Ok(Priorities(50..=50)));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn events() {
+    fn parses_event_groups() {
         assert_eq!("usual".parse(), Ok(Events(Group::USUAL.to_vec())));
         assert_eq!("all".parse(), Ok(Events(Group::ALL.to_vec())));
         assert_eq!("lock,irq,lock".parse(), Ok(Events(vec![Group::Sched, Group::Irq, Group::Lock])));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn parses_times_and_deadlines() {
         assert_eq!(microseconds("0.5"), Ok(500));
         assert_eq!("a=b=80".parse(), Ok(Deadline { task: "a=b".into(), ns: 80_000 }));
         for text in ["control", "=5", "control=", "control=-1", "control=0", "control=nan", "control=1e30"] {

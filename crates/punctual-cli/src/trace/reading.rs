@@ -7,18 +7,18 @@ use punctual_trace::event::Event;
 use punctual_trace::read::merge::BATCH as RUN;
 use punctual_trace::read::{Events, ReadError};
 
-use super::news::{News, Seen};
+use super::names::{NameWatch, NewNames};
 
 /// How many events are handed over at a time. With those on their way they fit into the cache.
 const BATCH: usize = 2048;
 /// How many batches may wait.
-const AHEAD: usize = 4;
+const MAX_QUEUED: usize = 4;
 
 /// What has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     /// Names to learn before the events.
-    pub(crate) news: Option<News>,
+    pub(crate) news: Option<NewNames>,
     pub(crate) events: Vec<Event>,
     /// What could not be read after them.
     pub(crate) problem: Option<ReadError>,
@@ -34,8 +34,8 @@ pub(crate) struct Reading<'scope> {
 impl<'scope> Reading<'scope> {
     /// Starts to read.
     pub(crate) fn start<'env>(scope: &'scope Scope<'scope, 'env>, events: Events) -> std::io::Result<Self> {
-        let (send, batches) = mpsc::sync_channel(AHEAD);
-        let (used, reuse) = mpsc::sync_channel(AHEAD + 2);
+        let (send, batches) = mpsc::sync_channel(MAX_QUEUED);
+        let (used, reuse) = mpsc::sync_channel(MAX_QUEUED + 2);
         let thread = std::thread::Builder::new().name("punctual-read".into());
         let thread = thread.spawn_scoped(scope, move || read(events, &send, &reuse))?;
         Ok(Self { batches, used, thread })
@@ -62,7 +62,7 @@ impl<'scope> Reading<'scope> {
 
 fn read(mut events: Events, send: &SyncSender<Batch>, reuse: &Receiver<Vec<Event>>) -> Events {
     let room = || reuse.try_recv().unwrap_or_default();
-    let mut seen = Seen::default();
+    let mut seen = NameWatch::default();
     let mut batch = Batch::default();
     loop {
         let before = batch.events.len();
@@ -98,7 +98,7 @@ fn read(mut events: Events, send: &SyncSender<Batch>, reuse: &Receiver<Vec<Event
 
 #[cfg(test)]
 mod tests {
-    use punctual_trace::event::{Kind, Left, Task};
+    use punctual_trace::event::{Kind, SwitchOut, Task};
     use punctual_trace::read::Trace;
     use punctual_trace::write::synthetic::Synthetic;
 
@@ -114,7 +114,7 @@ mod tests {
         for time in 0..EVENTS {
             synthetic.name(7, if time < EVENTS / 2 { "first" } else { "second" });
             let (from, to) = if time % 2 == 0 { (idle, worker) } else { (worker, idle) };
-            let kind = Kind::Switch { from, left: Left::Sleeping, to };
+            let kind = Kind::Switch { from, reason: SwitchOut::Sleeping, to };
             synthetic.push(&punctual_trace::event::Event { time, cpu: 0, by: from.id, kind }).unwrap();
         }
         synthetic.finish().unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn all_events_come_in_order_and_names_before_them() {
+    fn delivers_events_in_order_and_names_first() {
         let (mut times, mut names) = (Vec::new(), Vec::new());
         thread_scope(|reading| {
             while let Some(Batch { news, events, problem }) = reading.next() {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_no_further_ends_it() {
+    fn ends_reader_thread_when_dropped() {
         thread_scope(|reading| assert!(reading.next().is_some()));
     }
 

@@ -11,7 +11,7 @@ use punctual_trace::write::dat;
 use signal_hook::consts::{SIGKILL, SIGTERM};
 
 use super::args::{Record, Source};
-use super::child::{self, Held, Running};
+use super::child::{self, HeldChild, Running};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
 use crate::output::{self, say};
@@ -41,8 +41,8 @@ impl Source {
     }
 
     /// The command, waiting, if there is one.
-    pub(crate) fn hold(&self) -> Result<Option<Held>, Failure> {
-        let held = (!self.command.is_empty()).then(|| Held::new(&self.command));
+    pub(crate) fn hold(&self) -> Result<Option<HeldChild>, Failure> {
+        let held = (!self.command.is_empty()).then(|| HeldChild::new(&self.command));
         Ok(held.transpose()?)
     }
 }
@@ -60,9 +60,9 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
         )));
     }
     let held = source.hold()?;
-    record::be_ordinary(&[]);
+    record::drop_real_time_policy(&[]);
     let signals = Signals::listen()?;
-    let config = source.config(clock, held.as_ref().map(Held::pid));
+    let config = source.config(clock, held.as_ref().map(HeldChild::pid));
     let recording = match Recording::start(config, &directory) {
         Ok(recording) => recording,
         Err(error) => {
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
         }
     };
     let start = Instant::now();
-    let mut child = match held.map(Held::go).transpose() {
+    let mut child = match held.map(HeldChild::go).transpose() {
         Ok(child) => child,
         Err(error) => {
             drop(recording);
@@ -113,9 +113,9 @@ fn beside(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// Why a recording comes to its end.
+/// StopReason a recording comes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum StopReason {
     /// A signal asked for it.
     Asked,
     /// Its time is over.
@@ -134,18 +134,18 @@ fn wait(
     mut child: Option<&mut Running>,
     end: Option<Instant>,
     failed: impl Fn() -> bool,
-) -> Why {
+) -> StopReason {
     let mut asked = false;
     loop {
         if child.as_mut().is_some_and(|child| child.ended().is_some()) {
-            return Why::Ended;
+            return StopReason::Ended;
         }
         if failed() {
-            return Why::Failed;
+            return StopReason::Failed;
         }
         let left = end.map_or(TICK, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
-            return Why::Over;
+            return StopReason::Over;
         }
         if let Some(Notice::End { signal, from_terminal }) = signals.wait(left.min(TICK)) {
             match &mut child {
@@ -154,7 +154,7 @@ fn wait(
                         child.signal(signal);
                     }
                 }
-                _ => return Why::Asked,
+                _ => return StopReason::Asked,
             }
             asked = true;
         }
@@ -162,8 +162,8 @@ fn wait(
 }
 
 /// Waits for the end of the command, after the recording; gives its status.
-pub(crate) fn finish(signals: &Signals, child: &mut Running, why: Why) -> u8 {
-    if matches!(why, Why::Over | Why::Asked | Why::Unread) {
+pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) -> u8 {
+    if matches!(why, StopReason::Over | StopReason::Asked | StopReason::Unread) {
         child.signal(SIGTERM);
     }
     loop {

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::thread;
 
 use punctual_report::format::{format_count, format_nanos};
-use punctual_trace::counted;
+use punctual_trace::buffer_stats;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
 
-use super::analysis::Analyst;
+use super::analysis::Analyzer;
 use super::args::Report;
 use super::outputs::Outputs;
 use super::reading::{Batch, Reading};
@@ -23,11 +23,11 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
     let wanted = (outputs.want_segments(), outputs.want_worst());
-    let mut analyst = Analyst::new(&arguments.analysis, select, monotonic, wanted);
+    let mut analyzer = Analyzer::new(&arguments.analysis, select, monotonic, wanted);
     let events = trace.events()?;
     let read = thread::scope(|scope| {
         let reading = Reading::start(scope, events)?;
-        let (span, problems) = analyse(&reading, &mut analyst, &mut outputs);
+        let (span, problems) = analyse(&reading, &mut analyzer, &mut outputs);
         let events = reading.end().ok_or("the thread that reads the trace panicked")?;
         Ok::<_, Failure>((span, problems, events))
     });
@@ -35,8 +35,8 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let is_whole = problems.is_empty();
     // The rest has not been looked at, so there is nothing to be said of it.
     let is_unread = outputs.is_unread();
-    analyst.finish(&mut |job, names| outputs.job(job, names));
-    outputs.page(&analyst, || {
+    analyzer.finish(&mut |job, names| outputs.job(job, names));
+    outputs.page(&analyzer, || {
         let mut about = About::of(&trace, &arguments.trace.display().to_string());
         about.absent.extend_from_slice(events.incomplete());
         about.notes = problems;
@@ -48,18 +48,18 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         return Ok(if is_whole { 0 } else { FAILED });
     }
     events.incomplete().iter().for_each(|what| say!("warning: {what}"));
-    let counters = analyst.watch().counters();
+    let counters = analyzer.watch().counters();
     losses(&trace, &counters);
     if !is_printed {
         print(&head(&arguments.trace, &trace, &counters, span));
-        print(&text::tasks(&analyst, usize::from(arguments.analysis.worst)));
+        print(&text::tasks(&analyzer, usize::from(arguments.analysis.worst)));
         if !written.is_empty() {
             let written: String =
                 written.iter().map(|path| format!("written: {}\n", path.display())).collect();
             print(&format!("\n{written}"));
         }
     }
-    match complain(&analyst, arguments) {
+    match warn_of_missing(&analyzer, arguments) {
         true => Ok(FAILED),
         false => Ok(if is_whole { 0 } else { FAILED }),
     }
@@ -69,19 +69,19 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
 type Span = Option<(u64, u64)>;
 
 /// Analyses a trace up to its end, or as long as outputs can be written. Also says what of it could not be read.
-fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) -> (Span, Vec<String>) {
+fn analyse(reading: &Reading<'_>, analyzer: &mut Analyzer, outputs: &mut Outputs) -> (Span, Vec<String>) {
     // At most one for each CPU.
     let (mut span, mut problems) = (None, Vec::new());
     let want_events = outputs.want_events();
     while let Some(Batch { news, events, problem }) = reading.next() {
         if let Some(news) = &news {
-            analyst.learn(news);
+            analyzer.learn(news);
         }
         for event in &events {
             if want_events {
-                outputs.event(event, analyst.names());
+                outputs.event(event, analyzer.names());
             }
-            analyst.feed(event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
+            analyzer.feed(event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
         }
         if let (Some(first), Some(last)) = (events.first(), events.last()) {
             span = Some((span.map_or(first.time, |(start, _)| start), last.time));
@@ -99,13 +99,13 @@ fn analyse(reading: &Reading<'_>, analyst: &mut Analyst, outputs: &mut Outputs) 
 }
 
 /// Says what the command line asks for and the trace does not have; returns whether there was something.
-fn complain(analyst: &Analyst, arguments: &Report) -> bool {
+fn warn_of_missing(analyzer: &Analyzer, arguments: &Report) -> bool {
     let trace = arguments.trace.display();
-    let unknown = analyst.unknown();
+    let unknown = analyzer.unknown();
     for name in &unknown {
         say!("error: {trace} has no job of a task or thread `{name}`; --all shows whose jobs it has");
     }
-    let nothing = unknown.is_empty() && analyst.tasks().is_empty();
+    let nothing = unknown.is_empty() && analyzer.tasks().is_empty();
     if nothing {
         let (whose, fix) = match arguments.analysis.all {
             true => ("", "record for longer, or a program that does something"),
@@ -113,7 +113,7 @@ fn complain(analyst: &Analyst, arguments: &Report) -> bool {
         };
         say!("error: {trace} has no job{whose} that began and ended in it; {fix}");
     }
-    analyst.say_left_out();
+    analyzer.say_left_out();
     nothing || !unknown.is_empty()
 }
 
@@ -144,7 +144,7 @@ fn losses(trace: &Trace, counters: &Counters) {
     if counters.gaps == 0 {
         return;
     }
-    for (cpu, count) in counted::losses(trace.statistics()) {
+    for (cpu, count) in buffer_stats::losses(trace.statistics()) {
         say!("LOST: {} events of CPU {cpu}", format_count(count));
     }
     say!(

@@ -12,7 +12,7 @@ use punctual_trace::jobs::{Counters, Job};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{TaskStats, Term};
 
-use super::analysis::Analyst;
+use super::analysis::Analyzer;
 
 /// Where there is no terminal.
 const WIDTH: usize = 100;
@@ -24,17 +24,17 @@ pub(crate) fn width() -> usize {
 }
 
 /// All tasks: a line for each, then each with its table and its `worst` jobs.
-pub(crate) fn tasks(analyst: &Analyst, worst: usize) -> String {
+pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     let width = width();
-    let tasks = analyst.tasks();
+    let tasks = analyzer.tasks();
     let mut out = String::new();
     if tasks.len() > 1 || tasks.iter().any(|stats| stats.jobs() == 0) {
-        let _ = write!(out, "\n{}", overview(&tasks, analyst.names()));
+        let _ = write!(out, "\n{}", overview(&tasks, analyzer.names()));
     }
     // Of those without a job that counts there is no more to say.
     for stats in tasks.into_iter().filter(|stats| stats.jobs() > 0) {
         out.push('\n');
-        out += &task(stats, analyst.names(), worst, width);
+        out += &task(stats, analyzer.names(), worst, width);
     }
     out
 }
@@ -74,13 +74,13 @@ fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String 
     let head = format!("{}{}", names.of(stats.key().actor), counts(stats));
     let mut out = wrapped("", &head, 2, width);
     let _ = write!(out, "{}", table::terms(stats).indent(2));
-    for (index, whole) in stats.worst().iter().take(worst).enumerate() {
+    for (index, captured) in stats.worst().iter().take(worst).enumerate() {
         let rank = match index {
             0 => "longest job".to_owned(),
             index => format!("{}. longest job", index + 1),
         };
-        let _ = writeln!(out, "\n  {rank}, ended at {} by the trace's clock", format_clock(whole.job.end));
-        out += &explained(&whole.job, names, width);
+        let _ = writeln!(out, "\n  {rank}, ended at {} by the trace's clock", format_clock(captured.job.end));
+        out += &explained(&captured.job, names, width);
     }
     out
 }
@@ -88,8 +88,8 @@ fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String 
 /// What is known of a task in numbers.
 fn counts(stats: &TaskStats) -> String {
     let mut out = String::new();
-    if let Some(whole) = stats.worst().first() {
-        out += &match whole.job.priority {
+    if let Some(captured) = stats.worst().first() {
+        out += &match captured.job.priority {
             -1 => ", deadline scheduling".to_owned(),
             priority @ 0..=98 => format!(", priority {}", 99 - priority),
             _ => ", ordinary priority".to_owned(),

@@ -7,12 +7,12 @@ use punctual_trace::jobs::Select;
 use punctual_trace::record::{self, Live, LiveError};
 
 use super::alarm::Alarms;
-use super::analysis::Analyst;
+use super::analysis::Analyzer;
 use super::args::{Source, Watch};
-use super::child::{Held, Running};
+use super::child::{HeldChild, Running};
 use super::lines::Lines;
-use super::news::Seen;
-use super::record::{Why, finish, refused};
+use super::names::NameWatch;
+use super::record::{StopReason, finish, refused};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure, text};
 use crate::output::say;
@@ -60,21 +60,21 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         return Err(Failure::usage("--every: a time above 0 s is needed"));
     }
     let held = source.hold()?;
-    let pid = held.as_ref().map(Held::pid);
+    let pid = held.as_ref().map(HeldChild::pid);
     let config = source.config("mono", pid);
-    record::be_ordinary(&config.helper_cpus());
+    record::drop_real_time_policy(&config.housekeeping_cpus());
     let signals = Signals::listen()?;
     let live = Live::start(&config).map_err(|error| match &error {
         LiveError::Start(start) => refused(start),
         _ => error.into(),
     })?;
     live.absent().iter().for_each(|absent| say!("missing: {absent}"));
-    let mut analyst = Analyst::new(analysis, source.select(pid), true, (false, 0));
-    analyst.max_response(arguments.max_response);
-    let child = held.map(Held::go).transpose()?;
+    let mut analyzer = Analyzer::new(analysis, source.select(pid), true, (false, 0));
+    analyzer.max_response(arguments.max_response);
+    let child = held.map(HeldChild::go).transpose()?;
     let session = Session {
-        analyst,
-        seen: Seen::default(),
+        analyzer,
+        seen: NameWatch::default(),
         lines: Lines::new(arguments),
         alarms: Alarms::new(arguments)?,
         child,
@@ -84,13 +84,13 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     session.run(live, &signals, arguments)
 }
 
-/// Why the analysis ends, and whether that is with a failure to be told.
-type Outcome = Result<Why, Failure>;
+/// StopReason the analysis ends, and whether that is with a failure to be told.
+type Outcome = Result<StopReason, Failure>;
 
 /// What goes on while it watches.
 struct Session {
-    analyst: Analyst,
-    seen: Seen,
+    analyzer: Analyzer,
+    seen: NameWatch,
     lines: Lines,
     alarms: Alarms,
     child: Option<Running>,
@@ -105,10 +105,10 @@ impl Session {
         if let Err(error) = &outcome {
             say!("error: {}", error.message);
         }
-        let why = *outcome.as_ref().unwrap_or(&Why::Failed);
+        let why = *outcome.as_ref().unwrap_or(&StopReason::Failed);
         let status = self.child.as_mut().map(|child| finish(signals, child, why));
         // The command was ended because nobody wants to know, which is not its failure.
-        let status = status.filter(|_| why != Why::Unread).unwrap_or(0);
+        let status = status.filter(|_| why != StopReason::Unread).unwrap_or(0);
         let has_failed = self.alarms.end(signals) || outcome.is_err();
         Ok(if has_failed { FAILED } else { status })
     }
@@ -127,42 +127,42 @@ impl Session {
                             child.signal(signal);
                         }
                     }
-                    _ => why = Some(Why::Asked),
+                    _ => why = Some(StopReason::Asked),
                 }
                 asked = true;
             }
             // Before the events are taken, so that all that the command did is among them.
             if self.child.as_mut().is_some_and(|child| child.ended().is_some()) {
-                why = Some(Why::Ended);
+                why = Some(StopReason::Ended);
             }
             live.take(&mut self.events)?;
             if let Some(news) = self.seen.news(&live) {
-                self.analyst.learn(&news);
+                self.analyzer.learn(&news);
             }
             self.feed(arguments.stop)?;
             let now = Instant::now();
             if next.is_some_and(|next| now >= next) {
-                self.lines.summary(&self.analyst, self.start.elapsed())?;
+                self.lines.summary(&self.analyzer, self.start.elapsed())?;
                 // A grid, so that a late line delays none; what cannot be kept up with is left out.
                 while next.is_some_and(|next| next <= now) {
                     next = next.and_then(|next| next.checked_add(arguments.every));
                 }
             }
             if end.is_some_and(|end| now >= end) {
-                why = Some(Why::Over);
+                why = Some(StopReason::Over);
             }
             if arguments.stop && self.alarms.count() > 0 {
-                why = Some(Why::Asked);
+                why = Some(StopReason::Asked);
             }
             if self.lines.is_closed() {
-                why = Some(Why::Unread);
+                why = Some(StopReason::Unread);
             }
         }
-        let why = why.unwrap_or(Why::Asked);
+        let why = why.unwrap_or(StopReason::Asked);
         let late = live.late();
         live.stop(&mut self.events)?;
         self.feed(arguments.stop)?;
-        self.analyst.finish(&mut |_, _| {});
+        self.analyzer.finish(&mut |_, _| {});
         self.end(late)?;
         Ok(why)
     }
@@ -174,17 +174,17 @@ impl Session {
             if stop && self.alarms.count() > 0 {
                 break;
             }
-            self.analyst.feed(&event, &mut |_, _| {}, &mut |whole, _| late.push(whole.clone()));
-            for whole in late.drain(..) {
-                self.alarms.raise(&whole, &self.analyst, &mut self.lines)?;
+            self.analyzer.feed(&event, &mut |_, _| {}, &mut |captured, _| late.push(captured.clone()));
+            for captured in late.drain(..) {
+                self.alarms.raise(&captured, &self.analyzer, &mut self.lines)?;
             }
         }
         self.alarms.pause(&mut self.lines)
     }
 
     fn end(&mut self, late: u64) -> Result<(), Failure> {
-        self.lines.end(&self.analyst, self.start.elapsed())?;
-        let counters = self.analyst.watch().counters();
+        self.lines.end(&self.analyzer, self.start.elapsed())?;
+        let counters = self.analyzer.watch().counters();
         if let Some(warning) = text::left_out(&counters) {
             say!("{warning}");
         }
@@ -198,13 +198,13 @@ impl Session {
         if late > 0 {
             say!("warning: {late} events came late, and their times were changed by as much");
         }
-        if self.analyst.tasks().is_empty() {
+        if self.analyzer.tasks().is_empty() {
             say!(
                 "warning: no job of a real-time thread or Punctual task was seen; choose others with --task NAME, or --all"
             );
         }
-        self.analyst.say_left_out();
-        let unknown = self.analyst.unknown();
+        self.analyzer.say_left_out();
+        let unknown = self.analyzer.unknown();
         unknown.iter().for_each(|name| say!("warning: there was no job of a task or thread `{name}`"));
         Ok(())
     }

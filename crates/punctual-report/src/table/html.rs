@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_becomes_markup() {
+    fn escapes_text() {
         let evil = "\"'><script>";
         let mut table = Table::new([Column::left(evil), Column::micros(evil).group(evil)]);
         table.heading(evil);

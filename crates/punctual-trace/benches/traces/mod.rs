@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use punctual_trace::event::{Event, Kind, Left, Task};
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -76,20 +76,20 @@ fn round(events: &mut Vec<Event>, start: u64, cpu: u16, round: u32) {
         |offset: u64, by: Task, kind| events.push(Event { time: start + offset, cpu, by: by.id, kind });
     at(0, idle, Kind::Waking { task: worker, cpu });
     at(400, idle, Kind::Wakeup { task: worker, cpu, new: false });
-    at(2_000, idle, Kind::Switch { from: idle, left: Left::Runnable, to: worker });
+    at(2_000, idle, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: worker });
     at(10_000, worker, Kind::VectorEntry { vector: 236 });
     at(11_000, worker, Kind::Waking { task: control, cpu });
     at(11_300, worker, Kind::Wakeup { task: control, cpu, new: false });
     at(12_000, worker, Kind::VectorExit { vector: 236 });
-    at(13_000, worker, Kind::Switch { from: worker, left: Left::Runnable, to: control });
+    at(13_000, worker, Kind::Switch { from: worker, reason: SwitchOut::Runnable, to: control });
     if round.is_multiple_of(3) {
         at(20_000, control, Kind::IrqEntry { irq: 24 });
         at(21_000, control, Kind::IrqExit { irq: 24 });
         at(21_200, control, Kind::SoftirqEntry { softirq: 3 });
         at(24_000, control, Kind::SoftirqExit { softirq: 3 });
     }
-    at(40_000, control, Kind::Switch { from: control, left: Left::Sleeping, to: worker });
-    at(70_000, worker, Kind::Switch { from: worker, left: Left::Sleeping, to: idle });
+    at(40_000, control, Kind::Switch { from: control, reason: SwitchOut::Sleeping, to: worker });
+    at(70_000, worker, Kind::Switch { from: worker, reason: SwitchOut::Sleeping, to: idle });
     at(80_000, idle, Kind::IrqEntry { irq: 30 });
     at(81_000, idle, Kind::IrqExit { irq: 30 });
 }
@@ -121,7 +121,7 @@ fn random(cpus: u16) -> impl Iterator<Item = Event> {
             _ => &[
                 Kind::Waking { task, cpu },
                 Kind::Wakeup { task, cpu, new: false },
-                Kind::Switch { from, left: Left::Sleeping, to: task },
+                Kind::Switch { from, reason: SwitchOut::Sleeping, to: task },
             ],
         };
         let mut events = Vec::with_capacity(kinds.len());

@@ -1,7 +1,7 @@
 //! Says in sentences where the time of a job went: one per term.
 //!
 //! ```
-//! # use punctual_trace::event::{Event, Kind, Left, Task};
+//! # use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 //! # use punctual_trace::jobs::{Config, Decomposer};
 //! use punctual_trace::explain;
 //! use punctual_trace::names::Names;
@@ -10,10 +10,10 @@
 //! # let event = |time, by, kind| Event { time, cpu: 0, by, kind };
 //! # let trace = [
 //! #     event(100_000, 0, Kind::Waking { task: control, cpu: 0 }),
-//! #     event(130_000, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }),
+//! #     event(130_000, 0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: control }),
 //! #     event(150_000, 7, Kind::IrqEntry { irq: 24 }),
 //! #     event(170_000, 7, Kind::IrqExit { irq: 24 }),
-//! #     event(230_000, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }),
+//! #     event(230_000, 7, Kind::Switch { from: control, reason: SwitchOut::Sleeping, to: idle }),
 //! # ];
 //! # let mut jobs = Vec::new();
 //! # let mut decomposer = Decomposer::new(Config::default());
@@ -32,7 +32,7 @@ mod wait;
 use punctual_report::format::format_part;
 
 use crate::event::Section;
-use crate::jobs::{Actor, Cause, Flaw, Job, Off, ReleasedBy, Sort, Value};
+use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy};
 use crate::names::Names;
 
 pub use wait::blocking;
@@ -42,12 +42,12 @@ const NAMED: usize = 3;
 
 /// A value for people.
 #[must_use]
-pub fn value(value: Value) -> String {
+pub fn value(value: Bounds) -> String {
     match value {
-        Value::Exact(ns) => format_part(ns),
-        Value::Bounded { lo: 0, hi } => format!("at most {}", format_part(hi)),
-        Value::Bounded { lo, hi } => format!("{} to {}", format_part(lo), format_part(hi)),
-        Value::Unknown => "an unknown time".into(),
+        Bounds::Exact(ns) => format_part(ns),
+        Bounds::Between { lo: 0, hi } => format!("at most {}", format_part(hi)),
+        Bounds::Between { lo, hi } => format!("{} to {}", format_part(lo), format_part(hi)),
+        Bounds::Unknown => "an unknown time".into(),
     }
 }
 
@@ -56,7 +56,7 @@ pub fn value(value: Value) -> String {
 #[must_use]
 pub fn job(job: &Job, names: &Names) -> Vec<String> {
     let of_response = match job.response {
-        Value::Unknown => format!("of {} W", value(job.window)),
+        Bounds::Unknown => format!("of {} W", value(job.window)),
         response => format!("of {} R", value(response)),
     };
     let mut sentences = Vec::new();
@@ -87,7 +87,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     ));
     sentences.push(format!("B: {} {of_response}: {}.", value(job.blocking), wait::all(job, names)));
     let displaced = match job.interference {
-        Value::Exact(0) => "displaced by nobody".into(),
+        Bounds::Exact(0) => "displaced by nobody".into(),
         _ => format!("displaced by {}", causes(&job.interference_causes, names)),
     };
     sentences.push(format!("I: {} {of_response}: {displaced}.", value(job.interference)));
@@ -120,7 +120,7 @@ fn response(job: &Job, names: &Names) -> String {
         None => names.of(job.actor),
     };
     let took = match job.response {
-        Value::Unknown => format!("{who} took at least {}", value(job.window)),
+        Bounds::Unknown => format!("{who} took at least {}", value(job.window)),
         response => format!("{who} took {}", value(response)),
     };
     let woken = |job: &Job| match job.waker {
@@ -132,7 +132,7 @@ fn response(job: &Job, names: &Names) -> String {
         ReleasedBy::Mark => "its release by the app".into(),
         ReleasedBy::Wake => woken(job),
         ReleasedBy::New => "its creation".into(),
-        ReleasedBy::Unseen if matches!(job.sort, Sort::Thread | Sort::IrqThread) => {
+        ReleasedBy::Unseen if matches!(job.kind, JobKind::Thread | JobKind::IrqThread) => {
             "a release not seen".into()
         }
         ReleasedBy::Unseen => "an interrupt or request not seen".into(),
@@ -142,15 +142,15 @@ fn response(job: &Job, names: &Names) -> String {
 
 fn jitter(job: &Job, names: &Names) -> String {
     match job.jitter {
-        Value::Unknown => return "nothing in the trace shows the release".into(),
-        Value::Exact(0) => return "it ran at once".into(),
+        Bounds::Unknown => return "nothing in the trace shows the release".into(),
+        Bounds::Exact(0) => return "it ran at once".into(),
         _ => {}
     }
     let mut parts = Vec::new();
     if matches!(job.released_by, ReleasedBy::Timer | ReleasedBy::Mark)
         && let Some(late) = job.lateness().filter(|&late| late > 0)
     {
-        let most = if matches!(job.jitter, Value::Exact(_)) { "" } else { "at most " };
+        let most = if matches!(job.jitter, Bounds::Exact(_)) { "" } else { "at most " };
         parts.push(format!("woken {most}{} late", format_part(late)));
     }
     if job.jitter_causes.is_empty() {
@@ -160,7 +160,7 @@ fn jitter(job: &Job, names: &Names) -> String {
         parts.push(format!("released and not yet running, while {causes} of the CPU"));
     }
     let mut text = parts.join(", then ");
-    if let Some(Off { section, caller, ns }) = job.off {
+    if let Some(DisabledSection { section, caller, ns }) = job.disabled {
         let what = match section {
             Section::Interrupts => "interrupts were",
             Section::Preemption => "preemption was",

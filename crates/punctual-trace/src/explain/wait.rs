@@ -4,7 +4,7 @@ use punctual_report::format::format_part;
 
 use super::{listed, repeated};
 use crate::event::Tid;
-use crate::jobs::{Actor, Blocking, Doing, Job, On};
+use crate::jobs::{Actor, Blocking, HolderState, Job, WaitTarget};
 use crate::names::Names;
 
 /// All waits of a job: the longest in full.
@@ -23,10 +23,10 @@ pub(super) fn all(job: &Job, names: &Names) -> String {
 /// One wait: "blocked on futex 0x2a held by `logger/411`, which was preempted by `irq/24` for 310 µs".
 #[must_use]
 pub fn blocking(wait: &Blocking, names: &Names) -> String {
-    let on = match wait.on {
-        On::Futex { word } => format!("futex {word:#x}"),
-        On::Lock { address, .. } => format!("kernel lock {address:#x}"),
-        On::Kernel => "the kernel (uninterruptible sleep)".into(),
+    let on = match wait.target {
+        WaitTarget::Futex { word } => format!("futex {word:#x}"),
+        WaitTarget::Lock { address, .. } => format!("kernel lock {address:#x}"),
+        WaitTarget::Kernel => "the kernel (uninterruptible sleep)".into(),
     };
     let how = if wait.slept { "blocked on" } else { "spinning on" };
     let mut text = format!("{how} {on}");
@@ -52,7 +52,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
         } else if index > 0 {
             text += &format!("; then by {}", name(tid));
         }
-        text += &deeds(wait, (at, tid), names);
+        text += &holder_activity(wait, (at, tid), names);
     }
     let back: Vec<_> = wait.shares.iter().filter(|share| share.holder.is_none()).collect();
     let total: u64 = back.iter().map(|share| share.ns).sum();
@@ -61,8 +61,8 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
     }
     let mut in_the_way: Vec<_> = back
         .iter()
-        .filter_map(|share| match share.doing {
-            Doing::Preempted { by } => Some((share.ns, by)),
+        .filter_map(|share| match share.state {
+            HolderState::Preempted { by } => Some((share.ns, by)),
             _ => None,
         })
         .collect();
@@ -78,7 +78,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
 }
 
 /// What a holder did: ", which was preempted by `irq/24` for 310 µs and ran for 40 µs".
-fn deeds(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
+fn holder_activity(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
     let mut shares: Vec<_> =
         wait.shares.iter().filter(|share| share.depth == depth && share.holder == Some(tid)).collect();
     shares.sort_by_key(|share| std::cmp::Reverse(share.ns));
@@ -86,12 +86,12 @@ fn deeds(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
     let mut clauses = Vec::new();
     for share in shares {
         let took = format_part(share.ns);
-        match share.doing {
-            Doing::Preempted { by } => preempted.push(format!("`{}` for {took}", names.of(by))),
-            Doing::Running => clauses.push(format!("ran for {took}")),
-            Doing::Asleep => clauses.push(format!("slept for {took}")),
-            Doing::Unseen => clauses.push(format!("was not seen for {took}")),
-            Doing::Granted => {}
+        match share.state {
+            HolderState::Preempted { by } => preempted.push(format!("`{}` for {took}", names.of(by))),
+            HolderState::Running => clauses.push(format!("ran for {took}")),
+            HolderState::Asleep => clauses.push(format!("slept for {took}")),
+            HolderState::Unseen => clauses.push(format!("was not seen for {took}")),
+            HolderState::Granted => {}
         }
     }
     if !preempted.is_empty() {

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{VERSION, flaw_name, release_name, sort_name};
-use crate::jobs::{Actor, Job, Value};
+use super::{VERSION, flaw_name, kind_name, release_name};
+use crate::jobs::{Actor, Bounds, Job};
 use crate::names::Names;
 use crate::stats::Term;
 
@@ -81,7 +81,7 @@ impl<W: Write> Csv<W> {
         self.line.clear();
         self.number(u64::from(VERSION));
         self.number(job.number);
-        self.text(sort_name(job.sort));
+        self.text(kind_name(job.kind));
         self.number(id(job.actor));
         self.text(&name(job.actor, names));
         self.some(job.task.map(u64::from));
@@ -137,7 +137,7 @@ impl<W: Write> Csv<W> {
         }
     }
 
-    fn value(&mut self, value: Value) {
+    fn value(&mut self, value: Bounds) {
         self.some(value.lo());
         self.some(value.hi());
     }

@@ -10,11 +10,13 @@
 use std::fmt::Write;
 
 use super::csv::id;
-use super::{VERSION, flaw_name, release_name, sort_name};
+use super::{VERSION, flaw_name, kind_name, release_name};
 use crate::event::Section;
-use crate::jobs::{Actor, Blocking, Cause, Doing, Job, Off, On, Phase, Segment, Share, Value};
+use crate::jobs::{
+    Actor, Blocking, Bounds, Cause, DisabledSection, HolderState, Job, Phase, Segment, Share, WaitTarget,
+};
 use crate::names::Names;
-use crate::stats::{Term, Whole};
+use crate::stats::{CapturedJob, Term};
 
 /// A job as a JSON object, without a line break.
 #[must_use]
@@ -28,11 +30,11 @@ pub fn json(job: &Job, names: &Names) -> String {
 /// A job with its events: a further member `events` lists `[time, cpu, thread, what]`, and `truncated` says whether the
 /// first ones are missing.
 #[must_use]
-pub fn whole(whole: &Whole, names: &Names) -> String {
+pub fn captured_job(captured: &CapturedJob, names: &Names) -> String {
     let mut out = String::with_capacity(4096);
-    members(&mut out, &whole.job, names);
-    let _ = write!(out, ",\"truncated\":{},\"events\":", whole.truncated);
-    list(&mut out, &whole.events, |out, event| {
+    members(&mut out, &captured.job, names);
+    let _ = write!(out, ",\"truncated\":{},\"events\":", captured.truncated);
+    list(&mut out, &captured.events, |out, event| {
         let _ =
             write!(out, "[{},{},{},{}]", event.time, event.cpu, event.by, text(&format!("{:?}", event.kind)));
     });
@@ -46,7 +48,7 @@ fn members(out: &mut String, job: &Job, names: &Names) {
         out,
         "{{\"version\":{VERSION},\"number\":{},\"sort\":\"{}\",\"id\":{},\"name\":{}",
         job.number,
-        sort_name(job.sort),
+        kind_name(job.kind),
         id(job.actor),
         of(job.actor)
     );
@@ -82,7 +84,7 @@ fn members(out: &mut String, job: &Job, names: &Names) {
     };
     out.push_str(",\"jitter_causes\":");
     list(out, &job.jitter_causes, cause);
-    let off = job.off.map(|Off { section, caller, ns }| {
+    let off = job.disabled.map(|DisabledSection { section, caller, ns }| {
         let what = match section {
             Section::Interrupts => "interrupts",
             Section::Preemption => "preemption",
@@ -102,10 +104,10 @@ fn members(out: &mut String, job: &Job, names: &Names) {
 }
 
 fn blocking(out: &mut String, wait: &Blocking, names: &Names) {
-    let (on, address) = match wait.on {
-        On::Futex { word } => ("futex", Some(word)),
-        On::Lock { address, .. } => ("lock", Some(address)),
-        On::Kernel => ("kernel", None),
+    let (on, address) = match wait.target {
+        WaitTarget::Futex { word } => ("futex", Some(word)),
+        WaitTarget::Lock { address, .. } => ("lock", Some(address)),
+        WaitTarget::Kernel => ("kernel", None),
     };
     let address = or_null(address.map(|address| format!("\"{address:#x}\"")));
     let waker = or_null(wait.waker.map(|waker| text(&names.of(waker))));
@@ -114,15 +116,15 @@ fn blocking(out: &mut String, wait: &Blocking, names: &Names) {
     list(out, &wait.owners, |out, &tid| out.push_str(&text(&names.of(Actor::Thread(tid)))));
     let _ = write!(out, ",\"woken_ns\":{},\"waker\":{waker},\"shares\":", or_null(wait.woken));
     list(out, &wait.shares, |out, share: &Share| {
-        let (doing, by) = match share.doing {
-            Doing::Running => ("running", None),
-            Doing::Preempted { by } => ("preempted", Some(text(&names.of(by)))),
-            Doing::Asleep => ("asleep", None),
-            Doing::Granted => ("granted", None),
-            Doing::Unseen => ("unseen", None),
+        let (state, by) = match share.state {
+            HolderState::Running => ("running", None),
+            HolderState::Preempted { by } => ("preempted", Some(text(&names.of(by)))),
+            HolderState::Asleep => ("asleep", None),
+            HolderState::Granted => ("granted", None),
+            HolderState::Unseen => ("unseen", None),
         };
         let holder = or_null(share.holder.map(|tid| text(&names.of(Actor::Thread(tid)))));
-        let _ = write!(out, "{{\"depth\":{},\"holder\":{holder},\"doing\":\"{doing}\"", share.depth);
+        let _ = write!(out, "{{\"depth\":{},\"holder\":{holder},\"doing\":\"{state}\"", share.depth);
         let _ = write!(out, ",\"by\":{},\"ns\":{}}}", or_null(by), share.ns);
     });
     out.push('}');
@@ -141,7 +143,7 @@ pub(super) fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-fn value(value: Value) -> String {
+fn value(value: Bounds) -> String {
     let (lo, hi) = (or_null(value.lo()), or_null(value.hi()));
     format!("{{\"min_ns\":{lo},\"max_ns\":{hi},\"precision\":\"{}\"}}", value.precision())
 }

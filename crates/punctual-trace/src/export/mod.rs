@@ -2,7 +2,7 @@
 //! [tables](table).
 //!
 //! ```
-//! # use punctual_trace::event::{Event, Kind, Left, Task};
+//! # use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 //! # use punctual_trace::jobs::{Config, Decomposer};
 //! use punctual_trace::export::Csv;
 //! use punctual_trace::names::Names;
@@ -11,8 +11,8 @@
 //! # let event = |time, by, kind| Event { time, cpu: 0, by, kind };
 //! # let trace = [
 //! #     event(100, 0, Kind::Waking { task: control, cpu: 0 }),
-//! #     event(130, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }),
-//! #     event(230, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }),
+//! #     event(130, 0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: control }),
+//! #     event(230, 7, Kind::Switch { from: control, reason: SwitchOut::Sleeping, to: idle }),
 //! # ];
 //! # let mut jobs = Vec::new();
 //! # let mut decomposer = Decomposer::new(Config::default());
@@ -36,22 +36,22 @@ mod proto;
 pub mod table;
 
 pub use csv::{COLUMNS, Csv};
-pub use json::{json, whole};
+pub use json::{captured_job, json};
 pub use perfetto::Perfetto;
 
 /// The version of the columns of CSV and of the members of JSON: it rises when one changes its meaning or goes away, not
 /// when one is added.
 pub const VERSION: u32 = 1;
 
-use crate::jobs::{Flaw, ReleasedBy, Sort};
+use crate::jobs::{Flaw, JobKind, ReleasedBy};
 
-fn sort_name(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Thread => "thread",
-        Sort::IrqThread => "irq-thread",
-        Sort::Irq => "irq",
-        Sort::Vector => "vector",
-        Sort::Softirq => "softirq",
+fn kind_name(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Thread => "thread",
+        JobKind::IrqThread => "irq-thread",
+        JobKind::Irq => "irq",
+        JobKind::Vector => "vector",
+        JobKind::Softirq => "softirq",
     }
 }
 

@@ -11,7 +11,7 @@ use super::json::phase_name;
 use super::proto::Message;
 use crate::event::{Event, Kind};
 use crate::explain;
-use crate::jobs::{Actor, Job, Sort};
+use crate::jobs::{Actor, Job, JobKind};
 use crate::names::Names;
 use crate::stats::Key;
 
@@ -128,7 +128,7 @@ impl<W: Write> Perfetto<W> {
     /// When it cannot be written.
     pub fn job(&mut self, job: &Job, names: &Names) -> io::Result<()> {
         let key = Key::of(job);
-        let cpu = (!matches!(job.sort, Sort::Thread | Sort::IrqThread)).then_some(job.first_cpu);
+        let cpu = (!matches!(job.kind, JobKind::Thread | JobKind::IrqThread)).then_some(job.first_cpu);
         let next = FIRST_TASK + self.tasks.len() as u64;
         let (track, free) = self.tasks.entry((key, cpu)).or_insert((next, 0));
         let (track, free) = (*track, std::mem::replace(free, job.end));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_the_encoding_guide_has_it() {
+    fn matches_examples_of_protobuf_encoding_guide() {
         assert_eq!(Message::new().number(1, 150).done(), [0x08, 0x96, 0x01]);
         assert_eq!(Message::new().text(2, "testing").done(), b"\x12\x07testing");
         assert_eq!(Message::new().message(3, Message::new().number(1, 150)).done(), [0x1a, 3, 8, 0x96, 1]);

@@ -9,9 +9,9 @@ use crate::stats::{Summary, TaskStats, Term};
 ///
 /// ```
 /// use punctual_trace::export::table;
-/// # use punctual_trace::jobs::{Actor, Sort};
+/// # use punctual_trace::jobs::{Actor, JobKind};
 /// # use punctual_trace::stats::{Key, TaskStats};
-/// # let stats = TaskStats::new(Key { sort: Sort::Thread, actor: Actor::Thread(7) });
+/// # let stats = TaskStats::new(Key { kind: JobKind::Thread, actor: Actor::Thread(7) });
 ///
 /// assert!(table::terms(&stats).to_string().contains("response time"));
 /// ```
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_a_dash() {
+    fn prints_dash_for_unknown() {
         let texts = |summary: &Summary| {
             let mut table = Table::new([Column::micros("x")]);
             table.row([time(summary, 1_500)]);

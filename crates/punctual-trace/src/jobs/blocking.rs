@@ -5,7 +5,7 @@ use crate::event::Tid;
 
 /// What was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum On {
+pub enum WaitTarget {
     /// A futex, by the address of its word.
     Futex {
         /// The address in the waiter's memory.
@@ -22,7 +22,7 @@ pub enum On {
     Kernel,
 }
 
-impl On {
+impl WaitTarget {
     /// Whether it may be a lock that is waited for without sleeping. The scheduler takes no others.
     pub(crate) fn may_spin(self) -> bool {
         /// `LCB_F_SPIN`, and those of sleeping locks: `LCB_F_RT`, `LCB_F_PERCPU`, `LCB_F_MUTEX`.
@@ -35,7 +35,7 @@ impl On {
 
 /// What a holder did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum HolderState {
     /// It ran.
     Running,
     /// It could have run, and somebody else did on its CPU. Without a holder it was the waiter, which had the lock by then.
@@ -59,7 +59,7 @@ pub struct Share {
     /// Which holder; nobody once the lock had been handed over, or if it is not known.
     pub holder: Option<Tid>,
     /// What it did.
-    pub doing: Doing,
+    pub state: HolderState,
     /// How long.
     pub ns: u64,
 }
@@ -72,7 +72,7 @@ pub struct Blocking {
     /// When it ended: the lock was acquired, or given up.
     pub end: u64,
     /// For what.
-    pub on: On,
+    pub target: WaitTarget,
     /// Whether the waiter slept, rather than span.
     pub slept: bool,
     /// Who held it, and then who held what that one waited for, as priorities were inherited; or who woke the waiter.
@@ -92,18 +92,18 @@ impl Blocking {
         self.end.saturating_sub(self.start)
     }
 
-    pub(crate) fn share(&mut self, depth: u8, holder: Option<Tid>, doing: Doing, ns: u64) {
+    pub(crate) fn share(&mut self, depth: u8, holder: Option<Tid>, state: HolderState, ns: u64) {
         if ns == 0 {
             return;
         }
-        let same = |s: &&mut Share| s.depth == depth && s.holder == holder && s.doing == doing;
+        let same = |s: &&mut Share| s.depth == depth && s.holder == holder && s.state == state;
         if let Some(share) = self.shares.iter_mut().find(same) {
             share.ns += ns;
         } else if self.shares.len() < super::MAX_SHARES {
-            self.shares.push(Share { depth, holder, doing, ns });
+            self.shares.push(Share { depth, holder, state, ns });
         } else if let Some(last) = self.shares.last_mut() {
             // No room to tell them apart: what is lost is the name, not the time.
-            *last = Share { depth, holder: None, doing: Doing::Unseen, ns: last.ns + ns };
+            *last = Share { depth, holder: None, state: HolderState::Unseen, ns: last.ns + ns };
         }
     }
 }

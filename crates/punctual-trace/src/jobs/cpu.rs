@@ -1,8 +1,8 @@
 //! What is remembered of each CPU.
 
 use super::cause::Actor;
+use super::disabled::DisabledSections;
 use super::history::Occupants;
-use super::off::Sections;
 use crate::event::Tid;
 
 /// Interrupts nest no deeper: device or vector, softirq, NMI, with room for what a loss left behind.
@@ -10,7 +10,7 @@ const MAX_FRAMES: usize = 8;
 
 /// A handler that runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame {
+pub(crate) struct HandlerFrame {
     pub(crate) actor: Actor,
     pub(crate) entry: u64,
     /// What of its time others took.
@@ -25,7 +25,7 @@ pub(crate) struct Frame {
     pub(crate) parked: u64,
 }
 
-impl Frame {
+impl HandlerFrame {
     fn new(actor: Actor, entry: u64) -> Self {
         Self { actor, entry, displaced: 0, blocked: 0, waits: None, due: None, parked: 0 }
     }
@@ -44,13 +44,13 @@ pub(crate) struct Cpu {
     /// The slot of the thread that runs, if it is known and not the idle one.
     pub(crate) current: Option<u32>,
     /// Which thread left at the last switch; 0 if that is not known.
-    pub(crate) left: Tid,
+    pub(crate) switched_out: Tid,
     /// Which thread came at the last switch, the idle one included, if that is known.
-    pub(crate) came: Option<Tid>,
+    pub(crate) switched_in: Option<Tid>,
     /// The handlers that run, the innermost last.
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) frames: Vec<HandlerFrame>,
     /// The one that ended last.
-    pub(crate) ended: Frame,
+    pub(crate) ended: HandlerFrame,
     pub(crate) firing: Option<Firing>,
     /// What timers' clock last showed, and when it was read at the earliest.
     pub(crate) clock: (u64, u64),
@@ -60,7 +60,7 @@ pub(crate) struct Cpu {
     /// When the one before was.
     pub(crate) before: u64,
     /// Where something was off.
-    pub(crate) sections: Sections,
+    pub(crate) sections: DisabledSections,
     /// Events are being lost, since then.
     pub(crate) gap: Option<u64>,
 }
@@ -69,16 +69,16 @@ impl Cpu {
     pub(crate) fn new(history: usize) -> Self {
         Self {
             current: None,
-            left: 0,
-            came: None,
+            switched_out: 0,
+            switched_in: None,
             frames: Vec::with_capacity(MAX_FRAMES),
-            ended: Frame::new(Actor::Unseen, 0),
+            ended: HandlerFrame::new(Actor::Unseen, 0),
             firing: None,
             clock: (0, 0),
             occupants: Occupants::new(history, Actor::Unseen),
             last: 0,
             before: 0,
-            sections: Sections::default(),
+            sections: DisabledSections::default(),
             gap: None,
         }
     }
@@ -89,7 +89,7 @@ impl Cpu {
         if !room {
             self.frames.clear();
         }
-        self.frames.push(Frame::new(actor, time));
+        self.frames.push(HandlerFrame::new(actor, time));
         self.occupants.push(time, actor);
         room
     }

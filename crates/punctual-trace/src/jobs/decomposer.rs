@@ -4,8 +4,8 @@ use super::cause::Actor;
 use super::config::Config;
 use super::cpu::Cpu;
 use super::history::State;
-use super::job::{Flaw, Job, Sort, blank};
-use super::open::{Edge, Open, Stage};
+use super::job::{Flaw, Job, JobKind, blank};
+use super::open::{Open, SchedulerSide, Stage};
 use super::thread::{Thread, Threads};
 use super::timers::Timers;
 use crate::event::{Event, Kind, Noise, Tid};
@@ -65,7 +65,7 @@ impl Decomposer {
             timers: Timers::new(),
             gaps: 0,
             counters: Counters::default(),
-            handler_job: blank(Actor::Unseen, Sort::Irq),
+            handler_job: blank(Actor::Unseen, JobKind::Irq),
             time: 0,
             config,
         }
@@ -81,7 +81,7 @@ impl Decomposer {
         let slot = self.threads.slot(tid);
         let thread = self.threads.at(slot);
         thread.chosen = chosen;
-        thread.sort = if name.starts_with("irq/") { Sort::IrqThread } else { Sort::Thread };
+        thread.kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
         thread.softirqs = name.starts_with("ksoftirqd/") || name.starts_with("ktimers/");
     }
 
@@ -150,7 +150,7 @@ impl Decomposer {
     fn dispatch(&mut self, event: &Event, sink: Sink<'_>) {
         let (time, cpu) = (event.time, event.cpu);
         match event.kind {
-            Kind::Switch { from, left, to } => self.switch(event, from, left, to, sink),
+            Kind::Switch { from, reason, to } => self.switch(event, from, reason, to, sink),
             Kind::Waking { task, cpu: target } => self.waking(event, task, target, sink),
             Kind::Wakeup { task, cpu: target, new } => self.wakeup(event, task, target, new, sink),
             Kind::Migrate { task, to, .. } => self.migrate(time, task, to),
@@ -169,14 +169,14 @@ impl Decomposer {
             Kind::FutexEnter { word, operation, value } => self.futex_enter(event, word, operation, value),
             Kind::FutexExit { .. } => self.futex_exit(event),
             Kind::SyscallEnter { .. } | Kind::SyscallExit { .. } => {
-                self.with_running(event, |open| open.proof(time));
+                self.with_running(event, |open| open.outside_scheduler(time));
             }
             Kind::ScheduleEnter => self.with_running(event, |open| open.scheduler_entered(time)),
             Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
             Kind::JobStart { task, released } => self.job_start(event, task, released, sink),
             Kind::JobEnd { task } => self.job_end(event, task, sink),
-            Kind::Off { section, caller } => self.section(event, section, caller, true),
-            Kind::On { section, caller } => self.section(event, section, caller, false),
+            Kind::Disable { section, caller } => self.section(event, section, caller, true),
+            Kind::Enable { section, caller } => self.section(event, section, caller, false),
             // Of all noise, that of NMIs alone is told by no other event.
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
             Kind::Noise { .. } => {}
@@ -199,7 +199,7 @@ impl Decomposer {
             None if event.by == 0 => None,
             Some(slot) if self.threads.at(slot).tid == event.by => current,
             // The event of a switch comes before the switch itself, which contends for locks on behalf of who leaves.
-            _ if self.cpu(event.cpu).left == event.by && (event.by != 0 || contends) => None,
+            _ if self.cpu(event.cpu).switched_out == event.by && (event.by != 0 || contends) => None,
             Some(slot) if event.by == 0 => {
                 self.found_idle(event, slot);
                 None
@@ -229,14 +229,14 @@ impl Decomposer {
             self.contradicted(slot);
         }
         let thread = self.threads.at(slot);
-        thread.become_(event.time, State::Running, event.cpu);
+        thread.set_state(event.time, State::Running, event.cpu);
         if let Some(open) = thread.open.as_mut() {
             open.settle(event.time);
             open.state = State::Running;
             if open.stage == Stage::Released {
                 // It has started at some time, and will end.
                 open.flaw(Flaw::Contradiction);
-                open.start(event.time, event.cpu, Edge::Out);
+                open.start(event.time, event.cpu, SchedulerSide::Out);
             }
         }
         let cpu = self.cpu(event.cpu);
@@ -251,7 +251,7 @@ impl Decomposer {
         self.counters.contradictions += 1;
         let thread = self.threads.at(slot);
         let time = thread.since;
-        thread.become_(time, State::Unknown, thread.cpu);
+        thread.set_state(time, State::Unknown, thread.cpu);
         for open in thread.open.as_deref_mut().into_iter().chain(&mut thread.outer) {
             open.flaw(Flaw::Contradiction);
         }
@@ -284,7 +284,7 @@ impl Decomposer {
             return false;
         }
         let actor = Actor::Thread(thread.tid);
-        let mut open = Box::new(Open::new(actor, thread.sort, &self.config));
+        let mut open = Box::new(Open::new(actor, thread.kind, &self.config));
         if self.counters.gaps > 0 {
             // Its first wake-up may have been in a gap.
             open.flaw(Flaw::Lost);
@@ -298,7 +298,7 @@ impl Decomposer {
 
     /// A thread has been started by the one that caused the event.
     #[cold]
-    pub(super) fn born(&mut self, event: &Event, slot: u32) {
+    pub(super) fn thread_created(&mut self, event: &Event, slot: u32) {
         let among = &self.config.select.among;
         let descends = |parent: &Thread| parent.descends || among.contains(&parent.tid);
         let descends = !among.is_empty() && self.threads.get(event.by).is_some_and(descends);

@@ -70,7 +70,7 @@ pub(crate) enum State {
 }
 
 /// What a thread did, and where.
-pub(crate) type Deeds = Ring<(State, u16)>;
+pub(crate) type ThreadHistory = Ring<(State, u16)>;
 
 #[cfg(test)]
 mod tests {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_held_when() {
+    fn looks_up_what_held_when() {
         let mut ring = Ring::new(4, ' ');
         assert_eq!(walked(&ring, 0, 5), [(None, 0, 5)]);
         for (time, what) in [(10, 'a'), (20, 'b'), (20, 'c'), (30, 'd')] {

@@ -1,6 +1,6 @@
 //! What the holders of a lock did while somebody waited for it.
 
-use super::blocking::{Blocking, Doing};
+use super::blocking::{Blocking, HolderState};
 use super::cause::Actor;
 use super::decomposer::Decomposer;
 use super::history::State;
@@ -14,9 +14,9 @@ impl Decomposer {
     pub(super) fn end_wait(&mut self, time: u64, slot: u32) {
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         let waiter = self.threads.at(slot).tid;
-        let lent = std::mem::take(&mut open.lent);
+        let boosted = std::mem::take(&mut open.boosted_holders);
         if let Some(wait) = open.wait.as_mut() {
-            wait.owners = lent;
+            wait.owners = boosted;
             wait.end = time.max(wait.start);
             if wait.slept {
                 self.explain_wait(wait, waiter);
@@ -37,7 +37,7 @@ impl Decomposer {
             wait.owners.extend(releaser);
         }
         match wait.owners.first().copied() {
-            None => wait.share(0, None, Doing::Unseen, woken - wait.start),
+            None => wait.share(0, None, HolderState::Unseen, woken - wait.start),
             Some(first) => {
                 let passed = releaser.filter(|tid| !wait.owners.contains(tid));
                 let until = self.passed_on(first, passed, wait.start, woken).unwrap_or(woken);
@@ -54,18 +54,18 @@ impl Decomposer {
     /// The way back of a waiter that has the lock: others may still keep it from the CPU.
     fn trace_return(&self, wait: &mut Blocking, waiter: Tid, (from, to): (u64, u64)) {
         let Some(thread) = self.threads.get(waiter) else { return };
-        thread.deeds.walk(from, to, |deed, from, to| {
+        thread.history.walk(from, to, |deed, from, to| {
             let cpu = match deed {
                 Some((State::Ready, cpu)) => self.cpus.get(usize::from(cpu)).and_then(Option::as_ref),
                 _ => None,
             };
-            let Some(cpu) = cpu else { return wait.share(0, None, Doing::Granted, to - from) };
+            let Some(cpu) = cpu else { return wait.share(0, None, HolderState::Granted, to - from) };
             cpu.occupants.walk(from, to, |actor, from, to| {
-                let doing = match actor {
-                    None | Some(Actor::Unseen | Actor::Thread(0)) => Doing::Granted,
-                    Some(by) => Doing::Preempted { by },
+                let state = match actor {
+                    None | Some(Actor::Unseen | Actor::Thread(0)) => HolderState::Granted,
+                    Some(by) => HolderState::Preempted { by },
                 };
-                wait.share(0, None, doing, to - from);
+                wait.share(0, None, state, to - from);
             });
         });
     }
@@ -79,28 +79,30 @@ impl Decomposer {
 
     fn trace_holder(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
         let Some(thread) = self.threads.get(holder) else {
-            return wait.share(depth, Some(holder), Doing::Unseen, to.saturating_sub(from));
+            return wait.share(depth, Some(holder), HolderState::Unseen, to.saturating_sub(from));
         };
-        thread.deeds.walk(from, to, |deed, from, to| match deed {
+        thread.history.walk(from, to, |deed, from, to| match deed {
             Some((State::Running | State::Ready, cpu)) => {
                 self.trace_cpu(wait, holder, cpu, (from, to), depth)
             }
             Some((State::Asleep, _)) => self.trace_sleep(wait, holder, (from, to), depth),
-            Some((State::Unknown, _)) | None => wait.share(depth, Some(holder), Doing::Unseen, to - from),
+            Some((State::Unknown, _)) | None => {
+                wait.share(depth, Some(holder), HolderState::Unseen, to - from)
+            }
         });
     }
 
     fn trace_cpu(&self, wait: &mut Blocking, holder: Tid, cpu: u16, (from, to): (u64, u64), depth: u8) {
         let Some(Some(cpu)) = self.cpus.get(usize::from(cpu)) else {
-            return wait.share(depth, Some(holder), Doing::Unseen, to - from);
+            return wait.share(depth, Some(holder), HolderState::Unseen, to - from);
         };
         cpu.occupants.walk(from, to, |actor, from, to| {
-            let doing = match actor {
-                Some(Actor::Thread(tid)) if tid == holder => Doing::Running,
-                Some(Actor::Unseen) | None => Doing::Unseen,
-                Some(by) => Doing::Preempted { by },
+            let state = match actor {
+                Some(Actor::Thread(tid)) if tid == holder => HolderState::Running,
+                Some(Actor::Unseen) | None => HolderState::Unseen,
+                Some(by) => HolderState::Preempted { by },
             };
-            wait.share(depth, Some(holder), doing, to - from);
+            wait.share(depth, Some(holder), state, to - from);
         });
     }
 
@@ -113,7 +115,7 @@ impl Decomposer {
         // Without a record of that wait, the chain along which this waiter's priority went tells who is next.
         let next = recorded.map(|w| w.holder).or(wait.owners.get(usize::from(depth) + 1).copied());
         let Some(next) = next.filter(|&next| next != holder && depth + 1 < MAX_DEPTH) else {
-            return wait.share(depth, Some(holder), Doing::Asleep, to - from);
+            return wait.share(depth, Some(holder), HolderState::Asleep, to - from);
         };
         let passed = recorded.and_then(|w| Some((w.releaser, w.passed?)));
         let until = passed.map_or(to, |(_, at)| at.clamp(from, to));

@@ -1,10 +1,10 @@
 //! Handlers of interrupts and softirqs: they displace threads, and are jobs themselves.
 
+use super::bounds::Bounds;
 use super::cause::{Actor, blame};
-use super::cpu::Frame;
+use super::cpu::HandlerFrame;
 use super::decomposer::{Decomposer, Sink};
-use super::job::{Flaw, ReleasedBy, Sort};
-use super::value::Value;
+use super::job::{Flaw, JobKind, ReleasedBy};
 use crate::event::Event;
 
 impl Decomposer {
@@ -28,7 +28,7 @@ impl Decomposer {
             }
         }
         if full {
-            self.absorb_all(event);
+            self.blame_occupants_of_cpu(event);
         }
     }
 
@@ -38,7 +38,7 @@ impl Decomposer {
         let current = cpu.current;
         // An exit without entry tells nothing: the trace began in between.
         let Some(clean) = cpu.leave(event.time, actor, by) else { return };
-        let Frame { entry, displaced, .. } = cpu.ended;
+        let HandlerFrame { entry, displaced, .. } = cpu.ended;
         let full = cpu.occupants.half_full();
         let outer = cpu.handler();
         if let Some(slot) = current {
@@ -58,7 +58,7 @@ impl Decomposer {
             }
         }
         if full {
-            self.absorb_all(event);
+            self.blame_occupants_of_cpu(event);
         }
         if self.config.handlers {
             self.handler_job(event, clean, sink);
@@ -72,28 +72,28 @@ impl Decomposer {
         let job = &mut self.handler_job;
         job.number = self.counters.jobs;
         job.actor = frame.actor;
-        job.sort = match frame.actor {
-            Actor::Irq(_) => Sort::Irq,
-            Actor::Softirq(_) => Sort::Softirq,
-            _ => Sort::Vector,
+        job.kind = match frame.actor {
+            Actor::Irq(_) => JobKind::Irq,
+            Actor::Softirq(_) => JobKind::Softirq,
+            _ => JobKind::Vector,
         };
         (job.start, job.end) = (frame.entry, event.time);
         (job.first_cpu, job.last_cpu) = (event.cpu, event.cpu);
         let window = event.time.saturating_sub(frame.entry);
         // Nothing tells when a device raised its interrupt; a timer's was due when the timer was.
-        let timer = frame.due.filter(|_| job.sort == Sort::Vector || job.sort == Sort::Irq);
+        let timer = frame.due.filter(|_| job.kind == JobKind::Vector || job.kind == JobKind::Irq);
         job.released = timer.map(|(lo, hi)| (lo.min(frame.entry), hi.min(frame.entry)));
         job.released_by = if timer.is_some() { ReleasedBy::Timer } else { ReleasedBy::Unseen };
         job.jitter = job
             .released
-            .map_or(Value::Unknown, |(lo, hi)| Value::between(frame.entry - hi, frame.entry - lo));
-        job.window = Value::Exact(window);
+            .map_or(Bounds::Unknown, |(lo, hi)| Bounds::between(frame.entry - hi, frame.entry - lo));
+        job.window = Bounds::Exact(window);
         job.response = job.jitter.plus(window);
-        job.overhead = Value::Exact(0);
-        (job.overhead_entry, job.overhead_exit) = (Value::Exact(0), Value::Exact(0));
-        job.blocking = Value::Exact(frame.blocked);
-        job.interference = Value::Exact(frame.displaced);
-        job.execution = Value::Exact(window.saturating_sub(frame.blocked).saturating_sub(frame.displaced));
+        job.overhead = Bounds::Exact(0);
+        (job.overhead_entry, job.overhead_exit) = (Bounds::Exact(0), Bounds::Exact(0));
+        job.blocking = Bounds::Exact(frame.blocked);
+        job.interference = Bounds::Exact(frame.displaced);
+        job.execution = Bounds::Exact(window.saturating_sub(frame.blocked).saturating_sub(frame.displaced));
         job.interference_causes.clear();
         if frame.displaced > 0 {
             let causes = &mut job.interference_causes;

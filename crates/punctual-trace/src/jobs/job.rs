@@ -1,13 +1,13 @@
 //! A finished job and what it is made of.
 
 use super::blocking::Blocking;
+use super::bounds::Bounds;
 use super::cause::{Actor, Cause};
-use super::off::Off;
-use super::value::Value;
+use super::disabled::DisabledSection;
 
 /// What sort of job it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Sort {
+pub enum JobKind {
     /// A thread's, from its release until it sleeps or marks the end.
     Thread,
     /// A thread's that serves an interrupt (`irq/24-eth0`).
@@ -87,7 +87,7 @@ pub struct Segment {
     pub end: u64,
     /// The CPU it ran on, or last ran on.
     pub cpu: u16,
-    /// Doing what.
+    /// HolderState what.
     pub phase: Phase,
 }
 
@@ -100,7 +100,7 @@ pub struct Job {
     /// Its number among all jobs of the analysis, from 0.
     pub number: u64,
     /// What sort it is.
-    pub sort: Sort,
+    pub kind: JobKind,
     /// The thread or the handler.
     pub actor: Actor,
     /// The task of a Punctual app, if it marked the job.
@@ -126,23 +126,23 @@ pub struct Job {
     /// The CPU it ended on.
     pub last_cpu: u16,
     /// R, from release to end.
-    pub response: Value,
+    pub response: Bounds,
     /// J, from release to start.
-    pub jitter: Value,
+    pub jitter: Bounds,
     /// SS, in the scheduler on entry and exit.
-    pub overhead: Value,
+    pub overhead: Bounds,
     /// The part of SS after a switch to the thread.
-    pub overhead_entry: Value,
+    pub overhead_entry: Bounds,
     /// The part of SS before a switch away from it.
-    pub overhead_exit: Value,
+    pub overhead_exit: Bounds,
     /// W, from start to end.
-    pub window: Value,
+    pub window: Bounds,
     /// B, waiting for locks.
-    pub blocking: Value,
+    pub blocking: Bounds,
     /// I, displaced by threads and handlers.
-    pub interference: Value,
+    pub interference: Bounds,
     /// C, everything else.
-    pub execution: Value,
+    pub execution: Bounds,
     /// How much of C it was asleep of its own accord, if that does not end jobs.
     pub suspended: u64,
     /// How often it was moved to another CPU.
@@ -154,7 +154,7 @@ pub struct Job {
     /// Who ran on the job's CPU between its wake-up and its start.
     pub jitter_causes: Vec<Cause>,
     /// What kept the CPU from turning to it, if the trace has `preemptirq` events.
-    pub off: Option<Off>,
+    pub disabled: Option<DisabledSection>,
     /// How much of C or I were NMIs, in ns, as far as the osnoise tracer ran meanwhile.
     pub nmi: u64,
     /// Who displaced it.
@@ -186,14 +186,14 @@ impl Job {
     /// # Errors
     /// Names the equation that fails.
     pub fn check(&self) -> Result<(), &'static str> {
-        let Value::Exact(window) = self.window else { return Err("W is exact") };
+        let Bounds::Exact(window) = self.window else { return Err("W is exact") };
         if self.end.checked_sub(self.start) != Some(window) {
             return Err("W = end - start");
         }
         if self.response != self.jitter.plus(window) {
             return Err("R = J + W");
         }
-        let known = |value: Value| value.lo().zip(value.hi());
+        let known = |value: Bounds| value.lo().zip(value.hi());
         let (Some(ss), Some(b), Some(i), Some(c)) =
             (known(self.overhead), known(self.blocking), known(self.interference), known(self.execution))
         else {
@@ -209,10 +209,10 @@ impl Job {
 }
 
 /// A job with nothing in it.
-pub(crate) fn blank(actor: Actor, sort: Sort) -> Job {
+pub(crate) fn blank(actor: Actor, kind: JobKind) -> Job {
     Job {
         number: 0,
-        sort,
+        kind,
         actor,
         task: None,
         priority: 0,
@@ -225,21 +225,21 @@ pub(crate) fn blank(actor: Actor, sort: Sort) -> Job {
         end: 0,
         first_cpu: 0,
         last_cpu: 0,
-        response: Value::Unknown,
-        jitter: Value::Unknown,
-        overhead: Value::Unknown,
-        overhead_entry: Value::Unknown,
-        overhead_exit: Value::Unknown,
-        window: Value::Unknown,
-        blocking: Value::Unknown,
-        interference: Value::Unknown,
-        execution: Value::Unknown,
+        response: Bounds::Unknown,
+        jitter: Bounds::Unknown,
+        overhead: Bounds::Unknown,
+        overhead_entry: Bounds::Unknown,
+        overhead_exit: Bounds::Unknown,
+        window: Bounds::Unknown,
+        blocking: Bounds::Unknown,
+        interference: Bounds::Unknown,
+        execution: Bounds::Unknown,
         suspended: 0,
         migrations: 0,
         preemptions: 0,
         flaw: None,
         jitter_causes: Vec::new(),
-        off: None,
+        disabled: None,
         nmi: 0,
         interference_causes: Vec::new(),
         blockings: Vec::new(),

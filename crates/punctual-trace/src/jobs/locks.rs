@@ -1,6 +1,6 @@
 //! Locks of the kernel, futexes and inherited priorities: waits begin and end.
 
-use super::blocking::On;
+use super::blocking::WaitTarget;
 use super::config::FutexWaits;
 use super::decomposer::Decomposer;
 use super::job::Flaw;
@@ -13,20 +13,20 @@ const FUTEX_COMMAND: u32 = 0x7f;
 
 /// How a futex operation waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    Not,
-    Plainly,
+enum FutexWait {
+    No,
+    Plain,
     /// Until it owns the word, whose holder inherits its priority.
     Inheriting,
 }
 
-fn waits(operation: u32) -> Waits {
+fn waits(operation: u32) -> FutexWait {
     match operation & FUTEX_COMMAND {
         // FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI: the last waits for a condition first.
-        0 | 9 | 11 => Waits::Plainly,
+        0 | 9 | 11 => FutexWait::Plain,
         // FUTEX_LOCK_PI, FUTEX_LOCK_PI2
-        6 | 13 => Waits::Inheriting,
-        _ => Waits::Not,
+        6 | 13 => FutexWait::Inheriting,
+        _ => FutexWait::No,
     }
 }
 
@@ -36,16 +36,16 @@ impl Decomposer {
         let waits = waits(operation);
         let blocks = match self.config.futex {
             FutexWaits::Block => true,
-            FutexWaits::MutexesBlock => waits == Waits::Inheriting || value == 2,
+            FutexWaits::MutexesBlock => waits == FutexWait::Inheriting || value == 2,
             FutexWaits::Suspend => false,
         };
         let thread = self.threads.at(slot);
-        thread.in_lock = waits != Waits::Not;
+        thread.in_lock = waits != FutexWait::No;
         thread.futex_entered = true;
-        thread.lent_to = None;
+        thread.boosted_holder = None;
         if let Some(open) = thread.open.as_mut() {
-            if waits == Waits::Not {
-                open.proof(event.time);
+            if waits == FutexWait::No {
+                open.outside_scheduler(event.time);
             } else {
                 open.enter_futex(event.time, word, blocks);
             }
@@ -56,7 +56,7 @@ impl Decomposer {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         thread.in_lock = false;
-        thread.lent_to = None;
+        thread.boosted_holder = None;
         let entered = std::mem::take(&mut thread.futex_entered);
         let Some(open) = thread.open.as_mut() else { return };
         if !entered {
@@ -64,12 +64,12 @@ impl Decomposer {
             open.flaw(Flaw::Contradiction);
         }
         let slept = open.futex.as_ref().is_some_and(|call| call.slept);
-        if slept && open.wait.as_ref().is_some_and(|wait| matches!(wait.on, On::Futex { .. })) {
+        if slept && open.wait.as_ref().is_some_and(|wait| matches!(wait.target, WaitTarget::Futex { .. })) {
             self.end_wait(event.time, slot);
         }
         if let Some(open) = self.threads.at(slot).open.as_mut() {
             open.futex = None;
-            open.proof(event.time);
+            open.outside_scheduler(event.time);
         }
     }
 
@@ -82,13 +82,13 @@ impl Decomposer {
         }
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
-        thread.lent_to = None;
+        thread.boosted_holder = None;
         thread.in_lock = true;
         // A mutex first spins and then announces itself again before it sleeps. Locks met while waiting for another are
         // part of that wait.
         if let Some(open) = thread.open.as_mut().filter(|open| open.wait.is_none() && open.active()) {
-            open.lent.clear();
-            open.begin_wait(event.time, On::Lock { address: lock, flags });
+            open.boosted_holders.clear();
+            open.begin_wait(event.time, WaitTarget::Lock { address: lock, flags });
         }
     }
 
@@ -105,8 +105,8 @@ impl Decomposer {
         // One met inside a futex call is over before the call is.
         thread.in_lock = thread.futex_entered;
         let Some(open) = thread.open.as_mut() else { return };
-        let waited_for = |on| matches!(on, On::Lock { address, .. } if address == lock);
-        match open.wait.as_ref().map(|wait| waited_for(wait.on)) {
+        let waited_for = |on| matches!(on, WaitTarget::Lock { address, .. } if address == lock);
+        match open.wait.as_ref().map(|wait| waited_for(wait.target)) {
             Some(true) => self.end_wait(event.time, slot),
             // A lock met while waiting for another.
             Some(false) => {}
@@ -124,35 +124,35 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         if new < old {
             if !thread.boosted {
-                thread.shown(old);
+                thread.observe_priority(old);
             }
             thread.boosted = true;
             if let Some(open) = thread.open.as_mut() {
                 open.job.highest = open.job.highest.min(new);
             }
             if event.by != task && self.cpu(event.cpu).frames.is_empty() {
-                self.lend(event, task);
+                self.note_boosted_holder(event, task);
             }
         } else {
             // Unless another waiter's priority is left, this is the thread's own.
             thread.boosted = new < thread.priority;
-            thread.shown(new);
+            thread.observe_priority(new);
             thread.deboosted = event.time;
         }
     }
 
-    fn lend(&mut self, event: &Event, holder: Tid) {
+    fn note_boosted_holder(&mut self, event: &Event, holder: Tid) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         if thread.futex_entered && !thread.in_lock {
             // It hands a lock over, and the next holder inherits from those who still wait.
             return;
         }
-        thread.lent_to.get_or_insert(holder);
+        thread.boosted_holder.get_or_insert(holder);
         if let Some(open) = thread.open.as_mut()
-            && open.lent.len() < MAX_OWNERS
+            && open.boosted_holders.len() < MAX_OWNERS
         {
-            open.lent.push(holder);
+            open.boosted_holders.push(holder);
         }
     }
 }

@@ -17,7 +17,7 @@ impl Decomposer {
         let cpu = self.cpu(event.cpu);
         let since = cpu.before;
         let current = cpu.current.take();
-        (cpu.left, cpu.came) = (0, None);
+        (cpu.switched_out, cpu.switched_in) = (0, None);
         cpu.frames.clear();
         cpu.firing = None;
         cpu.sections.forget();
@@ -26,9 +26,9 @@ impl Decomposer {
             self.gaps += 1;
         }
         if let Some(slot) = current {
-            self.lose(slot, since, event.cpu);
+            self.distrust(slot, since, event.cpu);
         }
-        self.lose_touched(since, event.cpu);
+        self.distrust_touched(since, event.cpu);
     }
 
     /// The first event of a CPU after a gap.
@@ -36,29 +36,29 @@ impl Decomposer {
     pub(super) fn gap_ends(&mut self, event: &Event, since: u64) {
         self.gaps -= 1;
         self.cpu(event.cpu).occupants.push(event.time, Actor::Thread(event.by));
-        self.lose_touched(since, event.cpu);
+        self.distrust_touched(since, event.cpu);
     }
 
     /// A job is untouched only if its thread ran on another CPU all the while: whatever else it did, it could have been
     /// woken, moved or switched to in the gap. The same goes for threads without a job: the next wake-up may find them in
     /// the middle of one that began in the gap.
-    fn lose_touched(&mut self, since: u64, gone: u16) {
+    fn distrust_touched(&mut self, since: u64, gone: u16) {
         for index in 0..self.wanted.len() {
             let slot = self.wanted[index];
             let thread = self.threads.at(slot);
             let elsewhere = thread.state == State::Running && thread.cpu != gone && thread.since <= since;
             if !elsewhere {
-                self.lose(slot, since, gone);
+                self.distrust(slot, since, gone);
             }
         }
     }
 
-    fn lose(&mut self, slot: u32, since: u64, gone: u16) {
+    fn distrust(&mut self, slot: u32, since: u64, gone: u16) {
         let thread = self.threads.at(slot);
         // Of a thread that runs elsewhere by now only the past is doubtful.
         if thread.state != State::Running || thread.cpu == gone {
             let (since, cpu) = (since.max(thread.since), thread.cpu);
-            thread.become_(since, State::Unknown, cpu);
+            thread.set_state(since, State::Unknown, cpu);
             thread.parked = None;
         }
         for open in thread.open.as_deref_mut().into_iter().chain(&mut thread.outer) {

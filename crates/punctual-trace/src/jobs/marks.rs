@@ -10,7 +10,7 @@ use super::config::Release;
 use super::decomposer::{Decomposer, Sink};
 use super::history::State;
 use super::job::{Flaw, Phase, ReleasedBy};
-use super::open::{Edge, Open, Stage};
+use super::open::{Open, SchedulerSide, Stage};
 use crate::event::Event;
 
 /// Calls nest no deeper than there are levels.
@@ -33,7 +33,7 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         let priority = thread.priority;
         let Some(open) = thread.open.as_mut() else { return };
-        open.proof(time);
+        open.outside_scheduler(time);
         let started_by_wake = open.stage == Stage::Active && open.job.task.is_none();
         if started_by_wake && nominal.is_none_or(|nominal| nominal <= open.job.start) {
             // The wake-up was for this job: it begins with the switch to the thread.
@@ -49,7 +49,7 @@ impl Decomposer {
             if thread.outer.len() >= MAX_NESTED {
                 return open.flaw(Flaw::Contradiction);
             }
-            let fresh = Open::new(Actor::Thread(thread.tid), thread.sort, &self.config);
+            let fresh = Open::new(Actor::Thread(thread.tid), thread.kind, &self.config);
             thread.outer.push(std::mem::replace(&mut **open, fresh));
         }
         // The thread was awake already: what its CPU did until now delayed this job.
@@ -61,7 +61,7 @@ impl Decomposer {
                 blame(causes, actor.unwrap_or(Actor::Unseen), to - from);
             });
         }
-        open.start(time, event.cpu, Edge::Out);
+        open.start(time, event.cpu, SchedulerSide::Out);
         open.state = State::Running;
         open.in_handler = false;
         open.job.task = Some(task);
@@ -107,7 +107,7 @@ impl Decomposer {
         let time = event.time;
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         let called = open.job.task;
-        open.proof(time);
+        open.outside_scheduler(time);
         self.hand_out(&mut open, time, event.cpu, sink);
         if let Some(mut outer) = self.threads.at(slot).outer.pop() {
             let took = outer.called(time);
@@ -134,7 +134,7 @@ impl Open {
     fn called(&mut self, time: u64) -> u64 {
         let took = self.unsettled(time);
         self.sums.interference += took;
-        (self.state, self.edge, self.in_handler) = (State::Running, Edge::Out, false);
+        (self.state, self.edge, self.in_handler) = (State::Running, SchedulerSide::Out, false);
         self.track.until(&mut self.job.segments, Phase::Interference, time, self.job.last_cpu);
         took
     }

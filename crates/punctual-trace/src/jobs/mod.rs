@@ -4,17 +4,17 @@
 //! amount per CPU and per thread, so it can run for days.
 //!
 //! ```
-//! use punctual_trace::event::{Event, Kind, Left, Task};
-//! use punctual_trace::jobs::{Config, Decomposer, Value};
+//! use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+//! use punctual_trace::jobs::{Config, Decomposer, Bounds};
 //!
 //! let (control, idle) = (Task { id: 7, priority: 10 }, Task { id: 0, priority: 120 });
 //! let event = |time, by, kind| Event { time, cpu: 0, by, kind };
 //! let trace = [
 //!     event(100, 0, Kind::Waking { task: control, cpu: 0 }),
-//!     event(130, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }),
+//!     event(130, 0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: control }),
 //!     event(150, 7, Kind::IrqEntry { irq: 24 }),
 //!     event(170, 7, Kind::IrqExit { irq: 24 }),
-//!     event(230, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }),
+//!     event(230, 7, Kind::Switch { from: control, reason: SwitchOut::Sleeping, to: idle }),
 //! ];
 //!
 //! let mut decomposer = Decomposer::new(Config::default());
@@ -22,19 +22,21 @@
 //! for event in &trace {
 //!     decomposer.feed(event, &mut |job| jobs.push(job.clone()));
 //! }
-//! assert_eq!(jobs[0].response, Value::Exact(130));
-//! assert_eq!(jobs[0].jitter, Value::Exact(30));
-//! assert_eq!(jobs[0].interference, Value::Exact(20));
+//! assert_eq!(jobs[0].response, Bounds::Exact(130));
+//! assert_eq!(jobs[0].jitter, Bounds::Exact(30));
+//! assert_eq!(jobs[0].interference, Bounds::Exact(20));
 //! // Nothing in this trace shows when the scheduler returned.
-//! assert_eq!(jobs[0].execution, Value::Bounded { lo: 0, hi: 80 });
+//! assert_eq!(jobs[0].execution, Bounds::Between { lo: 0, hi: 80 });
 //! assert_eq!(jobs[0].check(), Ok(()));
 //! ```
 
 mod blocking;
+mod bounds;
 mod cause;
 mod config;
 mod cpu;
 mod decomposer;
+mod disabled;
 mod history;
 mod holders;
 mod interrupts;
@@ -42,26 +44,24 @@ mod job;
 mod locks;
 mod lost;
 mod marks;
-mod off;
 mod open;
 mod segments;
 mod switches;
 mod thread;
 mod timers;
-mod value;
 mod waiting;
 mod wakes;
 
-pub use blocking::{Blocking, Doing, On, Share};
+pub use blocking::{Blocking, HolderState, Share, WaitTarget};
+pub use bounds::Bounds;
 pub use cause::{Actor, Cause, MAX_CAUSES};
 pub use config::{Config, FutexWaits, Release, Select, Suspension};
 pub use decomposer::{Counters, Decomposer};
+pub use disabled::DisabledSection;
 #[cfg(test)]
 pub(crate) use job::blank;
-pub use job::{Flaw, Job, Phase, ReleasedBy, Segment, Sort, Waker};
-pub use off::Off;
-pub(crate) use thread::Spread;
-pub use value::Value;
+pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Waker};
+pub(crate) use thread::IntHasher;
 
 /// How many waits of a job are listed.
 pub const MAX_BLOCKINGS: usize = 32;

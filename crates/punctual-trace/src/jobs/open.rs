@@ -5,12 +5,12 @@
 //! then by a handler, then the scheduler, and what is left is execution.
 
 use super::blocking::Blocking;
+use super::bounds::Bounds;
 use super::cause::{Actor, blame};
 use super::config::Config;
 use super::history::{Occupants, State};
-use super::job::{Flaw, Job, Phase, ReleasedBy, Sort, blank};
-use super::segments::Track;
-use super::value::Value;
+use super::job::{Flaw, Job, JobKind, Phase, ReleasedBy, blank};
+use super::segments::SegmentTrack;
 use super::waiting::FutexCall;
 use crate::event::Tid;
 
@@ -27,7 +27,7 @@ pub(crate) enum Stage {
 
 /// Where the thread is between two switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Edge {
+pub(crate) enum SchedulerSide {
     /// It was switched to, and nothing proves yet that it has left the scheduler.
     Entering,
     /// It is out of the scheduler, as far as the last proof tells.
@@ -53,7 +53,7 @@ pub(crate) struct Sums {
 
 impl Sums {
     /// A window that nothing told apart held an entry of the scheduler, an exit, or both, each no longer than `longest`.
-    fn undecided(&mut self, window: u64, longest: u64, entry: bool, exit: bool) {
+    fn add_ambiguous(&mut self, window: u64, longest: u64, entry: bool, exit: bool) {
         let one = window.min(longest);
         let both = if entry && exit { window.min(longest.saturating_mul(2)) } else { one };
         self.maybe_entry += if entry { one } else { 0 };
@@ -67,7 +67,7 @@ impl Sums {
 pub(crate) struct Open {
     pub(crate) job: Job,
     pub(crate) stage: Stage,
-    pub(crate) edge: Edge,
+    pub(crate) edge: SchedulerSide,
     pub(crate) state: State,
     /// Whether a handler runs on its CPU.
     pub(crate) in_handler: bool,
@@ -77,43 +77,43 @@ pub(crate) struct Open {
     /// Time since the last proof of where the thread is.
     pub(super) window: u64,
     /// Until when the account is settled.
-    mark: u64,
+    settled_until: u64,
     /// From when its turn is awaited, and on which CPU.
     pub(crate) ready: u64,
     pub(crate) futex: Option<FutexCall>,
     /// The wait for a lock it is in.
     pub(crate) wait: Option<Blocking>,
     /// Who got the thread's priority since it last tried to take a lock.
-    pub(crate) lent: Vec<Tid>,
+    pub(crate) boosted_holders: Vec<Tid>,
     /// Why the next release may be none.
-    doubt: Option<Flaw>,
+    next_flaw: Option<Flaw>,
     /// Asleep of its own accord.
     pub(crate) suspended: bool,
     /// No entry or exit of the scheduler takes longer.
     longest: u64,
-    pub(super) track: Track,
+    pub(super) track: SegmentTrack,
 }
 
 impl Open {
-    pub(crate) fn new(actor: Actor, sort: Sort, config: &Config) -> Self {
+    pub(crate) fn new(actor: Actor, kind: JobKind, config: &Config) -> Self {
         Self {
-            job: blank(actor, sort),
+            job: blank(actor, kind),
             stage: Stage::Idle,
-            edge: Edge::Out,
+            edge: SchedulerSide::Out,
             state: State::Unknown,
             in_handler: false,
             interrupted: false,
             sums: Sums::default(),
             window: 0,
-            mark: 0,
+            settled_until: 0,
             ready: 0,
             futex: None,
             wait: None,
-            lent: Vec::new(),
-            doubt: None,
+            boosted_holders: Vec::new(),
+            next_flaw: None,
             suspended: false,
             longest: config.longest_schedule.unwrap_or(u64::MAX),
-            track: Track::new(config.segments),
+            track: SegmentTrack::new(config.segments),
         }
     }
 
@@ -127,8 +127,8 @@ impl Open {
 
     /// How long the account has not been settled; it is now.
     pub(crate) fn unsettled(&mut self, time: u64) -> u64 {
-        let past = time.saturating_sub(self.mark);
-        self.mark = self.mark.max(time);
+        let past = time.saturating_sub(self.settled_until);
+        self.settled_until = self.settled_until.max(time);
         past
     }
 
@@ -142,32 +142,32 @@ impl Open {
         let job = &mut self.job;
         (job.task, job.priority, job.highest) = (None, priority, priority);
         (job.released, job.released_by, job.woken, job.waker) = (None, ReleasedBy::Unseen, None, None);
-        (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.doubt.take());
-        (job.off, job.nmi) = (None, 0);
+        (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.next_flaw.take());
+        (job.disabled, job.nmi) = (None, 0);
         job.jitter_causes.clear();
         job.interference_causes.clear();
         job.blockings.clear();
         job.blockings_left_out = 0;
         job.segments.clear();
         self.sums = Sums::default();
-        (self.window, self.mark, self.ready) = (0, time, time);
+        (self.window, self.settled_until, self.ready) = (0, time, time);
         self.track.begin(time);
-        (self.stage, self.edge, self.suspended) = (Stage::Released, Edge::Out, false);
+        (self.stage, self.edge, self.suspended) = (Stage::Released, SchedulerSide::Out, false);
         (self.futex, self.wait) = (None, None);
-        self.lent.clear();
+        self.boosted_holders.clear();
     }
 
     /// Its first switch, or the mark that begins it.
-    pub(crate) fn start(&mut self, time: u64, cpu: u16, edge: Edge) {
+    pub(crate) fn start(&mut self, time: u64, cpu: u16, edge: SchedulerSide) {
         self.track.until(&mut self.job.segments, Phase::Jitter, time, cpu);
         (self.job.start, self.job.first_cpu, self.job.last_cpu) = (time, cpu, cpu);
-        (self.mark, self.stage, self.edge) = (time, Stage::Active, edge);
+        (self.settled_until, self.stage, self.edge) = (time, Stage::Active, edge);
     }
 
     /// The job, if one is open, is not to be trusted; and neither is the next release: the thread may be in the middle of
     /// a job, or of a wait, of which the beginning was not seen.
     pub(crate) fn flaw(&mut self, flaw: Flaw) {
-        self.doubt = Some(flaw);
+        self.next_flaw = Some(flaw);
         if !self.idle() {
             self.job.flaw.get_or_insert(flaw);
         }
@@ -181,9 +181,9 @@ impl Open {
             (State::Ready, _) => Phase::Interference,
             (State::Asleep, _) => Phase::Suspended,
             _ if self.in_handler => Phase::Interference,
-            (_, Edge::Leaving) => Phase::Overhead,
-            (_, Edge::Entering) => Phase::ExecutionOrOverhead,
-            (_, Edge::Out) => Phase::Execution,
+            (_, SchedulerSide::Leaving) => Phase::Overhead,
+            (_, SchedulerSide::Entering) => Phase::ExecutionOrOverhead,
+            (_, SchedulerSide::Out) => Phase::Execution,
         }
     }
 
@@ -194,8 +194,8 @@ impl Open {
             return;
         }
         let phase = self.phase();
-        let past = time.saturating_sub(self.mark);
-        self.mark = self.mark.max(time);
+        let past = time.saturating_sub(self.settled_until);
+        self.settled_until = self.settled_until.max(time);
         match phase {
             Phase::Blocking => self.sums.blocking += past,
             Phase::Interference => self.sums.interference += past,
@@ -210,18 +210,18 @@ impl Open {
 
     /// An event that only thread code outside the scheduler causes.
     #[inline]
-    pub(crate) fn proof(&mut self, time: u64) {
+    pub(crate) fn outside_scheduler(&mut self, time: u64) {
         self.settle(time);
         if self.stage != Stage::Active || self.wait.is_some() {
             return;
         }
         match self.edge {
-            Edge::Entering => self.sums.undecided(self.window, self.longest, true, false),
-            Edge::Out => self.sums.execution += self.window,
+            SchedulerSide::Entering => self.sums.add_ambiguous(self.window, self.longest, true, false),
+            SchedulerSide::Out => self.sums.execution += self.window,
             // On its way into sleep the scheduler wakes kernel threads that flush or take over work.
-            Edge::Leaving => return,
+            SchedulerSide::Leaving => return,
         }
-        (self.window, self.edge, self.interrupted) = (0, Edge::Out, false);
+        (self.window, self.edge, self.interrupted) = (0, SchedulerSide::Out, false);
     }
 
     /// It wakes another thread. After a handler that may be the rest of the interrupt, which can be anywhere: it wakes
@@ -229,14 +229,14 @@ impl Open {
     #[inline]
     pub(crate) fn wakes(&mut self, time: u64) {
         if !self.interrupted {
-            self.proof(time);
+            self.outside_scheduler(time);
         }
     }
 
     pub(crate) fn scheduler_entered(&mut self, time: u64) {
-        self.proof(time);
+        self.outside_scheduler(time);
         if self.wait.is_none() && !self.idle() {
-            self.edge = Edge::Leaving;
+            self.edge = SchedulerSide::Leaving;
         }
     }
 
@@ -245,15 +245,15 @@ impl Open {
         if self.wait.is_some() || self.stage != Stage::Active {
             return;
         }
-        if self.edge == Edge::Entering {
+        if self.edge == SchedulerSide::Entering {
             self.sums.entry += self.window;
             self.track.entry_was_overhead(&mut self.job.segments, self.window);
             self.window = 0;
         }
         self.edge = match self.edge {
-            Edge::Entering | Edge::Leaving => Edge::Out,
+            SchedulerSide::Entering | SchedulerSide::Leaving => SchedulerSide::Out,
             // It was seen outside before: a return without entry is no proof of anything.
-            Edge::Out => return,
+            SchedulerSide::Out => return,
         };
         self.interrupted = false;
     }
@@ -271,8 +271,8 @@ impl Open {
         self.settle(time);
         if self.stage == Stage::Active && self.wait.is_none() {
             let window = std::mem::take(&mut self.window);
-            self.sums.undecided(window, self.longest, self.edge == Edge::Entering, true);
-            if self.edge == Edge::Out {
+            self.sums.add_ambiguous(window, self.longest, self.edge == SchedulerSide::Entering, true);
+            if self.edge == SchedulerSide::Out {
                 self.track.exit_may_be_overhead(&mut self.job.segments, window.min(self.longest));
             }
         }
@@ -280,7 +280,7 @@ impl Open {
     }
 
     /// Blames those who ran on `cpu` since the job awaits its turn.
-    pub(crate) fn absorb(&mut self, time: u64, occupants: &Occupants) {
+    pub(crate) fn blame_occupants(&mut self, time: u64, occupants: &Occupants) {
         let from = self.ready;
         self.ready = time;
         if self.wait.is_some() {
@@ -325,24 +325,24 @@ impl Open {
         // A mark ends a job outside the scheduler; a switch has emptied the window before.
         let (job, sums) = (&mut self.job, &mut self.sums);
         match self.edge {
-            Edge::Entering => sums.undecided(self.window, self.longest, true, false),
-            Edge::Out | Edge::Leaving => sums.execution += self.window,
+            SchedulerSide::Entering => sums.add_ambiguous(self.window, self.longest, true, false),
+            SchedulerSide::Out | SchedulerSide::Leaving => sums.execution += self.window,
         }
         (job.end, job.last_cpu) = (time.max(job.start), cpu);
         let window = job.end - job.start;
-        job.window = Value::Exact(window);
-        job.jitter = job.released.map_or(Value::Unknown, |(lo, hi)| {
-            Value::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
+        job.window = Bounds::Exact(window);
+        job.jitter = job.released.map_or(Bounds::Unknown, |(lo, hi)| {
+            Bounds::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
         });
         job.response = job.jitter.plus(window);
         let overhead = sums.entry + sums.exit;
-        job.overhead = Value::between(overhead, overhead + sums.maybe);
-        job.overhead_entry = Value::between(sums.entry, sums.entry + sums.maybe_entry);
-        job.overhead_exit = Value::between(sums.exit, sums.exit + sums.maybe_exit);
-        job.blocking = Value::Exact(sums.blocking);
-        job.interference = Value::Exact(sums.interference);
+        job.overhead = Bounds::between(overhead, overhead + sums.maybe);
+        job.overhead_entry = Bounds::between(sums.entry, sums.entry + sums.maybe_entry);
+        job.overhead_exit = Bounds::between(sums.exit, sums.exit + sums.maybe_exit);
+        job.blocking = Bounds::Exact(sums.blocking);
+        job.interference = Bounds::Exact(sums.interference);
         let execution = sums.execution + sums.suspended;
-        job.execution = Value::between(execution, execution + sums.maybe);
+        job.execution = Bounds::between(execution, execution + sums.maybe);
         job.suspended = sums.suspended;
         self.stage = Stage::Idle;
         (self.futex, self.wait) = (None, None);

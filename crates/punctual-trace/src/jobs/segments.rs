@@ -5,12 +5,12 @@ use super::job::{Phase, Segment};
 
 /// Writes the segments of a job, if they are wanted.
 #[derive(Debug)]
-pub(crate) struct Track {
+pub(crate) struct SegmentTrack {
     wanted: bool,
     start: u64,
 }
 
-impl Track {
+impl SegmentTrack {
     pub(crate) fn new(wanted: bool) -> Self {
         Self { wanted, start: 0 }
     }

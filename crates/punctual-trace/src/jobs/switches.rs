@@ -1,25 +1,25 @@
 //! Context switches: jobs start, are displaced, wait and end.
 
-use super::blocking::On;
+use super::blocking::WaitTarget;
 use super::cause::Actor;
 use super::config::Suspension;
 use super::decomposer::{Decomposer, Sink};
 use super::history::State;
 use super::job::Flaw;
-use super::open::{Edge, Open, Stage};
+use super::open::{Open, SchedulerSide, Stage};
 use super::thread::Wait;
-use crate::event::{Event, Left, Task};
+use crate::event::{Event, SwitchOut, Task};
 
 /// What a job does when its thread leaves the CPU.
-enum Then {
-    GoesOn,
+enum AfterSwitch {
+    Continues,
     Ends,
     /// It was none: it never started, or its thread marks its jobs and this was not one.
-    IsNone,
+    NotAJob,
 }
 
 impl Decomposer {
-    pub(super) fn switch(&mut self, event: &Event, from: Task, left: Left, to: Task, sink: Sink<'_>) {
+    pub(super) fn switch(&mut self, event: &Event, from: Task, reason: SwitchOut, to: Task, sink: Sink<'_>) {
         let known = self.cpu(event.cpu).current;
         let leaving = match known {
             Some(slot) if self.threads.at(slot).tid == from.id => known,
@@ -32,18 +32,18 @@ impl Decomposer {
         }
         self.park(event, leaving);
         if let Some(slot) = leaving {
-            self.leaves(event, slot, from, left, sink);
+            self.switch_out(event, slot, from, reason, sink);
         }
         let coming = (to.id != 0).then(|| self.threads.slot(to.id));
         if let Some(slot) = coming {
-            self.comes(event, slot, to);
+            self.switch_in(event, slot, to);
         }
         let cpu = self.cpu(event.cpu);
-        let unseen = cpu.came.is_some_and(|came| came != from.id);
-        (cpu.current, cpu.left, cpu.came) = (coming, from.id, Some(to.id));
+        let unseen = cpu.switched_in.is_some_and(|came| came != from.id);
+        (cpu.current, cpu.switched_out, cpu.switched_in) = (coming, from.id, Some(to.id));
         cpu.occupants.push(event.time, cpu.frames.last().map_or(Actor::Thread(to.id), |frame| frame.actor));
         if cpu.occupants.half_full() {
-            self.absorb_all(event);
+            self.blame_occupants_of_cpu(event);
         }
         self.counters.switches += 1;
         self.counters.unseen_switches += u64::from(unseen);
@@ -51,11 +51,11 @@ impl Decomposer {
 
     /// Before the ring of occupants overwrites what those who await their turn have not looked at.
     #[cold]
-    pub(super) fn absorb_all(&mut self, event: &Event) {
+    pub(super) fn blame_occupants_of_cpu(&mut self, event: &Event) {
         for index in 0..self.wanted.len() {
             let slot = self.wanted[index];
             if self.threads.at(slot).cpu == event.cpu {
-                self.absorb(event.time, slot);
+                self.blame_occupants(event.time, slot);
             }
         }
     }
@@ -77,11 +77,11 @@ impl Decomposer {
             self.threads.at(slot).parked = Some(Box::new(frame));
         } else {
             self.contradicted(slot);
-            self.threads.at(slot).become_(event.time, State::Running, event.cpu);
+            self.threads.at(slot).set_state(event.time, State::Running, event.cpu);
         }
     }
 
-    fn leaves(&mut self, event: &Event, slot: u32, task: Task, left: Left, sink: Sink<'_>) {
+    fn switch_out(&mut self, event: &Event, slot: u32, task: Task, reason: SwitchOut, sink: Sink<'_>) {
         let (time, suspension) = (event.time, self.config.suspension);
         let thread = self.threads.at(slot);
         let known = thread.runs_on(event.cpu);
@@ -89,14 +89,14 @@ impl Decomposer {
             self.contradicted(slot);
         }
         let thread = self.threads.at(slot);
-        thread.shown(task.priority);
-        let state = if left == Left::Runnable { State::Ready } else { State::Asleep };
-        thread.become_(time, state, event.cpu);
-        let for_lock = state == State::Asleep && (thread.in_lock || left == Left::Uninterruptible);
-        if let Some(holder) = thread.lent_to.take_if(|_| state == State::Asleep)
+        thread.observe_priority(task.priority);
+        let state = if reason == SwitchOut::Runnable { State::Ready } else { State::Asleep };
+        thread.set_state(time, state, event.cpu);
+        let for_lock = state == State::Asleep && (thread.in_lock || reason == SwitchOut::Uninterruptible);
+        if let Some(holder) = thread.boosted_holder.take_if(|_| state == State::Asleep)
             && for_lock
         {
-            thread.waited(Wait { start: time, end: u64::MAX, holder, releaser: 0, passed: None });
+            thread.remember_wait(Wait { start: time, end: u64::MAX, holder, releaser: 0, passed: None });
         }
         if state == State::Ready {
             thread.early = None;
@@ -106,44 +106,44 @@ impl Decomposer {
             if open.stage == Stage::Released && !known {
                 // It has run, and nobody saw since when.
                 open.flaw(Flaw::Contradiction);
-                open.start(time, event.cpu, Edge::Out);
+                open.start(time, event.cpu, SchedulerSide::Out);
             }
             open.switched_out(time);
             (open.state, open.ready) = (state, time);
             open.job.last_cpu = event.cpu;
-            match then(&mut open, time, left, suspension) {
-                Then::Ends if !unmarked => self.hand_out(&mut open, time, event.cpu, sink),
-                Then::Ends | Then::IsNone => open.stage = Stage::Idle,
-                Then::GoesOn => {}
+            match after_switch(&mut open, time, reason, suspension) {
+                AfterSwitch::Ends if !unmarked => self.hand_out(&mut open, time, event.cpu, sink),
+                AfterSwitch::Ends | AfterSwitch::NotAJob => open.stage = Stage::Idle,
+                AfterSwitch::Continues => {}
             }
             self.threads.at(slot).open = Some(open);
         }
-        if left == Left::Gone {
+        if reason == SwitchOut::Gone {
             self.cut_outer(slot, time, Flaw::Contradiction, sink);
             self.threads.remove(task.id);
             self.wanted.retain(|&wanted| wanted != slot);
         }
     }
 
-    fn comes(&mut self, event: &Event, slot: u32, task: Task) {
+    fn switch_in(&mut self, event: &Event, slot: u32, task: Task) {
         let time = event.time;
         let thread = self.threads.at(slot);
         let was = thread.state;
-        thread.shown(task.priority);
+        thread.observe_priority(task.priority);
         if was == State::Ready && thread.open.is_none() && thread.parked.is_none() {
             // Most threads are nobody's business.
-            thread.become_(time, State::Running, event.cpu);
+            thread.set_state(time, State::Running, event.cpu);
             return;
         }
         if matches!(was, State::Asleep | State::Running) {
             self.contradicted(slot);
         }
-        self.absorb(time, slot);
+        self.blame_occupants(time, slot);
         // A thread that was not seen to wake has a job all the same, of which the release is unknown.
         let unseen = was == State::Asleep && self.want(slot);
         let thread = self.threads.at(slot);
         let moved = was == State::Ready && thread.cpu != event.cpu;
-        thread.become_(time, State::Running, event.cpu);
+        thread.set_state(time, State::Running, event.cpu);
         let parked = thread.parked.take();
         let own = thread.softirqs;
         let priority = thread.priority;
@@ -163,19 +163,19 @@ impl Decomposer {
             match open.stage {
                 Stage::Idle => {}
                 Stage::Released => {
-                    open.start(time, event.cpu, Edge::Entering);
+                    open.start(time, event.cpu, SchedulerSide::Entering);
                     if let (Some((from, _)), Some(Some(cpu))) =
                         (open.job.released, self.cpus.get(usize::from(event.cpu)))
                     {
-                        open.job.off = cpu.sections.longest(from, time);
+                        open.job.disabled = cpu.sections.longest(from, time);
                     }
                 }
                 Stage::Active => {
                     open.job.last_cpu = event.cpu;
-                    match open.wait.as_ref().map(|wait| wait.on) {
-                        Some(On::Kernel) => slept_for = Some(()),
+                    match open.wait.as_ref().map(|wait| wait.target) {
+                        Some(WaitTarget::Kernel) => slept_for = Some(()),
                         Some(_) => {}
-                        None => open.edge = Edge::Entering,
+                        None => open.edge = SchedulerSide::Entering,
                     }
                 }
             }
@@ -185,7 +185,7 @@ impl Decomposer {
             // No event will tell when the lock was taken: the wait ends with the switch back.
             self.end_wait(time, slot);
             if let Some(open) = self.threads.at(slot).open.as_mut() {
-                open.edge = Edge::Entering;
+                open.edge = SchedulerSide::Entering;
             }
         }
         if let Some(mut frame) = parked {
@@ -195,24 +195,24 @@ impl Decomposer {
     }
 }
 
-fn then(open: &mut Open, time: u64, left: Left, suspension: Suspension) -> Then {
-    match (open.stage, left) {
-        (Stage::Idle, _) => Then::GoesOn,
-        (Stage::Released, Left::Runnable) => Then::GoesOn,
-        (Stage::Released, _) => Then::IsNone,
-        (Stage::Active, Left::Runnable) => {
+fn after_switch(open: &mut Open, time: u64, reason: SwitchOut, suspension: Suspension) -> AfterSwitch {
+    match (open.stage, reason) {
+        (Stage::Idle, _) => AfterSwitch::Continues,
+        (Stage::Released, SwitchOut::Runnable) => AfterSwitch::Continues,
+        (Stage::Released, _) => AfterSwitch::NotAJob,
+        (Stage::Active, SwitchOut::Runnable) => {
             open.job.preemptions += u32::from(open.wait.is_none());
-            Then::GoesOn
+            AfterSwitch::Continues
         }
-        (Stage::Active, Left::Gone) => Then::Ends,
-        (Stage::Active, Left::Sleeping | Left::Uninterruptible) => {
+        (Stage::Active, SwitchOut::Gone) => AfterSwitch::Ends,
+        (Stage::Active, SwitchOut::Sleeping | SwitchOut::Uninterruptible) => {
             if open.wait.is_none() {
                 if open.futex.as_ref().is_some_and(|call| call.blocks) {
                     open.futex_sleeps(time);
-                } else if left == Left::Uninterruptible {
-                    open.begin_wait(time, On::Kernel);
+                } else if reason == SwitchOut::Uninterruptible {
+                    open.begin_wait(time, WaitTarget::Kernel);
                 } else if suspension == Suspension::EndsJob && open.job.task.is_none() {
-                    return Then::Ends;
+                    return AfterSwitch::Ends;
                 } else {
                     open.suspended = true;
                 }
@@ -220,7 +220,7 @@ fn then(open: &mut Open, time: u64, left: Left, suspension: Suspension) -> Then 
             if let Some(wait) = open.wait.as_mut() {
                 wait.slept = true;
             }
-            Then::GoesOn
+            AfterSwitch::Continues
         }
     }
 }

@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::cpu::Frame;
-use super::history::{Deeds, State};
-use super::job::{ReleasedBy, Sort, Waker};
+use super::cpu::HandlerFrame;
+use super::history::{State, ThreadHistory};
+use super::job::{JobKind, ReleasedBy, Waker};
 use super::open::Open;
 use crate::event::Tid;
 
 /// Changes remembered of each thread, to say what a lock's holder did.
-const DEEDS: usize = 32;
-/// Waits remembered of each thread, to follow chains of holders.
-const WAITS: usize = 4;
+const MAX_STATE_CHANGES: usize = 32;
+/// FutexWait remembered of each thread, to follow chains of holders.
+const MAX_WAITS: usize = 4;
 /// How many threads are found without the table of all.
-const RECENT: usize = 1 << 9;
+const CACHED: usize = 1 << 9;
 
 /// A wake-up.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ pub(crate) struct Thread {
     pub(crate) chosen: bool,
     /// Was started by a thread that the choice is restricted to, or by what such a one started.
     pub(crate) descends: bool,
-    pub(crate) sort: Sort,
+    pub(crate) kind: JobKind,
     /// Runs softirqs for a living: they are its own execution.
     pub(crate) softirqs: bool,
     /// It marks its jobs, so its wake-ups alone are none.
@@ -66,12 +66,12 @@ pub(crate) struct Thread {
     /// Is in any futex call.
     pub(crate) futex_entered: bool,
     /// Who got this thread's priority as it went to wait.
-    pub(crate) lent_to: Option<Tid>,
-    pub(crate) deeds: Deeds,
-    pub(crate) waits: [Wait; WAITS],
+    pub(crate) boosted_holder: Option<Tid>,
+    pub(crate) history: ThreadHistory,
+    pub(crate) waits: [Wait; MAX_WAITS],
     pub(crate) next_wait: usize,
     /// A softirq that was displaced together with the thread, as PREEMPT_RT allows.
-    pub(crate) parked: Option<Box<Frame>>,
+    pub(crate) parked: Option<Box<HandlerFrame>>,
     /// The job, for threads whose jobs are wanted.
     pub(crate) open: Option<Box<Open>>,
     /// Jobs that called this one on the same thread.
@@ -90,15 +90,15 @@ impl Thread {
             deboosted: 0,
             chosen: false,
             descends: false,
-            sort: Sort::Thread,
+            kind: JobKind::Thread,
             softirqs: false,
             marks: false,
             early: None,
             in_lock: false,
             futex_entered: false,
-            lent_to: None,
-            deeds: Deeds::new(DEEDS, (State::Unknown, 0)),
-            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0, passed: None }; WAITS],
+            boosted_holder: None,
+            history: ThreadHistory::new(MAX_STATE_CHANGES, (State::Unknown, 0)),
+            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0, passed: None }; MAX_WAITS],
             next_wait: 0,
             parked: None,
             open: None,
@@ -107,11 +107,11 @@ impl Thread {
     }
 
     #[inline]
-    pub(crate) fn become_(&mut self, time: u64, state: State, cpu: u16) {
+    pub(crate) fn set_state(&mut self, time: u64, state: State, cpu: u16) {
         self.state = state;
         self.cpu = cpu;
         self.since = time;
-        self.deeds.push(time, (state, cpu));
+        self.history.push(time, (state, cpu));
     }
 
     /// Whether it runs there: after events were lost a CPU may still remember a thread that has gone on.
@@ -120,14 +120,14 @@ impl Thread {
         self.state == State::Running && self.cpu == cpu
     }
 
-    pub(crate) fn waited(&mut self, wait: Wait) {
-        self.waits[self.next_wait % WAITS] = wait;
+    pub(crate) fn remember_wait(&mut self, wait: Wait) {
+        self.waits[self.next_wait % MAX_WAITS] = wait;
         self.next_wait = self.next_wait.wrapping_add(1);
     }
 
     /// Takes over a priority that an event shows, unless it is a borrowed one.
     #[inline]
-    pub(crate) fn shown(&mut self, priority: i32) {
+    pub(crate) fn observe_priority(&mut self, priority: i32) {
         if !self.boosted {
             self.priority = priority;
         }
@@ -136,9 +136,9 @@ impl Thread {
 
 /// The keys are numbers that the kernel gives out, small and dense: one multiplication spreads them well enough.
 #[derive(Default)]
-pub(crate) struct Spread(u64);
+pub(crate) struct IntHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for IntHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -158,17 +158,17 @@ impl Hasher for Spread {
 pub(crate) struct Threads {
     slots: Vec<Thread>,
     free: Vec<u32>,
-    index: HashMap<Tid, u32, BuildHasherDefault<Spread>>,
+    index: HashMap<Tid, u32, BuildHasherDefault<IntHasher>>,
     /// Those found last, by the low bits of their numbers: events come for few threads at a time, and numbers are given out in
     /// turn.
-    recent: Box<[(Tid, u32); RECENT]>,
+    recent: Box<[(Tid, u32); CACHED]>,
     limit: usize,
 }
 
 impl Threads {
     pub(crate) fn new(limit: usize) -> Self {
         let index = HashMap::default();
-        let recent = Box::new([(0, 0); RECENT]);
+        let recent = Box::new([(0, 0); CACHED]);
         Self { slots: Vec::new(), free: Vec::new(), index, recent, limit: limit.max(16) }
     }
 
@@ -184,7 +184,7 @@ impl Threads {
     /// The slot of a thread, which is made if there is none. Thread 0 is one per CPU and has none.
     #[inline]
     pub(crate) fn slot(&mut self, tid: Tid) -> u32 {
-        let (recent, slot) = self.recent[tid as usize % RECENT];
+        let (recent, slot) = self.recent[tid as usize % CACHED];
         if recent == tid && tid != 0 { slot } else { self.look_up(tid) }
     }
 
@@ -193,7 +193,7 @@ impl Threads {
             Some(&slot) => slot,
             None => self.insert(tid),
         };
-        self.recent[tid as usize % RECENT] = (tid, slot);
+        self.recent[tid as usize % CACHED] = (tid, slot);
         slot
     }
 
@@ -222,7 +222,7 @@ impl Threads {
             self.slots[slot as usize] = Thread::new(0);
             self.free.push(slot);
         }
-        self.recent[tid as usize % RECENT] = (0, 0);
+        self.recent[tid as usize % CACHED] = (0, 0);
     }
 
     /// Of the threads that neither run nor have an open job, forgets the half that changed longest ago; of all that do
@@ -249,11 +249,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_without_number_take_bounded_room() {
+    fn bounds_memory_for_any_number_of_threads() {
         let mut threads = Threads::new(100);
         for tid in 1..10_000 {
             let slot = threads.slot(tid);
-            threads.at(slot).become_(u64::from(tid), State::Asleep, 0);
+            threads.at(slot).set_state(u64::from(tid), State::Asleep, 0);
             assert_eq!(threads.slot(tid), slot);
         }
         assert!(threads.index.len() <= 100 && threads.slots.len() <= 101, "{}", threads.slots.len());

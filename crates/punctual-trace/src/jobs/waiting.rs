@@ -1,10 +1,10 @@
 //! The account of a job while it waits for a lock.
 
 use super::MAX_BLOCKINGS;
-use super::blocking::{Blocking, On};
+use super::blocking::{Blocking, WaitTarget};
 use super::cause::Cause;
 use super::job::Phase;
-use super::open::{Edge, Open, Stage, Sums};
+use super::open::{Open, SchedulerSide, Stage, Sums};
 
 /// A futex call that can wait.
 #[derive(Debug)]
@@ -21,26 +21,26 @@ pub(crate) struct FutexCall {
 
 impl Open {
     pub(crate) fn enter_futex(&mut self, time: u64, word: u64, blocks: bool) {
-        self.proof(time);
+        self.outside_scheduler(time);
         if self.stage == Stage::Active && self.wait.is_none() {
             let causes = Vec::new();
-            self.lent.clear();
+            self.boosted_holders.clear();
             self.futex =
                 Some(FutexCall { word, entered: time, blocks, slept: false, sums: self.sums, causes });
         }
     }
 
     /// Begins a wait for a lock; `time` may lie back, at the entry of a futex call.
-    pub(crate) fn begin_wait(&mut self, time: u64, on: On) -> &mut Blocking {
+    pub(crate) fn begin_wait(&mut self, time: u64, target: WaitTarget) -> &mut Blocking {
         self.settle(time);
         // To spin proves nothing: the scheduler contends for run queues.
-        if self.edge == Edge::Out && self.stage == Stage::Active && !on.may_spin() {
+        if self.edge == SchedulerSide::Out && self.stage == Stage::Active && !target.may_spin() {
             self.sums.execution += std::mem::take(&mut self.window);
         }
         self.wait.insert(Blocking {
             start: time,
             end: time,
-            on,
+            target,
             slept: false,
             owners: Vec::new(),
             woken: None,
@@ -58,7 +58,7 @@ impl Open {
         self.sums = call.sums;
         self.sums.blocking += time.saturating_sub(entered);
         // When the call returns, the thread is out of the scheduler.
-        (self.window, self.edge) = (0, Edge::Out);
+        (self.window, self.edge) = (0, SchedulerSide::Out);
         for undone in std::mem::take(&mut call.causes) {
             if let Some(cause) = self.job.interference_causes.iter_mut().find(|c| c.actor == undone.actor) {
                 cause.ns = cause.ns.saturating_sub(undone.ns);
@@ -69,7 +69,7 @@ impl Open {
         self.job.blockings.retain(|blocking| blocking.start < entered);
         self.track.undo(&mut self.job.segments, entered);
         self.track.until(&mut self.job.segments, Phase::Blocking, time, self.job.last_cpu);
-        self.begin_wait(time, On::Futex { word }).start = entered;
+        self.begin_wait(time, WaitTarget::Futex { word }).start = entered;
     }
 
     /// Ends the wait. The caller has filled in whom to blame.

@@ -23,7 +23,7 @@ impl Decomposer {
         let wake = self.wake_of(event, ReleasedBy::Wake);
         let slot = self.threads.slot(task.id);
         let thread = self.threads.at(slot);
-        thread.shown(task.priority);
+        thread.observe_priority(task.priority);
         match thread.state {
             State::Asleep | State::Unknown => self.wake(event.time, slot, wake, target, sink),
             // It has not gone to sleep yet; if it will, this is what wakes it.
@@ -44,10 +44,10 @@ impl Decomposer {
         }
         let slot = self.threads.slot(task.id);
         if new {
-            self.born(event, slot);
+            self.thread_created(event, slot);
         }
         let thread = self.threads.at(slot);
-        thread.shown(task.priority);
+        thread.observe_priority(task.priority);
         let early = thread.early.take();
         match thread.state {
             State::Asleep | State::Unknown => {
@@ -66,7 +66,7 @@ impl Decomposer {
             return;
         }
         let slot = self.threads.slot(task.id);
-        self.threads.at(slot).shown(task.priority);
+        self.threads.at(slot).observe_priority(task.priority);
         self.moved(time, slot, to);
     }
 
@@ -75,11 +75,11 @@ impl Decomposer {
         if self.threads.at(slot).cpu == to {
             return;
         }
-        self.absorb(time, slot);
+        self.blame_occupants(time, slot);
         let thread = self.threads.at(slot);
         match thread.state {
             State::Running => return,
-            State::Ready => thread.deeds.push(time, (State::Ready, to)),
+            State::Ready => thread.history.push(time, (State::Ready, to)),
             State::Asleep | State::Unknown => {}
         }
         thread.cpu = to;
@@ -89,14 +89,14 @@ impl Decomposer {
     }
 
     /// Blames those who ran on the CPU whose turn a thread awaits, if it does.
-    pub(super) fn absorb(&mut self, time: u64, slot: u32) {
+    pub(super) fn blame_occupants(&mut self, time: u64, slot: u32) {
         let thread = self.threads.at(slot);
         if thread.state != State::Ready {
             return;
         }
         if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(thread.cpu)))
         {
-            open.absorb(time, &cpu.occupants);
+            open.blame_occupants(time, &cpu.occupants);
         }
     }
 
@@ -110,7 +110,7 @@ impl Decomposer {
     fn wake(&mut self, time: u64, slot: u32, wake: Wake, target: u16, sink: Sink<'_>) {
         let thread = self.threads.at(slot);
         let (since, was) = (thread.since, thread.state);
-        thread.become_(time, State::Ready, target);
+        thread.set_state(time, State::Ready, target);
         thread.early = None;
         if was == State::Asleep {
             self.wait_over(time, slot, since, wake.waker.actor);
@@ -166,7 +166,13 @@ impl Decomposer {
         };
         let Some(open) = thread.waits.iter().position(|wait| wait.end == u64::MAX) else {
             if let Some(holder) = waker.filter(|_| thread.in_lock) {
-                thread.waited(Wait { start: since, end: time, holder, releaser: holder, passed: None });
+                thread.remember_wait(Wait {
+                    start: since,
+                    end: time,
+                    holder,
+                    releaser: holder,
+                    passed: None,
+                });
             }
             return;
         };

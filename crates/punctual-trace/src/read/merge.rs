@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn by_time_then_by_rank() {
+    fn orders_by_time_then_by_rank() {
         let merged =
             merge(&[&[Some(&[1, 5]), Some(&[5, 9])], &[], &[Some(&[1, 5, 6]), Some(&[7])], &[Some(&[5])]]);
         let expected = [(1, 0), (1, 2), (5, 0), (5, 0), (5, 2), (5, 3), (6, 2), (7, 2), (9, 0)];
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_where_they_are_and_do_not_stop_the_others() {
+    fn reports_errors_in_place_and_continues_other_streams() {
         let merged = merge(&[&[Some(&[1]), None, Some(&[8])], &[None, Some(&[2, 9])], &[None; 40]]);
         let errors = merged.iter().filter(|item| item.is_err()).count();
         assert_eq!(errors, 2 + RETRIES);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_sorting() {
+    fn merges_in_sorted_order() {
         let mut seed = 1u64;
         let mut random = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -51,7 +51,7 @@ fn all(layout: &PageLayout, bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, PageErr
 }
 
 #[test]
-fn every_kind_of_event_in_either_order() {
+fn round_trips_every_kind_of_event_in_both_byte_orders() {
     for order in [Order::Little, Order::Big] {
         let mut hand = Hand::new(order, 1_000);
         hand.head(1, 5).u32(0x11);
@@ -72,7 +72,7 @@ fn every_kind_of_event_in_either_order() {
 }
 
 #[test]
-fn absolute_times_keep_the_high_bits() {
+fn keeps_high_bits_of_absolute_times() {
     let high = 3 << 59;
     assert_eq!(absolute(7, 5), 7);
     assert_eq!(absolute(7, high | 5), high | 7);
@@ -80,7 +80,7 @@ fn absolute_times_keep_the_high_bits() {
 }
 
 #[test]
-fn missed_events() {
+fn reads_counts_of_missed_events() {
     let mut hand = Hand::new(Order::Little, 1);
     hand.head(1, 0).u32(1);
     let missed = |flags: u64, count: Option<u64>| {
@@ -96,7 +96,7 @@ fn missed_events() {
 }
 
 #[test]
-fn hostile_pages_give_errors_with_offsets() {
+fn reports_offset_of_error_in_hostile_pages() {
     let layout = PageLayout::usual(4096);
     assert_eq!(all(&layout, &[0; 10]).unwrap_err().problem, PageProblem::NoHeader);
     let mut bytes = vec![0; 4096];

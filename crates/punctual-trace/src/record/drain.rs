@@ -119,7 +119,7 @@ impl Drain {
     ) -> Result<(), RecordError> {
         let (shared, cpus) = (self.shared.clone(), cpus.to_vec());
         let work = move || {
-            be_ordinary(&cpus);
+            drop_real_time_policy(&cpus);
             if let Err(error) = work() {
                 shared.fail(error);
             }
@@ -165,7 +165,7 @@ impl Drop for Drain {
 /// Gives up a real-time policy that the calling thread has inherited, and goes to these CPUs, or anywhere if none is said.
 ///
 /// Not for real-time threads: it is what whoever records or analyses owes to those that are traced.
-pub fn be_ordinary(cpus: &[u32]) {
+pub fn drop_real_time_policy(cpus: &[u32]) {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the call reads `parameters`, which outlives it, and writes nothing; 0 names the calling thread. Memory safety
     // hangs on no thread's policy. That it may fail is accepted: a thread may nearly always become ordinary, and if not it

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions() {
+    fn combines_filter_conditions() {
         let filter = Filter {
             processes: vec![],
             names: vec!["logger".into(), "a name of seventeen".into()],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense() {
+    fn rejects_invalid_records() {
         let name = Filter { names: vec!["a\"||1==1".into()], ..Filter::default() };
         assert!(matches!(name.check(), Err(RecordError::Filter { .. })));
         for range in [0..=5, 5..=100, RangeInclusive::new(9, 3)] {

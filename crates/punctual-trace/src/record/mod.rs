@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use drain::be_ordinary;
+pub use drain::drop_real_time_policy;
 pub use error::RecordError;
 pub use events::{Absent, Group};
 pub use filter::Filter;
@@ -46,7 +46,7 @@ use self::drain::Drain;
 use self::save::Saver;
 use self::schedule::store::{self, Counts};
 use self::tracefs::Instance;
-use crate::counted;
+use crate::buffer_stats;
 
 /// What is recorded, and how.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl Default for Config {
 impl Config {
     /// The CPUs for threads that record or analyse: the housekeeping ones, or those that are not recorded; none in particular
     /// if that is everywhere.
-    pub fn helper_cpus(&self) -> Vec<u32> {
+    pub fn housekeeping_cpus(&self) -> Vec<u32> {
         setup::housekeeping(self)
     }
 }
@@ -182,8 +182,8 @@ impl Recording {
             let mut loss = Loss { cpu: *cpu, lost: 0, read: 0 };
             for instance in &self.instances {
                 let text = instance.read(&format!("per_cpu/cpu{cpu}/stats")).unwrap_or_default();
-                loss.lost += counted::lost(&text);
-                loss.read += counted::number(&text, "read events").unwrap_or(0);
+                loss.lost += buffer_stats::lost(&text);
+                loss.read += buffer_stats::number(&text, "read events").unwrap_or(0);
             }
             if let Some((_, counts)) = &self.schedule {
                 let (lost, stored) = counts[index].get();

@@ -248,13 +248,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks() {
+    fn formats_cpu_masks() {
         assert_eq!(mask(&[0]), "00000001");
         assert_eq!(mask(&[1, 3, 33]), "00000002,0000000a");
     }
 
     #[test]
-    fn the_recorder_keeps_off_what_it_records() {
+    fn runs_recorder_on_untraced_cpus() {
         let config = |cpus: &[u32], housekeeping: &[u32]| Config {
             cpus: cpus.to_vec(),
             housekeeping: housekeeping.to_vec(),

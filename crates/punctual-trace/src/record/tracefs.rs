@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_who_made_them() {
+    fn recognizes_names_of_own_instances() {
         let process = std::process::id();
         assert!(started(process).is_some());
         assert_eq!(started(process), started(process));

@@ -1,7 +1,7 @@
 //! Sums up jobs, in constant memory per task: running histograms of every term, the worst jobs whole, alarms.
 //!
 //! ```
-//! use punctual_trace::event::{Event, Kind, Left, Task};
+//! use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 //! use punctual_trace::jobs::Config;
 //! use punctual_trace::stats::{Term, Watch};
 //!
@@ -15,8 +15,8 @@
 //!     let end = release + length;
 //!     let mut feed = |event| watch.feed(&event, &mut |_job| {}, &mut |_late| alarms += 1);
 //!     feed(event(release, 0, Kind::Waking { task: control, cpu: 0 }));
-//!     feed(event(release + 100, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }));
-//!     feed(event(end, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }));
+//!     feed(event(release + 100, 0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: control }));
+//!     feed(event(end, 7, Kind::Switch { from: control, reason: SwitchOut::Sleeping, to: idle }));
 //! }
 //! assert_eq!(alarms, 1);
 //! let task = &watch.tasks()[0];
@@ -32,6 +32,6 @@ mod task;
 mod watch;
 
 pub use quantity::{Quantity, Summary};
-pub use recent::{MAX_EVENTS, Whole};
+pub use recent::{CapturedJob, MAX_EVENTS};
 pub use task::{Key, TaskStats, Term};
 pub use watch::{MAX_TASKS, Watch};

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::jobs::Value;
+use crate::jobs::Bounds;
 
 /// Histogram range: to 100 s, in buckets at most 1 % wide. The maximum is kept exactly whatever it is.
 const HIGHEST: u64 = 100_000_000_000;
@@ -46,12 +46,12 @@ impl Default for Quantity {
 
 impl Quantity {
     /// Adds a job's.
-    pub fn record(&mut self, value: Value) {
+    pub fn record(&mut self, value: Bounds) {
         let Some(ns) = value.hi() else {
             self.unknown += 1;
             return;
         };
-        self.bounded += u64::from(matches!(value, Value::Bounded { .. }));
+        self.bounded += u64::from(matches!(value, Bounds::Between { .. }));
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
         // Never drops: values beyond the range count in the last bucket.
@@ -87,12 +87,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_count_with_the_upper_one_and_nothing_is_dropped() {
+    fn counts_upper_bounds_and_drops_nothing() {
         let mut quantity = Quantity::default();
-        (1..=100_000).for_each(|ns| quantity.record(Value::Exact(ns)));
-        quantity.record(Value::Bounded { lo: 5, hi: 200_000 });
-        quantity.record(Value::Unknown);
-        quantity.record(Value::Exact(u64::MAX));
+        (1..=100_000).for_each(|ns| quantity.record(Bounds::Exact(ns)));
+        quantity.record(Bounds::Between { lo: 5, hi: 200_000 });
+        quantity.record(Bounds::Unknown);
+        quantity.record(Bounds::Exact(u64::MAX));
         let summary = quantity.summary();
         assert_eq!((summary.max, summary.count, summary.bounded, summary.unknown), (u64::MAX, 100_002, 1, 1));
         assert!(summary.p50.abs_diff(50_000) <= 500, "{}", summary.p50);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_yet() {
+    fn is_zero_without_jobs() {
         assert_eq!(Quantity::default().summary(), Summary::default());
     }
 }

@@ -12,7 +12,7 @@ const MAX_KEPT: usize = 1 << 18;
 
 /// A job with the events that made it, of all CPUs, from its release to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whole {
+pub struct CapturedJob {
     /// The job.
     pub job: Job,
     /// The events.
@@ -23,7 +23,7 @@ pub struct Whole {
 }
 
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(super) struct EventRing {
     events: Box<[Event]>,
     /// How many were ever pushed; the newest is at `(pushed - 1) & mask`.
     pushed: usize,
@@ -31,7 +31,7 @@ pub(super) struct Recent {
     room: usize,
 }
 
-impl Recent {
+impl EventRing {
     /// One that remembers at least so many.
     pub(super) fn new(capacity: usize) -> Self {
         let none = Event { time: 0, cpu: 0, by: 0, kind: Kind::ScheduleExit };
@@ -46,7 +46,7 @@ impl Recent {
         self.pushed += 1;
     }
 
-    pub(super) fn whole(&self, job: &Job) -> Whole {
+    pub(super) fn capture(&self, job: &Job) -> CapturedJob {
         let mask = self.events.len() - 1;
         let oldest = self.pushed.saturating_sub(self.events.len());
         let at = |index: usize| &self.events[index & mask];
@@ -59,21 +59,21 @@ impl Recent {
         }
         let events =
             (first..self.pushed).map(at).take_while(|event| event.time <= job.end).copied().collect();
-        Whole { job: job.clone(), events, truncated: first == oldest && oldest > 0 }
+        CapturedJob { job: job.clone(), events, truncated: first == oldest && oldest > 0 }
     }
 
     /// A job to be kept for long. If there is no room for its events, it goes without.
-    pub(super) fn kept(&mut self, job: &Job) -> Whole {
-        let mut whole = self.whole(job);
-        if whole.events.len() > self.room {
-            (whole.events, whole.truncated) = (Vec::new(), true);
+    pub(super) fn capture_for_keeping(&mut self, job: &Job) -> CapturedJob {
+        let mut captured = self.capture(job);
+        if captured.events.len() > self.room {
+            (captured.events, captured.truncated) = (Vec::new(), true);
         }
-        self.room -= whole.events.len();
-        whole
+        self.room -= captured.events.len();
+        captured
     }
 
     /// A kept job has been displaced by a worse one.
-    pub(super) fn forget(&mut self, whole: &Whole) {
-        self.room += whole.events.len();
+    pub(super) fn forget(&mut self, captured: &CapturedJob) {
+        self.room += captured.events.len();
     }
 }

@@ -1,14 +1,14 @@
 //! All jobs of one task.
 
 use super::quantity::{Quantity, Summary};
-use super::recent::Whole;
-use crate::jobs::{Actor, Job, Sort, Value};
+use super::recent::CapturedJob;
+use crate::jobs::{Actor, Bounds, Job, JobKind};
 
 /// Which task a job belongs to: the one its app named, or else its thread or handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// What sort of jobs.
-    pub sort: Sort,
+    pub kind: JobKind,
     /// Whose: [`Actor::Task`] for jobs that an app has marked, whichever thread ran them.
     pub actor: Actor,
 }
@@ -17,7 +17,7 @@ impl Key {
     /// That of a job.
     #[must_use]
     pub fn of(job: &Job) -> Self {
-        Self { sort: job.sort, actor: job.task.map_or(job.actor, Actor::Task) }
+        Self { kind: job.kind, actor: job.task.map_or(job.actor, Actor::Task) }
     }
 
     /// As one number, different for different keys.
@@ -31,7 +31,7 @@ impl Key {
             Actor::Others => (5, 0),
             Actor::Unseen => (6, 0),
         };
-        (self.sort as u64) << 40 | tag << 32 | u64::from(number)
+        (self.kind as u64) << 40 | tag << 32 | u64::from(number)
     }
 }
 
@@ -96,7 +96,7 @@ impl Term {
 
     /// That of a job.
     #[must_use]
-    pub fn of(self, job: &Job) -> Value {
+    pub fn of(self, job: &Job) -> Bounds {
         match self {
             Self::Response => job.response,
             Self::Jitter => job.jitter,
@@ -119,11 +119,11 @@ pub struct TaskStats {
     migrations: u64,
     preemptions: u64,
     quantities: [Quantity; 7],
-    worst: Vec<Whole>,
+    worst: Vec<CapturedJob>,
 }
 
 /// How bad a job is: how long it took, or how long it ran where its release is unknown.
-fn badness(job: &Job) -> u64 {
+fn severity(job: &Job) -> u64 {
     job.response.hi().or(job.window.hi()).unwrap_or(0)
 }
 
@@ -167,13 +167,13 @@ impl TaskStats {
     pub(super) fn among_worst(&self, job: &Job, n: usize) -> bool {
         n > 0
             && (self.worst.len() < n
-                || self.worst.last().is_some_and(|last| badness(&last.job) < badness(job)))
+                || self.worst.last().is_some_and(|last| severity(&last.job) < severity(job)))
     }
 
     /// Keeps a job; returns the one it displaces.
-    pub(super) fn keep(&mut self, whole: Whole, n: usize) -> Option<Whole> {
-        let place = self.worst.partition_point(|other| badness(&other.job) >= badness(&whole.job));
-        self.worst.insert(place, whole);
+    pub(super) fn keep(&mut self, captured: CapturedJob, n: usize) -> Option<CapturedJob> {
+        let place = self.worst.partition_point(|other| severity(&other.job) >= severity(&captured.job));
+        self.worst.insert(place, captured);
         if self.worst.len() > n { self.worst.pop() } else { None }
     }
 
@@ -227,7 +227,7 @@ impl TaskStats {
 
     /// The worst jobs whole, the longest first.
     #[must_use]
-    pub fn worst(&self) -> &[Whole] {
+    pub fn worst(&self) -> &[CapturedJob] {
         &self.worst
     }
 }

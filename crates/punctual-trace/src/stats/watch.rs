@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::recent::{MAX_EVENTS, Recent, Whole};
+use super::recent::{CapturedJob, EventRing, MAX_EVENTS};
 use super::task::{Key, TaskStats};
 use crate::event::{Event, Tid};
-use crate::jobs::{Config, Counters, Decomposer, Job, Spread};
+use crate::jobs::{Config, Counters, Decomposer, IntHasher, Job};
 
 /// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
 /// 125 kB.
@@ -22,10 +22,10 @@ pub struct Watch {
 #[derive(Debug)]
 struct Tasks {
     stats: Vec<TaskStats>,
-    index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
+    index: HashMap<u64, usize, BuildHasherDefault<IntHasher>>,
     left_out: u64,
     keep: usize,
-    recent: Recent,
+    recent: EventRing,
     deadlines: HashMap<Key, u64>,
     max_response: Option<u64>,
 }
@@ -34,7 +34,7 @@ impl Watch {
     /// Watches the jobs that `config` chooses, and keeps the worst `keep` of each task whole.
     #[must_use]
     pub fn new(config: Config, keep: usize) -> Self {
-        let recent = Recent::new(if keep > 0 { MAX_EVENTS } else { 1 });
+        let recent = EventRing::new(if keep > 0 { MAX_EVENTS } else { 1 });
         let tasks = Tasks {
             stats: Vec::new(),
             index: HashMap::default(),
@@ -65,7 +65,7 @@ impl Watch {
 
     /// Takes the next event. Calls `each` with every job that ends, and `alarm` with those that took too long, with all
     /// their events.
-    pub fn feed(&mut self, event: &Event, each: &mut dyn FnMut(&Job), alarm: &mut dyn FnMut(&Whole)) {
+    pub fn feed(&mut self, event: &Event, each: &mut dyn FnMut(&Job), alarm: &mut dyn FnMut(&CapturedJob)) {
         let tasks = &mut self.tasks;
         tasks.recent.push(event);
         self.decomposer.feed(event, &mut |job| {
@@ -103,13 +103,13 @@ impl Watch {
 }
 
 impl Tasks {
-    fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&Whole)) {
+    fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&CapturedJob)) {
         let key = Key::of(job);
         let deadline = if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() };
         let beyond = |limit| job.response.lo().is_some_and(|ns| ns > limit);
         // The alarm does not depend on room for statistics, but on the job being what it seems.
         if job.complete() && deadline.or(self.max_response).is_some_and(beyond) {
-            alarm(&self.recent.whole(job));
+            alarm(&self.recent.capture(job));
         }
         let index = match self.index.get(&key.packed()) {
             Some(&index) => index,
@@ -129,7 +129,7 @@ impl Tasks {
         }
         if stats.record(job)
             && stats.among_worst(job, self.keep)
-            && let Some(gone) = stats.keep(self.recent.kept(job), self.keep)
+            && let Some(gone) = stats.keep(self.recent.capture_for_keeping(job), self.keep)
         {
             self.recent.forget(&gone);
         }

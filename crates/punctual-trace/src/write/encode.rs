@@ -17,7 +17,7 @@ use punctual_core::trace_marker::{self, Mark};
 
 use super::WriteError;
 use super::page::bytes;
-use crate::event::{Event, Kind, Left, Noise, Section, Tid};
+use crate::event::{Event, Kind, Noise, Section, SwitchOut, Tid};
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 use crate::read::translate::{Code, recipe};
@@ -151,12 +151,12 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
             "Wakeup",
             &[task.id.into(), signed(task.priority), cpu.into()],
         ),
-        Kind::Switch { from, left, to } => {
-            let state = match left {
-                Left::Runnable => 0x100,
-                Left::Sleeping => 1,
-                Left::Uninterruptible => 2,
-                Left::Gone => 0x20,
+        Kind::Switch { from, reason, to } => {
+            let state = match reason {
+                SwitchOut::Runnable => 0x100,
+                SwitchOut::Sleeping => 1,
+                SwitchOut::Uninterruptible => 2,
+                SwitchOut::Gone => 0x20,
             };
             let (from_priority, to_priority) = (signed(from.priority), signed(to.priority));
             (Code::Switch, "Switch", &[from.id.into(), from_priority, state, to.id.into(), to_priority])
@@ -190,10 +190,16 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
         Kind::ScheduleExit => (Code::GraphExit, "ScheduleExit", &[SCHEDULE]),
         Kind::JobStart { .. } => (Code::Marker, "JobStart", &[trace_marker::START.into()]),
         Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[trace_marker::END.into()]),
-        Kind::Off { section: Section::Interrupts, caller } => (Code::IrqOff, "Off", &[signed(caller)]),
-        Kind::Off { section: Section::Preemption, caller } => (Code::PreemptOff, "Off", &[signed(caller)]),
-        Kind::On { section: Section::Interrupts, caller } => (Code::IrqOn, "On", &[signed(caller)]),
-        Kind::On { section: Section::Preemption, caller } => (Code::PreemptOn, "On", &[signed(caller)]),
+        Kind::Disable { section: Section::Interrupts, caller } => {
+            (Code::IrqOff, "Disable", &[signed(caller)])
+        }
+        Kind::Disable { section: Section::Preemption, caller } => {
+            (Code::PreemptOff, "Disable", &[signed(caller)])
+        }
+        Kind::Enable { section: Section::Interrupts, caller } => (Code::IrqOn, "Enable", &[signed(caller)]),
+        Kind::Enable { section: Section::Preemption, caller } => {
+            (Code::PreemptOn, "Enable", &[signed(caller)])
+        }
         Kind::Noise { source, ns } => match source {
             Noise::Nmi => (Code::NoiseNmi, "Noise", &[ns]),
             Noise::Irq(vector) => (Code::NoiseIrq, "Noise", &[ns, signed(vector)]),

@@ -28,7 +28,7 @@ pub fn all() -> Vec<EventFormat> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_text_is_a_format() {
+    fn parses_or_rejects_any_text() {
         assert_eq!(super::all().len(), super::texts().count());
         assert_eq!(super::texts().count(), 25);
     }

@@ -1,7 +1,7 @@
 //! The CPUs, and the clock that drives everything.
 
-use punctual_trace::event::{Event, Kind as E, Left, Task};
-use punctual_trace::jobs::{Actor, Doing};
+use punctual_trace::event::{Event, Kind as E, SwitchOut, Task};
+use punctual_trace::jobs::{Actor, HolderState};
 
 use super::threads::{Kind, Lock, State, Step, Thread, effective};
 use super::truth::{HandlerTruth, Truth, WaitTruth};
@@ -26,7 +26,7 @@ enum Mode {
     /// On the way to sleep for a lock, with preemption off.
     Contending(u64),
     /// In the scheduler, before the switch.
-    Exiting(u64, Left),
+    Exiting(u64, SwitchOut),
     /// In the scheduler, after the switch.
     Entering(u64),
 }
@@ -130,9 +130,9 @@ impl Machine {
                 let thread = self.cpus[cpu].current.expect("only threads contend");
                 let lock = self.threads[thread].waits.expect("it contends");
                 let left = if self.locks[lock].kind == Kind::RtMutex {
-                    Left::Uninterruptible
+                    SwitchOut::Uninterruptible
                 } else {
-                    Left::Sleeping
+                    SwitchOut::Sleeping
                 };
                 self.schedule(cpu, left);
                 return false;
@@ -146,7 +146,7 @@ impl Machine {
     fn normal(&mut self, cpu: usize) -> bool {
         let mine = self.cpus[cpu].current.map_or(i32::MAX, |thread| self.threads[thread].shown);
         if self.best(cpu).is_some_and(|best| self.threads[best].shown < mine) {
-            self.schedule(cpu, Left::Runnable);
+            self.schedule(cpu, SwitchOut::Runnable);
             return false;
         }
         let Some(thread) = self.cpus[cpu].current else {
@@ -162,7 +162,7 @@ impl Machine {
         }
         match self.threads[thread].script.get(self.threads[thread].step).copied() {
             None => {
-                self.schedule(cpu, Left::Sleeping);
+                self.schedule(cpu, SwitchOut::Sleeping);
                 return false;
             }
             Some(Step::Compute(_)) if self.threads[thread].left > 0 => return false,
@@ -173,11 +173,11 @@ impl Machine {
         true
     }
 
-    fn schedule(&mut self, cpu: usize, left: Left) {
+    fn schedule(&mut self, cpu: usize, reason: SwitchOut) {
         if self.style.edges {
             self.emit(cpu, E::ScheduleEnter);
         }
-        self.cpus[cpu].mode = Mode::Exiting(self.random.range(1, 3), left);
+        self.cpus[cpu].mode = Mode::Exiting(self.random.range(1, 3), reason);
     }
 
     /// The most urgent thread that waits for this CPU.
@@ -186,7 +186,7 @@ impl Machine {
         (0..self.threads.len()).filter(waiting).min_by_key(|&i| self.threads[i].shown)
     }
 
-    fn switch(&mut self, cpu: usize, left: Left) {
+    fn switch(&mut self, cpu: usize, reason: SwitchOut) {
         let other = (cpu + 1) % self.cpus.len();
         // Not what another CPU's scheduler is about to choose: that would have been called for nothing.
         if other != cpu
@@ -201,15 +201,16 @@ impl Machine {
         let from = self.cpus[cpu].current;
         let mut to = self.best(cpu);
         // Another CPU may have taken what this one was to be given to.
-        if left == Left::Runnable && to.is_none() {
+        if reason == SwitchOut::Runnable && to.is_none() {
             to = from;
         }
         if to != from {
             let (from_task, to_task) = (self.task(from), self.task(to));
-            self.emit(cpu, E::Switch { from: from_task, left, to: to_task });
+            self.emit(cpu, E::Switch { from: from_task, reason, to: to_task });
             if let Some(from) = from {
-                self.threads[from].state = if left == Left::Runnable { State::Ready } else { State::Asleep };
-                if self.threads[from].waits.is_none() && left != Left::Runnable {
+                self.threads[from].state =
+                    if reason == SwitchOut::Runnable { State::Ready } else { State::Asleep };
+                if self.threads[from].waits.is_none() && reason != SwitchOut::Runnable {
                     let mut job = self.threads[from].job.take().expect("it had a job");
                     job.end = self.time();
                     self.truths.push(job);

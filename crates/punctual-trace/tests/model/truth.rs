@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_trace::jobs::{Actor, Doing};
+use punctual_trace::jobs::{Actor, HolderState};
 
 /// All in ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,11 +38,11 @@ pub struct WaitTruth {
     /// The lock changed hands meanwhile, somewhere along the chain.
     pub passed_on: bool,
     /// Depth, holder, what it did, how long.
-    pub shares: Vec<(u8, Option<u32>, Doing, u64)>,
+    pub shares: Vec<(u8, Option<u32>, HolderState, u64)>,
 }
 
 impl WaitTruth {
-    pub fn share(&mut self, depth: u8, holder: Option<u32>, doing: Doing, ns: u64) {
+    pub fn share(&mut self, depth: u8, holder: Option<u32>, doing: HolderState, ns: u64) {
         match self.shares.iter_mut().find(|s| (s.0, s.1, s.2) == (depth, holder, doing)) {
             Some(share) => share.3 += ns,
             None => self.shares.push((depth, holder, doing, ns)),

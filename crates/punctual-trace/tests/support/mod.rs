@@ -3,7 +3,7 @@
 
 pub mod worked;
 
-use punctual_trace::event::{Event, Kind, Left, Task, Tid};
+use punctual_trace::event::{Event, Kind, SwitchOut, Task, Tid};
 use punctual_trace::jobs::{Config, Decomposer, Job};
 
 pub const IDLE: Task = Task { id: 0, priority: 120 };
@@ -41,9 +41,9 @@ impl Script {
         self.at(time, cpu, Kind::Wakeup { task, cpu: to, new: false })
     }
 
-    pub fn switch(&mut self, time: u64, cpu: u16, left: Left, to: Task) -> &mut Self {
+    pub fn switch(&mut self, time: u64, cpu: u16, reason: SwitchOut, to: Task) -> &mut Self {
         let from = self.on(cpu);
-        self.at(time, cpu, Kind::Switch { from, left, to });
+        self.at(time, cpu, Kind::Switch { from, reason, to });
         self.running.retain(|(c, _)| *c != cpu);
         self.running.push((cpu, to));
         self

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual_trace::event::Tid;
-use punctual_trace::jobs::{Actor, Doing};
+use punctual_trace::jobs::{Actor, HolderState};
 
 use crate::stage::{
     Bell, MS, Measured, PthreadMutex, ROUNDS, me, now, perform, sleep_until, spin_until, thread, waiter,
@@ -55,7 +55,7 @@ fn play(inherits: bool) -> (Vec<Tid>, Truth) {
 }
 
 #[test]
-fn a_plain_mutex_lets_the_medium_thread_into_the_wait() {
+fn blames_medium_thread_for_inversion_on_plain_mutex() {
     perform(
         "inversion",
         || play(false),
@@ -67,7 +67,7 @@ fn a_plain_mutex_lets_the_medium_thread_into_the_wait() {
                 let wait = job.blockings.iter().max_by_key(|wait| wait.ns()).expect("it waits for the mutex");
                 assert_eq!(wait.owners, [truth.owner], "{wait:?}");
                 let by = Actor::Thread(truth.medium);
-                let nested = wait.shares.iter().find(|share| share.doing == Doing::Preempted { by });
+                let nested = wait.shares.iter().find(|share| share.state == HolderState::Preempted { by });
                 let nested = nested.expect("the medium thread is the nested cause");
                 assert_eq!((nested.holder, nested.depth), (Some(truth.owner), 0), "{wait:?}");
                 measured.push(Measured::exact("B of the waiter", job.blocking, after - before));
@@ -83,7 +83,7 @@ fn a_plain_mutex_lets_the_medium_thread_into_the_wait() {
 }
 
 #[test]
-fn inheritance_keeps_the_medium_thread_out() {
+fn blames_no_medium_thread_with_priority_inheritance() {
     perform(
         "no-inversion",
         || play(true),
@@ -94,8 +94,9 @@ fn inheritance_keeps_the_medium_thread_out() {
                 let Some(job) = played.job(truth.waiter, after) else { continue };
                 let wait = job.blockings.iter().max_by_key(|wait| wait.ns()).expect("it waits for the mutex");
                 assert_eq!(wait.owners, [truth.owner], "{wait:?}");
-                let medium = |doing: Doing| doing == Doing::Preempted { by: Actor::Thread(truth.medium) };
-                assert!(!wait.shares.iter().any(|share| medium(share.doing)), "{wait:?}");
+                let medium =
+                    |doing: HolderState| doing == HolderState::Preempted { by: Actor::Thread(truth.medium) };
+                assert!(!wait.shares.iter().any(|share| medium(share.state)), "{wait:?}");
                 measured.push(Measured::exact("B of the waiter", job.blocking, after - before));
             }
             measured

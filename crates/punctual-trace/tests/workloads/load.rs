@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_trace::event::{Event, Kind, Tid};
-use punctual_trace::jobs::{Actor, Value};
+use punctual_trace::jobs::{Actor, Bounds};
 
 use crate::stage::{MS, Measured, ROUNDS, me, now, perform, sleep_until, thread};
 
@@ -121,7 +121,7 @@ fn handlers(events: &[Event], cpu: u16, from: u64, to: u64) -> (u64, u64, u64) {
 }
 
 #[test]
-fn interrupts_add_up_to_the_sum_over_the_trace() {
+fn attributes_all_interrupt_time_in_the_trace() {
     perform("load", play, |played, truth| {
         let mut measured = Vec::new();
         for &(end, signals) in &truth.rounds {
@@ -129,7 +129,7 @@ fn interrupts_add_up_to_the_sum_over_the_trace() {
             assert_eq!((job.first_cpu, job.migrations), (job.last_cpu, 0));
             let (sum, vectors, receives) = handlers(&played.events, job.first_cpu, job.start, job.end);
             let threads: u64 = of(&job.interference_causes, |actor| matches!(actor, Actor::Thread(_))).0;
-            let Value::Exact(all) = job.interference else { panic!("{job:?}") };
+            let Bounds::Exact(all) = job.interference else { panic!("{job:?}") };
             assert_eq!(all - threads, sum, "{job:?}");
             // Each expiry took an interrupt, and each datagram a softirq, in the job. A timer that is late is set anew. Under
             // PREEMPT_RT a thread of a lower priority sends the signals, after the job: of interrupts there is the first one.

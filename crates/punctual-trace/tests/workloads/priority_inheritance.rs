@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual_trace::event::Tid;
-use punctual_trace::jobs::{Doing, On};
+use punctual_trace::jobs::{HolderState, WaitTarget};
 
 use crate::stage::{
     Bell, MS, Measured, PthreadMutex, ROUNDS, WAITER, me, now, perform, sleep_until, spin_until, thread,
@@ -49,7 +49,7 @@ fn play() -> (Vec<Tid>, Truth) {
 }
 
 #[test]
-fn the_wait_is_blocking_and_the_owner_is_named() {
+fn counts_wait_as_blocking_and_names_owner() {
     perform("pi-futex", play, |played, truth| {
         let mut measured = Vec::new();
         for (&(before, after), &(alone, end)) in truth.waits.iter().zip(&truth.holds) {
@@ -58,19 +58,21 @@ fn the_wait_is_blocking_and_the_owner_is_named() {
                 continue;
             };
             // The kernel's own locks may be contended, too.
-            let for_mutex = |on: On| matches!(on, On::Futex { word } if truth.mutex.has(word));
-            let wait = job.blockings.iter().find(|wait| for_mutex(wait.on)).expect("it waits for the mutex");
+            let for_mutex =
+                |on: WaitTarget| matches!(on, WaitTarget::Futex { word } if truth.mutex.has(word));
+            let wait =
+                job.blockings.iter().find(|wait| for_mutex(wait.target)).expect("it waits for the mutex");
             assert_eq!(wait.owners, [truth.owner], "{wait:?}");
             let held: u64 = wait
                 .shares
                 .iter()
-                .filter(|share| share.holder == Some(truth.owner) && share.doing == Doing::Running)
+                .filter(|share| share.holder == Some(truth.owner) && share.state == HolderState::Running)
                 .map(|share| share.ns)
                 .sum();
             measured.push(Measured::exact("B of the waiter", job.blocking, after - before));
             measured.push(Measured { what: "the owner's share of B", trace: held, truth: end - alone });
             // The owner ran on the waiter's priority meanwhile, and was displaced by nobody.
-            assert!(!owner.blockings.iter().any(|wait| for_mutex(wait.on)), "{owner:?}");
+            assert!(!owner.blockings.iter().any(|wait| for_mutex(wait.target)), "{owner:?}");
             assert_eq!(owner.highest, 99 - WAITER, "{owner:?}");
         }
         measured

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
 use punctual_trace::event::{Event, Tid};
-use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Select, Value};
+use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::record;
 use rustix::event::{EventfdFlags, eventfd};
@@ -245,9 +245,9 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn exact(what: &'static str, trace: Value, truth: u64) -> Self {
+    pub(crate) fn exact(what: &'static str, trace: Bounds, truth: u64) -> Self {
         match trace {
-            Value::Exact(trace) => Self { what, trace, truth },
+            Bounds::Exact(trace) => Self { what, trace, truth },
             other => panic!("{what} is {other:?}"),
         }
     }

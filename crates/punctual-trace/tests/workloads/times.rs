@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual_trace::event::Tid;
-use punctual_trace::jobs::{Actor, Config, ReleasedBy, Select, Sort};
+use punctual_trace::jobs::{Actor, Config, JobKind, ReleasedBy, Select};
 use punctual_trace::stats::{Key, Watch};
 
 use crate::stage::{Bell, MS, Measured, ROUNDS, me, now, perform, sleep_until, spin_until, thread};
@@ -62,7 +62,7 @@ fn preemption() -> (Vec<Tid>, Preemption) {
 }
 
 #[test]
-fn the_preemptor_is_named_and_its_time_is_interference() {
+fn names_preemptor_and_counts_its_time_as_interference() {
     perform("preemption", preemption, |played, truth| {
         let mut measured = Vec::new();
         for (&(from, to), &(due, start, end)) in truth.gaps.iter().zip(&truth.runs) {
@@ -117,11 +117,11 @@ fn periodic() -> (Vec<Tid>, Periodic) {
 }
 
 #[test]
-fn missed_deadlines_are_those_that_the_program_saw() {
+fn counts_the_deadline_misses_the_program_saw() {
     perform("deadlines", periodic, |played, truth| {
         let select = Select { tids: vec![truth.thread], ..Select::default() };
         let mut watch = Watch::new(Config { select, monotonic: true, ..Config::default() }, 0);
-        watch.deadline(Key { sort: Sort::Thread, actor: Actor::Thread(truth.thread) }, DEADLINE);
+        watch.deadline(Key { kind: JobKind::Thread, actor: Actor::Thread(truth.thread) }, DEADLINE);
         let mut late = BTreeSet::new();
         for event in &played.events {
             watch.feed(event, &mut |_| {}, &mut |whole| {

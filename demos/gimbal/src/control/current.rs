@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn the_gains_approach_the_continuous_ones_for_a_slow_motor() {
+    fn approaches_continuous_gains_for_slow_motor() {
         let slow = MotorParameters { inductance_h: 0.1, ..PAN.motor };
         let gains = CurrentGains::for_motor(&slow);
         assert!((gains.proportional_v_per_a / (0.1 * CURRENT_BANDWIDTH_RAD_S) - 1.0).abs() < 2e-3);
     }
 
     #[test]
-    fn the_step_is_the_one_of_a_double_pole_at_one_half() {
+    fn responds_to_step_as_double_pole_at_one_half() {
         let currents_a = step_response(1.0, 40);
         for (k, current_a) in currents_a.iter().enumerate() {
             // Step response of (1/4)/(z² − z + 1/4): 1 − (k + 1)/2^k.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setpoint_out_of_reach_does_not_wind_up() {
+    fn does_not_wind_up_on_unreachable_setpoint() {
         let mut controller = CurrentController::new(CurrentGains::for_motor(&PAN.motor), SUPPLY_V);
         for _ in 0..10_000 {
             assert!(controller.update(100.0, 10.0).abs() <= SUPPLY_V);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_crosses_over_where_it_was_designed_to_with_margin() {
+    fn crosses_over_at_designed_frequency_with_margin() {
         for axis in [GIMBAL.pan, GIMBAL.tilt] {
             // The gain falls all the way in this range.
             let (mut low, mut high) = (0.5 * POSITION_BANDWIDTH_RAD_S, 2.0 * POSITION_BANDWIDTH_RAD_S);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_setpoint_is_no_blow() {
+    fn limits_output_on_setpoint_step() {
         let gains = PositionGains::for_axis(&PAN);
         let mut controller = PositionController::new(gains, PAN.motor.current_limit_a);
         controller.update(0.0, 0.0);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn one_count_is_worth_a_small_part_of_the_current_limit() {
+    fn keeps_quantization_far_below_current_limit() {
         let gains = PositionGains::for_axis(&PAN);
         let mut controller = PositionController::new(gains, PAN.motor.current_limit_a);
         controller.update(0.0, 0.0);

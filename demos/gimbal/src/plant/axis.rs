@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_speed_is_where_the_torques_balance() {
+    fn reaches_speed_at_which_torques_balance() {
         for (parameters, voltage_v) in [(PAN, 12.0), (PAN, -24.0), (TILT, 3.0)] {
             let mut axis = endless(parameters);
             run(&mut axis, voltage_v, 2.0);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn locked_rotor_draws_voltage_over_resistance() {
+    fn draws_voltage_over_resistance_with_locked_rotor() {
         let mut axis = Axis::new(PAN);
         run(&mut axis, 6.0, 2.0);
         assert_eq!(axis.state.angle_rad, PAN.range.max_rad, "driven against the stop, it is locked");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn current_rises_with_the_electrical_time_constant() {
+    fn raises_current_with_electrical_time_constant() {
         let mut axis = Axis::new(PAN);
         // So heavy that it does not turn in the time looked at.
         axis.speed_per_torque = 0.0;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn energy_decays_without_voltage() {
+    fn loses_energy_without_voltage() {
         let mut axis = endless(PAN);
         axis.state = AxisState { current_a: 0.0, speed_rad_s: 30.0, angle_rad: 0.0 };
         let energy_j = |state: &AxisState| {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn dry_friction_holds_the_axis_until_overcome() {
+    fn holds_axis_until_friction_is_overcome() {
         let breakaway_a = PAN.coulomb_friction_nm / PAN.axis_constant_nm_per_a();
         let breakaway_v = breakaway_a * PAN.motor.resistance_ohm;
         let mut axis = Axis::new(PAN);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hard_stop_ends_the_motion_and_lets_go_again() {
+    fn stops_at_hard_stop_and_moves_away_again() {
         let mut axis = Axis::new(TILT);
         run(&mut axis, -24.0, 0.5);
         assert_eq!(axis.state.angle_rad, TILT.range.min_rad);

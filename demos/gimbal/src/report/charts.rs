@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_step_is_found_whichever_way_it_goes() {
+    fn finds_largest_step_in_both_directions() {
         assert_eq!(largest_step(&[(0, 0.0), (1, 0.5), (2, 0.5), (3, -1.0), (4, 0.0)]), Some((3, -1.5)));
         assert_eq!(largest_step(&[(0, 0.5), (1, 0.5)]), None);
         assert_eq!(largest_step(&[]), None);

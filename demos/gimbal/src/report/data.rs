@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn true_angles_are_compared_only_if_both_have_them() {
+    fn compares_true_angles_only_if_both_have_them() {
         let both = StepResponse::from_records(&record(1e-6, true), Some(&record(0.0, true)));
         assert!(both.true_angles);
         assert_eq!(both.axes[0].run[0].1, 0.75 + 1e-6);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_is_in_microradians() {
+    fn reports_difference_in_microradians() {
         let step = StepResponse::from_records(&record(3e-6, true), Some(&record(0.0, true)));
         assert!((step.axes[0].residual_max_urad.unwrap() - 3.0).abs() < 1e-6);
         assert!((step.axes[0].residual_rms_urad.unwrap() - 3.0).abs() < 1e-6);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_reference_there_is_no_difference() {
+    fn has_no_difference_without_reference() {
         let step = StepResponse::from_records(&record(0.0, true), None);
         assert_eq!(step.axes[0].residual_max_urad, None);
         assert!(step.axes[0].residual.is_empty());

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_becomes_markup() {
+    fn escapes_text() {
         let page = to_html(&hostile());
         assert!(!page.contains("<script") && !page.contains('\u{202E}'));
         assert_eq!(page.matches("</style>").count(), 1);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_needs_no_network() {
+    fn needs_no_network() {
         let page = to_html(&hostile());
         for outside in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
             assert!(!page.contains(outside), "{outside}");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_the_version_and_the_same_numbers() {
+    fn writes_version_and_same_numbers_as_json() {
         let json: serde_json::Value = serde_json::from_str(&to_json(&hostile()).unwrap()).unwrap();
         assert_eq!(json["version"], FORMAT_VERSION);
         assert_eq!(json["meta"]["clock"], "real");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_run_makes_a_page_too() {
+    fn writes_page_for_empty_run() {
         let mut summary = hostile();
         summary.tasks.clear();
         summary.settings.clear();

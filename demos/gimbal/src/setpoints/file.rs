@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_file_is_read() {
+    fn reads_valid_file() {
         let text = "\u{feff}# pan only\r\n time_s, pan_rad ,tilt_rad\r\n\r\n0,0.5,0\r\n1.5,\"-0.5\",-1e-1";
         let timeline = parse(text.as_bytes()).unwrap();
         assert_eq!(timeline.len(), 2);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_column() {
+    fn names_line_and_column_of_error() {
         const H: &str = "time_s,pan_rad,tilt_rad\n";
         let cases = [
             ("0,1\n", "line 2, column 3 (tilt_rad): is missing"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_is_required() {
+    fn requires_header() {
         assert_error("", "steps.csv: is empty; the first line must be `time_s,pan_rad,tilt_rad`");
         assert_error("\n\n", "steps.csv: is empty; the first line must be `time_s,pan_rad,tilt_rad`");
         assert_error("time_s,pan_rad,tilt_rad\n", "steps.csv: has a header but no setpoints");
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn other_line_ends_are_an_error_and_not_ignored() {
+    fn rejects_other_line_ends() {
         assert!(parse(b"time_s,pan_rad,tilt_rad\r0,0,0\r").is_err());
     }
 
     #[test]
-    fn an_unreadable_file_is_named() {
+    fn names_unreadable_file() {
         let path = std::env::temp_dir().join("gimbal-no-such-directory").join("steps.csv");
         let error = read_file(&path, GIMBAL.map(|axis| axis.range)).unwrap_err();
         assert!(matches!(error.problem, Problem::Unreadable(_)));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_file_ends() {
+    fn rejects_endless_file() {
         let endless = std::io::repeat(b'0');
         let error = read(endless, "zeros", GIMBAL.map(|axis| axis.range)).unwrap_err();
         assert_eq!(error.to_string(), "zeros: is larger than 16777216 bytes");
@@ -171,12 +171,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+        fn never_panics_on_arbitrary_bytes(bytes: Vec<u8>) {
             let _ = parse(&bytes);
         }
 
         #[test]
-        fn arbitrary_rows_never_panic_nor_leave_the_range(rows in "([-0-9.,e\\r\\n\"# naif]|1,){0,60}") {
+        fn never_panics_nor_leaves_range_on_arbitrary_rows(rows in "([-0-9.,e\\r\\n\"# naif]|1,){0,60}") {
             if let Ok(timeline) = parse(format!("time_s,pan_rad,tilt_rad\n{rows}").as_bytes()) {
                 let wanted = timeline.at(timeline.end_ns());
                 prop_assert!(GIMBAL.pan.range.contains(wanted.pan));

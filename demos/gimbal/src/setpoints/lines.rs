@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn two_numbers_hold_at_once_and_three_from_a_time_on() {
+    fn applies_two_numbers_at_once_and_three_from_a_time() {
         let mut parser = parser();
         let angles_rad = Axes::new(0.5, -0.25);
         assert_eq!(parser.parse(b"0.5, -0.25\n"), Ok(Some(LineSetpoint { time_s: None, angles_rad })));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_column_and_the_next_line_works() {
+    fn names_line_and_column_and_continues_with_next_line() {
         let mut parser = parser();
         let mut error = |line: &[u8]| parser.parse(line).unwrap_err().to_string();
         assert_eq!(error(b"0.5"), "stdin, line 1, column 2 (tilt_rad): is missing");
@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(lines: Vec<Vec<u8>>) {
+        fn never_panics_on_arbitrary_bytes(lines: Vec<Vec<u8>>) {
             let mut parser = parser();
             for line in lines {
                 let _ = parser.parse(&line);

@@ -96,7 +96,7 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
 
     #[test]
-    fn a_step_holds_until_the_next() {
+    fn holds_step_until_the_next() {
         let mut timeline = Timeline::new();
         assert_eq!(timeline.at(5), Axes::both(0.0));
         timeline.push(1.0, Axes::new(0.1, 0.2));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_setpoints_at_the_same_time_the_newer_wins() {
+    fn prefers_newer_of_two_simultaneous_setpoints() {
         let mut timeline = Timeline::new();
         timeline.push(1.0, Axes::both(0.1));
         timeline.push(0.5, Axes::both(0.2));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_sequence_is_compressed_or_repeated() {
+    fn compresses_or_repeats_built_in_sequence() {
         let natural = Timeline::built_in(BUILT_IN_SECONDS);
         let short = Timeline::built_in(1.0);
         let long = Timeline::built_in(25.0);
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_built_in_sequence_stays_in_range(seconds in any::<f64>(), t_ns in any::<u64>()) {
+        fn keeps_built_in_sequence_in_range(seconds in any::<f64>(), t_ns in any::<u64>()) {
             let wanted = Timeline::built_in(seconds).at(t_ns);
             prop_assert!(GIMBAL.pan.range.contains(wanted.pan));
             prop_assert!(GIMBAL.tilt.range.contains(wanted.tilt));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_and_completions() {
+    fn records_orders_and_completions() {
         let log = Log::default();
         ["1 begins", "2 ends", "1 ends"].into_iter().for_each(|event| log.event(event));
         assert_eq!(log.order(), "1 begins, 2 ends, 1 ends");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_counted() {
+    fn counts_what_was_seen() {
         let mut seen = Seen::default();
         assert!(!seen.is_always("a"));
         seen.add("a".into());

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_has_names() {
+    fn names_each_kind_of_damage() {
         let damage = Damage { flags: true, vector: true, ..Damage::default() };
         assert_eq!(damage.describe(), "changed: flags, vector registers");
         assert_eq!(describe(Damage::default(), PREEMPTED), PRESERVED.expected);

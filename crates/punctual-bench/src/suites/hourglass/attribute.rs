@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gap_has_its_causes() {
+    fn lists_causes_of_each_gap() {
         let events = parse(TRACE, 77);
         assert_eq!(events.len(), 10);
         let gaps = [(1000, 1300), (2000, 3000), (3300, 3600), (4000, 5000), (9000, 19_000)];
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_tasks_the_longest_are_named() {
+    fn names_longest_of_many_tasks() {
         let share =
             |number: u64| Share { name: format!("task {number}"), gaps: 1, total: number, max: number };
         let shares =
@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn times_in_seconds_become_nanoseconds() {
+    fn converts_seconds_to_nanoseconds() {
         assert_eq!(units("12.000345"), Some(12_000_345_000));
         assert_eq!(units("99"), Some(99));
         assert_eq!(units("x"), None);
     }
 
     #[test]
-    fn nonsense_is_left_out() {
+    fn skips_lines_that_make_no_sense() {
         assert!(parse("CPU:1 [LOST 5 EVENTS]\n\n???\n[001] ] :", 1).is_empty());
         assert!(attribute(&[], &[], 1).is_empty());
     }

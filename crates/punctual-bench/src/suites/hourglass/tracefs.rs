@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use punctual_trace::counted;
+use punctual_trace::buffer_stats;
 
 use crate::clock::{self, Clock};
 use crate::tagged;
@@ -102,7 +102,7 @@ impl Instance {
             return Err(io::Error::other("the tracer recorded nothing"));
         }
         let stats = fs::read_to_string(of_cpu.join("stats"))?;
-        Ok(Trace { text, lost: counted::lost(&stats), time: self.time })
+        Ok(Trace { text, lost: buffer_stats::lost(&stats), time: self.time })
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks() {
+    fn formats_cpu_masks() {
         assert_eq!(cpu_mask(0), "1");
         assert_eq!(cpu_mask(5), "20");
         assert_eq!(cpu_mask(33), "2,00000000");

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pass_is_counted_once() {
+    fn counts_every_pass_once() {
         let clock = clock::use_best();
         let watched = Watch::new(clock.ticks(1e6), clock.ticks(500.0)).run(&Stop::default());
         let counted: u64 = watched.passes.iter().enumerate().map(|(ticks, count)| ticks as u64 * count).sum();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_ends_it_at_once() {
+    fn stops_at_once_when_requested() {
         let stop = Stop::default();
         stop.request();
         assert_eq!(Watch::new(u64::MAX, u64::MAX).run(&stop).count(), 1);

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cyclictest_prints() {
+    fn parses_cyclictest_output() {
         let text = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000000 000000\n000005 000012\n000031\t000002\n\
                     # Min Latencies: 00005\n# Avg Latencies: 00008\n# Max Latencies: 200123\n\
                     # Histogram Overflows: 00001\n";

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_told_apart() {
+    fn tells_finishing_orders_apart() {
         let one_by_one = times([(0, 10), (10, 20), (15, 30)]);
         let turns = times([(0, 18), (5, 20), (15, 30)]);
         let together = times([(0, 10), (1, 9), (2, 8)]);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_depends_on_the_cpus() {
+    fn expects_orders_that_suit_number_of_cpus() {
         let expected = |cpus| CASES.each_ref().map(|case| case.expected(cpus));
         use Expected::{OneByOne, OneFirst, ThreeLast, Together, TurnsThenThree};
         assert_eq!(expected(8), [OneFirst, Together, OneByOne, TurnsThenThree, Together]);

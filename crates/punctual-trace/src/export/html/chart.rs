@@ -12,7 +12,7 @@ use super::series::{Extremes, Series, Track};
 const WIDTH: f64 = 640.0;
 
 /// Jobs that are all alike are a line of this height.
-const LOWEST: f64 = 2.5;
+const MIN_HEIGHT: f64 = 2.5;
 
 /// A track of a task's series, and how to draw it.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ pub(super) fn draw(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
     let mut d = String::new();
     for (at, Extremes { min, max }) in points() {
         let (top, foot) = (y.at(max as f64), y.at(min as f64));
-        let spare = ((LOWEST - (foot - top)) / 2.0).max(0.0);
+        let spare = ((MIN_HEIGHT - (foot - top)) / 2.0).max(0.0);
         let _ = write!(d, "M{} {}v{}", Short(place(at)), Short(top - spare), Short(foot - top + 2.0 * spare));
     }
     if !d.is_empty() {
@@ -72,10 +72,10 @@ pub(super) fn draw(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Actor, Job, Sort, Value, blank};
+    use crate::jobs::{Actor, Bounds, Job, JobKind, blank};
 
-    fn job(end: u64, response: Value) -> Job {
-        Job { end, response, ..blank(Actor::Thread(7), Sort::Thread) }
+    fn job(end: u64, response: Bounds) -> Job {
+        Job { end, response, ..blank(Actor::Thread(7), JobKind::Thread) }
     }
 
     fn drawn(series: &Series, track: Track, span: (u64, u64)) -> String {
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_is_drawn_at_the_top_and_jobs_without_a_value_are_not() {
+    fn draws_maximum_at_top_and_skips_unknown_values() {
         let mut series = Series::default();
         for n in 0..100_000 {
             let ns = if n == 51_234 { 80_000 } else { 10_000 };
-            series.record(&job(n * 1_000_000, Value::Exact(ns)));
+            series.record(&job(n * 1_000_000, Bounds::Exact(ns)));
         }
-        series.record(&job(100_000_000_000, Value::Unknown));
+        series.record(&job(100_000_000_000, Bounds::Unknown));
         let drawing = drawn(&series, Track::Response, (0, 100_000_000_000));
         assert!(drawing.contains("data-max=\"80000\"") && drawing.contains("max 80.0 µs"), "{drawing}");
         let path = drawing.split("class=\"points R\"").nth(1).unwrap().split(" d=\"").nth(1).unwrap();
@@ -100,9 +100,9 @@ mod tests {
     }
 
     #[test]
-    fn a_span_of_nothing_and_the_greatest_numbers_are_drawn() {
+    fn draws_empty_span_and_greatest_numbers() {
         let mut series = Series::default();
-        series.record(&job(u64::MAX, Value::Exact(u64::MAX)));
+        series.record(&job(u64::MAX, Bounds::Exact(u64::MAX)));
         for span in [(0, 0), (0, u64::MAX), (u64::MAX, 5)] {
             let drawing = drawn(&series, Track::Response, span);
             assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");

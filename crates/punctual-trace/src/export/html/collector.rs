@@ -32,7 +32,7 @@ pub(super) const SOURCES: usize = 8;
 
 /// What of a task statistics do not have.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct TaskSeries {
     pub(super) series: Series,
     /// The priority of its last job, as the kernel counts.
     pub(super) priority: i32,
@@ -45,7 +45,7 @@ pub(super) struct Gathered {
 /// It keeps at most 75 kB for each of [`MAX_TASKS`] tasks, however long the recording.
 #[derive(Debug, Default)]
 pub struct Collector {
-    tasks: HashMap<Key, Gathered>,
+    tasks: HashMap<Key, TaskSeries>,
     cpus: Vec<CpuCounts>,
     seen: [bool; SOURCES],
     span: Option<(u64, u64)>,
@@ -96,7 +96,7 @@ impl Collector {
         }
     }
 
-    pub(super) fn task(&self, key: Key) -> Option<&Gathered> {
+    pub(super) fn task(&self, key: Key) -> Option<&TaskSeries> {
         self.tasks.get(&key)
     }
 
@@ -141,10 +141,10 @@ fn source(kind: Kind) -> Option<Source> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Actor, Sort, blank};
+    use crate::jobs::{Actor, JobKind, blank};
 
     #[test]
-    fn losses_are_counted_per_cpu_and_flawed_jobs_by_reason() {
+    fn counts_losses_per_cpu_and_flawed_jobs_by_reason() {
         let mut collector = Collector::new();
         let event = |cpu, kind| Event { time: 7, cpu, by: 1, kind };
         collector.event(&event(0, Kind::ScheduleExit));
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(cpus, [(0, quiet), (2, CpuCounts { events: 0, gaps: 2, lost: 40 })]);
         assert!(collector.seen(Source::Scheduler) && !collector.seen(Source::Switches));
 
-        let mut job = blank(Actor::Thread(7), Sort::Thread);
+        let mut job = blank(Actor::Thread(7), JobKind::Thread);
         for flaw in [Flaw::Lost, Flaw::Cut, Flaw::Cut] {
             job.flaw = Some(flaw);
             collector.job(&job);
@@ -164,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn tasks_beyond_the_limit_take_no_memory() {
+    fn bounds_memory_beyond_task_limit() {
         let mut collector = Collector::new();
-        (0..10_000).for_each(|tid| collector.job(&blank(Actor::Thread(tid), Sort::Thread)));
+        (0..10_000).for_each(|tid| collector.job(&blank(Actor::Thread(tid), JobKind::Thread)));
         assert_eq!(collector.tasks.len(), MAX_TASKS);
     }
 }

@@ -12,7 +12,7 @@ use punctual_report::table::{Cell, Column, Table};
 use super::Report;
 use super::collector::{CpuCounts, Source};
 use super::page::name;
-use crate::counted;
+use crate::buffer_stats;
 use crate::stats::{TaskStats, Term};
 
 const STYLE: &str = include_str!("style.css");
@@ -169,7 +169,7 @@ fn cpus(report: &Report<'_>, out: &mut String) {
 /// file do not always say how many events they took.
 fn losses(report: &Report<'_>) -> BTreeMap<usize, CpuCounts> {
     let mut cpus: BTreeMap<usize, CpuCounts> = report.collector.cpus().collect();
-    for (cpu, lost) in counted::losses(&report.about.statistics) {
+    for (cpu, lost) in buffer_stats::losses(&report.about.statistics) {
         let counts = cpus.entry(cpu as usize).or_default();
         counts.lost = counts.lost.max(lost);
     }

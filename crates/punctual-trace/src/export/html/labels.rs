@@ -6,14 +6,14 @@ use punctual_report::svg::width;
 const LINES: usize = 3;
 
 /// How far a label may be moved aside from what it is about.
-const ASIDE: f64 = 90.0;
+const MAX_SHIFT: f64 = 90.0;
 
 /// Room between two labels.
 const GAP: f64 = 8.0;
 
 /// Where a label has its middle, and on which line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spot {
+pub(super) struct Placement {
     pub(super) x: f64,
     pub(super) line: usize,
 }
@@ -38,7 +38,7 @@ impl Labels {
 
     /// Room for a label about what is at `x`, as near as there is, and rather not below any of `others`, which want labels
     /// too.
-    pub(super) fn place(&mut self, x: f64, text: &str, others: &[f64]) -> Option<Spot> {
+    pub(super) fn place(&mut self, x: f64, text: &str, others: &[f64]) -> Option<Placement> {
         let half = width(text) / 2.0;
         let (left, right) = (self.edges.0 + half, self.edges.1 - half);
         if left > right {
@@ -51,28 +51,29 @@ impl Labels {
         Some(spot)
     }
 
-    fn find(&self, x: f64, half: f64, (left, right): (f64, f64), others: &[f64]) -> Option<Spot> {
+    fn find(&self, x: f64, half: f64, (left, right): (f64, f64), others: &[f64]) -> Option<Placement> {
         let free = |line: usize, (from, to)| self.taken[line].iter().all(|&(a, b)| to <= a || b <= from);
         let covered = |at: f64| {
             let covers = |other: &&f64| (**other - at).abs() < half + GAP / 2.0 && **other != x;
             others.iter().filter(covers).count() as f64
         };
-        let steps = (ASIDE / 5.0) as i32;
+        let steps = (MAX_SHIFT / 5.0) as i32;
         let places =
             (0..LINES).flat_map(|line| (-steps..=steps).map(move |step| (line, f64::from(step) * 5.0)));
-        let places = places.map(|(line, aside)| Spot { x: (x + aside).clamp(left, right), line });
-        let possible = places.filter(|&Spot { x: at, line }| {
+        let places = places.map(|(line, aside)| Placement { x: (x + aside).clamp(left, right), line });
+        let possible = places.filter(|&Placement { x: at, line }| {
             free(line, label(at, half)) && (0..line).all(|above| free(above, leader(x, at)))
         });
         // Rather a line further down than far aside, or in the way of others.
         possible.min_by(|one, other| {
-            let cost = |spot: &Spot| (spot.x - x).abs() + spot.line as f64 * 25.0 + covered(spot.x) * 20.0;
+            let cost =
+                |spot: &Placement| (spot.x - x).abs() + spot.line as f64 * 25.0 + covered(spot.x) * 20.0;
             cost(one).total_cmp(&cost(other))
         })
     }
 
     /// How many lines are in use.
-    pub(super) fn lines(&self, spots: &[Spot]) -> usize {
+    pub(super) fn lines(&self, spots: &[Placement]) -> usize {
         spots.iter().map(|spot| spot.line + 1).max().unwrap_or(0)
     }
 }
@@ -92,12 +93,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_labels_share_room() {
+    fn places_labels_without_overlap() {
         let mut labels = Labels::between(100.0, 600.0);
         labels.avoid(300.0);
         let texts: Vec<(f64, &str)> = (0..40).map(|n| (100.0 + f64::from(n) * 12.0, "SS 4.1 µs")).collect();
         let others: Vec<f64> = texts.iter().map(|text| text.0).collect();
-        let placed: Vec<(Spot, &str)> =
+        let placed: Vec<(Placement, &str)> =
             texts.iter().filter_map(|&(x, text)| Some((labels.place(x, text, &others)?, text))).collect();
         assert!(placed.len() >= 7, "{}", placed.len());
         for (index, (one, text)) in placed.iter().enumerate() {

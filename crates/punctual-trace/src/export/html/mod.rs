@@ -7,7 +7,7 @@
 //! A [`Collector`] takes every event and every job beside a [`Watch`], in constant memory.
 //!
 //! ```
-//! use punctual_trace::event::{Event, Kind, Left, Task};
+//! use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 //! use punctual_trace::export::html;
 //! use punctual_trace::jobs::Config;
 //! use punctual_trace::names::Names;
@@ -17,8 +17,8 @@
 //! let event = |time, by, kind| Event { time, cpu: 0, by, kind };
 //! let trace = [
 //!     event(100, 0, Kind::Waking { task: control, cpu: 0 }),
-//!     event(130, 0, Kind::Switch { from: idle, left: Left::Runnable, to: control }),
-//!     event(230, 7, Kind::Switch { from: control, left: Left::Sleeping, to: idle }),
+//!     event(130, 0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: control }),
+//!     event(230, 7, Kind::Switch { from: control, reason: SwitchOut::Sleeping, to: idle }),
 //! ];
 //!
 //! let mut watch = Watch::new(Config { segments: true, ..Config::default() }, html::KEEP);

@@ -7,7 +7,7 @@ use punctual_report::page::note;
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
 
-use super::task::{Section, priority, sort_word};
+use super::task::{Section, kind_label, priority};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
 use crate::export::table::time;
 use crate::jobs::Actor;
@@ -58,7 +58,7 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
 /// Threads before handlers, the most urgent first, the longest first.
 fn order(task: &TaskStats, report: &Report<'_>) -> impl Ord + use<> {
     let priority = report.collector.task(task.key()).map_or(i32::MAX, |task| task.priority);
-    (task.key().sort, priority, std::cmp::Reverse(longest(task)), task.key().actor)
+    (task.key().kind, priority, std::cmp::Reverse(longest(task)), task.key().actor)
 }
 
 /// How much time all jobs took together.
@@ -112,7 +112,7 @@ fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], is_linked: bool) -> 
             _ => String::new(),
         };
         let mut cells = vec![if is_linked { name.link(&format!("t{index}")) } else { name }];
-        cells.extend([Cell::new(sort_word(key.sort)), Cell::new(known)]);
+        cells.extend([Cell::new(kind_label(key.kind)), Cell::new(known)]);
         cells.extend(Term::ALL.map(|term| {
             let summary = task.summary(term);
             let cell = time(&summary, summary.max);

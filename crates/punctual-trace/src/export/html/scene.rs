@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Event, Kind, Left, Tid};
-use crate::jobs::{Actor, Blocking, Doing, Job, Phase, Segment};
-use crate::stats::Whole;
+use crate::event::{Event, Kind, SwitchOut, Tid};
+use crate::jobs::{Actor, Blocking, HolderState, Job, Phase, Segment};
+use crate::stats::CapturedJob;
 
 /// Beside the job's own, so many rows are shown.
 const MAX_ROWS: usize = 7;
@@ -14,7 +14,7 @@ const MAX_NESTED: usize = 8;
 
 /// A stretch in which somebody had a CPU, or waited for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct Stretch {
     pub(super) start: u64,
     pub(super) end: u64,
     /// The CPU it ran on; nothing while it was ready to run.
@@ -27,7 +27,7 @@ pub(super) struct Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) actor: Actor,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) stretches: Vec<Stretch>,
     /// When it held a lock that the job waited for, and which of the job's waits that was.
     pub(super) holds: Vec<(u64, u64, usize)>,
 }
@@ -50,14 +50,14 @@ pub(super) struct Scene {
 }
 
 /// Sets the scene.
-pub(super) fn scene(whole: &Whole) -> Scene {
-    let job = &whole.job;
+pub(super) fn scene(captured: &CapturedJob) -> Scene {
+    let job = &captured.job;
     let mut actors = involved(job);
     let left_out = actors.len().saturating_sub(MAX_ROWS);
     actors.truncate(MAX_ROWS);
     let mut rows: Vec<Row> =
-        actors.into_iter().map(|actor| Row { actor, pieces: Vec::new(), holds: Vec::new() }).collect();
-    occupy(whole, &mut rows);
+        actors.into_iter().map(|actor| Row { actor, stretches: Vec::new(), holds: Vec::new() }).collect();
+    occupy(captured, &mut rows);
     for (index, wait) in job.blockings.iter().enumerate() {
         for owner in &wait.owners {
             let row = rows.iter_mut().find(|row| row.actor == Actor::Thread(*owner));
@@ -86,7 +86,7 @@ fn involved(job: &Job) -> Vec<Actor> {
             }
         }
         for share in &wait.shares {
-            if let Doing::Preempted { by } = share.doing {
+            if let HolderState::Preempted { by } = share.state {
                 *others.entry(by).or_default() += share.ns;
             }
         }
@@ -118,20 +118,21 @@ fn involved(job: &Job) -> Vec<Actor> {
 }
 
 /// Fills the rows with who had which CPU when.
-fn occupy(whole: &Whole, rows: &mut [Row]) {
-    let job = &whole.job;
+fn occupy(captured: &CapturedJob, rows: &mut [Row]) {
+    let job = &captured.job;
     let from = job.woken.unwrap_or(job.start).min(job.start);
     // What was before the first event that is still there, nobody knows.
-    let from = if whole.truncated { whole.events.first().map_or(job.end, |event| event.time) } else { from };
-    let cpus = at_first(&whole.events).into_iter().map(|(cpu, stack)| (cpu, (stack, from))).collect();
-    let mut stage = Stage { job, rows, cpus, ready: BTreeMap::new() };
-    whole.events.iter().for_each(|event| stage.take(event));
-    let cpus: Vec<u16> = stage.cpus.keys().copied().collect();
-    cpus.into_iter().for_each(|cpu| stage.until(cpu, job.end));
-    for (thread, since) in std::mem::take(&mut stage.ready) {
-        stage.put(Actor::Thread(thread), (since, job.end), None);
+    let from =
+        if captured.truncated { captured.events.first().map_or(job.end, |event| event.time) } else { from };
+    let cpus = at_first(&captured.events).into_iter().map(|(cpu, stack)| (cpu, (stack, from))).collect();
+    let mut replay = Replay { job, rows, cpus, ready: BTreeMap::new() };
+    captured.events.iter().for_each(|event| replay.take(event));
+    let cpus: Vec<u16> = replay.cpus.keys().copied().collect();
+    cpus.into_iter().for_each(|cpu| replay.until(cpu, job.end));
+    for (thread, since) in std::mem::take(&mut replay.ready) {
+        replay.put(Actor::Thread(thread), (since, job.end), None);
     }
-    rows.iter_mut().for_each(|row| row.pieces.sort_by_key(|piece| piece.start));
+    rows.iter_mut().for_each(|row| row.stretches.sort_by_key(|stretch| stretch.start));
 }
 
 /// Who was on each CPU before the first of its events: the thread of that, and the handlers that are left without having
@@ -159,7 +160,7 @@ fn at_first(events: &[Event]) -> BTreeMap<u16, Vec<Actor>> {
     cpus
 }
 
-struct Stage<'a> {
+struct Replay<'a> {
     job: &'a Job,
     rows: &'a mut [Row],
     /// Who is on each CPU, handlers on top of the thread, and since when it is the one on top.
@@ -168,15 +169,15 @@ struct Stage<'a> {
     ready: BTreeMap<Tid, u64>,
 }
 
-impl Stage<'_> {
+impl Replay<'_> {
     fn take(&mut self, event: &Event) {
         let Event { time, cpu, kind, .. } = *event;
         let handler = handler(kind);
         match kind {
-            Kind::Switch { from, left, to } => {
+            Kind::Switch { from, reason, to } => {
                 self.until(cpu, time);
                 self.cpus.insert(cpu, (vec![Actor::Thread(to.id)], time));
-                if left == Left::Runnable && from.id != 0 {
+                if reason == SwitchOut::Runnable && from.id != 0 {
                     self.ready.insert(from.id, time);
                 }
                 if let Some(since) = self.ready.remove(&to.id) {
@@ -216,7 +217,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Cuts a stretch where the job's own phases change, so that each piece says what it cost the job.
+    /// Cuts a stretch where the job's own phases change, so that each stretch says what it cost the job.
     fn put(&mut self, actor: Actor, (start, end): (u64, u64), cpu: Option<u16>) {
         let job = self.job;
         let Some(row) = self.rows.iter_mut().find(|row| row.actor == actor) else { return };
@@ -224,9 +225,9 @@ impl Stage<'_> {
             if start >= end {
                 return;
             }
-            match row.pieces.last_mut() {
+            match row.stretches.last_mut() {
                 Some(last) if last.end == start && (last.cpu, last.cost) == (cpu, cost) => last.end = end,
-                _ => row.pieces.push(Piece { start, end, cpu, cost }),
+                _ => row.stretches.push(Stretch { start, end, cpu, cost }),
             }
         };
         let Some(cpu) = cpu else { return add(start, end, None) };
@@ -263,7 +264,8 @@ fn blamed(job: &Job, actor: Actor, cpu: u16, segment: &Segment) -> bool {
 fn delays(wait: &Blocking, actor: Actor) -> bool {
     wait.owners.iter().any(|&owner| Actor::Thread(owner) == actor)
         || wait.shares.iter().any(|share| {
-            share.holder.map(Actor::Thread) == Some(actor) || share.doing == Doing::Preempted { by: actor }
+            share.holder.map(Actor::Thread) == Some(actor)
+                || share.state == HolderState::Preempted { by: actor }
         })
 }
 

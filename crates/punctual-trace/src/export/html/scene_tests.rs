@@ -1,4 +1,5 @@
 use super::*;
+use crate::event::SwitchOut::{Runnable, Sleeping};
 use crate::event::Task;
 use crate::jobs::Config;
 use crate::stats::Watch;
@@ -10,39 +11,39 @@ const IDLE: Task = Task { id: 0, priority: 120 };
 
 /// 7 waits for a futex that 9 holds, which 24 displaces; interrupt 30 displaces 7.
 pub(in super::super) fn inversion() -> Vec<Event> {
-    let switch = |from: Task, left, to| Kind::Switch { from, left, to };
+    let switch = |from: Task, reason, to| Kind::Switch { from, reason, to };
     let event = |time, by: Task, kind| Event { time, cpu: 0, by: by.id, kind };
     vec![
         event(10, LOW, Kind::SyscallExit { number: 1 }),
         event(100, LOW, Kind::Waking { task: HIGH, cpu: 0 }),
-        event(110, LOW, switch(LOW, Left::Runnable, HIGH)),
+        event(110, LOW, switch(LOW, Runnable, HIGH)),
         event(150, HIGH, Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 }),
-        event(160, HIGH, switch(HIGH, Left::Sleeping, LOW)),
+        event(160, HIGH, switch(HIGH, Sleeping, LOW)),
         event(200, LOW, Kind::Waking { task: IRQ, cpu: 0 }),
-        event(210, LOW, switch(LOW, Left::Runnable, IRQ)),
-        event(520, IRQ, switch(IRQ, Left::Sleeping, LOW)),
+        event(210, LOW, switch(LOW, Runnable, IRQ)),
+        event(520, IRQ, switch(IRQ, Sleeping, LOW)),
         event(905, LOW, Kind::Waking { task: HIGH, cpu: 0 }),
-        event(910, LOW, switch(LOW, Left::Runnable, HIGH)),
+        event(910, LOW, switch(LOW, Runnable, HIGH)),
         event(962, HIGH, Kind::FutexExit { result: 0 }),
         event(1_000, HIGH, Kind::IrqEntry { irq: 30 }),
         event(1_020, HIGH, Kind::IrqExit { irq: 30 }),
-        event(1_134, HIGH, switch(HIGH, Left::Sleeping, IDLE)),
+        event(1_134, HIGH, switch(HIGH, Sleeping, IDLE)),
     ]
 }
 
-pub(in super::super) fn worst(events: &[Event]) -> Whole {
+pub(in super::super) fn worst(events: &[Event]) -> CapturedJob {
     let mut watch = Watch::new(Config { segments: true, ..Config::default() }, 1);
     events.iter().for_each(|event| watch.feed(event, &mut |_| {}, &mut |_| {}));
     let task = watch.tasks().iter().find(|task| task.key().actor == Actor::Thread(7)).expect("it has a job");
     task.worst()[0].clone()
 }
 
-fn piece(start: u64, end: u64, cpu: Option<u16>, cost: Option<Phase>) -> Piece {
-    Piece { start, end, cpu, cost }
+fn stretch(start: u64, end: u64, cpu: Option<u16>, cost: Option<Phase>) -> Stretch {
+    Stretch { start, end, cpu, cost }
 }
 
 #[test]
-fn everybody_is_on_the_scene_with_what_it_cost() {
+fn shows_everyone_involved_with_their_cost() {
     let scene = scene(&worst(&inversion()));
     let [low, irq_thread, irq] = scene.rows.as_slice() else { panic!("{scene:#?}") };
     assert_eq!(
@@ -51,35 +52,35 @@ fn everybody_is_on_the_scene_with_what_it_cost() {
     );
     let (cpu, blocking) = (Some(0), Some(Phase::Blocking));
     let expected = [
-        piece(100, 110, cpu, Some(Phase::Jitter)),
-        piece(110, 160, None, None),
-        piece(160, 210, cpu, blocking),
-        piece(210, 520, None, None),
-        piece(520, 910, cpu, blocking),
-        piece(910, 1_134, None, None),
+        stretch(100, 110, cpu, Some(Phase::Jitter)),
+        stretch(110, 160, None, None),
+        stretch(160, 210, cpu, blocking),
+        stretch(210, 520, None, None),
+        stretch(520, 910, cpu, blocking),
+        stretch(910, 1_134, None, None),
     ];
-    assert_eq!(low.pieces, expected);
+    assert_eq!(low.stretches, expected);
     assert_eq!(low.holds, [(150, 905, 0)]);
-    assert_eq!(irq_thread.pieces, [piece(200, 210, None, None), piece(210, 520, cpu, blocking)]);
-    assert_eq!(irq.pieces, [piece(1_000, 1_020, cpu, Some(Phase::Interference))]);
+    assert_eq!(irq_thread.stretches, [stretch(200, 210, None, None), stretch(210, 520, cpu, blocking)]);
+    assert_eq!(irq.stretches, [stretch(1_000, 1_020, cpu, Some(Phase::Interference))]);
     let wakes: Vec<_> = scene.wakes.iter().map(|wake| (wake.time, wake.row)).collect();
     assert_eq!(wakes, [(100, Some(0)), (905, Some(0))]);
     assert_eq!(scene.left_out, 0);
 }
 
 #[test]
-fn what_was_before_the_events_that_are_left_is_not_made_up() {
-    let mut whole = worst(&inversion());
-    whole.events.drain(..6);
-    whole.truncated = true;
-    let cut = scene(&whole);
-    assert!(cut.rows.iter().flat_map(|row| &row.pieces).all(|piece| piece.start >= 520), "{cut:#?}");
-    whole.events.clear();
-    assert!(scene(&whole).rows.iter().all(|row| row.pieces.is_empty()));
+fn draws_nothing_before_first_kept_event() {
+    let mut captured = worst(&inversion());
+    captured.events.drain(..6);
+    captured.truncated = true;
+    let cut = scene(&captured);
+    assert!(cut.rows.iter().flat_map(|row| &row.stretches).all(|stretch| stretch.start >= 520), "{cut:#?}");
+    captured.events.clear();
+    assert!(scene(&captured).rows.iter().all(|row| row.stretches.is_empty()));
 }
 
 #[test]
-fn of_many_the_greatest_have_rows() {
+fn gives_rows_to_those_with_greatest_cost() {
     let mut events = inversion();
     let last = events.pop().unwrap();
     for irq in 0..40 {
@@ -88,17 +89,17 @@ fn of_many_the_greatest_have_rows() {
         events.push(Event { time: time + 1, cpu: 0, by: 7, kind: Kind::IrqExit { irq: 100 + irq } });
     }
     events.push(last);
-    let whole = worst(&events);
-    let scene = scene(&whole);
+    let captured = worst(&events);
+    let scene = scene(&captured);
     assert_eq!(scene.rows.len(), MAX_ROWS);
     // Beside who displaced it there are the holder and the one that displaced that.
-    let causes = whole.job.interference_causes.iter().filter(|cause| cause.actor != Actor::Others).count();
+    let causes = captured.job.interference_causes.iter().filter(|cause| cause.actor != Actor::Others).count();
     assert_eq!(scene.rows.len() + scene.left_out, 2 + causes);
     assert!(scene.rows.iter().any(|row| row.actor == Actor::Irq(30)));
 }
 
 #[test]
-fn a_handler_that_woke_the_job_was_there_before() {
+fn shows_handler_that_was_running_before_the_job_woke() {
     let mut events = inversion();
     let entry = Event { time: 95, cpu: 0, by: 9, kind: Kind::VectorEntry { vector: 236 } };
     let exit = Event { time: 104, cpu: 0, by: 9, kind: Kind::VectorExit { vector: 236 } };
@@ -106,8 +107,8 @@ fn a_handler_that_woke_the_job_was_there_before() {
     events.insert(3, exit);
     let scene = scene(&worst(&events));
     let timer = scene.rows.iter().find(|row| row.actor == Actor::Vector(236)).unwrap();
-    assert_eq!(timer.pieces, [piece(100, 104, Some(0), Some(Phase::Jitter))]);
-    let low = &scene.rows[0].pieces[0];
-    assert_eq!(*low, piece(104, 110, Some(0), Some(Phase::Jitter)));
+    assert_eq!(timer.stretches, [stretch(100, 104, Some(0), Some(Phase::Jitter))]);
+    let low = &scene.rows[0].stretches[0];
+    assert_eq!(*low, stretch(104, 110, Some(0), Some(Phase::Jitter)));
     assert_eq!(scene.wakes[0].row, scene.rows.iter().position(|row| row.actor == Actor::Vector(236)));
 }

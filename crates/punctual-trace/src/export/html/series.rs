@@ -4,7 +4,7 @@
 //! it. When a recording outgrows the slots, neighbours are merged and their width doubles. Widths are powers of two and
 //! the slots lie on multiples of them, so those of all tasks share their edges.
 
-use crate::jobs::{Job, Value};
+use crate::jobs::{Bounds, Job};
 
 /// What is kept of a job, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Series {
             job.interference,
             job.execution,
         ];
-        self.add(job.end, values.map(Value::hi));
+        self.add(job.end, values.map(Bounds::hi));
     }
 
     fn add(&mut self, time: u64, values: [Option<u64>; TRACKS]) {
@@ -159,7 +159,7 @@ mod tests {
 
     /// Jobs a millisecond apart, with lone spikes: every slot keeps what was longest and shortest in it.
     #[test]
-    fn no_extreme_is_lost_and_memory_is_bounded() {
+    fn keeps_extremes_in_bounded_memory() {
         let mut series = Series::default();
         let length = |n: u64| match n {
             7_777 => 9_000_000,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn any_times_and_values_have_a_place() {
+    fn accepts_any_times_and_values() {
         let mut series = Series::default();
         for (time, value) in [(u64::MAX / 2, 5), (u64::MAX, u64::MAX), (0, 0), (u64::MAX, 7)] {
             series.add(time, values(value));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn yields_no_slots_when_empty() {
         assert_eq!(Series::default().within(64).of(Track::Response).count(), 0);
     }
 }

@@ -9,8 +9,8 @@ use punctual_report::page::{legend, note};
 use super::{Report, charts, page, timeline};
 use crate::explain;
 use crate::export::table;
-use crate::jobs::{Actor, Job, Phase, Sort, Value};
-use crate::stats::{TaskStats, Term, Whole};
+use crate::jobs::{Actor, Bounds, Job, JobKind, Phase};
+use crate::stats::{CapturedJob, TaskStats, Term};
 
 /// A section that is being made: everything but the timelines, and the timelines.
 pub(super) struct Section<'a> {
@@ -39,11 +39,11 @@ impl<'a> Section<'a> {
 
     /// Adds the timeline of one of the worst jobs, if there is room for it; returns how much it took.
     pub(super) fn add(&mut self, rank: usize, report: &Report<'_>, room: usize) -> usize {
-        let Some(whole) = self.task.worst().get(rank) else { return 0 };
+        let Some(captured) = self.task.worst().get(rank) else { return 0 };
         if self.full {
             return 0;
         }
-        let job = job(self.index, rank, self.task.worst().len(), whole, report);
+        let job = job(self.index, rank, self.task.worst().len(), captured, report);
         if job.len() > room {
             self.full = true;
             return 0;
@@ -87,13 +87,13 @@ impl<'a> Section<'a> {
     }
 }
 
-pub(super) fn sort_word(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Thread => "thread",
-        Sort::IrqThread => "IRQ thread",
-        Sort::Irq => "interrupt",
-        Sort::Vector => "vector",
-        Sort::Softirq => "softirq",
+pub(super) fn kind_label(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Thread => "thread",
+        JobKind::IrqThread => "IRQ thread",
+        JobKind::Irq => "interrupt",
+        JobKind::Vector => "vector",
+        JobKind::Softirq => "softirq",
     }
 }
 
@@ -113,7 +113,7 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
     let _ = write!(out, "<section class=\"task\" id=\"t{index}\"><h2>{}</h2>", Escaped(&name));
     let mut facts = vec![match key.actor {
         Actor::Task(_) => "task of a Punctual app".to_owned(),
-        _ => sort_word(key.sort).to_owned(),
+        _ => kind_label(key.kind).to_owned(),
     }];
     let gathered = report.collector.task(key);
     if let (Actor::Thread(_) | Actor::Task(_), Some(gathered)) = (key.actor, gathered) {
@@ -164,16 +164,16 @@ fn phases() -> String {
         (Phase::Blocking, "B waits for a lock"),
         (Phase::Interference, "I displaced"),
     ];
-    let phases = phases.map(|(phase, text)| (timeline::look(phase).0, text));
+    let phases = phases.map(|(phase, text)| (timeline::style(phase).0, text));
     legend(&[&phases[..], &[("ran", "others"), ("waits", "ready"), ("held", "holds the lock")]].concat())
 }
 
 /// A job: what it is, its timeline, and what happened in words.
-fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>) -> String {
-    let job = &whole.job;
+fn job(index: usize, rank: usize, of: usize, captured: &CapturedJob, report: &Report<'_>) -> String {
+    let job = &captured.job;
     let hidden = if rank > 0 { " hidden" } else { "" };
     let took = match job.response {
-        Value::Unknown => format!("W {}", explain::value(job.window)),
+        Bounds::Unknown => format!("W {}", explain::value(job.window)),
         response => format!("R {}", explain::value(response)),
     };
     let mut out = format!(
@@ -182,8 +182,8 @@ fn job(index: usize, rank: usize, of: usize, whole: &Whole, report: &Report<'_>)
         rank + 1,
         Escaped(&facts(job, report))
     );
-    out += &timeline::draw(whole, report.names);
-    if whole.truncated {
+    out += &timeline::draw(captured, report.names);
+    if captured.truncated {
         out += &note(
             "Events of this job are missing: it was longer than what is remembered, so the rows of the others are incomplete.",
         );
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priorities_are_those_of_chrt() {
+    fn prints_priorities_as_chrt_does() {
         assert_eq!([10, 120, -1].map(priority), ["real-time 89", "nice 0", "SCHED_DEADLINE"]);
     }
 }

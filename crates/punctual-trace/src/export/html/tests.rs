@@ -2,7 +2,7 @@ use punctual_report::escape::NoBreak;
 use punctual_report::format::format_count;
 
 use super::*;
-use crate::event::{Event, Kind, Left, Task};
+use crate::event::{Event, Kind, SwitchOut, Task};
 use crate::jobs::Config;
 use crate::stats::Term;
 
@@ -23,10 +23,10 @@ fn page_of(threads: u32, jobs: u32, names: &Names, about: &About) -> (String, Wr
                 watch.feed(&event, &mut |job| collector.job(job), &mut |_| {});
             };
             feed(1_000, IDLE, Kind::Waking { task, cpu: 0 });
-            feed(2_000, IDLE, Kind::Switch { from: IDLE, left: Left::Runnable, to: task });
+            feed(2_000, IDLE, Kind::Switch { from: IDLE, reason: SwitchOut::Runnable, to: task });
             feed(u64::from(job * 977 % 10_007), task, Kind::IrqEntry { irq: 24 });
             feed(3_000, task, Kind::IrqExit { irq: 24 });
-            feed(10_000, task, Kind::Switch { from: task, left: Left::Sleeping, to: IDLE });
+            feed(10_000, task, Kind::Switch { from: task, reason: SwitchOut::Sleeping, to: IDLE });
         }
     }
     watch.finish(&mut |job| collector.job(job));
@@ -43,7 +43,7 @@ fn numbers<'a>(text: &'a str, before: &str) -> impl Iterator<Item = u64> + use<'
 }
 
 #[test]
-fn no_text_becomes_markup_and_the_page_needs_no_network() {
+fn escapes_text_and_needs_no_network() {
     let evil = "</style></script><script>alert(1)</script>\"'&\u{0}<!--";
     let mut names = Names::new();
     (0..4).for_each(|thread| names.thread(thread, evil));
@@ -70,7 +70,7 @@ fn no_text_becomes_markup_and_the_page_needs_no_network() {
 }
 
 #[test]
-fn every_job_is_in_every_histogram() {
+fn puts_every_job_into_every_histogram() {
     let (page, written) = page_of(2, 400, &Names::new(), &About::default());
     assert!(!page.contains("NaN") && !page.contains("inf"));
     assert_eq!((written.timelines, written.left_out), (2 * KEEP, 0));
@@ -91,7 +91,7 @@ fn every_job_is_in_every_histogram() {
 }
 
 #[test]
-fn the_page_stays_within_its_limit_and_says_what_it_leaves_out() {
+fn stays_within_page_limit_and_says_what_is_left_out() {
     let (page, written) = page_of(128, 40, &Names::new(), &About::default());
     assert_eq!(page.matches("<section class=\"task\"").count(), MAX_SECTIONS);
     assert!(written.bytes <= MAX_BYTES, "{written:?}");
@@ -110,14 +110,14 @@ fn the_page_stays_within_its_limit_and_says_what_it_leaves_out() {
 }
 
 #[test]
-fn a_recording_of_nothing_makes_a_page_too() {
+fn writes_page_for_empty_recording() {
     let (page, written) = page_of(0, 0, &Names::new(), &About::default());
     assert!(page.ends_with("</html>\n") && page.contains("No job of a chosen thread was seen"));
     assert_eq!(written.timelines, 0);
 }
 
 #[test]
-fn what_the_kernel_counted_as_lost_is_told_per_cpu() {
+fn reports_kernel_loss_counts_per_cpu() {
     let statistics =
         |cpu, overrun| format!("CPU: {cpu}\nentries: 5\noverrun: {overrun}\ndropped events: 2\n");
     let about = About {
@@ -130,7 +130,7 @@ fn what_the_kernel_counted_as_lost_is_told_per_cpu() {
 }
 
 #[test]
-fn a_file_may_claim_to_have_lost_everything() {
+fn accepts_any_count_of_lost_events() {
     let mut collector = Collector::new();
     collector.event(&Event { time: 1, cpu: 3, by: 0, kind: Kind::Lost { count: 0 } });
     let statistics = vec![format!("CPU: 3\noverrun: {}\n", u64::MAX)];

@@ -5,27 +5,27 @@ use punctual_report::format::{format_part, unit};
 use punctual_report::scale::Linear;
 use punctual_report::svg::{Anchor, Mark, Svg, fitted, width};
 
-use super::labels::{Labels, Spot};
+use super::labels::{Labels, Placement};
 use super::scene::{Row, Scene, scene};
 use crate::explain;
-use crate::jobs::{Job, On, Phase, Value};
+use crate::jobs::{Bounds, Job, Phase, WaitTarget};
 use crate::names::Names;
-use crate::stats::Whole;
+use crate::stats::CapturedJob;
 
 /// The margin on the right.
 const RIGHT: f64 = 14.0;
 /// The row of the job begins here, and is so high.
 const TOP: f64 = 66.0;
-const TALL: f64 = 32.0;
+const JOB_HEIGHT: f64 = 32.0;
 /// A line of labels.
 const LINE: f64 = 15.0;
 /// The row of somebody else, with what separates it from the next.
 const ROW: f64 = 26.0;
-const PIECE: f64 = 16.0;
+const STRETCH: f64 = 16.0;
 const AXIS: f64 = 26.0;
 
 /// Nothing is drawn narrower than this, so that everything is seen.
-const NARROWEST: f64 = 1.2;
+const MIN_WIDTH: f64 = 1.2;
 
 /// At most so many labels outside of what they are about.
 const MAX_LABELS: usize = 14;
@@ -44,9 +44,9 @@ const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0, ti
 const NARROW: Size = Size { class: "timeline narrow", width: 640.0, left: 124.0, titled: false };
 
 /// Draws a job.
-pub(super) fn draw(whole: &Whole, names: &Names) -> String {
-    let scene = scene(whole);
-    sized(&WIDE, &whole.job, &scene, names) + &sized(&NARROW, &whole.job, &scene, names)
+pub(super) fn draw(captured: &CapturedJob, names: &Names) -> String {
+    let scene = scene(captured);
+    sized(&WIDE, &captured.job, &scene, names) + &sized(&NARROW, &captured.job, &scene, names)
 }
 
 fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
@@ -57,9 +57,9 @@ fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
     let mut drawing =
         Drawing { svg: Svg::new(size.width), scale, from, to, left, right, titled: size.titled };
     drawing.brackets(job);
-    drawing.svg.text("name", (left - 12.0, TOP + TALL / 2.0 + 4.0), Anchor::End, "this job");
+    drawing.svg.text("name", (left - 12.0, TOP + JOB_HEIGHT / 2.0 + 4.0), Anchor::End, "this job");
     let labels = drawing.phases(job, scene);
-    let first = TOP + TALL + 10.0 + labels as f64 * LINE;
+    let first = TOP + JOB_HEIGHT + 10.0 + labels as f64 * LINE;
     for (index, row) in scene.rows.iter().enumerate() {
         drawing.row(row, first + index as f64 * ROW, job, names);
     }
@@ -99,7 +99,7 @@ impl Drawing {
     /// R above J and W.
     fn brackets(&mut self, job: &Job) {
         let (start, end) = (self.x(job.start), self.x(job.end));
-        if job.response != Value::Unknown {
+        if job.response != Bounds::Unknown {
             self.bracket(self.left, end, 18.0, &format!("R {}", explain::value(job.response)));
         }
         if start > self.left {
@@ -129,23 +129,23 @@ impl Drawing {
         let mut drawn: Option<(Phase, f64)> = None;
         for segment in &job.segments {
             let (start, end) = (self.x(segment.start), self.x(segment.end));
-            let end = end.max(start + NARROWEST);
+            let end = end.max(start + MIN_WIDTH);
             // Of many too narrow to be told apart, one is drawn.
             if drawn.is_some_and(|(phase, to)| phase == segment.phase && end < to + 0.3) {
                 continue;
             }
             drawn = Some((segment.phase, end));
             let ns = segment.end - segment.start;
-            let (class, letter) = look(segment.phase);
+            let (class, letter) = style(segment.phase);
             let title = format!("{letter}: {} on CPU {}", format_part(ns), segment.cpu);
             let mark = Mark::titled(title).data("ns", ns);
-            self.rect(&format!("phase {class}"), (start, TOP), (end - start, TALL), &mark);
+            self.rect(&format!("phase {class}"), (start, TOP), (end - start, JOB_HEIGHT), &mark);
             let text = format!("{letter} {}", format_part(ns));
             let middle = (start + end) / 2.0;
             if width(&text) + 6.0 < end - start {
                 self.svg.text(
                     &format!("on-{class}"),
-                    (middle, TOP + TALL / 2.0 + 4.0),
+                    (middle, TOP + JOB_HEIGHT / 2.0 + 4.0),
                     Anchor::Middle,
                     &text,
                 );
@@ -157,17 +157,17 @@ impl Drawing {
         if listed < job.end {
             let (start, end) = (self.x(listed), self.x(job.end));
             let mark = Mark::titled("stretches beyond these are not listed");
-            self.rect("unlisted", (start, TOP), (end - start, TALL), &mark);
+            self.rect("unlisted", (start, TOP), (end - start, JOB_HEIGHT), &mark);
         }
         // The longest get their room first.
         outside.sort_by_key(|&(ns, ..)| std::cmp::Reverse(ns));
         outside.truncate(MAX_LABELS);
         let others: Vec<f64> = outside.iter().map(|&(_, x, _)| x).collect();
-        let mut spots: Vec<Spot> = Vec::new();
+        let mut spots: Vec<Placement> = Vec::new();
         for (_, x, text) in &outside {
             let Some(spot) = labels.place(*x, text, &others) else { continue };
-            let baseline = TOP + TALL + 16.0 + spot.line as f64 * LINE;
-            self.svg.line("leader", (*x, TOP + TALL), (spot.x, baseline - 11.0));
+            let baseline = TOP + JOB_HEIGHT + 16.0 + spot.line as f64 * LINE;
+            self.svg.line("leader", (*x, TOP + JOB_HEIGHT), (spot.x, baseline - 11.0));
             self.svg.text("time", (spot.x, baseline), Anchor::Middle, text);
             spots.push(spot);
         }
@@ -177,32 +177,32 @@ impl Drawing {
     /// The row of somebody else, from `y`.
     fn row(&mut self, row: &Row, y: f64, job: &Job, names: &Names) {
         let name = names.of(row.actor);
-        let base = y + PIECE;
+        let base = y + STRETCH;
         self.svg.line("rule", (self.left, base), (self.right, base));
         self.svg.text("name", (self.left - 12.0, base - 4.0), Anchor::End, &fitted(&name, self.left - 16.0));
         let mut drawn: Option<(bool, Option<Phase>, f64)> = None;
-        for piece in &row.pieces {
-            let (start, end) = (self.x(piece.start), self.x(piece.end));
-            let end = end.max(start + NARROWEST);
-            let kind = (piece.cpu.is_some(), piece.cost);
+        for stretch in &row.stretches {
+            let (start, end) = (self.x(stretch.start), self.x(stretch.end));
+            let end = end.max(start + MIN_WIDTH);
+            let kind = (stretch.cpu.is_some(), stretch.cost);
             if drawn.is_some_and(|(ran, cost, to)| (ran, cost) == kind && end < to + 0.3) {
                 continue;
             }
             drawn = Some((kind.0, kind.1, end));
-            let time = format_part(piece.end - piece.start);
-            let Some(cpu) = piece.cpu else {
+            let time = format_part(stretch.end - stretch.start);
+            let Some(cpu) = stretch.cpu else {
                 let title = format!("{name}: ready to run for {time}");
                 self.rect("ready", (start, base - 5.0), (end - start, 5.0), &Mark::titled(title));
                 continue;
             };
-            let (class, title) = match piece.cost {
+            let (class, title) = match stretch.cost {
                 Some(phase) => {
-                    let (class, letter) = look(phase);
+                    let (class, letter) = style(phase);
                     (class, format!("{name} on CPU {cpu} for {time}: part of {letter}"))
                 }
                 None => ("ran", format!("{name} on CPU {cpu} for {time}")),
             };
-            self.rect(&format!("piece {class}"), (start, y), (end - start, PIECE), &Mark::titled(title));
+            self.rect(&format!("piece {class}"), (start, y), (end - start, STRETCH), &Mark::titled(title));
             let long = format!("{time} on CPU {cpu}");
             let at = ((start + end) / 2.0, base - 4.0);
             if let Some(text) = [&long, &time].into_iter().find(|text| width(text) + 6.0 < end - start) {
@@ -211,9 +211,9 @@ impl Drawing {
         }
         for &(start, end, wait) in &row.holds {
             let (start, end) = (self.x(start), self.x(end));
-            let on = job.blockings.get(wait).map_or(String::new(), |wait| lock(wait.on));
+            let on = job.blockings.get(wait).map_or(String::new(), |wait| lock(wait.target));
             let title = format!("{name} holds {on} while this job waits for it");
-            let size = ((end - start).max(NARROWEST), 3.0);
+            let size = ((end - start).max(MIN_WIDTH), 3.0);
             self.rect("holds", (start, base + 1.5), size, &Mark::titled(title));
         }
     }
@@ -222,7 +222,7 @@ impl Drawing {
     fn arrows(&mut self, job: &Job, scene: &Scene, first: f64, bottom: f64, names: &Names) {
         if job.released.is_some() {
             let at = self.x(self.from);
-            self.svg.line("release", (at, TOP + TALL), (at, TOP - 12.0));
+            self.svg.line("release", (at, TOP + JOB_HEIGHT), (at, TOP - 12.0));
             let head = format!("M{} {}l-4 9h8z", at, TOP - 18.0);
             self.svg.path("release-head", &head, &Mark::none());
         }
@@ -233,8 +233,8 @@ impl Drawing {
                 // Somebody without a row: from below.
                 None => (bottom, "wake from-none"),
             };
-            self.svg.line(class, (at, y), (at, TOP + TALL + 7.0));
-            let head = format!("M{at:.1} {}l-4 8h8z", TOP + TALL + 1.0);
+            self.svg.line(class, (at, y), (at, TOP + JOB_HEIGHT + 7.0));
+            let head = format!("M{at:.1} {}l-4 8h8z", TOP + JOB_HEIGHT + 1.0);
             self.svg.path("wake-head", &head, &Mark::none());
             let mark = Mark::titled(format!("woken by {}", names.of(wake.actor)));
             self.svg.dot("wake-from", (at, y), 2.5, &mark);
@@ -260,7 +260,7 @@ impl Drawing {
 }
 
 /// The class of a phase, and what it is called.
-pub(super) fn look(phase: Phase) -> (&'static str, &'static str) {
+pub(super) fn style(phase: Phase) -> (&'static str, &'static str) {
     match phase {
         Phase::Jitter => ("J", "J"),
         Phase::Execution => ("C", "C"),
@@ -272,11 +272,11 @@ pub(super) fn look(phase: Phase) -> (&'static str, &'static str) {
     }
 }
 
-fn lock(on: On) -> String {
+fn lock(on: WaitTarget) -> String {
     match on {
-        On::Futex { word } => format!("futex {word:#x}"),
-        On::Lock { address, .. } => format!("kernel lock {address:#x}"),
-        On::Kernel => "what it sleeps for in the kernel".into(),
+        WaitTarget::Futex { word } => format!("futex {word:#x}"),
+        WaitTarget::Lock { address, .. } => format!("kernel lock {address:#x}"),
+        WaitTarget::Kernel => "what it sleeps for in the kernel".into(),
     }
 }
 
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phases_fill_the_response_time() {
+    fn fills_response_time_with_phases() {
         let drawing = drawn();
         let lengths = drawing.split("data-ns=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
         assert_eq!(lengths.map(|ns| ns.parse::<u64>().unwrap()).sum::<u64>(), 1_034_000);
@@ -317,12 +317,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_without_events_and_segments_is_drawn_as_far_as_it_goes() {
-        let mut whole = worst(&inversion());
-        whole.events.clear();
-        whole.job.segments.clear();
-        whole.job.released = None;
-        let drawing = draw(&whole, &Names::new());
+    fn draws_job_without_events_or_segments() {
+        let mut captured = worst(&inversion());
+        captured.events.clear();
+        captured.job.segments.clear();
+        captured.job.released = None;
+        let drawing = draw(&captured, &Names::new());
         assert!(drawing.contains("class=\"unlisted\"") && !drawing.contains("class=\"release\""));
     }
 }

@@ -13,7 +13,7 @@ fn parse(text: &str) -> EventFormat {
 }
 
 #[test]
-fn numbers_arrays_and_located_fields() {
+fn parses_numbers_arrays_and_located_fields() {
     let switch = parse(SWITCH);
     assert_eq!(switch.name, "sched_switch");
     assert_eq!(switch.fields.len(), 11);
@@ -28,7 +28,7 @@ fn numbers_arrays_and_located_fields() {
 }
 
 #[test]
-fn the_layout_of_pages() {
+fn parses_page_layout() {
     let layout = PageLayout::parse(PAGE.as_bytes(), Order::Little).unwrap();
     assert_eq!((layout.timestamp, layout.commit, layout.long, layout.data, layout.size), (0, 8, 8, 16, 4096));
     let large = PAGE.replace("size:4080", "size:131056");
@@ -43,7 +43,7 @@ fn the_layout_of_pages() {
 }
 
 #[test]
-fn the_heads_of_events() {
+fn decodes_event_headers() {
     check_header_event(EVENT.as_bytes()).unwrap();
     let error = check_header_event(EVENT.replace("== 29", "== 27").as_bytes()).unwrap_err();
     assert!(error.to_string().contains("padding"), "{error}");
@@ -52,7 +52,7 @@ fn the_heads_of_events() {
 }
 
 #[test]
-fn errors_say_where() {
+fn names_offset_of_error() {
     let error = |text: &str| EventFormat::parse("x", text.as_bytes()).unwrap_err();
     assert_eq!(error("name: a\n").problem, FormatProblem::Missing("ID:"));
     assert_eq!(error("ID: 1\n").problem, FormatProblem::Missing("name:"));

@@ -44,7 +44,7 @@ impl Known {
                 if let Some(comm) = self.comm.and_then(|at| record.window.get(at..)?.first_chunk()) {
                     self.threads.see(to.id, comm);
                 }
-                Kind::Switch { from, left: self.states.left(get(2)), to }
+                Kind::Switch { from, reason: self.states.switch_out(get(2)), to }
             }
             Code::Waking => Kind::Waking { task: task(0), cpu: get(2) as u16 },
             Code::Wakeup => Kind::Wakeup { task: task(0), cpu: get(2) as u16, new: false },
@@ -84,10 +84,10 @@ impl Known {
             Code::ScheduleExit => Kind::ScheduleExit,
             Code::JobStart => Kind::JobStart { task: get(0) as u16, released: get(1) },
             Code::JobEnd => Kind::JobEnd { task: get(0) as u16 },
-            Code::IrqOff => Kind::Off { section: Section::Interrupts, caller: get(0) as i32 },
-            Code::IrqOn => Kind::On { section: Section::Interrupts, caller: get(0) as i32 },
-            Code::PreemptOff => Kind::Off { section: Section::Preemption, caller: get(0) as i32 },
-            Code::PreemptOn => Kind::On { section: Section::Preemption, caller: get(0) as i32 },
+            Code::IrqOff => Kind::Disable { section: Section::Interrupts, caller: get(0) as i32 },
+            Code::IrqOn => Kind::Enable { section: Section::Interrupts, caller: get(0) as i32 },
+            Code::PreemptOff => Kind::Disable { section: Section::Preemption, caller: get(0) as i32 },
+            Code::PreemptOn => Kind::Enable { section: Section::Preemption, caller: get(0) as i32 },
             Code::NoiseNmi => Kind::Noise { source: Noise::Nmi, ns: get(0) },
             Code::NoiseIrq => Kind::Noise { source: Noise::Irq(get(1) as i32), ns: get(0) },
             Code::NoiseSoftirq => Kind::Noise { source: Noise::Softirq(get(1) as i32), ns: get(0) },

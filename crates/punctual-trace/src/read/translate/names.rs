@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_told_once_each() {
+    fn returns_each_change_once() {
         let mut threads = Threads::default();
         threads.insert_lines(b"7 sh\n9 cat\n");
         assert_eq!(threads.since(0).collect::<Vec<_>>(), [(7, "sh"), (9, "cat")]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn after_long_all_are_told() {
+    fn returns_all_names_after_many_changes() {
         let mut threads = Threads::default();
         let many = 3 * CHANGES as u32;
         (1..=many).for_each(|thread| threads.insert(thread, "worker"));

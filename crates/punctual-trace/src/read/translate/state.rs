@@ -3,7 +3,7 @@
 //! The bits have moved between kernels: before 4.14 a preempted thread had the bit after the last of a longer list. The
 //! text with which the kernel prints the event names them, so they are read from there.
 
-use crate::event::Left;
+use crate::event::SwitchOut;
 
 /// The meaning of the bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) struct States {
     /// The bit printed as `+`.
     preempted: u64,
     /// By number of the bit; what the kernel does not print counts as uninterruptible, since it is not running.
-    bits: [Left; 16],
+    bits: [SwitchOut; 16],
 }
 
 impl Default for States {
@@ -32,15 +32,15 @@ impl Default for States {
 
 impl States {
     fn new(flags: &[(u64, char)]) -> Self {
-        let mut bits = [Left::Uninterruptible; 16];
+        let mut bits = [SwitchOut::Uninterruptible; 16];
         let mut highest = 0;
         for &(value, letter) in flags {
             let bit = value.trailing_zeros() as usize;
             if let Some(meaning) = bits.get_mut(bit) {
                 *meaning = match letter {
-                    'S' => Left::Sleeping,
-                    'T' | 't' | 'X' | 'x' | 'Z' | 'P' => Left::Gone,
-                    _ => Left::Uninterruptible,
+                    'S' => SwitchOut::Sleeping,
+                    'T' | 't' | 'X' | 'x' | 'Z' | 'P' => SwitchOut::Gone,
+                    _ => SwitchOut::Uninterruptible,
                 };
             }
             highest = highest.max(value);
@@ -68,11 +68,11 @@ impl States {
     }
 
     #[inline]
-    pub(super) fn left(&self, state: u64) -> Left {
+    pub(super) fn switch_out(&self, state: u64) -> SwitchOut {
         if state == 0 || state & self.preempted != 0 {
-            return Left::Runnable;
+            return SwitchOut::Runnable;
         }
-        self.bits.get(state.trailing_zeros() as usize).copied().unwrap_or(Left::Uninterruptible)
+        self.bits.get(state.trailing_zeros() as usize).copied().unwrap_or(SwitchOut::Uninterruptible)
     }
 }
 
@@ -81,32 +81,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn since_4_14() {
+    fn reads_task_states_of_kernels_since_4_14() {
         let print = include_str!("../../../tests/data/events/sched/sched_switch/format");
         let states = States::parse(print.split_once("print fmt:").unwrap().1).unwrap();
         assert_eq!(states, States::default());
-        assert_eq!(states.left(0), Left::Runnable);
-        assert_eq!(states.left(0x100), Left::Runnable);
-        assert_eq!(states.left(1), Left::Sleeping);
-        assert_eq!(states.left(2), Left::Uninterruptible);
-        assert_eq!(states.left(0x80), Left::Uninterruptible);
-        assert_eq!([0x10, 0x20, 4, 8, 0x40].map(|state| states.left(state)), [Left::Gone; 5]);
+        assert_eq!(states.switch_out(0), SwitchOut::Runnable);
+        assert_eq!(states.switch_out(0x100), SwitchOut::Runnable);
+        assert_eq!(states.switch_out(1), SwitchOut::Sleeping);
+        assert_eq!(states.switch_out(2), SwitchOut::Uninterruptible);
+        assert_eq!(states.switch_out(0x80), SwitchOut::Uninterruptible);
+        assert_eq!([0x10, 0x20, 4, 8, 0x40].map(|state| states.switch_out(state)), [SwitchOut::Gone; 5]);
     }
 
     #[test]
-    fn before_4_14() {
+    fn reads_task_states_of_kernels_before_4_14() {
         let print = r#"REC->prev_state & (2048-1) ? __print_flags(REC->prev_state & (2048-1), "|", { 1, "S"} , { 2, "D" },
             { 4, "T" }, { 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K" }, { 256, "W" }, { 512, "P" },
             { 1024, "N" }) : "R", REC->prev_state & 2048 ? "+" : """#;
         let states = States::parse(print).unwrap();
-        assert_eq!(states.left(1 | 2048), Left::Runnable); // preempted before it could sleep
-        assert_eq!(states.left(2 | 128), Left::Uninterruptible);
-        assert_eq!(states.left(256), Left::Uninterruptible);
-        assert_eq!(states.left(16), Left::Gone);
+        assert_eq!(states.switch_out(1 | 2048), SwitchOut::Runnable); // preempted before it could sleep
+        assert_eq!(states.switch_out(2 | 128), SwitchOut::Uninterruptible);
+        assert_eq!(states.switch_out(256), SwitchOut::Uninterruptible);
+        assert_eq!(states.switch_out(16), SwitchOut::Gone);
     }
 
     #[test]
-    fn what_it_does_not_understand() {
+    fn rejects_malformed_formats() {
         for print in
             ["", "{", "{ 3, \"S\" }", "{ 0x1, S }", "{ 1, \"D\" }", "{ 99999999999999999999, \"S\" }"]
         {

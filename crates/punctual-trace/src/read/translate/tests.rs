@@ -1,5 +1,5 @@
 use super::*;
-use crate::event::{Kind, Left, Noise, Section, Task};
+use crate::event::{Kind, Noise, Section, SwitchOut, Task};
 
 fn format(path: &str) -> EventFormat {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/events/");
@@ -62,7 +62,7 @@ fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
 }
 
 #[test]
-fn each_event_becomes_its_kind() {
+fn translates_each_event_to_its_kind() {
     let woken = &[("pid", 411), ("prio", 40), ("target_cpu", 3)][..];
     let task = Task { id: 411, priority: 40 };
     assert_eq!(kind("sched/sched_waking", woken), Kind::Waking { task, cpu: 3 });
@@ -77,7 +77,7 @@ fn each_event_becomes_its_kind() {
     ];
     let from = Task { id: 411, priority: -1 };
     let to = Task { id: 17, priority: 120 };
-    assert_eq!(kind("sched/sched_switch", &switch), Kind::Switch { from, left: Left::Sleeping, to });
+    assert_eq!(kind("sched/sched_switch", &switch), Kind::Switch { from, reason: SwitchOut::Sleeping, to });
     let migrate = [("pid", 411), ("prio", 40), ("orig_cpu", 1), ("dest_cpu", 2)];
     assert_eq!(kind("sched/sched_migrate_task", &migrate), Kind::Migrate { task, from: 1, to: 2 });
     let inherit = [("pid", 411), ("oldprio", 120), ("newprio", 40)];
@@ -101,7 +101,7 @@ fn each_event_becomes_its_kind() {
 }
 
 #[test]
-fn system_calls() {
+fn translates_system_calls() {
     let word = 0x7fff_0000_1234;
     let enter = [("uaddr", word), ("op", 134), ("val", 2)];
     let futex = Kind::FutexEnter { word, operation: 134, value: 2 };
@@ -120,7 +120,7 @@ fn system_calls() {
 }
 
 #[test]
-fn unknown_events_are_counted() {
+fn counts_unknown_events() {
     let formats = [format("ftrace/print"), format("ftrace/funcgraph_entry")];
     let mut translator = Translator::new(Order::Little, &formats, &[1]);
     let mut events = Vec::new();
@@ -136,7 +136,7 @@ fn unknown_events_are_counted() {
 }
 
 #[test]
-fn a_wide_number_of_events_costs_no_memory() {
+fn bounds_memory_for_large_event_ids() {
     let mut format = format("irq/irq_handler_entry");
     format.fields.iter_mut().filter(|field| field.name == "common_type").for_each(|field| field.size = 8);
     let mut translator = Translator::new(Order::Little, &[format], &[]);
@@ -145,7 +145,7 @@ fn a_wide_number_of_events_costs_no_memory() {
 }
 
 #[test]
-fn an_event_without_its_fields_is_left_out_and_named() {
+fn skips_and_names_event_without_required_fields() {
     let mut format = format("sched/sched_waking");
     format.fields.retain(|field| field.name != "target_cpu");
     let translator = Translator::new(Order::Little, &[format], &[]);
@@ -153,7 +153,7 @@ fn an_event_without_its_fields_is_left_out_and_named() {
 }
 
 #[test]
-fn switches_name_threads() {
+fn learns_thread_names_from_switches() {
     let format = format("sched/sched_switch");
     let mut translator = Translator::new(Order::Little, std::slice::from_ref(&format), &[]);
     let comm = usize::from(format.field("next_comm").unwrap().offset);
@@ -169,7 +169,7 @@ fn switches_name_threads() {
 }
 
 #[test]
-fn markers_name_tasks_and_jobs() {
+fn reads_tasks_and_jobs_from_markers() {
     let format = format("ftrace/raw_data");
     let mut translator = Translator::new(Order::NATIVE, std::slice::from_ref(&format), &[]);
     let mut events = Vec::new();
@@ -191,7 +191,7 @@ fn markers_name_tasks_and_jobs() {
 }
 
 #[test]
-fn interrupts_are_named_by_their_events() {
+fn names_interrupts_by_their_events() {
     let (irq, timer) = (format("irq/irq_handler_entry"), format("irq_vectors/local_timer_entry"));
     for order in [Order::Little, Order::Big] {
         let mut translator = Translator::new(order, &[irq.clone(), timer.clone()], &[]);
@@ -221,16 +221,24 @@ fn interrupts_are_named_by_their_events() {
 
 /// Of kernel 6.12, written after `trace/events/preemptirq.h` and `trace/events/osnoise.h`: the kernels at hand lack them.
 #[test]
-fn sections_and_noise() {
+fn translates_disabled_sections_and_noise() {
     use crate::write::encode::Encoder;
 
     let at = -5i64 as u64;
     let (interrupts, preemption) = (Section::Interrupts, Section::Preemption);
     let cases = [
-        ("preemptirq/irq_disable", &[("caller_offs", at)][..], Kind::Off { section: interrupts, caller: -5 }),
-        ("preemptirq/irq_enable", &[("caller_offs", 9)], Kind::On { section: interrupts, caller: 9 }),
-        ("preemptirq/preempt_disable", &[("caller_offs", 9)], Kind::Off { section: preemption, caller: 9 }),
-        ("preemptirq/preempt_enable", &[("caller_offs", 9)], Kind::On { section: preemption, caller: 9 }),
+        (
+            "preemptirq/irq_disable",
+            &[("caller_offs", at)][..],
+            Kind::Disable { section: interrupts, caller: -5 },
+        ),
+        ("preemptirq/irq_enable", &[("caller_offs", 9)], Kind::Enable { section: interrupts, caller: 9 }),
+        (
+            "preemptirq/preempt_disable",
+            &[("caller_offs", 9)],
+            Kind::Disable { section: preemption, caller: 9 },
+        ),
+        ("preemptirq/preempt_enable", &[("caller_offs", 9)], Kind::Enable { section: preemption, caller: 9 }),
         ("osnoise/nmi_noise", &[("duration", 700)], Kind::Noise { source: Noise::Nmi, ns: 700 }),
         (
             "osnoise/irq_noise",

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_are_powers_of_two_within_bounds() {
+    fn sizes_rings_as_powers_of_two_within_bounds() {
         assert_eq!(
             [0, 64, 8 << 10, 9 << 10, u32::MAX].map(ring_bytes),
             [64 << 10, 64 << 10, 2 << 20, 4 << 20, 1 << 30]
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn other_clocks_are_refused() {
+    fn rejects_other_clocks() {
         let config = |clock: &str, groups: &[Group]| Config {
             clock: clock.to_owned(),
             groups: groups.to_vec(),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn records_say_what_is_missing_before_them() {
+    fn reports_records_missing_before_each_record() {
         let lost = |decoder: &mut Decoder, count: u32, flags| {
             decoder.decode(&bytes(u64::from(count), 411, count << 2 | flags)).map(|record| record.lost)
         };
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn records_become_events() {
+    fn translates_records_to_events() {
         let mut decoder = Decoder { next: 0, last: 5 };
         let record = decoder.decode(&bytes(7, 411, 2 << 2 | 1)).unwrap();
         assert_eq!(record, Record { time: 7, thread: 411, leaves: true, argument: false, lost: 2, after: 5 });

@@ -196,7 +196,7 @@ mod tests {
     use crate::read::translate::Translator;
 
     #[test]
-    fn what_is_stored_reads_as_the_events_that_it_stands_for() {
+    fn reads_stored_records_as_their_events() {
         let place = std::env::temp_dir().join(format!("punctual-store-{}", std::process::id()));
         let file = Arc::new(File::create(&place).unwrap());
         let layout = PageLayout::usual(4096);

@@ -1,6 +1,6 @@
 //! Taking and releasing locks.
 
-use super::{Actor, Doing, E, Kind, Machine, Mode, TICK, WaitTruth, effective};
+use super::{Actor, E, HolderState, Kind, Machine, Mode, TICK, WaitTruth, effective};
 
 const WORD: u64 = 0x7f00_0000_1000;
 
@@ -114,10 +114,10 @@ impl Machine {
             // It has the lock; others than the idle thread may still keep it from the CPU.
             let waits = self.threads[thread].state == super::State::Ready;
             match self.doing(thread) {
-                Some(Doing::Preempted { by }) if waits && by != Actor::Thread(0) => {
-                    wait.share(0, None, Doing::Preempted { by }, TICK);
+                Some(HolderState::Preempted { by }) if waits && by != Actor::Thread(0) => {
+                    wait.share(0, None, HolderState::Preempted { by }, TICK);
                 }
-                _ => wait.share(0, None, Doing::Granted, TICK),
+                _ => wait.share(0, None, HolderState::Granted, TICK),
             }
         } else {
             let (mut at, mut depth) = (thread, 0_u8);

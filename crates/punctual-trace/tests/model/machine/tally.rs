@@ -1,6 +1,6 @@
 //! Counting each tick for what every job does in it.
 
-use super::{Actor, Doing, Machine, Mode, State, TICK};
+use super::{Actor, HolderState, Machine, Mode, State, TICK};
 
 impl Machine {
     /// Who occupies a CPU.
@@ -10,13 +10,17 @@ impl Machine {
     }
 
     /// What a holder does; nothing if it sleeps.
-    pub(super) fn doing(&self, holder: usize) -> Option<Doing> {
+    pub(super) fn doing(&self, holder: usize) -> Option<HolderState> {
         let thread = &self.threads[holder];
         if thread.state == State::Asleep {
             return None;
         }
         let by = self.occupant(thread.cpu);
-        Some(if by == Actor::Thread(thread.tid) { Doing::Running } else { Doing::Preempted { by } })
+        Some(if by == Actor::Thread(thread.tid) {
+            HolderState::Running
+        } else {
+            HolderState::Preempted { by }
+        })
     }
 
     pub(super) fn count(&mut self) {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_changes_without_a_preemption() {
+    fn keeps_registers_without_preemption() {
         let flag = AtomicU64::new(1);
         assert_eq!(hold_until(&flag), Damage::default());
         overwrite();

@@ -2,11 +2,11 @@
 
 /// A length of time, in ns, as well as the trace determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Value {
+pub enum Bounds {
     /// Known to the nanosecond of the trace's clock.
     Exact(u64),
     /// Between two lengths, both included.
-    Bounded {
+    Between {
         /// At least this.
         lo: u64,
         /// At most this.
@@ -17,18 +17,18 @@ pub enum Value {
     Unknown,
 }
 
-impl Value {
+impl Bounds {
     /// Exact if both bounds agree.
     #[must_use]
     pub fn between(lo: u64, hi: u64) -> Self {
-        if lo >= hi { Self::Exact(hi) } else { Self::Bounded { lo, hi } }
+        if lo >= hi { Self::Exact(hi) } else { Self::Between { lo, hi } }
     }
 
     /// The least it can be; of an unknown one, nothing.
     #[must_use]
     pub fn lo(self) -> Option<u64> {
         match self {
-            Self::Exact(ns) | Self::Bounded { lo: ns, .. } => Some(ns),
+            Self::Exact(ns) | Self::Between { lo: ns, .. } => Some(ns),
             Self::Unknown => None,
         }
     }
@@ -37,7 +37,7 @@ impl Value {
     #[must_use]
     pub fn hi(self) -> Option<u64> {
         match self {
-            Self::Exact(ns) | Self::Bounded { hi: ns, .. } => Some(ns),
+            Self::Exact(ns) | Self::Between { hi: ns, .. } => Some(ns),
             Self::Unknown => None,
         }
     }
@@ -47,7 +47,7 @@ impl Value {
     pub fn allows(self, ns: u64) -> bool {
         match self {
             Self::Exact(exact) => exact == ns,
-            Self::Bounded { lo, hi } => (lo..=hi).contains(&ns),
+            Self::Between { lo, hi } => (lo..=hi).contains(&ns),
             Self::Unknown => true,
         }
     }
@@ -57,7 +57,7 @@ impl Value {
     pub fn precision(self) -> &'static str {
         match self {
             Self::Exact(_) => "exact",
-            Self::Bounded { .. } => "bounded",
+            Self::Between { .. } => "bounded",
             Self::Unknown => "unknown",
         }
     }
@@ -67,8 +67,8 @@ impl Value {
     pub(crate) fn plus(self, ns: u64) -> Self {
         match self {
             Self::Exact(exact) => Self::Exact(exact.saturating_add(ns)),
-            Self::Bounded { lo, hi } => {
-                Self::Bounded { lo: lo.saturating_add(ns), hi: hi.saturating_add(ns) }
+            Self::Between { lo, hi } => {
+                Self::Between { lo: lo.saturating_add(ns), hi: hi.saturating_add(ns) }
             }
             Self::Unknown => Self::Unknown,
         }

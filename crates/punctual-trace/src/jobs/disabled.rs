@@ -11,7 +11,7 @@ const SHORTEST: u64 = 500;
 
 /// The longest section with something off between a job's release and its start, on the CPU that it started on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Off {
+pub struct DisabledSection {
     /// What was off.
     pub section: Section,
     /// Where it was turned off, in bytes from the kernel's symbol `_stext`.
@@ -22,7 +22,7 @@ pub struct Off {
 
 /// The sections of one CPU.
 #[derive(Debug, Default)]
-pub(crate) struct Sections {
+pub(crate) struct DisabledSections {
     /// Since when interrupts and preemption are off, and by whom.
     open: [Option<(u64, i32)>; 2],
     /// Those that have ended: from, to, and what.
@@ -30,7 +30,7 @@ pub(crate) struct Sections {
     next: usize,
 }
 
-impl Sections {
+impl DisabledSections {
     fn begin(&mut self, time: u64, section: Section, caller: i32) {
         // A second one inside the first changes nothing.
         self.open[section as usize].get_or_insert((time, caller));
@@ -51,7 +51,7 @@ impl Sections {
     }
 
     /// The one that had the most of that interval.
-    pub(super) fn longest(&self, from: u64, to: u64) -> Option<Off> {
+    pub(super) fn longest(&self, from: u64, to: u64) -> Option<DisabledSection> {
         if self.next == 0 && self.open == [None; 2] {
             return None;
         }
@@ -61,7 +61,7 @@ impl Sections {
         let all = open.chain(self.past.iter().copied().flatten());
         let within = all.map(|(since, until, section, caller)| {
             let ns = until.min(to).saturating_sub(since.max(from));
-            Off { section, caller, ns }
+            DisabledSection { section, caller, ns }
         });
         within.filter(|off| off.ns >= SHORTEST).max_by_key(|off| off.ns)
     }
@@ -69,9 +69,9 @@ impl Sections {
 
 impl Decomposer {
     /// Something is turned off or on.
-    pub(super) fn section(&mut self, event: &Event, section: Section, caller: i32, off: bool) {
+    pub(super) fn section(&mut self, event: &Event, section: Section, caller: i32, disabled: bool) {
         let sections = &mut self.cpu(event.cpu).sections;
-        match off {
+        match disabled {
             true => sections.begin(event.time, section, caller),
             false => sections.end(event.time, section),
         }
@@ -83,14 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_off_longest_within_an_interval() {
-        let mut sections = Sections::default();
+    fn finds_longest_disabled_section_within_interval() {
+        let mut sections = DisabledSections::default();
         assert_eq!(sections.longest(0, 10_000), None);
         sections.begin(1_000, Section::Interrupts, 7);
         sections.begin(1_100, Section::Interrupts, 8);
         sections.end(5_000, Section::Interrupts);
         sections.begin(6_000, Section::Preemption, 9);
-        let off = |section, caller, ns| Some(Off { section, caller, ns });
+        let off = |section, caller, ns| Some(DisabledSection { section, caller, ns });
         assert_eq!(sections.longest(0, 7_000), off(Section::Interrupts, 7, 4_000));
         assert_eq!(sections.longest(4_000, 9_000), off(Section::Preemption, 9, 3_000));
         // Too short to tell.

@@ -8,7 +8,7 @@ use punctual_trace::record::Live;
 
 /// Names that are new, or have changed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct NewNames {
     pub(crate) threads: Vec<(Tid, String)>,
     pub(crate) tasks: Vec<(u16, String)>,
     pub(crate) irqs: Vec<(u32, String)>,
@@ -17,20 +17,20 @@ pub(crate) struct News {
 
 /// All names told so far.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct NameTables<'a> {
     threads: &'a Threads,
     tasks: &'a Tasks,
     interrupts: &'a Interrupts,
 }
 
-impl<'a> From<&'a Events> for Told<'a> {
+impl<'a> From<&'a Events> for NameTables<'a> {
     #[inline]
     fn from(events: &'a Events) -> Self {
         Self { threads: events.threads(), tasks: events.tasks(), interrupts: events.interrupts() }
     }
 }
 
-impl<'a> From<&'a Live> for Told<'a> {
+impl<'a> From<&'a Live> for NameTables<'a> {
     fn from(live: &'a Live) -> Self {
         Self { threads: live.threads(), tasks: live.tasks(), interrupts: live.interrupts() }
     }
@@ -38,21 +38,21 @@ impl<'a> From<&'a Live> for Told<'a> {
 
 /// How often threads, tasks and interrupts had been named when it was looked at them last.
 #[derive(Debug, Default)]
-pub(crate) struct Seen((u64, u64, u64));
+pub(crate) struct NameWatch((u64, u64, u64));
 
-impl Seen {
+impl NameWatch {
     /// What is new since the last time.
     #[inline]
-    pub(crate) fn news<'a>(&mut self, told: impl Into<Told<'a>>) -> Option<News> {
+    pub(crate) fn news<'a>(&mut self, told: impl Into<NameTables<'a>>) -> Option<NewNames> {
         let told = told.into();
         let changes = (told.threads.changes(), told.tasks.changes(), told.interrupts.changes());
         if changes == self.0 { None } else { Some(self.all_news(told, changes)) }
     }
 
     #[cold]
-    fn all_news(&mut self, told: Told<'_>, changes: (u64, u64, u64)) -> News {
+    fn all_news(&mut self, told: NameTables<'_>, changes: (u64, u64, u64)) -> NewNames {
         let (threads, tasks, interrupts) = std::mem::replace(&mut self.0, changes);
-        let mut news = News { threads: owned(told.threads.since(threads)), ..News::default() };
+        let mut news = NewNames { threads: owned(told.threads.since(threads)), ..NewNames::default() };
         if tasks != changes.1 {
             news.tasks = owned(told.tasks.iter());
         }

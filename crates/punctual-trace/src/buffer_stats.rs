@@ -4,12 +4,12 @@
 //! which CPU.
 //!
 //! ```
-//! use punctual_trace::counted;
+//! use punctual_trace::buffer_stats;
 //!
 //! let statistics = "CPU: 2\nentries: 7\noverrun: 30\ncommit overrun: 0\ndropped events: 4\nread events: 511\n";
-//! assert_eq!(counted::number(statistics, "read events"), Some(511));
-//! assert_eq!(counted::lost(statistics), 34);
-//! assert_eq!(counted::losses([statistics]).into_iter().collect::<Vec<_>>(), [(2, 34)]);
+//! assert_eq!(buffer_stats::number(statistics, "read events"), Some(511));
+//! assert_eq!(buffer_stats::lost(statistics), 34);
+//! assert_eq!(buffer_stats::losses([statistics]).into_iter().collect::<Vec<_>>(), [(2, 34)]);
 //! ```
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ mod tests {
                          now ts:  3035.301844\ndropped events: 3\nread events: 41\n";
 
     #[test]
-    fn a_number_is_that_of_its_own_line() {
+    fn reads_number_of_the_named_line_only() {
         assert_eq!(number(STATS, "overrun"), Some(100));
         assert_eq!(number(STATS, "commit overrun"), Some(20));
         assert_eq!(number(STATS, "read events"), Some(41));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn all_kinds_of_loss_are_summed_up() {
+    fn sums_all_kinds_of_loss() {
         assert_eq!(lost(STATS), 123);
         assert_eq!(lost("dropped events: 3\n"), 3);
         assert_eq!([lost(""), lost("nonsense")], [0, 0]);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_is_charged_with_its_losses_in_every_buffer() {
+    fn sums_losses_of_a_cpu_over_all_buffers() {
         let of = |cpu: u32| format!("CPU: {cpu}\n{STATS}");
         let without = "CPU: 1\noverrun: 0\n".to_owned();
         let losses = losses([of(0), without, of(5), of(0)]);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_cpu_is_charged_to_none() {
+    fn ignores_statistics_without_cpu() {
         assert!(losses([STATS, "CPU: x\noverrun: 7\n", "CPU: 4294967296\noverrun: 7\n"]).is_empty());
     }
 }

@@ -4,6 +4,7 @@
 //! of work. App 1 lets the others begin. The verdict comes from the order of beginnings and ends.
 
 mod cases;
+mod edges;
 mod work;
 
 use std::cell::OnceCell;

@@ -46,6 +46,8 @@ pub(crate) struct AppArgs {
     pub(crate) strict: bool,
     /// Whether jobs are marked in the kernel's trace.
     pub(crate) trace: bool,
+    /// Where the report is written.
+    pub(crate) report: Option<LitStr>,
     /// `monitor = <bool>`; absent means true.
     pub(crate) monitor: Option<LitBool>,
     /// `crate = <path>`: where the framework is, if not at `::punctual`.

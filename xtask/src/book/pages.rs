@@ -9,6 +9,9 @@ use crate::Result;
 /// Where a link to a file of this repository begins.
 const REPOSITORY: &str = "https://github.com/punctual-rs/punctual/";
 
+/// The columns of a line of the README, which people read as it is.
+const COLUMNS: usize = 100;
+
 /// Everything that is wrong with the pages in the tree at `root`, a line each.
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let book = root.join("docs/book/src");
@@ -30,6 +33,14 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let readme = Page::read(root, root.join("README.md"))?;
     readme.check_listings(&mut problems);
     readme.check_links(&mut problems)?;
+    let long = |line: &&str| line.chars().count() > COLUMNS;
+    problems.extend(
+        readme
+            .text
+            .lines()
+            .filter(long)
+            .map(|line| format!("README.md: more than {COLUMNS} columns: {line}")),
+    );
     let oldest = oldest_rust(&fs::read_to_string(root.join("Cargo.toml"))?)?;
     for page in [&readme, &Page::read(root, book.join("introduction.md"))?] {
         if !page.text.contains(&format!("{oldest} or newer")) {

@@ -15,6 +15,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let wake_latency = option(app.args.wake_latency.as_ref().map(duration));
     let stack = option(app.args.stack.as_ref().map(size));
     let (strict, trace) = (app.args.strict, app.args.trace);
+    let report = option(app.args.report.as_ref().map(|report| quote!(#report)));
     let tasks = app.tasks.iter().map(|task| {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
         quote!(#(#cfgs)* &#task)
@@ -46,6 +47,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
                 wake_latency: #wake_latency,
                 strict: #strict,
                 trace: #trace,
+                report: #report,
             },
             &[#(&#parts),*],
             &#home,

@@ -13,6 +13,9 @@ use crate::model::AppArgs;
 pub(super) const CPU: Key = Key::new("cpu", "<integer or constant expression>");
 pub(super) const STACK: Key = Key::new("stack", "<size>");
 
+/// What `report` may be.
+const REPORT: &str = "\"auto\", \"always\", \"never\" or \"<path of a file, with a `/`>\"";
+
 const KEYS: &[Key] = &[
     CPU,
     Key::new("executor", "\"partition\" or \"global\""),
@@ -22,6 +25,7 @@ const KEYS: &[Key] = &[
     Key::new("wake_latency", "<duration>"),
     Key::flag("strict"),
     Key::flag("trace"),
+    Key::new("report", REPORT),
     Key::new("monitor", "<bool>"),
     Key::new("main", "<bool>"),
     Key::new("crate", "<path>"),
@@ -38,6 +42,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
         wake_latency: duration(&keys, "wake_latency", Purpose::Other, errors),
         strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),
         trace: keys.boolean("trace", errors).is_some_and(|trace| trace.value),
+        report: report(&keys, errors),
         monitor: keys.boolean("monitor", errors),
         main: keys.boolean("main", errors),
         root: root(&keys, errors),
@@ -75,6 +80,15 @@ fn global(keys: &Keys, errors: &mut Errors) -> Option<LitStr> {
             None
         }
     }
+}
+
+fn report(keys: &Keys, errors: &mut Errors) -> Option<LitStr> {
+    let report = keys.string("report", errors)?;
+    let value = report.value();
+    if !matches!(&*value, "auto" | "always" | "never") && !value.contains('/') {
+        errors.at(&report, format_args!("`report` is {REPORT}, not \"{value}\""));
+    }
+    Some(report)
 }
 
 /// The expression is for the compiler to evaluate, save for what can be seen never to be a processor.
@@ -129,6 +143,7 @@ mod tests {
             wake_latency = 0.micros(),
             strict,
             trace,
+            report = "./report.txt",
             monitor = false,
             main = false
         ));
@@ -137,6 +152,7 @@ mod tests {
         assert_eq!(args.priority_base, Some(40));
         assert_eq!(args.stack.and_then(|size| size.bytes), Some(4 << 20));
         assert_eq!(args.wake_latency.and_then(|longest| longest.nanos), Some(0));
+        assert_eq!(args.report.map(|report| report.value()).as_deref(), Some("./report.txt"));
         assert_eq!(args.main.map(|main| main.value), Some(false));
     }
 
@@ -145,7 +161,7 @@ mod tests {
         rejects(
             quote!(cpus = x),
             "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `stack`, `wake_latency`, \
-             `strict`, `trace`, `monitor`, `main`, `crate`",
+             `strict`, `trace`, `report`, `monitor`, `main`, `crate`",
         );
         rejects(quote!(crate = "rt"), "write `crate = <path>`");
         rejects(quote!(crate = super::rt), "begins with `crate::`");
@@ -158,6 +174,8 @@ mod tests {
         rejects(quote!(strict = 1), "`strict` is `true` or `false`");
         rejects(quote!(executor = "local"), "`executor` is \"partition\" or \"global\"");
         rejects(quote!(executor = global), "write `executor = \"partition\" or \"global\"`");
+        rejects(quote!(report = "report.txt"), "<path of a file, with a `/`>\", not \"report.txt\"");
+        rejects(quote!(report = always), "write `report = \"auto\", \"always\"");
         rejects(quote!(monitor), "`monitor` has no value; write `monitor = <bool>`");
     }
 }

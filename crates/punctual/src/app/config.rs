@@ -14,6 +14,8 @@ use std::path::PathBuf;
 
 use punctual_core::{Duration, IntoDuration};
 
+pub use crate::app::reporting::Reporting;
+
 /// What an app runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Platform {
@@ -93,6 +95,9 @@ pub struct Config {
     pub(crate) wake_latency: Option<Duration>,
     pub(crate) strict: Option<bool>,
     pub(crate) trace: Option<Marks>,
+    pub(crate) report: Option<Reporting>,
+    /// Whether the app is all that the program does, so that its report is what the user waits for.
+    pub(crate) is_program: bool,
     pub(crate) until: Option<Duration>,
     pub(crate) keep_panic_hook: bool,
     pub(crate) bad_environment: Option<String>,
@@ -114,6 +119,8 @@ impl Config {
     /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
     /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
+    /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file, with a `/` in it, see
+    ///   [`report`](Self::report).
     ///
     /// A value that makes no sense is reported when the app is run.
     pub fn from_env() -> Self {
@@ -170,6 +177,16 @@ impl Config {
             };
             true
         });
+        if let Some(value) = std::env::var_os("PUNCTUAL_REPORT") {
+            config.report = Reporting::parse(&value);
+            if config.report.is_none() {
+                let value = value.to_string_lossy();
+                config.bad_environment = Some(format!(
+                    "PUNCTUAL_REPORT={value} makes no sense; set it to auto, always or never, or to the path of a file with a \
+                     `/` in it, as ./{value}"
+                ));
+            }
+        }
         Self { platform, cpus, stacks, wake_latency, strict, trace, ..config }
     }
 
@@ -266,6 +283,15 @@ impl Config {
     /// the program's choice in any case. Partitions that poll do not mark, and nothing does in virtual time.
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = Some(Marks::new(trace));
+        self
+    }
+
+    /// Where the [report](crate::report) is written at the end of the run, beside being returned. Default: what the `report` of
+    /// the `#[app]` attribute says; without that nowhere, but [`Reporting::Auto`] for a generated `main`.
+    ///
+    /// An app that cannot start has no report.
+    pub fn report(mut self, reporting: Reporting) -> Self {
+        self.report = Some(reporting);
         self
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod forked;
 pub(crate) mod panic_hook;
 pub(crate) mod partition;
 pub(crate) mod reactor;
+pub(crate) mod reporting;
 pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod services;

@@ -185,8 +185,13 @@ impl fmt::Display for Report {
             self.outcome,
             format_nanos(self.elapsed.as_nanos() as f64)
         )?;
-        writeln!(f)?;
-        table(f, &self.task_rows())?;
+        if !self.tasks.is_empty() {
+            writeln!(f, "\nJ: release to start, R: release to end, C: execution\n")?;
+            table(f, &self.task_rows())?;
+        }
+        for task in &self.tasks {
+            self.explain_misses(f, task)?;
+        }
         for task in self.tasks.iter().filter(|task| task.idle_releases > 0) {
             writeln!(
                 f,
@@ -213,25 +218,42 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// A line on the deadlines that a task missed, with what is certain of why.
+    fn explain_misses(&self, f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+        let Some(deadline) = task.deadline.filter(|_| task.misses > 0) else { return Ok(()) };
+        let deadline = deadline.as_ticks();
+        let nanos = |ns: u64| format_nanos(ns as f64);
+        write!(
+            f,
+            "{}: {} of {} jobs missed the deadline of {}",
+            task.name,
+            task.misses,
+            task.jobs,
+            nanos(deadline)
+        )?;
+        if task.jitter.max > deadline {
+            write!(f, "; one of them started {} late", nanos(task.jitter.max))?;
+        } else if task.execution.max > deadline {
+            write!(f, "; one of them executed for {}", nanos(task.execution.max))?;
+        }
+        match self.virtual_time {
+            true => writeln!(f),
+            false => {
+                writeln!(f, "\n    `punctual trace record` and `report` tell what had the CPU meanwhile")
+            }
+        }
+    }
+
     fn task_rows(&self) -> Vec<Vec<String>> {
         let several = self.tasks.iter().any(|task| task.partition.is_some());
+        let suspended = self.tasks.iter().any(|task| task.self_suspensions > 0);
         let mut head = Vec::from([
-            "task",
-            "level",
-            "jobs",
-            "J max",
-            "p99.9",
-            "p50",
-            "mean",
-            "R max",
-            "p99.9",
-            "p50",
-            "mean",
-            "C max",
-            "overruns",
+            "task", "level", "jobs", "J max", "p99.9", "p50", "R max", "p99.9", "p50", "C max", "overruns",
             "misses",
-            "suspended",
         ]);
+        if suspended {
+            head.push("suspended");
+        }
         if several {
             head.insert(1, "partition");
         }
@@ -241,11 +263,14 @@ impl Report {
                 row.insert(1, task.partition.clone().unwrap_or_default());
             }
             for quantity in [&task.jitter, &task.response] {
-                let values = [quantity.max as f64, quantity.p999 as f64, quantity.p50 as f64, quantity.mean];
-                row.extend(values.map(format_nanos));
+                let values = [quantity.max, quantity.p999, quantity.p50];
+                row.extend(values.map(|ns| format_nanos(ns as f64)));
             }
             row.push(format_nanos(task.execution.max as f64));
-            row.extend([task.overruns, task.misses, task.self_suspensions].map(|count| count.to_string()));
+            row.extend([task.overruns, task.misses].map(|count| count.to_string()));
+            if suspended {
+                row.push(task.self_suspensions.to_string());
+            }
             row
         });
         std::iter::once(head.into_iter().map(str::to_owned).collect()).chain(rows).collect()
@@ -293,6 +318,40 @@ fn table(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lines of a report on a task with a deadline of 80 µs, of which two jobs of ten missed it.
+    fn lines_on(jitter: u64, execution: u64) -> Vec<String> {
+        let summary = |max| Summary { max, ..Summary::default() };
+        let task = TaskReport {
+            name: "late".into(),
+            jobs: 10,
+            misses: 2,
+            deadline: Some(Duration::from_micros(80)),
+            jitter: summary(jitter),
+            response: summary(jitter + execution),
+            execution: summary(execution),
+            ..TaskReport::default()
+        };
+        let text = Report { tasks: vec![task], virtual_time: true, ..Report::default() }.to_string();
+        text.lines().filter(|line| line.starts_with("late:")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn explains_misses_by_what_is_certain() {
+        let missed = "late: 2 of 10 jobs missed the deadline of 80.0 µs";
+        assert_eq!(lines_on(90_000, 5_000), [format!("{missed}; one of them started 90.0 µs late")]);
+        assert_eq!(lines_on(5_000, 90_000), [format!("{missed}; one of them executed for 90.0 µs")]);
+        assert_eq!(lines_on(50_000, 50_000), [missed]);
+    }
+
+    #[test]
+    fn tells_of_suspensions_only_where_there_are_some() {
+        let with = |self_suspensions| {
+            let task = TaskReport { self_suspensions, ..TaskReport::default() };
+            Report { tasks: vec![task], ..Report::default() }.to_string()
+        };
+        assert!(with(1).contains("suspended") && !with(0).contains("suspended"));
+    }
 
     #[test]
     fn exit_codes() {

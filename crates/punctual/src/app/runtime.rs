@@ -47,6 +47,8 @@ pub struct Options {
     pub strict: bool,
     /// Whether jobs are marked in the kernel's trace.
     pub trace: bool,
+    /// Where the report is written, as `PUNCTUAL_REPORT` is spelled.
+    pub report: Option<&'static str>,
 }
 
 /// A task, as far as marks and messages go.

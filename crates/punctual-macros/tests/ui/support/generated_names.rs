@@ -143,6 +143,7 @@ names! {
     punctual
     raw_fd
     released
+    report
     resource
     result
     runtime

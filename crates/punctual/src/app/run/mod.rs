@@ -24,6 +24,7 @@ use crate::app::config::Platform;
 use crate::app::fault;
 use crate::app::forked;
 use crate::app::report::{Report, Settings};
+use crate::app::reporting::Reporting;
 use crate::app::runtime::{Runtime, Taken};
 use crate::app::stop::Culprit;
 use crate::port::linux::stack::Bounds;
@@ -95,18 +96,17 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
         // SAFETY: a run that does not start leaves no thread behind.
         drop(unsafe { taken.end() });
     }
-    ended
+    let report = ended?;
+    let default = if config.is_program { Reporting::Auto } else { Reporting::Never };
+    let declared = runtime.options.report.and_then(|report| Reporting::parse(report.as_ref()));
+    config.report.or(declared).unwrap_or(default).write(&report);
+    Ok(report)
 }
 
 /// The generated `main`.
 pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode {
-    match run(Config::from_env()) {
-        Ok(report) => {
-            if std::env::var_os("PUNCTUAL_REPORT").is_some_and(|value| value != "0") {
-                stderr::text(format_args!("\n{report}\n"));
-            }
-            report.exit_code().into()
-        }
+    match run(Config { is_program: true, ..Config::from_env() }) {
+        Ok(report) => report.exit_code().into(),
         Err(error) => {
             stderr::line(format_args!("{error}"));
             error.exit_code().into()

@@ -329,8 +329,14 @@ mod tests {
     use crate::app::runtime::Options;
 
     static IDLE: Worker = Worker::new(0);
-    const OPTIONS: Options =
-        Options { priority_base: None, stack: None, wake_latency: None, strict: false, trace: false };
+    const OPTIONS: Options = Options {
+        priority_base: None,
+        stack: None,
+        wake_latency: None,
+        strict: false,
+        trace: false,
+        report: None,
+    };
     static RUNTIME: Runtime = Runtime::new("app", OPTIONS, &[&PART], &PART, &[], None, None);
     static PART: Part = {
         let declared = Declared { name: "part", style: Style::Anywhere, cpu: None, stack: None };

@@ -1,0 +1,83 @@
+//! Where the report of a run goes when the run has ended.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use crate::app::report::Report;
+use crate::port::linux::stderr;
+
+/// Where the report of a run is written when the run has ended, beside being returned.
+///
+/// What could not be written is said on standard error, and changes nothing else: neither what `run` returns nor the exit
+/// code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reporting {
+    /// To standard error, if that is a terminal.
+    Auto,
+    /// To standard error.
+    Always,
+    /// Nowhere.
+    Never,
+    /// To this file, which is replaced. A relative path is that of the working directory at the end of the run.
+    File(PathBuf),
+}
+
+impl Reporting {
+    /// How the attribute and the environment spell it; `None` if it makes no sense.
+    pub(crate) fn parse(text: &OsStr) -> Option<Self> {
+        Some(match text.to_str() {
+            Some("auto") => Self::Auto,
+            Some("always" | "1") => Self::Always,
+            Some("never" | "0") => Self::Never,
+            _ if text.as_encoded_bytes().contains(&b'/') => Self::File(text.into()),
+            _ => return None,
+        })
+    }
+
+    /// Writes the report where it is to go.
+    pub(crate) fn write(&self, report: &Report) {
+        match self {
+            Self::Auto if !std::io::stderr().is_terminal() => {}
+            Self::Auto | Self::Always => stderr::text(format_args!("\n{report}\n")),
+            Self::Never => {}
+            Self::File(path) => write_file(path, report),
+        }
+    }
+}
+
+fn write_file(path: &Path, report: &Report) {
+    match fs::write(path, format!("{report}\n")) {
+        Ok(()) => {
+            let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            stderr::line(format_args!("the report is in {}", path.display()));
+        }
+        Err(error) => {
+            stderr::line(format_args!("the report could not be written to {}: {error}", path.display()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn takes_a_text_with_a_slash_for_a_path() {
+        let parse = |text: &str| Reporting::parse(OsStr::new(text));
+        assert_eq!(parse("auto"), Some(Reporting::Auto));
+        assert_eq!(["always", "1"].map(parse), [const { Some(Reporting::Always) }; 2]);
+        assert_eq!(["never", "0"].map(parse), [const { Some(Reporting::Never) }; 2]);
+        for path in ["./report.txt", "/tmp/report.txt"] {
+            assert_eq!(parse(path), Some(Reporting::File(path.into())));
+        }
+        assert_eq!(["", "2", "yes", "report.txt"].map(parse), [const { None }; 4]);
+        // A name that is no text is kept as it is.
+        let name = OsStr::from_bytes(b"./\xff");
+        assert_eq!(Reporting::parse(name), Some(Reporting::File(name.into())));
+    }
+}

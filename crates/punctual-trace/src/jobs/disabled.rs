@@ -2,8 +2,7 @@
 //!
 //! The kernel's `preemptirq` events are frequent, so little is remembered: the last few sections that were not short.
 
-use super::decomposer::Decomposer;
-use crate::event::{Event, Section};
+use crate::event::Section;
 
 /// So many are remembered of each CPU, each at least so long, in ns.
 const KEPT: usize = 16;
@@ -22,7 +21,7 @@ pub struct DisabledSection {
 
 /// The sections of one CPU.
 #[derive(Debug, Default)]
-pub(crate) struct DisabledSections {
+pub(super) struct DisabledSections {
     /// Since when interrupts and preemption are off, and by whom.
     open: [Option<(u64, i32)>; 2],
     /// Those that have ended: from, to, and what.
@@ -31,12 +30,12 @@ pub(crate) struct DisabledSections {
 }
 
 impl DisabledSections {
-    fn begin(&mut self, time: u64, section: Section, caller: i32) {
+    pub(super) fn begin(&mut self, time: u64, section: Section, caller: i32) {
         // A second one inside the first changes nothing.
         self.open[section as usize].get_or_insert((time, caller));
     }
 
-    fn end(&mut self, time: u64, section: Section) {
+    pub(super) fn end(&mut self, time: u64, section: Section) {
         if let Some((from, caller)) = self.open[section as usize].take()
             && time.saturating_sub(from) >= SHORTEST
         {
@@ -64,17 +63,6 @@ impl DisabledSections {
             DisabledSection { section, caller, ns }
         });
         within.filter(|off| off.ns >= SHORTEST).max_by_key(|off| off.ns)
-    }
-}
-
-impl Decomposer {
-    /// Something is turned off or on.
-    pub(super) fn section(&mut self, event: &Event, section: Section, caller: i32, disabled: bool) {
-        let sections = &mut self.cpu(event.cpu).sections;
-        match disabled {
-            true => sections.begin(event.time, section, caller),
-            false => sections.end(event.time, section),
-        }
     }
 }
 

@@ -34,34 +34,20 @@ mod blocking;
 mod bounds;
 mod cause;
 mod config;
-mod cpu;
 mod decomposer;
 mod disabled;
 mod history;
-mod holders;
-mod interrupts;
 mod job;
-mod locks;
-mod lost;
-mod marks;
-mod open;
-mod segments;
-mod switches;
-mod thread;
-mod timers;
-mod waiting;
-mod wakes;
+mod open_job;
 
 pub use blocking::{Blocking, HolderState, Share, WaitTarget};
 pub use bounds::Bounds;
 pub use cause::{Actor, Cause, MAX_CAUSES};
 pub use config::{Config, FutexWaits, Release, Select, Suspension};
+pub(crate) use decomposer::IntHasher;
 pub use decomposer::{Counters, Decomposer};
 pub use disabled::DisabledSection;
-#[cfg(test)]
-pub(crate) use job::blank;
 pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Waker};
-pub(crate) use thread::IntHasher;
 
 /// How many waits of a job are listed.
 pub const MAX_BLOCKINGS: usize = 32;

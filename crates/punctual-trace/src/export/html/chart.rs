@@ -72,10 +72,10 @@ pub(super) fn draw(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Actor, Bounds, Job, JobKind, blank};
+    use crate::jobs::{Actor, Bounds, Job, JobKind};
 
     fn job(end: u64, response: Bounds) -> Job {
-        Job { end, response, ..blank(Actor::Thread(7), JobKind::Thread) }
+        Job { end, response, ..Job::empty(Actor::Thread(7), JobKind::Thread) }
     }
 
     fn drawn(series: &Series, track: Track, span: (u64, u64)) -> String {

@@ -141,7 +141,7 @@ fn source(kind: Kind) -> Option<Source> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Actor, JobKind, blank};
+    use crate::jobs::{Actor, JobKind};
 
     #[test]
     fn counts_losses_per_cpu_and_flawed_jobs_by_reason() {
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(cpus, [(0, quiet), (2, CpuCounts { events: 0, gaps: 2, lost: 40 })]);
         assert!(collector.seen(Source::Scheduler) && !collector.seen(Source::Switches));
 
-        let mut job = blank(Actor::Thread(7), JobKind::Thread);
+        let mut job = Job::empty(Actor::Thread(7), JobKind::Thread);
         for flaw in [Flaw::Lost, Flaw::Cut, Flaw::Cut] {
             job.flaw = Some(flaw);
             collector.job(&job);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn bounds_memory_beyond_task_limit() {
         let mut collector = Collector::new();
-        (0..10_000).for_each(|tid| collector.job(&blank(Actor::Thread(tid), JobKind::Thread)));
+        (0..10_000).for_each(|tid| collector.job(&Job::empty(Actor::Thread(tid), JobKind::Thread)));
         assert_eq!(collector.tasks.len(), MAX_TASKS);
     }
 }

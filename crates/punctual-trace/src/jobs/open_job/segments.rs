@@ -1,27 +1,27 @@
 //! What a job did when, for timelines.
 
-use super::MAX_SEGMENTS;
-use super::job::{Phase, Segment};
+use crate::jobs::MAX_SEGMENTS;
+use crate::jobs::job::{Phase, Segment};
 
 /// Writes the segments of a job, if they are wanted.
 #[derive(Debug)]
-pub(crate) struct SegmentTrack {
+pub(super) struct SegmentTrack {
     wanted: bool,
     start: u64,
 }
 
 impl SegmentTrack {
-    pub(crate) fn new(wanted: bool) -> Self {
+    pub(super) fn new(wanted: bool) -> Self {
         Self { wanted, start: 0 }
     }
 
-    pub(crate) fn begin(&mut self, time: u64) {
+    pub(super) fn begin(&mut self, time: u64) {
         self.start = time;
     }
 
     /// What was since the last call was of this phase.
     #[inline]
-    pub(crate) fn until(&mut self, segments: &mut Vec<Segment>, phase: Phase, end: u64, cpu: u16) {
+    pub(super) fn until(&mut self, segments: &mut Vec<Segment>, phase: Phase, end: u64, cpu: u16) {
         if !self.wanted {
             return;
         }
@@ -35,14 +35,14 @@ impl SegmentTrack {
     }
 
     /// The release turns out to lie elsewhere.
-    pub(crate) fn released(&self, segments: &mut [Segment], time: u64) {
+    pub(super) fn released(&self, segments: &mut [Segment], time: u64) {
         if let Some(first) = segments.first_mut().filter(|first| first.phase == Phase::Jitter) {
             first.start = time.min(first.end);
         }
     }
 
     /// What was since `time` will be told otherwise.
-    pub(crate) fn undo(&mut self, segments: &mut Vec<Segment>, time: u64) {
+    pub(super) fn undo(&mut self, segments: &mut Vec<Segment>, time: u64) {
         if !self.wanted {
             return;
         }
@@ -54,7 +54,7 @@ impl SegmentTrack {
     }
 
     /// The last `ns` that might have been overhead of an entry were that. Handlers may lie between them.
-    pub(crate) fn entry_was_overhead(&self, segments: &mut [Segment], mut ns: u64) {
+    pub(super) fn entry_was_overhead(&self, segments: &mut [Segment], mut ns: u64) {
         for segment in segments.iter_mut().rev() {
             if ns == 0 {
                 return;
@@ -67,7 +67,7 @@ impl SegmentTrack {
     }
 
     /// The last `ns` of execution may have been overhead of an exit. Handlers and waits for locks may lie between them.
-    pub(crate) fn exit_may_be_overhead(&self, segments: &mut Vec<Segment>, mut ns: u64) {
+    pub(super) fn exit_may_be_overhead(&self, segments: &mut Vec<Segment>, mut ns: u64) {
         for index in (0..segments.len()).rev() {
             let Segment { start, end, cpu, phase } = segments[index];
             match phase {

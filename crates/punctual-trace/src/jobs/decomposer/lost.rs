@@ -4,11 +4,11 @@
 //! one before. The earlier it says so the better: a job that runs into the gap and ends on another CPU before the notice
 //! looks whole. Either way the gap lasts from the CPU's event before the notice to the one after.
 
-use super::cause::Actor;
-use super::decomposer::Decomposer;
-use super::history::State;
-use super::job::Flaw;
+use super::Decomposer;
 use crate::event::Event;
+use crate::jobs::cause::Actor;
+use crate::jobs::history::State;
+use crate::jobs::job::Flaw;
 
 impl Decomposer {
     /// Events of a CPU were lost between its event before and the next one.
@@ -61,8 +61,6 @@ impl Decomposer {
             thread.set_state(since, State::Unknown, cpu);
             thread.parked = None;
         }
-        for open in thread.open.as_deref_mut().into_iter().chain(&mut thread.outer) {
-            open.flaw(Flaw::Lost);
-        }
+        thread.flaw(Flaw::Lost);
     }
 }

@@ -1,13 +1,10 @@
 //! Locks of the kernel, futexes and inherited priorities: waits begin and end.
 
-use super::blocking::WaitTarget;
-use super::config::FutexWaits;
-use super::decomposer::Decomposer;
-use super::job::Flaw;
+use super::Decomposer;
 use crate::event::{Event, Tid};
-
-/// Holders noted of one wait, along the chain that priorities are inherited.
-const MAX_OWNERS: usize = 8;
+use crate::jobs::blocking::WaitTarget;
+use crate::jobs::config::FutexWaits;
+use crate::jobs::job::Flaw;
 
 const FUTEX_COMMAND: u32 = 0x7f;
 
@@ -63,13 +60,11 @@ impl Decomposer {
             // Its release was the end of a wait that began unseen.
             open.flaw(Flaw::Contradiction);
         }
-        let slept = open.futex.as_ref().is_some_and(|call| call.slept);
-        if slept && open.wait.as_ref().is_some_and(|wait| matches!(wait.target, WaitTarget::Futex { .. })) {
+        if open.waits_for_futex() {
             self.end_wait(event.time, slot);
         }
         if let Some(open) = self.threads.at(slot).open.as_mut() {
-            open.futex = None;
-            open.outside_scheduler(event.time);
+            open.leave_futex(event.time);
         }
     }
 
@@ -84,11 +79,8 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         thread.boosted_holder = None;
         thread.in_lock = true;
-        // A mutex first spins and then announces itself again before it sleeps. Locks met while waiting for another are
-        // part of that wait.
-        if let Some(open) = thread.open.as_mut().filter(|open| open.wait.is_none() && open.active()) {
-            open.boosted_holders.clear();
-            open.begin_wait(event.time, WaitTarget::Lock { address: lock, flags });
+        if let Some(open) = thread.open.as_mut() {
+            open.contends(event.time, WaitTarget::Lock { address: lock, flags });
         }
     }
 
@@ -105,8 +97,7 @@ impl Decomposer {
         // One met inside a futex call is over before the call is.
         thread.in_lock = thread.futex_entered;
         let Some(open) = thread.open.as_mut() else { return };
-        let waited_for = |on| matches!(on, WaitTarget::Lock { address, .. } if address == lock);
-        match open.wait.as_ref().map(|wait| waited_for(wait.target)) {
+        match open.waits_for_lock(lock) {
             Some(true) => self.end_wait(event.time, slot),
             // A lock met while waiting for another.
             Some(false) => {}
@@ -128,7 +119,7 @@ impl Decomposer {
             }
             thread.boosted = true;
             if let Some(open) = thread.open.as_mut() {
-                open.job.highest = open.job.highest.min(new);
+                open.inherits(new);
             }
             if event.by != task && self.cpu(event.cpu).frames.is_empty() {
                 self.note_boosted_holder(event, task);
@@ -149,10 +140,8 @@ impl Decomposer {
             return;
         }
         thread.boosted_holder.get_or_insert(holder);
-        if let Some(open) = thread.open.as_mut()
-            && open.boosted_holders.len() < MAX_OWNERS
-        {
-            open.boosted_holders.push(holder);
+        if let Some(open) = thread.open.as_mut() {
+            open.boosts(holder);
         }
     }
 }

@@ -1,28 +1,28 @@
 //! What is remembered of each CPU.
 
-use super::cause::Actor;
-use super::disabled::DisabledSections;
-use super::history::Occupants;
 use crate::event::Tid;
+use crate::jobs::cause::Actor;
+use crate::jobs::disabled::DisabledSections;
+use crate::jobs::history::Occupants;
 
 /// Interrupts nest no deeper: device or vector, softirq, NMI, with room for what a loss left behind.
 const MAX_FRAMES: usize = 8;
 
 /// A handler that runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HandlerFrame {
-    pub(crate) actor: Actor,
-    pub(crate) entry: u64,
+pub(super) struct HandlerFrame {
+    pub(super) actor: Actor,
+    pub(super) entry: u64,
     /// What of its time others took.
-    pub(crate) displaced: u64,
+    pub(super) displaced: u64,
     /// How long it waited for locks.
-    pub(crate) blocked: u64,
+    pub(super) blocked: u64,
     /// For which it waits now, and since when.
-    pub(crate) waits: Option<(u64, u64)>,
+    pub(super) waits: Option<(u64, u64)>,
     /// Earliest and latest instant at which a timer it serves was due.
-    pub(crate) due: Option<(u64, u64)>,
+    pub(super) due: Option<(u64, u64)>,
     /// When it was displaced together with its thread.
-    pub(crate) parked: u64,
+    pub(super) parked: u64,
 }
 
 impl HandlerFrame {
@@ -33,40 +33,40 @@ impl HandlerFrame {
 
 /// A timer's function that runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Firing {
-    pub(crate) timer: u64,
+pub(super) struct Firing {
+    pub(super) timer: u64,
     /// Earliest and latest instant at which it was to.
-    pub(crate) due: Option<(u64, u64)>,
+    pub(super) due: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Cpu {
+pub(super) struct Cpu {
     /// The slot of the thread that runs, if it is known and not the idle one.
-    pub(crate) current: Option<u32>,
+    pub(super) current: Option<u32>,
     /// Which thread left at the last switch; 0 if that is not known.
-    pub(crate) switched_out: Tid,
+    pub(super) switched_out: Tid,
     /// Which thread came at the last switch, the idle one included, if that is known.
-    pub(crate) switched_in: Option<Tid>,
+    pub(super) switched_in: Option<Tid>,
     /// The handlers that run, the innermost last.
-    pub(crate) frames: Vec<HandlerFrame>,
+    pub(super) frames: Vec<HandlerFrame>,
     /// The one that ended last.
-    pub(crate) ended: HandlerFrame,
-    pub(crate) firing: Option<Firing>,
+    pub(super) ended: HandlerFrame,
+    pub(super) firing: Option<Firing>,
     /// What timers' clock last showed, and when it was read at the earliest.
-    pub(crate) clock: (u64, u64),
-    pub(crate) occupants: Occupants,
+    pub(super) clock: (u64, u64),
+    pub(super) occupants: Occupants,
     /// When its last event was, which is the one being handled.
-    pub(crate) last: u64,
+    pub(super) last: u64,
     /// When the one before was.
-    pub(crate) before: u64,
+    pub(super) before: u64,
     /// Where something was off.
-    pub(crate) sections: DisabledSections,
+    pub(super) sections: DisabledSections,
     /// Events are being lost, since then.
-    pub(crate) gap: Option<u64>,
+    pub(super) gap: Option<u64>,
 }
 
 impl Cpu {
-    pub(crate) fn new(history: usize) -> Self {
+    pub(super) fn new(history: usize) -> Self {
         Self {
             current: None,
             switched_out: 0,
@@ -84,7 +84,7 @@ impl Cpu {
     }
 
     /// Enters a handler. Returns whether there was room; without it events have been lost.
-    pub(crate) fn enter(&mut self, time: u64, actor: Actor) -> bool {
+    pub(super) fn enter(&mut self, time: u64, actor: Actor) -> bool {
         let room = self.frames.len() < MAX_FRAMES;
         if !room {
             self.frames.clear();
@@ -95,7 +95,7 @@ impl Cpu {
     }
 
     /// Leaves a handler. Those above it were never seen to leave and go with it; returns whether there were none.
-    pub(crate) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<bool> {
+    pub(super) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<bool> {
         let index = self.frames.iter().rposition(|frame| frame.actor == actor)?;
         let clean = index + 1 == self.frames.len();
         self.ended = self.frames[index];
@@ -113,7 +113,7 @@ impl Cpu {
     }
 
     /// What the innermost handler is, if one runs.
-    pub(crate) fn handler(&self) -> Option<Actor> {
+    pub(super) fn handler(&self) -> Option<Actor> {
         self.frames.last().map(|frame| frame.actor)
     }
 }

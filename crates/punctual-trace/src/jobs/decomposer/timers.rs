@@ -1,7 +1,7 @@
 //! When timers were to expire, which is when the jobs they release were due.
 
+use super::Decomposer;
 use super::cpu::Firing;
-use super::decomposer::Decomposer;
 use crate::event::Event;
 
 /// How many armed timers are remembered. A newer one takes the place of an older one with the same remainder; a job whose
@@ -12,15 +12,15 @@ const TIMERS: usize = 4096;
 const SAME_CLOCK: u64 = 1_000_000_000;
 
 #[derive(Debug)]
-pub(crate) struct Timers(Box<[(u64, u64)]>);
+pub(super) struct Timers(Box<[(u64, u64)]>);
 
 impl Timers {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(vec![(0, 0); TIMERS].into_boxed_slice())
     }
 
     #[inline]
-    pub(crate) fn start(&mut self, timer: u64, expires: u64) {
+    pub(super) fn start(&mut self, timer: u64, expires: u64) {
         self.0[Self::place(timer)] = (timer, expires);
     }
 

@@ -1,22 +1,11 @@
 //! Context switches: jobs start, are displaced, wait and end.
 
-use super::blocking::WaitTarget;
-use super::cause::Actor;
-use super::config::Suspension;
-use super::decomposer::{Decomposer, Sink};
-use super::history::State;
-use super::job::Flaw;
-use super::open::{Open, SchedulerSide, Stage};
 use super::thread::Wait;
+use super::{Decomposer, Sink};
 use crate::event::{Event, SwitchOut, Task};
-
-/// What a job does when its thread leaves the CPU.
-enum AfterSwitch {
-    Continues,
-    Ends,
-    /// It was none: it never started, or its thread marks its jobs and this was not one.
-    NotAJob,
-}
+use crate::jobs::cause::Actor;
+use crate::jobs::history::State;
+use crate::jobs::job::Flaw;
 
 impl Decomposer {
     pub(super) fn switch(&mut self, event: &Event, from: Task, reason: SwitchOut, to: Task, sink: Sink<'_>) {
@@ -102,24 +91,13 @@ impl Decomposer {
             thread.early = None;
         }
         if let Some(mut open) = thread.open.take() {
-            let unmarked = thread.marks && open.job.task.is_none();
-            if open.stage == Stage::Released && !known {
-                // It has run, and nobody saw since when.
-                open.flaw(Flaw::Contradiction);
-                open.start(time, event.cpu, SchedulerSide::Out);
-            }
-            open.switched_out(time);
-            (open.state, open.ready) = (state, time);
-            open.job.last_cpu = event.cpu;
-            match after_switch(&mut open, time, reason, suspension) {
-                AfterSwitch::Ends if !unmarked => self.hand_out(&mut open, time, event.cpu, sink),
-                AfterSwitch::Ends | AfterSwitch::NotAJob => open.stage = Stage::Idle,
-                AfterSwitch::Continues => {}
+            if open.switched_out(event, reason, (known, thread.marks), suspension) {
+                self.hand_out(&mut open, time, event.cpu, sink);
             }
             self.threads.at(slot).open = Some(open);
         }
         if reason == SwitchOut::Gone {
-            self.cut_outer(slot, time, Flaw::Contradiction, sink);
+            self.cut_callers(slot, time, Flaw::Contradiction, sink);
             self.threads.remove(task.id);
             self.wanted.retain(|&wanted| wanted != slot);
         }
@@ -147,80 +125,22 @@ impl Decomposer {
         let parked = thread.parked.take();
         let own = thread.softirqs;
         let priority = thread.priority;
-        let mut slept_for = None;
-        let gap = self.gaps > 0;
-        if let Some(open) = thread.open.as_mut() {
-            if unseen && open.stage == Stage::Idle {
-                open.release(time, priority);
-                open.flaw(Flaw::Contradiction);
+        let mut ends_wait = false;
+        if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(event.cpu))) {
+            if unseen {
+                open.release_unseen(time, priority);
             }
-            if gap {
+            if self.gaps > 0 {
                 open.flaw(Flaw::Lost);
             }
-            open.settle(time);
-            open.state = State::Running;
-            open.job.migrations += u32::from(moved && !open.idle());
-            match open.stage {
-                Stage::Idle => {}
-                Stage::Released => {
-                    open.start(time, event.cpu, SchedulerSide::Entering);
-                    if let (Some((from, _)), Some(Some(cpu))) =
-                        (open.job.released, self.cpus.get(usize::from(event.cpu)))
-                    {
-                        open.job.disabled = cpu.sections.longest(from, time);
-                    }
-                }
-                Stage::Active => {
-                    open.job.last_cpu = event.cpu;
-                    match open.wait.as_ref().map(|wait| wait.target) {
-                        Some(WaitTarget::Kernel) => slept_for = Some(()),
-                        Some(_) => {}
-                        None => open.edge = SchedulerSide::Entering,
-                    }
-                }
-            }
-            open.in_handler = parked.is_some() && !own;
+            ends_wait = open.switched_in(event, moved, parked.is_some() && !own, &cpu.sections);
         }
-        if slept_for.is_some() {
-            // No event will tell when the lock was taken: the wait ends with the switch back.
+        if ends_wait {
             self.end_wait(time, slot);
-            if let Some(open) = self.threads.at(slot).open.as_mut() {
-                open.edge = SchedulerSide::Entering;
-            }
         }
         if let Some(mut frame) = parked {
             frame.displaced += time.saturating_sub(frame.parked);
             self.cpu(event.cpu).frames.push(*frame);
-        }
-    }
-}
-
-fn after_switch(open: &mut Open, time: u64, reason: SwitchOut, suspension: Suspension) -> AfterSwitch {
-    match (open.stage, reason) {
-        (Stage::Idle, _) => AfterSwitch::Continues,
-        (Stage::Released, SwitchOut::Runnable) => AfterSwitch::Continues,
-        (Stage::Released, _) => AfterSwitch::NotAJob,
-        (Stage::Active, SwitchOut::Runnable) => {
-            open.job.preemptions += u32::from(open.wait.is_none());
-            AfterSwitch::Continues
-        }
-        (Stage::Active, SwitchOut::Gone) => AfterSwitch::Ends,
-        (Stage::Active, SwitchOut::Sleeping | SwitchOut::Uninterruptible) => {
-            if open.wait.is_none() {
-                if open.futex.as_ref().is_some_and(|call| call.blocks) {
-                    open.futex_sleeps(time);
-                } else if reason == SwitchOut::Uninterruptible {
-                    open.begin_wait(time, WaitTarget::Kernel);
-                } else if suspension == Suspension::EndsJob && open.job.task.is_none() {
-                    return AfterSwitch::Ends;
-                } else {
-                    open.suspended = true;
-                }
-            }
-            if let Some(wait) = open.wait.as_mut() {
-                wait.slept = true;
-            }
-            AfterSwitch::Continues
         }
     }
 }

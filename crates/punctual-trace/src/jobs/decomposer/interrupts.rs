@@ -1,11 +1,11 @@
 //! Handlers of interrupts and softirqs: they displace threads, and are jobs themselves.
 
-use super::bounds::Bounds;
-use super::cause::{Actor, blame};
 use super::cpu::HandlerFrame;
-use super::decomposer::{Decomposer, Sink};
-use super::job::{Flaw, JobKind, ReleasedBy};
+use super::{Decomposer, Sink};
 use crate::event::Event;
+use crate::jobs::bounds::Bounds;
+use crate::jobs::cause::{Actor, blame};
+use crate::jobs::job::{Flaw, JobKind, ReleasedBy};
 
 impl Decomposer {
     pub(super) fn enter(&mut self, event: &Event, actor: Actor) {
@@ -22,9 +22,8 @@ impl Decomposer {
             let thread = self.threads.at(slot);
             let own = thread.softirqs && matches!(actor, Actor::Softirq(_));
             let here = thread.runs_on(event.cpu);
-            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.idle()) {
-                let runs = open.in_handler || !own;
-                open.handler(event.time, runs);
+            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.is_idle()) {
+                open.handler_begins(event.time, !own);
             }
         }
         if full {
@@ -46,11 +45,10 @@ impl Decomposer {
             let own = thread.softirqs;
             let displaces = |actor| !(own && matches!(actor, Actor::Softirq(_)));
             let here = thread.runs_on(event.cpu);
-            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.idle()) {
-                open.handler(event.time, outer.is_some_and(displaces));
+            if let Some(open) = thread.open.as_mut().filter(|open| here && !open.is_idle()) {
+                open.handler_ends(event.time, outer.is_some_and(displaces));
                 if displaces(actor) {
-                    let whole = event.time.saturating_sub(entry.max(open.displaced_from()));
-                    open.displaced(actor, whole.saturating_sub(displaced));
+                    open.displaced(event.time, actor, entry, displaced);
                 }
                 if !clean {
                     open.flaw(Flaw::Contradiction);

@@ -1,13 +1,12 @@
 //! Wake-ups and migrations: jobs are released, waits end.
 
-use super::cause::Actor;
-use super::config::Release;
-use super::decomposer::{Decomposer, Sink};
-use super::history::State;
-use super::job::{Flaw, ReleasedBy, Waker};
-use super::open::Stage;
-use super::thread::{Wait, Wake};
+use super::thread::Wait;
+use super::{Decomposer, Sink};
 use crate::event::{Event, Task};
+use crate::jobs::cause::Actor;
+use crate::jobs::history::State;
+use crate::jobs::job::{Flaw, ReleasedBy, Waker};
+use crate::jobs::open_job::Wake;
 
 impl Decomposer {
     /// Somebody begins to wake a thread. The earliest event of a wake-up is the release: what follows on the way to the
@@ -15,7 +14,7 @@ impl Decomposer {
     pub(super) fn waking(&mut self, event: &Event, task: Task, target: u16, sink: Sink<'_>) {
         // On its way out the scheduler itself wakes the threads that move others between CPUs, which have the highest priority.
         if self.cpu(event.cpu).frames.is_empty() && task.priority != 0 {
-            self.with_running(event, |open| open.wakes(event.time));
+            self.with_running(event, |open| open.wakes_another(event.time));
         }
         if task.id == 0 {
             return;
@@ -30,7 +29,7 @@ impl Decomposer {
             State::Running => thread.early = Some(wake),
             // One that has begun can have been displaced on its way to sleep; one that has not cannot.
             State::Ready => {
-                if let Some(open) = thread.open.as_mut().filter(|open| open.stage == Stage::Released) {
+                if let Some(open) = thread.open.as_mut().filter(|open| open.is_released()) {
                     open.flaw(Flaw::Contradiction);
                 }
             }
@@ -83,8 +82,8 @@ impl Decomposer {
             State::Asleep | State::Unknown => {}
         }
         thread.cpu = to;
-        if let Some(open) = thread.open.as_mut().filter(|open| !open.idle()) {
-            open.job.migrations += 1;
+        if let Some(open) = thread.open.as_mut() {
+            open.migrated();
         }
     }
 
@@ -120,37 +119,13 @@ impl Decomposer {
         }
         let priority = self.threads.at(slot).priority;
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
-        if open.stage == Stage::Active && was == State::Unknown {
+        if open.is_active() && was == State::Unknown {
             // It was lost from sight, and slept meanwhile.
             open.flaw(Flaw::Lost);
-            let cpu = open.job.last_cpu;
+            let cpu = open.last_cpu();
             self.hand_out(&mut open, time, cpu, sink);
         }
-        open.settle(time);
-        open.state = State::Ready;
-        match open.stage {
-            Stage::Idle | Stage::Released => {
-                // A wake-up before the thread slept still counts from when it happened.
-                open.release(time, priority);
-                if wake.by == ReleasedBy::New {
-                    // Nothing was before it.
-                    open.job.flaw = None;
-                }
-                let released = wake.waker.time.min(time);
-                let nominal = wake.nominal.filter(|_| self.config.release == Release::Nominal);
-                open.track.begin(nominal.map_or(released, |due| due.0));
-                open.job.released = Some(nominal.unwrap_or((released, released)));
-                open.job.released_by = if nominal.is_some() { ReleasedBy::Timer } else { wake.by };
-                (open.job.woken, open.job.waker) = (Some(released), Some(wake.waker));
-            }
-            Stage::Active => {
-                if let Some(wait) = open.wait.as_mut() {
-                    (wait.woken, wait.waker) = (Some(time), Some(wake.waker.actor));
-                }
-                open.suspended = false;
-                open.ready = time;
-            }
-        }
+        open.woken(time, &wake, priority, self.config.release);
         if self.gaps > 0 {
             open.flaw(Flaw::Lost);
         }

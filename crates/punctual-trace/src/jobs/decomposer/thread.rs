@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::cpu::HandlerFrame;
-use super::history::{State, ThreadHistory};
-use super::job::{JobKind, ReleasedBy, Waker};
-use super::open::Open;
 use crate::event::Tid;
+use crate::jobs::history::{State, ThreadHistory};
+use crate::jobs::job::{Flaw, JobKind};
+use crate::jobs::open_job::{OpenJob, Wake};
 
 /// Changes remembered of each thread, to say what a lock's holder did.
 const MAX_STATE_CHANGES: usize = 32;
@@ -16,66 +16,57 @@ const MAX_WAITS: usize = 4;
 /// How many threads are found without the table of all.
 const CACHED: usize = 1 << 9;
 
-/// A wake-up.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wake {
-    pub(crate) waker: Waker,
-    /// Earliest and latest release, if a timer's expiry says so.
-    pub(crate) nominal: Option<(u64, u64)>,
-    pub(crate) by: ReleasedBy,
-}
-
 /// A wait for a lock that another thread held.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wait {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+pub(super) struct Wait {
+    pub(super) start: u64,
+    pub(super) end: u64,
     /// Who held it at first.
-    pub(crate) holder: Tid,
+    pub(super) holder: Tid,
     /// Who handed it over at the end; 0 if that is not known.
-    pub(crate) releaser: Tid,
+    pub(super) releaser: Tid,
     /// When the former passed it on to the latter, if they are two and inheritance showed it.
-    pub(crate) passed: Option<u64>,
+    pub(super) passed: Option<u64>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Thread {
-    pub(crate) tid: Tid,
-    pub(crate) priority: i32,
-    pub(crate) cpu: u16,
-    pub(crate) state: State,
+pub(super) struct Thread {
+    pub(super) tid: Tid,
+    pub(super) priority: i32,
+    pub(super) cpu: u16,
+    pub(super) state: State,
     /// Since when.
-    pub(crate) since: u64,
+    pub(super) since: u64,
     /// Runs on an inherited priority.
-    pub(crate) boosted: bool,
+    pub(super) boosted: bool,
     /// When it last gave one back.
-    pub(crate) deboosted: u64,
+    pub(super) deboosted: u64,
     /// Chosen by its number or name.
-    pub(crate) chosen: bool,
+    pub(super) chosen: bool,
     /// Was started by a thread that the choice is restricted to, or by what such a one started.
-    pub(crate) descends: bool,
-    pub(crate) kind: JobKind,
+    pub(super) descends: bool,
+    pub(super) kind: JobKind,
     /// Runs softirqs for a living: they are its own execution.
-    pub(crate) softirqs: bool,
+    pub(super) softirqs: bool,
     /// It marks its jobs, so its wake-ups alone are none.
-    pub(crate) marks: bool,
+    pub(super) marks: bool,
     /// A wake-up that came before the thread slept: the kernel decides under a lock, the trace shows it in any order.
-    pub(crate) early: Option<Wake>,
+    pub(super) early: Option<Wake>,
     /// Is in a futex call that can wait, or contends for a lock of the kernel.
-    pub(crate) in_lock: bool,
+    pub(super) in_lock: bool,
     /// Is in any futex call.
-    pub(crate) futex_entered: bool,
+    pub(super) futex_entered: bool,
     /// Who got this thread's priority as it went to wait.
-    pub(crate) boosted_holder: Option<Tid>,
-    pub(crate) history: ThreadHistory,
-    pub(crate) waits: [Wait; MAX_WAITS],
-    pub(crate) next_wait: usize,
+    pub(super) boosted_holder: Option<Tid>,
+    pub(super) history: ThreadHistory,
+    pub(super) waits: [Wait; MAX_WAITS],
+    pub(super) next_wait: usize,
     /// A softirq that was displaced together with the thread, as PREEMPT_RT allows.
-    pub(crate) parked: Option<Box<HandlerFrame>>,
+    pub(super) parked: Option<Box<HandlerFrame>>,
     /// The job, for threads whose jobs are wanted.
-    pub(crate) open: Option<Box<Open>>,
-    /// Jobs that called this one on the same thread.
-    pub(crate) outer: Vec<Open>,
+    pub(super) open: Option<Box<OpenJob>>,
+    /// The jobs that called this one on the same thread, the innermost last.
+    pub(super) callers: Vec<OpenJob>,
 }
 
 impl Thread {
@@ -102,32 +93,44 @@ impl Thread {
             next_wait: 0,
             parked: None,
             open: None,
-            outer: Vec::new(),
+            callers: Vec::new(),
         }
     }
 
     #[inline]
-    pub(crate) fn set_state(&mut self, time: u64, state: State, cpu: u16) {
+    pub(super) fn set_state(&mut self, time: u64, state: State, cpu: u16) {
         self.state = state;
         self.cpu = cpu;
         self.since = time;
         self.history.push(time, (state, cpu));
     }
 
+    /// Its name says what it does.
+    pub(super) fn set_name(&mut self, name: &str, chosen: bool) {
+        self.chosen = chosen;
+        self.kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
+        self.softirqs = name.starts_with("ksoftirqd/") || name.starts_with("ktimers/");
+    }
+
+    /// Distrusts its jobs.
+    pub(super) fn flaw(&mut self, flaw: Flaw) {
+        self.open.as_deref_mut().into_iter().chain(&mut self.callers).for_each(|open| open.flaw(flaw));
+    }
+
     /// Whether it runs there: after events were lost a CPU may still remember a thread that has gone on.
     #[inline]
-    pub(crate) fn runs_on(&self, cpu: u16) -> bool {
+    pub(super) fn runs_on(&self, cpu: u16) -> bool {
         self.state == State::Running && self.cpu == cpu
     }
 
-    pub(crate) fn remember_wait(&mut self, wait: Wait) {
+    pub(super) fn remember_wait(&mut self, wait: Wait) {
         self.waits[self.next_wait % MAX_WAITS] = wait;
         self.next_wait = self.next_wait.wrapping_add(1);
     }
 
     /// Takes over a priority that an event shows, unless it is a borrowed one.
     #[inline]
-    pub(crate) fn observe_priority(&mut self, priority: i32) {
+    pub(super) fn observe_priority(&mut self, priority: i32) {
         if !self.boosted {
             self.priority = priority;
         }
@@ -155,7 +158,7 @@ impl Hasher for IntHasher {
 
 /// All threads seen, each in a slot that stays its own until it ends or is forgotten.
 #[derive(Debug)]
-pub(crate) struct Threads {
+pub(super) struct Threads {
     slots: Vec<Thread>,
     free: Vec<u32>,
     index: HashMap<Tid, u32, BuildHasherDefault<IntHasher>>,
@@ -166,24 +169,24 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         let index = HashMap::default();
         let recent = Box::new([(0, 0); CACHED]);
         Self { slots: Vec::new(), free: Vec::new(), index, recent, limit: limit.max(16) }
     }
 
     #[inline]
-    pub(crate) fn at(&mut self, slot: u32) -> &mut Thread {
+    pub(super) fn at(&mut self, slot: u32) -> &mut Thread {
         &mut self.slots[slot as usize]
     }
 
-    pub(crate) fn get(&self, tid: Tid) -> Option<&Thread> {
+    pub(super) fn get(&self, tid: Tid) -> Option<&Thread> {
         self.index.get(&tid).map(|&slot| &self.slots[slot as usize])
     }
 
     /// The slot of a thread, which is made if there is none. Thread 0 is one per CPU and has none.
     #[inline]
-    pub(crate) fn slot(&mut self, tid: Tid) -> u32 {
+    pub(super) fn slot(&mut self, tid: Tid) -> u32 {
         let (recent, slot) = self.recent[tid as usize % CACHED];
         if recent == tid && tid != 0 { slot } else { self.look_up(tid) }
     }
@@ -217,7 +220,7 @@ impl Threads {
     }
 
     /// Forgets a thread that has ended.
-    pub(crate) fn remove(&mut self, tid: Tid) {
+    pub(super) fn remove(&mut self, tid: Tid) {
         if let Some(slot) = self.index.remove(&tid) {
             self.slots[slot as usize] = Thread::new(0);
             self.free.push(slot);
@@ -229,7 +232,7 @@ impl Threads {
     /// not run, if the others are too few.
     fn forget_half(&mut self) {
         let asleep = |t: &&Thread| t.state != State::Running;
-        let idle = |t: &&Thread| asleep(t) && t.open.as_ref().is_none_or(|open| open.idle());
+        let idle = |t: &&Thread| asleep(t) && t.open.as_ref().is_none_or(|open| open.is_idle());
         let mut times: Vec<(u64, Tid)> = self.known().filter(idle).map(|t| (t.since, t.tid)).collect();
         if times.len() < self.limit / 4 {
             times = self.known().filter(asleep).map(|t| (t.since, t.tid)).collect();

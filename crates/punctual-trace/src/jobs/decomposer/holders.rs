@@ -1,10 +1,10 @@
 //! What the holders of a lock did while somebody waited for it.
 
-use super::blocking::{Blocking, HolderState};
-use super::cause::Actor;
-use super::decomposer::Decomposer;
-use super::history::State;
+use super::Decomposer;
 use crate::event::Tid;
+use crate::jobs::blocking::{Blocking, HolderState};
+use crate::jobs::cause::Actor;
+use crate::jobs::history::State;
 
 /// Chains of holders are followed no further.
 const MAX_DEPTH: u8 = 4;
@@ -14,13 +14,8 @@ impl Decomposer {
     pub(super) fn end_wait(&mut self, time: u64, slot: u32) {
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         let waiter = self.threads.at(slot).tid;
-        let boosted = std::mem::take(&mut open.boosted_holders);
-        if let Some(wait) = open.wait.as_mut() {
-            wait.owners = boosted;
-            wait.end = time.max(wait.start);
-            if wait.slept {
-                self.explain_wait(wait, waiter);
-            }
+        if let Some(wait) = open.ending_wait(time).filter(|wait| wait.slept) {
+            self.explain_wait(wait, waiter);
         }
         open.end_wait(time);
         self.threads.at(slot).open = Some(open);

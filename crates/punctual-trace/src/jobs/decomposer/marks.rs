@@ -1,0 +1,107 @@
+//! Jobs that a Punctual app marks.
+//!
+//! A worker runs several jobs between two sleeps, and calls jobs of higher levels inside those of lower ones. So marks
+//! nest, and the called job displaces the caller. A job is never called inside one of its own task, which lies on the same
+//! level; if marks say so, or if they end a job that is not the innermost, the ends of others were lost, and
+//! those end here, not to be trusted.
+
+use super::{Decomposer, Sink};
+use crate::event::Event;
+use crate::jobs::cause::Actor;
+use crate::jobs::config::Release;
+use crate::jobs::job::Flaw;
+use crate::jobs::open_job::OpenJob;
+
+/// Calls nest no deeper than there are levels.
+const MAX_NESTED: usize = 128;
+
+impl Decomposer {
+    pub(super) fn job_start(&mut self, event: &Event, task: u16, released: u64, sink: Sink<'_>) {
+        let time = event.time;
+        let Some(slot) = self.running(event) else { return };
+        self.threads.at(slot).marks = true;
+        if !self.want(slot) {
+            return;
+        }
+        if self.innermost(slot, task, event, sink) {
+            self.end_lost(slot, event, sink);
+        }
+        // What a mark names lies on the trace's time axis only if both clocks are one.
+        let nominal =
+            (self.config.monotonic && self.config.release == Release::Nominal).then_some(released.min(time));
+        let thread = self.threads.at(slot);
+        let priority = thread.priority;
+        let Some(open) = thread.open.as_mut() else { return };
+        open.outside_scheduler(time);
+        if open.claim_wake_up(task, nominal) {
+            return;
+        }
+        if open.is_active() && open.task().is_some() {
+            if thread.callers.len() >= MAX_NESTED {
+                return open.flaw(Flaw::Contradiction);
+            }
+            let fresh = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
+            thread.callers.push(std::mem::replace(&mut **open, fresh));
+        }
+        if let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) {
+            open.start_marked(event, task, nominal, priority, &cpu.occupants);
+        }
+    }
+
+    pub(super) fn job_end(&mut self, event: &Event, task: u16, sink: Sink<'_>) {
+        let Some(slot) = self.running(event) else { return };
+        self.threads.at(slot).marks = true;
+        if self.innermost(slot, task, event, sink) {
+            self.end_innermost(slot, event, sink);
+        } else if let Some(open) = self.threads.at(slot).open.as_mut().filter(|open| open.is_active()) {
+            // The start of this one was lost.
+            open.flaw(Flaw::Contradiction);
+        }
+    }
+
+    /// Makes the job of `task` the innermost one, if the thread has one, by ending those that it called.
+    fn innermost(&mut self, slot: u32, task: u16, event: &Event, sink: Sink<'_>) -> bool {
+        let is_it = |open: &OpenJob| open.is_active() && open.task() == Some(task);
+        let thread = self.threads.at(slot);
+        if thread.open.as_deref().is_some_and(is_it) {
+            return true;
+        }
+        let Some(depth) = thread.callers.iter().rposition(is_it) else { return false };
+        while self.threads.at(slot).callers.len() > depth {
+            self.end_lost(slot, event, sink);
+        }
+        true
+    }
+
+    /// Ends the innermost job, of which the end was lost, and with it what is known of the one that called it.
+    fn end_lost(&mut self, slot: u32, event: &Event, sink: Sink<'_>) {
+        let thread = self.threads.at(slot);
+        for open in thread.open.as_deref_mut().into_iter().chain(thread.callers.last_mut()) {
+            open.flaw(Flaw::Contradiction);
+        }
+        self.end_innermost(slot, event, sink);
+    }
+
+    fn end_innermost(&mut self, slot: u32, event: &Event, sink: Sink<'_>) {
+        let time = event.time;
+        let Some(mut open) = self.threads.at(slot).open.take() else { return };
+        let called = open.task();
+        open.outside_scheduler(time);
+        self.hand_out(&mut open, time, event.cpu, sink);
+        if let Some(mut caller) = self.threads.at(slot).callers.pop() {
+            caller.call_ended(event, called);
+            *open = caller;
+        }
+        self.threads.at(slot).open = Some(open);
+    }
+
+    /// Hands out the callers of the thread's open job: their ends will not be seen.
+    pub(super) fn cut_callers(&mut self, slot: u32, time: u64, flaw: Flaw, sink: Sink<'_>) {
+        for mut caller in std::mem::take(&mut self.threads.at(slot).callers).into_iter().rev() {
+            caller.flaw(flaw);
+            caller.called_until(time);
+            let cpu = caller.last_cpu();
+            self.hand_out(&mut caller, time, cpu, sink);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Takes events, routes each to what it is about, and hands out jobs.
+
+mod cpu;
+mod holders;
+mod interrupts;
+mod locks;
+mod lost;
+mod marks;
+mod running;
+mod switches;
+mod thread;
+mod timers;
+mod wakes;
+
+use self::cpu::Cpu;
+pub(crate) use self::thread::IntHasher;
+use self::thread::Threads;
+use self::timers::Timers;
+use super::cause::Actor;
+use super::config::Config;
+use super::job::{Flaw, Job, JobKind};
+use super::open_job::OpenJob;
+use crate::event::{Event, Kind, Noise, Tid};
+
+/// CPUs with higher numbers are ignored: Linux has no more.
+const MAX_CPUS: usize = 8192;
+
+/// Where jobs go.
+type Sink<'a> = &'a mut dyn FnMut(&Job);
+
+/// What a decomposer has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Events.
+    pub events: u64,
+    /// Jobs handed out.
+    pub jobs: u64,
+    /// Those of them that have a flaw.
+    pub flawed: u64,
+    /// Gaps in the trace.
+    pub gaps: u64,
+    /// Switches between threads.
+    pub switches: u64,
+    /// Switches that must be missing: the thread that left a CPU is not the one that came last, and there is no gap.
+    pub unseen_switches: u64,
+    /// Events that contradict earlier ones.
+    pub contradictions: u64,
+    /// Events older than the one before; they are taken as if they were of the same time.
+    pub disordered: u64,
+}
+
+/// Decomposes a stream of events into jobs. See the [module](super).
+#[derive(Debug)]
+pub struct Decomposer {
+    config: Config,
+    cpus: Vec<Option<Box<Cpu>>>,
+    threads: Threads,
+    /// Slots of threads whose jobs are wanted.
+    wanted: Vec<u32>,
+    timers: Timers,
+    counters: Counters,
+    /// How many CPUs are in a gap.
+    gaps: u32,
+    /// For the jobs of handlers.
+    handler_job: Job,
+    time: u64,
+}
+
+impl Decomposer {
+    /// A decomposer that has seen nothing.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            threads: Threads::new(config.threads),
+            cpus: Vec::new(),
+            wanted: Vec::new(),
+            timers: Timers::new(),
+            gaps: 0,
+            counters: Counters::default(),
+            handler_job: Job::empty(Actor::Unseen, JobKind::Irq),
+            time: 0,
+            config,
+        }
+    }
+
+    /// Tells the name of a thread: before its events, for the choice of threads by name and for what a name says about
+    /// the thread's duty.
+    pub fn name(&mut self, tid: Tid, name: &str) {
+        if tid == 0 {
+            return;
+        }
+        let chosen = self.config.select.by_name(name) || self.config.select.tids.contains(&tid);
+        let slot = self.threads.slot(tid);
+        self.threads.at(slot).set_name(name, chosen);
+    }
+
+    /// What has been seen so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Takes the next event; hands the jobs that it ends to `sink`.
+    #[inline]
+    pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
+        self.counters.events += 1;
+        if event.time >= self.time {
+            self.time = event.time;
+            self.take(event, sink);
+        } else {
+            self.counters.disordered += 1;
+            self.take(&Event { time: self.time, ..*event }, sink);
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, event: &Event, sink: Sink<'_>) {
+        let index = usize::from(event.cpu);
+        let Some(Some(cpu)) = self.cpus.get_mut(index) else { return self.take_first(event, sink) };
+        cpu.before = std::mem::replace(&mut cpu.last, event.time);
+        if self.gaps > 0
+            && !matches!(event.kind, Kind::Lost { .. })
+            && let Some(since) = cpu.gap.take()
+        {
+            self.gap_ends(event, since);
+        }
+        self.route(event, sink);
+    }
+
+    /// The first event of a CPU.
+    #[cold]
+    fn take_first(&mut self, event: &Event, sink: Sink<'_>) {
+        let cpu = usize::from(event.cpu);
+        if cpu < MAX_CPUS {
+            if self.cpus.len() <= cpu {
+                self.cpus.resize_with(cpu + 1, || None);
+            }
+            let new = self.cpus[cpu].insert(Box::new(Cpu::new(self.config.history)));
+            new.occupants.push(event.time, Actor::Thread(event.by));
+            self.take(event, sink);
+        }
+    }
+
+    #[inline]
+    fn route(&mut self, event: &Event, sink: Sink<'_>) {
+        let (time, cpu) = (event.time, event.cpu);
+        match event.kind {
+            Kind::Switch { from, reason, to } => self.switch(event, from, reason, to, sink),
+            Kind::Waking { task, cpu: target } => self.waking(event, task, target, sink),
+            Kind::Wakeup { task, cpu: target, new } => self.wakeup(event, task, target, new, sink),
+            Kind::Migrate { task, to, .. } => self.migrate(time, task, to),
+            Kind::IrqEntry { irq } => self.enter(event, Actor::Irq(irq)),
+            Kind::IrqExit { irq } => self.leave(event, Actor::Irq(irq), sink),
+            Kind::VectorEntry { vector } => self.enter(event, Actor::Vector(vector)),
+            Kind::VectorExit { vector } => self.leave(event, Actor::Vector(vector), sink),
+            Kind::SoftirqEntry { softirq } => self.enter(event, Actor::Softirq(softirq)),
+            Kind::SoftirqExit { softirq } => self.leave(event, Actor::Softirq(softirq), sink),
+            Kind::TimerStart { timer, expires } => self.timers.start(timer, expires),
+            Kind::TimerExpire { timer, now } => self.timer_expires(event, timer, now),
+            Kind::TimerExpired { timer } => self.timer_expired(cpu, timer),
+            Kind::Inherit { task, old, new } => self.inherit(event, task, old, new),
+            Kind::ContentionBegin { lock, flags } => self.contention_begin(event, lock, flags),
+            Kind::ContentionEnd { lock } => self.contention_end(event, lock),
+            Kind::FutexEnter { word, operation, value } => self.futex_enter(event, word, operation, value),
+            Kind::FutexExit { .. } => self.futex_exit(event),
+            Kind::SyscallEnter { .. } | Kind::SyscallExit { .. } => {
+                self.with_running(event, |open| open.outside_scheduler(time));
+            }
+            Kind::ScheduleEnter => self.with_running(event, |open| open.scheduler_entered(time)),
+            Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
+            Kind::JobStart { task, released } => self.job_start(event, task, released, sink),
+            Kind::JobEnd { task } => self.job_end(event, task, sink),
+            Kind::Disable { section, caller } => self.cpu(cpu).sections.begin(time, section, caller),
+            Kind::Enable { section, .. } => self.cpu(cpu).sections.end(time, section),
+            // All other noise has events of its own.
+            Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
+            Kind::Noise { .. } => {}
+            Kind::Lost { .. } => self.lost(event),
+        }
+    }
+
+    /// Hands out the jobs that are still open, as cut.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(&Job)) {
+        let time = self.time;
+        for slot in std::mem::take(&mut self.wanted) {
+            let Some(mut open) = self.threads.at(slot).open.take() else { continue };
+            if open.is_active() {
+                open.flaw(Flaw::Cut);
+                let cpu = open.last_cpu();
+                self.hand_out(&mut open, time, cpu, sink);
+            }
+            self.cut_callers(slot, time, Flaw::Cut, sink);
+        }
+    }
+
+    /// Ends a job and hands it out.
+    fn hand_out(&mut self, open: &mut OpenJob, time: u64, cpu: u16, sink: Sink<'_>) {
+        let job = open.finish(self.counters.jobs, time, cpu);
+        self.counters.jobs += 1;
+        self.counters.flawed += u64::from(!job.complete());
+        sink(job);
+    }
+}

@@ -1,0 +1,128 @@
+//! Who runs on a CPU, and whose jobs are wanted.
+
+use super::Decomposer;
+use super::cpu::Cpu;
+use super::thread::Thread;
+use crate::event::{Event, Kind};
+use crate::jobs::cause::Actor;
+use crate::jobs::history::State;
+use crate::jobs::job::Flaw;
+use crate::jobs::open_job::OpenJob;
+
+impl Decomposer {
+    /// The CPU of the event being handled.
+    #[inline]
+    pub(super) fn cpu(&mut self, cpu: u16) -> &mut Cpu {
+        self.cpus[usize::from(cpu)].as_mut().expect("feed has added it")
+    }
+
+    /// The slot of the thread that caused an event, which shows that it runs there.
+    #[inline]
+    pub(super) fn running(&mut self, event: &Event) -> Option<u32> {
+        let current = self.cpu(event.cpu).current;
+        let contends = matches!(event.kind, Kind::ContentionBegin { .. } | Kind::ContentionEnd { .. });
+        match current {
+            None if event.by == 0 => None,
+            Some(slot) if self.threads.at(slot).tid == event.by => current,
+            // The event of a switch comes before the switch itself, which contends for locks on behalf of the thread that
+            // leaves.
+            _ if self.cpu(event.cpu).switched_out == event.by && (event.by != 0 || contends) => None,
+            Some(slot) if event.by == 0 => {
+                self.found_idle(event, slot);
+                None
+            }
+            _ => Some(self.found_running(event, current)),
+        }
+    }
+
+    /// A CPU is found idle, and nobody saw its thread leave. Kernels leave out a switch now and then without counting it.
+    #[cold]
+    fn found_idle(&mut self, event: &Event, instead_of: u32) {
+        self.contradicted(instead_of);
+        let cpu = self.cpu(event.cpu);
+        cpu.current = None;
+        cpu.occupants.push(event.time, Actor::Thread(0));
+    }
+
+    /// A thread is found running that was not known to.
+    #[cold]
+    fn found_running(&mut self, event: &Event, instead_of: Option<u32>) -> u32 {
+        if let Some(slot) = instead_of {
+            self.contradicted(slot);
+        }
+        let slot = self.threads.slot(event.by);
+        if self.threads.at(slot).state != State::Unknown {
+            self.contradicted(slot);
+        }
+        let thread = self.threads.at(slot);
+        thread.set_state(event.time, State::Running, event.cpu);
+        if let Some(open) = thread.open.as_mut() {
+            open.found_running(event.time, event.cpu);
+        }
+        let cpu = self.cpu(event.cpu);
+        cpu.current = Some(slot);
+        cpu.occupants.push(event.time, Actor::Thread(event.by));
+        slot
+    }
+
+    /// What was known about a thread turns out wrong.
+    #[cold]
+    pub(super) fn contradicted(&mut self, slot: u32) {
+        self.counters.contradictions += 1;
+        let thread = self.threads.at(slot);
+        let time = thread.since;
+        thread.set_state(time, State::Unknown, thread.cpu);
+        thread.flaw(Flaw::Contradiction);
+    }
+
+    /// Does something with the job of the thread that caused the event, if one is open.
+    #[inline]
+    pub(super) fn with_running(&mut self, event: &Event, act: impl FnOnce(&mut OpenJob)) {
+        if let Some(slot) = self.running(event)
+            && let Some(open) = self.threads.at(slot).open.as_mut()
+        {
+            act(open);
+        }
+    }
+
+    /// Whether jobs of this thread are wanted; if so, it has an [`OpenJob`].
+    #[inline]
+    pub(super) fn want(&mut self, slot: u32) -> bool {
+        let thread = self.threads.at(slot);
+        if thread.open.is_some() {
+            return true;
+        }
+        let select = &self.config.select;
+        let by_priority = select.priorities.as_ref().is_some_and(|range| range.contains(&thread.priority));
+        let by_marks = select.marked && thread.marks;
+        if !(by_priority || by_marks || thread.chosen || select.tids.contains(&thread.tid)) {
+            return false;
+        }
+        if !(select.among.is_empty() || thread.descends || select.among.contains(&thread.tid)) {
+            return false;
+        }
+        let actor = Actor::Thread(thread.tid);
+        let mut open = Box::new(OpenJob::new(actor, thread.kind, &self.config));
+        if self.counters.gaps > 0 {
+            // Its first wake-up may have been in a gap.
+            open.flaw(Flaw::Lost);
+        }
+        thread.open = Some(open);
+        if !self.wanted.contains(&slot) {
+            self.wanted.push(slot);
+        }
+        true
+    }
+
+    /// The thread that caused the event has created this one.
+    #[cold]
+    pub(super) fn thread_created(&mut self, event: &Event, slot: u32) {
+        let among = &self.config.select.among;
+        let descends = |parent: &Thread| parent.descends || among.contains(&parent.tid);
+        let descends = !among.is_empty() && self.threads.get(event.by).is_some_and(descends);
+        // Whatever had the number before is gone.
+        let thread = self.threads.at(slot);
+        (thread.descends, thread.marks) = (descends, false);
+        thread.open.take_if(|open| open.is_idle());
+    }
+}

@@ -1,0 +1,237 @@
+//! Where the time of a job goes.
+//!
+//! At every instant of the busy window the job is in exactly one phase, so the terms cannot overlap and their sum is the
+//! window. Where definitions would claim an instant twice, this order decides: blocking, then displacement by a thread,
+//! then by a handler, then the scheduler, and what is left is execution.
+
+use super::{OpenJob, Stage};
+use crate::jobs::bounds::Bounds;
+use crate::jobs::cause::{Actor, blame};
+use crate::jobs::history::{Occupants, State};
+use crate::jobs::job::{Job, Phase};
+
+/// Where the thread is between two switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SchedulerSide {
+    /// It was switched to, and nothing proves yet that it has left the scheduler.
+    Entering,
+    /// It is out of the scheduler, as far as the last proof tells.
+    Out,
+    /// It has entered the scheduler.
+    Leaving,
+}
+
+/// How long the job was in each phase, in ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub(super) execution: u64,
+    entry: u64,
+    exit: u64,
+    /// Execution or overhead, which nothing tells apart: of entries, of exits, and of both together.
+    maybe_entry: u64,
+    maybe_exit: u64,
+    maybe: u64,
+    pub(super) blocking: u64,
+    pub(super) interference: u64,
+    suspended: u64,
+}
+
+impl Sums {
+    /// Adds a window in which nothing tells execution from overhead. It holds an entry of the scheduler, an exit, or both,
+    /// each no longer than `longest`.
+    pub(super) fn add_ambiguous(&mut self, window: u64, longest: u64, entry: bool, exit: bool) {
+        let one = window.min(longest);
+        let both = if entry && exit { window.min(longest.saturating_mul(2)) } else { one };
+        self.maybe_entry += if entry { one } else { 0 };
+        self.maybe_exit += if exit { one } else { 0 };
+        self.maybe += both;
+        self.execution += window - both;
+    }
+
+    /// Writes the terms of the busy window into the job.
+    pub(super) fn fill_in(&self, job: &mut Job) {
+        let overhead = self.entry + self.exit;
+        job.overhead = Bounds::between(overhead, overhead + self.maybe);
+        job.overhead_entry = Bounds::between(self.entry, self.entry + self.maybe_entry);
+        job.overhead_exit = Bounds::between(self.exit, self.exit + self.maybe_exit);
+        job.blocking = Bounds::Exact(self.blocking);
+        job.interference = Bounds::Exact(self.interference);
+        let execution = self.execution + self.suspended;
+        job.execution = Bounds::between(execution, execution + self.maybe);
+        job.suspended = self.suspended;
+    }
+}
+
+impl OpenJob {
+    fn phase(&self) -> Phase {
+        if self.wait.is_some() {
+            return Phase::Blocking;
+        }
+        match (self.state, self.side) {
+            (State::Ready, _) => Phase::Interference,
+            (State::Asleep, _) => Phase::Suspended,
+            _ if self.in_handler => Phase::Interference,
+            (_, SchedulerSide::Leaving) => Phase::Overhead,
+            (_, SchedulerSide::Entering) => Phase::ExecutionOrOverhead,
+            (_, SchedulerSide::Out) => Phase::Execution,
+        }
+    }
+
+    /// The time since the account was last settled, which it is now.
+    #[inline]
+    pub(super) fn elapse(&mut self, time: u64) -> u64 {
+        let past = time.saturating_sub(self.settled_until);
+        self.settled_until = self.settled_until.max(time);
+        past
+    }
+
+    /// Settles the account up to now. To be called before anything changes the phase.
+    #[inline]
+    pub(super) fn settle(&mut self, time: u64) {
+        if self.stage != Stage::Active {
+            return;
+        }
+        let phase = self.phase();
+        let past = self.elapse(time);
+        match phase {
+            Phase::Blocking => self.sums.blocking += past,
+            Phase::Interference => self.sums.interference += past,
+            Phase::Suspended => self.sums.suspended += past,
+            Phase::Overhead => self.sums.exit += past,
+            Phase::Execution | Phase::ExecutionOrOverhead | Phase::Jitter => self.window += past,
+        }
+        if past > 0 {
+            self.segments.until(&mut self.job.segments, phase, time, self.job.last_cpu);
+        }
+    }
+
+    /// An event that only thread code outside the scheduler causes.
+    #[inline]
+    pub(in crate::jobs) fn outside_scheduler(&mut self, time: u64) {
+        self.settle(time);
+        if self.stage != Stage::Active || self.wait.is_some() {
+            return;
+        }
+        match self.side {
+            SchedulerSide::Entering => {
+                self.sums.add_ambiguous(self.window, self.longest_schedule, true, false);
+            }
+            SchedulerSide::Out => self.sums.execution += self.window,
+            // On its way into sleep the scheduler wakes kernel threads that flush or take over work.
+            SchedulerSide::Leaving => return,
+        }
+        (self.window, self.side, self.interrupted) = (0, SchedulerSide::Out, false);
+    }
+
+    /// Its thread wakes another. After a handler that may be the rest of the interrupt, which can be anywhere: it wakes
+    /// threads that go on with softirqs.
+    #[inline]
+    pub(in crate::jobs) fn wakes_another(&mut self, time: u64) {
+        if !self.interrupted {
+            self.outside_scheduler(time);
+        }
+    }
+
+    pub(in crate::jobs) fn scheduler_entered(&mut self, time: u64) {
+        self.outside_scheduler(time);
+        if self.wait.is_none() && !self.is_idle() {
+            self.side = SchedulerSide::Leaving;
+        }
+    }
+
+    pub(in crate::jobs) fn scheduler_left(&mut self, time: u64) {
+        self.settle(time);
+        if self.wait.is_some() || self.stage != Stage::Active {
+            return;
+        }
+        match self.side {
+            SchedulerSide::Entering => {
+                self.sums.entry += self.window;
+                self.segments.entry_was_overhead(&mut self.job.segments, self.window);
+                self.window = 0;
+            }
+            SchedulerSide::Leaving => {}
+            // It was seen outside before: a return without entry is no proof of anything.
+            SchedulerSide::Out => return,
+        }
+        (self.side, self.interrupted) = (SchedulerSide::Out, false);
+    }
+
+    /// Settles the account as its thread is switched away from.
+    pub(super) fn settle_exit(&mut self, time: u64) {
+        self.settle(time);
+        if self.stage == Stage::Active && self.wait.is_none() {
+            let window = std::mem::take(&mut self.window);
+            let entering = self.side == SchedulerSide::Entering;
+            self.sums.add_ambiguous(window, self.longest_schedule, entering, true);
+            if self.side == SchedulerSide::Out {
+                let most = window.min(self.longest_schedule);
+                self.segments.exit_may_be_overhead(&mut self.job.segments, most);
+            }
+        }
+        self.in_handler = false;
+    }
+
+    /// A handler begins on its CPU, which displaces the thread unless handlers of its kind are what the thread is for.
+    #[inline]
+    pub(in crate::jobs) fn handler_begins(&mut self, time: u64, displaces: bool) {
+        let displaced = self.in_handler || displaces;
+        self.handler(time, displaced);
+    }
+
+    /// A handler ends on its CPU; another may go on.
+    #[inline]
+    pub(in crate::jobs) fn handler_ends(&mut self, time: u64, still_displaced: bool) {
+        self.handler(time, still_displaced);
+    }
+
+    /// Handlers prove nothing about the thread: the scheduler takes interrupts before it holds the run queue, whenever it
+    /// lets go of it to move threads between CPUs, and between a switch and its return.
+    #[inline]
+    fn handler(&mut self, time: u64, in_handler: bool) {
+        self.settle(time);
+        (self.in_handler, self.interrupted) = (in_handler, true);
+    }
+
+    /// A handler that was entered at `entry` has ended, and `others` took some of its time.
+    pub(in crate::jobs) fn displaced(&mut self, time: u64, actor: Actor, entry: u64, others: u64) {
+        if self.stage != Stage::Active || self.wait.is_some() {
+            return;
+        }
+        // Before its start, nothing displaced it.
+        let ns = time.saturating_sub(entry.max(self.job.start)).saturating_sub(others);
+        blame(&mut self.job.interference_causes, actor, ns);
+        if let Some(call) = self.futex.as_mut() {
+            blame(&mut call.causes, actor, ns);
+        }
+    }
+
+    /// An NMI has ended that took this much of its time.
+    pub(in crate::jobs) fn nmi(&mut self, ns: u64) {
+        if self.stage == Stage::Active {
+            self.job.nmi = self.job.nmi.saturating_add(ns);
+        }
+    }
+
+    /// Blames those who ran on its CPU since it waits for it.
+    pub(in crate::jobs) fn blame_occupants(&mut self, time: u64, occupants: &Occupants) {
+        let from = std::mem::replace(&mut self.ready_since, time);
+        if self.wait.is_some() {
+            return;
+        }
+        let causes = match self.stage {
+            Stage::Idle => return,
+            Stage::Released => &mut self.job.jitter_causes,
+            Stage::Active => &mut self.job.interference_causes,
+        };
+        let futex = self.futex.as_mut().map(|call| &mut call.causes);
+        let mut undo = futex.filter(|_| self.stage == Stage::Active);
+        occupants.walk(from, time, |actor, a, b| {
+            let actor = actor.unwrap_or(Actor::Unseen);
+            blame(causes, actor, b - a);
+            if let Some(undo) = undo.as_mut() {
+                blame(undo, actor, b - a);
+            }
+        });
+    }
+}

@@ -1,0 +1,374 @@
+//! A job that has not ended: its transitions, and the account of its time.
+
+mod account;
+mod segments;
+mod waits;
+
+use self::account::{SchedulerSide, Sums};
+use self::segments::SegmentTrack;
+use self::waits::FutexCall;
+use super::blocking::{Blocking, WaitTarget};
+use super::bounds::Bounds;
+use super::cause::{Actor, blame};
+use super::config::{Config, Release, Suspension};
+use super::disabled::DisabledSections;
+use super::history::{Occupants, State};
+use super::job::{Flaw, Job, JobKind, Phase, ReleasedBy, Waker};
+use crate::event::{Event, SwitchOut, Tid};
+
+/// A wake-up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wake {
+    pub(super) waker: Waker,
+    /// Earliest and latest release, if a timer's expiry shows them.
+    pub(super) nominal: Option<(u64, u64)>,
+    pub(super) by: ReleasedBy,
+}
+
+/// How far a job has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There is none.
+    Idle,
+    /// It waits for its first switch.
+    Released,
+    /// It has started.
+    Active,
+}
+
+/// The job of a thread, which is reused for the thread's next one.
+#[derive(Debug)]
+pub(super) struct OpenJob {
+    job: Job,
+    stage: Stage,
+    side: SchedulerSide,
+    state: State,
+    /// Whether a handler runs on its CPU.
+    in_handler: bool,
+    /// Whether a handler ran since the thread was last known to be outside the scheduler.
+    interrupted: bool,
+    sums: Sums,
+    /// Time not yet classified, since the thread was last known to be inside or outside the scheduler.
+    window: u64,
+    /// Until when time is accounted for.
+    settled_until: u64,
+    /// Since when it waits for a CPU.
+    ready_since: u64,
+    futex: Option<FutexCall>,
+    /// The wait for a lock it is in.
+    wait: Option<Blocking>,
+    /// Who inherited the thread's priority since it last tried to take a lock.
+    boosted_holders: Vec<Tid>,
+    /// Why the next release may be none.
+    next_flaw: Option<Flaw>,
+    /// The longest that an entry or exit of the scheduler may take.
+    longest_schedule: u64,
+    segments: SegmentTrack,
+}
+
+impl OpenJob {
+    pub(super) fn new(actor: Actor, kind: JobKind, config: &Config) -> Self {
+        Self {
+            job: Job::empty(actor, kind),
+            stage: Stage::Idle,
+            side: SchedulerSide::Out,
+            state: State::Unknown,
+            in_handler: false,
+            interrupted: false,
+            sums: Sums::default(),
+            window: 0,
+            settled_until: 0,
+            ready_since: 0,
+            futex: None,
+            wait: None,
+            boosted_holders: Vec::new(),
+            next_flaw: None,
+            longest_schedule: config.longest_schedule.unwrap_or(u64::MAX),
+            segments: SegmentTrack::new(config.segments),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
+    #[inline]
+    pub(super) fn is_released(&self) -> bool {
+        self.stage == Stage::Released
+    }
+
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        self.stage == Stage::Active
+    }
+
+    /// The task of the app, if a mark has named it.
+    pub(super) fn task(&self) -> Option<u16> {
+        self.job.task
+    }
+
+    pub(super) fn last_cpu(&self) -> u16 {
+        self.job.last_cpu
+    }
+
+    /// Distrusts the job, if there is one, and the next release: the thread may be in the middle of a job or a wait whose
+    /// beginning was not seen.
+    pub(super) fn flaw(&mut self, flaw: Flaw) {
+        self.next_flaw = Some(flaw);
+        if !self.is_idle() {
+            self.job.flaw.get_or_insert(flaw);
+        }
+    }
+
+    /// Begins a job that waits for its first switch, or is about to be started by a mark.
+    fn release(&mut self, time: u64, priority: i32) {
+        let job = &mut self.job;
+        (job.task, job.priority, job.highest) = (None, priority, priority);
+        (job.released, job.released_by, job.woken, job.waker) = (None, ReleasedBy::Unseen, None, None);
+        (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.next_flaw.take());
+        (job.disabled, job.nmi) = (None, 0);
+        job.jitter_causes.clear();
+        job.interference_causes.clear();
+        job.blockings.clear();
+        job.blockings_left_out = 0;
+        job.segments.clear();
+        self.sums = Sums::default();
+        (self.window, self.settled_until, self.ready_since) = (0, time, time);
+        self.segments.begin(time);
+        (self.stage, self.side) = (Stage::Released, SchedulerSide::Out);
+        (self.futex, self.wait) = (None, None);
+        self.boosted_holders.clear();
+    }
+
+    /// Its first switch, or the mark that begins it.
+    fn start(&mut self, time: u64, cpu: u16, side: SchedulerSide) {
+        self.segments.until(&mut self.job.segments, Phase::Jitter, time, cpu);
+        (self.job.start, self.job.first_cpu, self.job.last_cpu) = (time, cpu, cpu);
+        (self.settled_until, self.stage, self.side) = (time, Stage::Active, side);
+    }
+
+    /// Its thread is woken, which releases a job or ends a sleep.
+    pub(super) fn woken(&mut self, time: u64, wake: &Wake, priority: i32, release: Release) {
+        self.settle(time);
+        self.state = State::Ready;
+        if self.is_active() {
+            if let Some(wait) = self.wait.as_mut() {
+                (wait.woken, wait.waker) = (Some(time), Some(wake.waker.actor));
+            }
+            self.ready_since = time;
+            return;
+        }
+        // A wake-up before the thread slept still counts from when it happened.
+        self.release(time, priority);
+        if wake.by == ReleasedBy::New {
+            // Nothing was before it.
+            self.job.flaw = None;
+        }
+        let released = wake.waker.time.min(time);
+        let nominal = wake.nominal.filter(|_| release == Release::Nominal);
+        self.segments.begin(nominal.map_or(released, |due| due.0));
+        self.job.released = Some(nominal.unwrap_or((released, released)));
+        self.job.released_by = if nominal.is_some() { ReleasedBy::Timer } else { wake.by };
+        (self.job.woken, self.job.waker) = (Some(released), Some(wake.waker));
+    }
+
+    /// Its thread gets a CPU and was not seen to wake: there is a job all the same, whose release is unknown.
+    pub(super) fn release_unseen(&mut self, time: u64, priority: i32) {
+        if self.is_idle() {
+            self.release(time, priority);
+            self.flaw(Flaw::Contradiction);
+        }
+    }
+
+    /// Its thread gets a CPU. Returns whether that ends a wait: where no event tells when a lock was taken, the switch does.
+    pub(super) fn switched_in(
+        &mut self,
+        event: &Event,
+        moved: bool,
+        in_handler: bool,
+        sections: &DisabledSections,
+    ) -> bool {
+        let time = event.time;
+        self.settle(time);
+        self.state = State::Running;
+        self.in_handler = in_handler;
+        match self.stage {
+            Stage::Idle => return false,
+            Stage::Released => {
+                self.start(time, event.cpu, SchedulerSide::Entering);
+                self.job.disabled = self.job.released.and_then(|(from, _)| sections.longest(from, time));
+            }
+            Stage::Active => self.job.last_cpu = event.cpu,
+        }
+        self.job.migrations += u32::from(moved);
+        match self.wait.as_ref().map(|wait| wait.target) {
+            Some(WaitTarget::Kernel) => return true,
+            Some(_) => {}
+            None => self.side = SchedulerSide::Entering,
+        }
+        false
+    }
+
+    /// Its thread was found running without a switch to it.
+    pub(super) fn found_running(&mut self, time: u64, cpu: u16) {
+        self.settle(time);
+        self.state = State::Running;
+        self.start_unseen(time, cpu);
+    }
+
+    /// If it was waiting for its first switch, it has started at some time.
+    fn start_unseen(&mut self, time: u64, cpu: u16) {
+        if self.is_released() {
+            self.flaw(Flaw::Contradiction);
+            self.start(time, cpu, SchedulerSide::Out);
+        }
+    }
+
+    /// Its thread leaves the CPU, on which it was `seen` to run or not; a thread that `marks` its jobs has no others.
+    /// Returns whether that ends the job.
+    pub(super) fn switched_out(
+        &mut self,
+        event: &Event,
+        reason: SwitchOut,
+        (seen, marks): (bool, bool),
+        suspension: Suspension,
+    ) -> bool {
+        let time = event.time;
+        if !seen {
+            self.start_unseen(time, event.cpu);
+        }
+        self.settle_exit(time);
+        self.state = if reason == SwitchOut::Runnable { State::Ready } else { State::Asleep };
+        self.ready_since = time;
+        self.job.last_cpu = event.cpu;
+        let ends = match (self.stage, reason) {
+            (Stage::Idle, _) | (Stage::Released, SwitchOut::Runnable) => return false,
+            (Stage::Released, _) => false,
+            (Stage::Active, SwitchOut::Runnable) => {
+                self.job.preemptions += u32::from(self.wait.is_none());
+                return false;
+            }
+            (Stage::Active, SwitchOut::Gone) => true,
+            (Stage::Active, SwitchOut::Sleeping | SwitchOut::Uninterruptible) => {
+                if !self.ends_by_sleep(time, reason, suspension) {
+                    return false;
+                }
+                true
+            }
+        };
+        let is_job = ends && !(marks && self.job.task.is_none());
+        if !is_job {
+            self.stage = Stage::Idle;
+        }
+        is_job
+    }
+
+    /// Its thread goes to sleep: it begins to wait for a lock, suspends itself, or ends the job.
+    fn ends_by_sleep(&mut self, time: u64, reason: SwitchOut, suspension: Suspension) -> bool {
+        if self.wait.is_none() {
+            if self.futex.as_ref().is_some_and(|call| call.blocks) {
+                self.futex_sleeps(time);
+            } else if reason == SwitchOut::Uninterruptible {
+                self.begin_wait(time, WaitTarget::Kernel);
+            } else if suspension == Suspension::EndsJob && self.job.task.is_none() {
+                return true;
+            }
+        }
+        if let Some(wait) = self.wait.as_mut() {
+            wait.slept = true;
+        }
+        false
+    }
+
+    /// Its thread now belongs to another CPU.
+    pub(super) fn migrated(&mut self) {
+        self.job.migrations += u32::from(!self.is_idle());
+    }
+
+    /// Its thread inherits a priority.
+    pub(super) fn inherits(&mut self, priority: i32) {
+        self.job.highest = self.job.highest.min(priority);
+    }
+
+    /// A mark begins a job of `task`. Returns whether the thread was woken for it: then it began with the switch to the thread.
+    pub(super) fn claim_wake_up(&mut self, task: u16, nominal: Option<u64>) -> bool {
+        let woken = self.is_active() && self.job.task.is_none();
+        if !woken || nominal.is_some_and(|nominal| nominal > self.job.start) {
+            return false;
+        }
+        self.job.task = Some(task);
+        if let Some(nominal) = nominal {
+            self.job.released = Some((nominal, nominal));
+            self.job.released_by = ReleasedBy::Mark;
+            self.segments.released(&mut self.job.segments, nominal);
+        }
+        true
+    }
+
+    /// A mark begins a job while the thread is awake: what its CPU did since the release delayed the job.
+    pub(super) fn start_marked(
+        &mut self,
+        event: &Event,
+        task: u16,
+        nominal: Option<u64>,
+        priority: i32,
+        occupants: &Occupants,
+    ) {
+        let time = event.time;
+        self.release(time, priority);
+        self.segments.begin(nominal.unwrap_or(time));
+        if let Some(nominal) = nominal {
+            let causes = &mut self.job.jitter_causes;
+            occupants.walk(nominal, time, |actor, from, to| {
+                blame(causes, actor.unwrap_or(Actor::Unseen), to - from);
+            });
+        }
+        self.start(time, event.cpu, SchedulerSide::Out);
+        (self.state, self.in_handler) = (State::Running, false);
+        self.job.task = Some(task);
+        self.job.released = nominal.map(|nominal| (nominal, nominal));
+        self.job.released_by = if nominal.is_some() { ReleasedBy::Mark } else { ReleasedBy::Unseen };
+    }
+
+    /// A job that this one called has ended. All of its time displaced this one, whatever the thread did meanwhile.
+    pub(super) fn call_ended(&mut self, event: &Event, called: Option<u16>) {
+        let took = self.called_until(event.time);
+        blame(&mut self.job.interference_causes, called.map_or(Actor::Unseen, Actor::Task), took);
+        self.job.last_cpu = event.cpu;
+    }
+
+    /// The job that this one called has gone on until now.
+    pub(super) fn called_until(&mut self, time: u64) -> u64 {
+        let took = self.elapse(time);
+        self.sums.interference += took;
+        (self.state, self.side, self.in_handler) = (State::Running, SchedulerSide::Out, false);
+        self.segments.until(&mut self.job.segments, Phase::Interference, time, self.job.last_cpu);
+        took
+    }
+
+    /// Ends the job and computes its terms.
+    pub(super) fn finish(&mut self, number: u64, time: u64, cpu: u16) -> &Job {
+        self.settle(time);
+        // A mark ends a job outside the scheduler; a switch has emptied the window before.
+        let (job, sums) = (&mut self.job, &mut self.sums);
+        match self.side {
+            SchedulerSide::Entering => sums.add_ambiguous(self.window, self.longest_schedule, true, false),
+            SchedulerSide::Out | SchedulerSide::Leaving => sums.execution += self.window,
+        }
+        (job.number, job.end, job.last_cpu) = (number, time.max(job.start), cpu);
+        let window = job.end - job.start;
+        job.window = Bounds::Exact(window);
+        job.jitter = job.released.map_or(Bounds::Unknown, |(lo, hi)| {
+            Bounds::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
+        });
+        job.response = job.jitter.plus(window);
+        sums.fill_in(job);
+        self.stage = Stage::Idle;
+        (self.futex, self.wait) = (None, None);
+        if let Err(_equation) = self.job.check() {
+            self.job.flaw.get_or_insert(Flaw::Contradiction);
+        }
+        &self.job
+    }
+}

@@ -1,0 +1,135 @@
+//! A job's waits for locks.
+
+use super::account::{SchedulerSide, Sums};
+use super::{OpenJob, Stage};
+use crate::event::Tid;
+use crate::jobs::MAX_BLOCKINGS;
+use crate::jobs::blocking::{Blocking, WaitTarget};
+use crate::jobs::cause::Cause;
+use crate::jobs::job::Phase;
+
+/// How many holders of one wait are noted, along the chain that priorities are inherited.
+const MAX_OWNERS: usize = 8;
+
+/// A futex call that can wait.
+#[derive(Debug)]
+pub(super) struct FutexCall {
+    word: u64,
+    entered: u64,
+    pub(super) blocks: bool,
+    slept: bool,
+    /// The sums as it was entered: once it sleeps, all that came after was the wait.
+    sums: Sums,
+    /// Who displaced it since.
+    pub(super) causes: Vec<Cause>,
+}
+
+impl OpenJob {
+    pub(in crate::jobs) fn enter_futex(&mut self, time: u64, word: u64, blocks: bool) {
+        self.outside_scheduler(time);
+        if self.stage == Stage::Active && self.wait.is_none() {
+            let (sums, causes) = (self.sums, Vec::new());
+            self.boosted_holders.clear();
+            self.futex = Some(FutexCall { word, entered: time, blocks, slept: false, sums, causes });
+        }
+    }
+
+    /// Whether it is in a futex call that has slept, for a lock.
+    pub(in crate::jobs) fn waits_for_futex(&self) -> bool {
+        self.futex.as_ref().is_some_and(|call| call.slept)
+            && self.wait.as_ref().is_some_and(|wait| matches!(wait.target, WaitTarget::Futex { .. }))
+    }
+
+    pub(in crate::jobs) fn leave_futex(&mut self, time: u64) {
+        self.futex = None;
+        self.outside_scheduler(time);
+    }
+
+    /// Its thread contends for a lock of the kernel. Locks met while waiting for another are part of that wait.
+    pub(in crate::jobs) fn contends(&mut self, time: u64, target: WaitTarget) {
+        // A mutex first spins and then announces itself again before it sleeps.
+        if self.stage == Stage::Active && self.wait.is_none() {
+            self.boosted_holders.clear();
+            self.begin_wait(time, target);
+        }
+    }
+
+    /// Whether it waits for this lock of the kernel; none if it waits for nothing.
+    pub(in crate::jobs) fn waits_for_lock(&self, lock: u64) -> Option<bool> {
+        let wait = self.wait.as_ref()?;
+        Some(matches!(wait.target, WaitTarget::Lock { address, .. } if address == lock))
+    }
+
+    /// A holder inherits its priority.
+    pub(in crate::jobs) fn boosts(&mut self, holder: Tid) {
+        if self.boosted_holders.len() < MAX_OWNERS {
+            self.boosted_holders.push(holder);
+        }
+    }
+
+    /// Begins a wait for a lock; the caller may set its start back to the entry of a futex call.
+    pub(super) fn begin_wait(&mut self, time: u64, target: WaitTarget) -> &mut Blocking {
+        self.settle(time);
+        // To spin proves nothing: the scheduler contends for run queues.
+        if self.side == SchedulerSide::Out && self.stage == Stage::Active && !target.may_spin() {
+            self.sums.execution += std::mem::take(&mut self.window);
+        }
+        self.wait.insert(Blocking {
+            start: time,
+            end: time,
+            target,
+            slept: false,
+            owners: Vec::new(),
+            woken: None,
+            waker: None,
+            shares: Vec::new(),
+        })
+    }
+
+    /// The futex call goes to sleep: everything since its entry was waiting.
+    pub(super) fn futex_sleeps(&mut self, time: u64) {
+        self.settle(time);
+        let Some(call) = self.futex.as_mut() else { return };
+        call.slept = true;
+        let (entered, word) = (call.entered, call.word);
+        self.sums = call.sums;
+        self.sums.blocking += time.saturating_sub(entered);
+        // When the call returns, the thread is out of the scheduler.
+        (self.window, self.side) = (0, SchedulerSide::Out);
+        for undone in std::mem::take(&mut call.causes) {
+            if let Some(cause) = self.job.interference_causes.iter_mut().find(|c| c.actor == undone.actor) {
+                cause.ns = cause.ns.saturating_sub(undone.ns);
+                cause.times = cause.times.saturating_sub(undone.times);
+            }
+        }
+        self.job.interference_causes.retain(|cause| cause.ns > 0);
+        self.job.blockings.retain(|blocking| blocking.start < entered);
+        self.segments.undo(&mut self.job.segments, entered);
+        self.segments.until(&mut self.job.segments, Phase::Blocking, time, self.job.last_cpu);
+        self.begin_wait(time, WaitTarget::Futex { word }).start = entered;
+    }
+
+    /// The wait that is about to end, with its owners as far as priorities were inherited.
+    pub(in crate::jobs) fn ending_wait(&mut self, time: u64) -> Option<&mut Blocking> {
+        let owners = std::mem::take(&mut self.boosted_holders);
+        let wait = self.wait.as_mut()?;
+        (wait.owners, wait.end) = (owners, time.max(wait.start));
+        Some(wait)
+    }
+
+    /// Ends the wait. The caller has filled in whom to blame.
+    pub(in crate::jobs) fn end_wait(&mut self, time: u64) {
+        self.settle(time);
+        let Some(mut wait) = self.wait.take() else { return };
+        wait.end = time.max(wait.start);
+        if wait.target == WaitTarget::Kernel {
+            // It ends with the switch to the thread.
+            self.side = SchedulerSide::Entering;
+        }
+        if self.job.blockings.len() < MAX_BLOCKINGS {
+            self.job.blockings.push(wait);
+        } else {
+            self.job.blockings_left_out += 1;
+        }
+    }
+}

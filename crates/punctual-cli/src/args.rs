@@ -18,89 +18,88 @@ pub(crate) struct Punctual {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measures this machine and kernel the way real-time people do, beside what one would use instead
     Bench(Bench),
-    /// Where every microsecond of every job went
     Trace(Trace),
 }
 
-/// Measures this machine and kernel the way real-time people do, beside what one would use instead
+/// Benchmark this machine and kernel for real-time work
 ///
-/// Without a suite all of them run. As root, or with CAP_SYS_NICE, figures mean something; without, rows that do not say
-/// so. Nothing that it changes on the system outlives it.
+/// Runs every suite unless one is named, and compares Punctual with POSIX primitives and predecessor crates. Run it as
+/// root or with CAP_SYS_NICE: rows measured without real-time priorities are marked as such. All changes to the system are
+/// undone at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   punctual bench --quick                             all suites, in less than a minute
-  punctual bench latency --html latency.html         one suite, with a page to look at
-  punctual bench latency --only eventfd              some steps of a suite
-  punctual bench --json new.json --compare old.json  what has changed since an earlier run")]
+  punctual bench latency --html latency.html         one suite, with an HTML page
+  punctual bench latency --only eventfd              selected steps of a suite
+  punctual bench --json new.json --compare old.json  what changed since an earlier run")]
 pub(crate) struct Bench {
     #[command(subcommand)]
     suite: Option<Suite>,
 
-    /// Less of everything: all suites in less than a minute
+    /// Take fewer samples: all suites finish within a minute
     #[arg(long, global = true)]
     quick: bool,
 
-    /// Only steps with this in their names, as progress shows them; may be repeated
+    /// Run only steps whose names contain this text; may be repeated
     #[arg(long, global = true, value_name = "TEXT")]
     only: Vec<String>,
 
-    /// Samples of each row [default: 4096, with --quick 256]
+    /// Samples per row [default: 4096; 256 with --quick]
     #[arg(long, global = true, value_name = "N")]
     samples: Option<u32>,
 
-    /// How long each turn of the hourglass lasts [default: 10, with --quick 2]
+    /// Seconds per hourglass run [default: 10; 2 with --quick]
     #[arg(long, global = true, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// The CPU to measure [default: an isolated one, else the highest]
+    /// CPU to measure [default: an isolated one, otherwise the highest]
     #[arg(long, global = true, value_name = "N")]
     cpu: Option<usize>,
 
-    /// What loads the machine where a load is needed: own, hackbench or stress-ng
+    /// Background load for steps that need one: own, hackbench or stress-ng
     #[arg(long, global = true, value_name = "KIND", default_value = "own")]
     load: LoadKind,
 
-    /// Two GPIO lines that are connected, to be written and read [default: gpio-sim, if the kernel has it]
+    /// Two connected GPIO lines to write and read [default: gpio-sim, if the kernel has it]
     #[arg(long, global = true, value_name = "CHIP:OUT:IN")]
     gpio: Option<GpioLines>,
 
-    /// Writes the results as JSON; docs/bench-schema.md describes it
+    /// Write the results as JSON (format: docs/bench-schema.md)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Writes the results as one page of HTML with charts
+    /// Write the results as an HTML page with charts
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Compares with an earlier run that was written with --json
+    /// Compare with an earlier run saved by --json
     #[arg(long, global = true, value_name = "OLD.json")]
     pub(crate) compare: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum Suite {
-    /// What creating, switching, locking and signalling take
+    /// Cost of creating, switching, locking and signalling
     Rtos,
-    /// Whether the rules of scheduling and locking are kept
+    /// Whether scheduling and locking rules hold
     Behaviour,
-    /// How late events, instants and delays are, idle and under load
+    /// Latency of events, timers and delays, idle and under load
     Latency,
-    /// What takes the CPU away from a loop that only reads the clock
+    /// What preempts a loop that only reads the clock
     Hourglass,
-    /// In which order FIFO, round-robin and ordinary threads end, pinned and free
+    /// Finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned
     Policies,
 }
 
 impl Bench {
-    /// Whether standard output is the only place that results go to.
+    /// Whether results go to standard output only.
     pub(crate) fn is_only_printed(&self) -> bool {
         self.json.is_none() && self.html.is_none()
     }
 
-    /// What is asked for.
+    /// The requested options.
     pub(crate) fn options(&self) -> Options {
         let suite = self.suite.map(|suite| match suite {
             Suite::Rtos => SuiteName::Rtos,
@@ -122,7 +121,7 @@ impl Bench {
     }
 }
 
-/// A length of time in s.
+/// Parses a time in seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())

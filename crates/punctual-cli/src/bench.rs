@@ -1,4 +1,4 @@
-//! `punctual bench`: checks what can be checked before, measures, and writes the results.
+//! `punctual bench`: validates the options, measures, and writes the results.
 
 use std::fs;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::output::{self, print, say};
 
 /// A rule was not kept, or a result could not be written.
 const FAILED: u8 = 1;
-/// The command line makes no sense.
+/// The command line is invalid.
 const BAD_INPUT: u8 = 2;
-/// What a program that Ctrl-C ends is expected to end with.
+/// The conventional exit status after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn run(arguments: &Bench) -> ExitCode {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Bench) -> ExitCode {
     }
 }
 
-/// The exit code, or what is wrong with the command line.
+/// Returns the exit code, or what is wrong with the command line.
 fn measure(arguments: &Bench) -> Result<u8, String> {
     let old = match &arguments.compare {
         Some(path) => Some(compare::load(path).map_err(|error| format!("--compare: {error}"))?),
@@ -45,7 +45,7 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
         }
     }
     let stop = Stop::default();
-    listen(&stop).map_err(|error| format!("signals cannot be handled: {error}"))?;
+    listen(&stop).map_err(|error| format!("cannot handle signals: {error}"))?;
 
     let display = Display::new(arguments.is_only_printed().then(|| stop.clone()));
     let run = punctual_bench::run(&arguments.options(), &stop, &display)
@@ -57,7 +57,7 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
     Ok(finish(arguments, &run, comparison.as_ref()))
 }
 
-/// Lets a first signal ask for the end and a second one end the program at once.
+/// Makes a first signal request a stop and a second one end the program at once.
 fn listen(stop: &Stop) -> std::io::Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the first signal finds the flag unset here, and sets it there.
@@ -77,7 +77,7 @@ fn flag_of(error: &BadOptions) -> &'static str {
     }
 }
 
-/// Writes the files and says how it went.
+/// Writes the files and prints the outcome.
 fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     let mut code = if run.failures() > 0 { FAILED } else { 0 };
     let mut write = |flag: &str, path: &Path, text: Result<String, String>| {
@@ -99,9 +99,9 @@ fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     if run.failures() > 0 {
         let failed = run.checks().filter(|check| check.verdict == punctual_bench::model::Verdict::Failed);
         let ids: Vec<&str> = failed.map(|check| check.id.as_str()).collect();
-        print(&format!("{} rules were not kept: {}\n", run.failures(), ids.join(", ")));
+        print(&format!("{} rules broken: {}\n", run.failures(), ids.join(", ")));
     }
-    let how = if run.interrupted { "ended early" } else { "done" };
+    let how = if run.interrupted { "stopped early" } else { "done" };
     print(&format!("{how} after {:.1} s\n", run.took_s));
     // Then it has ended for want of a reader, and not by Ctrl-C.
     let is_unread = arguments.is_only_printed() && output::is_over();

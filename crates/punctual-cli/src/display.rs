@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, plain lines otherwise; and the tables as suites end.
+//! Progress of a run, as a bar on a terminal and as plain lines otherwise, and the tables of finished suites.
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
@@ -11,8 +11,7 @@ use crate::output::{self, print, say};
 
 /// Progress on standard error, tables on standard output.
 pub(crate) struct Display {
-    /// Ends the run when standard output takes no more, unless results go somewhere else as well: minutes of it would be for
-    /// nobody.
+    /// Stops the run when standard output is closed, unless results go elsewhere as well: nobody would see them.
     unread: Option<Stop>,
     is_terminal: bool,
     bar: RefCell<Option<ProgressBar>>,

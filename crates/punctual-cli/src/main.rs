@@ -1,10 +1,10 @@
-//! `punctual`: what there is to do with a machine for real-time work, from the command line.
+//! `punctual`: benchmarks a machine for real-time work, and traces the time of jobs.
 //!
-//! A standard output that nobody reads any more, as under `| head`, ends it quietly. One that cannot be written to, as on a
-//! full disk, is an error.
+//! If the reader of standard output goes away, as under `| head`, the program ends quietly. Any other failure to write, as on
+//! a full disk, is an error.
 //!
-//! Ends with 0 if all went well, 1 if a rule was not kept or a result could not be written, 2 if the command line makes no
-//! sense, and 130 if a measurement was ended by Ctrl-C. `trace record` ends with the status of the command it started.
+//! Exits with 0 on success, 1 if a rule was broken or a result could not be written, 2 if the command line is invalid, and 130
+//! if Ctrl-C ended a measurement. `trace record` exits with the status of the command it ran.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints what is wrong with the command line, or the help or version that was asked for, and gives the status to end with.
+/// Prints the usage error, help or version, and returns the exit status.
 fn tell(message: &clap::Error) -> ExitCode {
     let printed = message.print().and_then(|()| io::stdout().flush());
     if !message.use_stderr() {

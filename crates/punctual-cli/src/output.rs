@@ -1,5 +1,5 @@
-//! Where results go: standard output and error, written to without ever panicking, and files, looked at before anything is
-//! measured, so that minutes of it are not lost.
+//! Where results go: standard output and error, written without ever panicking, and files, checked before measuring so that
+//! no results are lost.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Whether `path` can be written to. Leaves it as it is: no file if there was none, and what is in it if there was one.
+/// Checks that `path` is writable, and leaves it as it is: absent, or with its content.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     let is_new = !path.exists();
     OpenOptions::new().append(true).create(true).open(path)?;
@@ -17,7 +17,7 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing that was to be printed is missing.
+/// Everything has been printed.
 const COMPLETE: u8 = 0;
 /// Nobody reads standard output any more.
 const UNREAD: u8 = 1;
@@ -27,28 +27,28 @@ const FAILED: u8 = 2;
 /// How standard output has fared. Never goes down.
 static STATE: AtomicU8 = AtomicU8::new(COMPLETE);
 
-/// Prints to standard output. A reader that has gone away, such as `head`, is no error. Anything else is said, once, and
+/// Prints to standard output. A reader that has gone away, such as `head`, is no error. Any other error is printed once and
 /// makes the program [fail](settle).
 pub(crate) fn print(text: &str) {
     note(try_print(text));
 }
 
-/// Notes what has come of writing to standard output.
+/// Records the result of writing to standard output.
 pub(crate) fn note(written: io::Result<()>) {
     let Err(error) = written else { return };
     let state = if error.kind() == io::ErrorKind::BrokenPipe { UNREAD } else { FAILED };
     // Relaxed: nothing is read in consequence of it but by the thread that prints.
     if STATE.fetch_max(state, Ordering::Relaxed) < FAILED && state == FAILED {
-        say!("error: standard output: {error}; what was printed is not complete, give it another place");
+        say!("error: standard output: {error}; the output is not complete, redirect it elsewhere");
     }
 }
 
-/// Whether standard output takes nothing any more, as far as is known.
+/// Whether standard output is known to be closed or broken.
 pub(crate) fn is_over() -> bool {
     STATE.load(Ordering::Relaxed) != COMPLETE
 }
 
-/// The status to end with: not that of success if standard output could not be written to.
+/// The exit status: never success if standard output could not be written to.
 pub(crate) fn settle(code: ExitCode) -> ExitCode {
     match STATE.load(Ordering::Relaxed) == FAILED && code == ExitCode::SUCCESS {
         true => ExitCode::FAILURE,
@@ -56,8 +56,7 @@ pub(crate) fn settle(code: ExitCode) -> ExitCode {
     }
 }
 
-/// Prints a line to standard error, formatted as by `format!`. That nobody reads it is no reason to end in a panic, as
-/// `eprintln!` would.
+/// Prints a line to standard error, formatted as by `format!`. Unlike `eprintln!`, it does not panic if nobody reads it.
 macro_rules! say {
     ($($argument:tt)*) => {
         $crate::output::tell(&format!($($argument)*))
@@ -70,7 +69,7 @@ pub(crate) fn tell(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Prints to standard output, for callers who have more to do than to print.
+/// Prints to standard output, for callers that handle errors themselves.
 pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())

@@ -142,8 +142,8 @@ fn names_fix_for_bad_input() {
         (&["good.dat", "--futex", "maybe"], 2, "mutexes-block"),
         (&["good.dat", "--worst", "many"], 2, "--worst"),
         (&["good.dat", "--json", "good.dat"], 2, "--json good.dat: this is the trace"),
-        (&["good.dat", "--csv", "a", "--json", "./a"], 2, "--json ./a: this is the trace, or another output"),
-        (&["good.dat", "--csv", "-", "--json", "-"], 2, "standard output is taken"),
+        (&["good.dat", "--csv", "a", "--json", "./a"], 2, "--json ./a: this is the trace or another output"),
+        (&["good.dat", "--csv", "-", "--json", "-"], 2, "another format already goes to standard output"),
         (&["good.dat", "--csv", "/no/such/place"], 2, "--csv /no/such/place: No such file"),
     ];
     for (arguments, code, message) in cases {

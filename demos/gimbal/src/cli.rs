@@ -3,10 +3,10 @@
 use clap::{ArgGroup, Parser};
 use std::path::{Path, PathBuf};
 
-/// The longest run, in seconds: what is recorded of it has to fit in memory reserved beforehand.
+/// The longest run, in seconds: its records must fit in memory reserved beforehand.
 pub const MAX_SECONDS: f64 = 3600.0;
 
-/// Holds a simulated two-axis camera gimbal at its setpoints, in real time, and reports how well that went.
+/// Control a simulated two-axis camera gimbal in real time and report how well it follows its setpoints
 #[derive(Debug, Clone, PartialEq, Parser)]
 #[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin"]))]
 pub struct Args {
@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(allow_hyphen_values = true, value_parser = seconds)]
     pub seconds: f64,
 
-    /// Write a report to look at in a browser
+    /// Write an HTML report
     #[arg(long, value_name = "FILE.html", value_parser = output_file)]
     pub report: Option<PathBuf>,
 
@@ -23,15 +23,15 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub json: Option<PathBuf>,
 
-    /// Run in virtual time: deterministic, as fast as possible, without real-time rights
+    /// Run in virtual time: deterministic, as fast as possible, no real-time privileges needed
     #[arg(long = "virtual")]
     pub virtual_time: bool,
 
-    /// Take setpoints from a CSV file with the header time_s,pan_rad,tilt_rad
+    /// Read setpoints from a CSV file with the header time_s,pan_rad,tilt_rad
     #[arg(long, value_name = "FILE.csv")]
     pub setpoints: Option<PathBuf>,
 
-    /// Take setpoints from lines `pan_rad,tilt_rad` or `time_s,pan_rad,tilt_rad` on the standard input
+    /// Read setpoints from standard input, as lines `pan_rad,tilt_rad` or `time_s,pan_rad,tilt_rad`
     #[arg(long)]
     pub stdin: bool,
 }
@@ -45,8 +45,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A file that can be written as far as can be told without creating it: the run comes first, and a mistyped
-/// directory should not cost its results.
+/// Checks, without creating the file, that it can be written: a mistyped directory must not cost the results of a run.
 fn output_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.file_name().is_none() || path.is_dir() {

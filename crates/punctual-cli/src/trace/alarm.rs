@@ -1,4 +1,4 @@
-//! Jobs that took too long: said at once, and handed to a command.
+//! Alarms: jobs that took too long are printed at once and passed to a command.
 
 use std::io;
 use std::process::{Child, Command, Stdio};
@@ -20,9 +20,9 @@ use super::lines::Lines;
 use super::signals::{Notice, Signals};
 use crate::output::say;
 
-/// So many are explained at a time; the others are counted. Events go on coming while this one prints.
+/// How many alarms are explained at a time; the rest are only counted, because events keep coming meanwhile.
 const MAX_EXPLAINED: u64 = 10;
-/// Commands that run at once, and alarms that wait for one of them to end.
+/// How many commands run at once, and how many alarms wait for one of them to end.
 const MAX_RUNNING: usize = 4;
 const MAX_QUEUED: usize = 16;
 
@@ -46,7 +46,7 @@ impl Alarms {
         self.count
     }
 
-    /// Says that a job took too long.
+    /// Reports a job that took too long.
     pub(crate) fn raise(
         &mut self,
         captured: &CapturedJob,
@@ -66,7 +66,7 @@ impl Alarms {
         lines.alarm(captured, limit, analyzer.names())
     }
 
-    /// All alarms of the moment have been raised.
+    /// Called when all pending events are handled.
     pub(crate) fn pause(&mut self, lines: &mut Lines) -> Result<(), Failure> {
         let unexplained = std::mem::take(&mut self.unexplained);
         self.explained = 0;
@@ -88,10 +88,10 @@ impl Alarms {
     }
 }
 
-/// A sentence that says all in short.
+/// The alarm in one sentence.
 pub(crate) fn summary(job: &Job, limit: u64, names: &Names) -> String {
     format!(
-        "{} took {}, and {} were allowed",
+        "{} took {}; the limit is {}",
         names.of(Key::of(job).actor),
         explain::value(job.response),
         format_part(limit)
@@ -113,7 +113,7 @@ fn environment(job: &Job, limit: u64, names: &Names) -> Environment {
     ]
 }
 
-/// Runs a command for each alarm, on a thread of its own: to start a process takes longer than to read events may wait.
+/// Runs a command for each alarm, on its own thread: starting a process would delay reading events.
 struct Runner {
     queue: SyncSender<Environment>,
     thread: JoinHandle<()>,
@@ -137,14 +137,14 @@ impl Runner {
     fn end(self, signals: &Signals) {
         if self.left_out > 0 {
             say!(
-                "warning: for {} alarms --exec was not run, as earlier ones were still running",
+                "warning: --exec was skipped for {} alarms because earlier commands were still running",
                 self.left_out
             );
         }
         drop(self.queue);
         while !self.thread.is_finished() {
             if let Some(Notice::End { .. }) = signals.wait(Duration::from_millis(50)) {
-                say!("warning: commands of --exec still run and are left alone");
+                say!("warning: some --exec commands are still running");
                 return;
             }
         }
@@ -176,6 +176,6 @@ fn run_all(command: &str, alarms: &Receiver<Environment>) {
 fn start(command: &str, environment: Environment) -> io::Result<Child> {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).envs(environment).stdin(Stdio::null());
-    // Standard output is this program's own, which may be read by another one.
+    // Another program may be reading standard output.
     shell.stdout(io::stderr()).spawn()
 }

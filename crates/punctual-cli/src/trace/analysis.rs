@@ -1,4 +1,4 @@
-//! From events to statistics, for `report` and `watch` alike: whose jobs, by which names, and by when they are to end.
+//! Turns events into statistics, for `report` and `watch` alike: which jobs, under which names, with which deadlines.
 
 use punctual_report::format::format_count;
 use punctual_trace::event::{Event, Tid};
@@ -21,8 +21,8 @@ pub(crate) struct Analyzer {
 }
 
 impl Analyzer {
-    /// One that chooses by the command line, or else `otherwise`, which says among which threads in either case. Keeps at least
-    /// so many of the longest jobs.
+    /// Selects jobs by the command line, or else by `otherwise`, whose `among` applies in either case. Keeps at least `keep` of
+    /// the longest jobs.
     pub(crate) fn new(
         arguments: &Analysis,
         otherwise: Select,
@@ -52,19 +52,19 @@ impl Analyzer {
             segments,
             ..jobs::Config::default()
         };
-        // Of each task one is kept at least: it says which priority the task has.
+        // At least one job of each task is kept, because it has the task's priority.
         let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
         let (deadlines, names) = (arguments.deadlines.clone(), Names::new());
         Self { watch, names, deadlines, max_response: None, filter }
     }
 
-    /// Raises an alarm for jobs that take longer than this, in ns, of tasks without a deadline.
+    /// Raises an alarm for jobs that take longer than this, in ns, unless the task has a deadline.
     pub(crate) fn max_response(&mut self, ns: Option<u64>) {
         self.max_response = ns;
         self.watch.max_response(ns);
     }
 
-    /// Takes over names. They are to be told before the events of those that have them.
+    /// Learns names. They must come before the events of those they name.
     pub(crate) fn learn(&mut self, news: &NewNames) {
         for (thread, name) in &news.threads {
             self.names.thread(*thread, name);
@@ -80,15 +80,14 @@ impl Analyzer {
         news.vectors.iter().for_each(|(vector, name)| self.names.vector(*vector, name));
     }
 
-    /// Looks whether somebody who has just been named has a deadline.
+    /// Applies the deadlines of a thread or task that has just been named.
     fn expect(&mut self, actor: Actor, kind: JobKind) {
         for deadline in self.deadlines.iter().filter(|deadline| called(actor, &deadline.task, &self.names)) {
             self.watch.deadline(Key { kind, actor }, deadline.ns);
         }
     }
 
-    /// Takes the next event. Calls `each` with every job of those chosen that ends, and `alarm` with those that took too
-    /// long.
+    /// Analyses the next event. Calls `each` with every selected job that ends, and `alarm` with those that took too long.
     #[inline]
     pub(crate) fn feed(
         &mut self,
@@ -112,7 +111,7 @@ impl Analyzer {
         );
     }
 
-    /// Takes the jobs that are still open as cut.
+    /// Ends the jobs that are still open, as cut.
     pub(crate) fn finish(&mut self, each: &mut dyn FnMut(&Job, &Names)) {
         let Self { watch, names, filter, .. } = self;
         watch.finish(&mut |job| {
@@ -122,7 +121,7 @@ impl Analyzer {
         });
     }
 
-    /// The tasks that are to be shown: first those that apps name, then threads, then handlers; the highest priority first.
+    /// The tasks to show: first those that apps name, then threads, then handlers; the highest priority first.
     pub(crate) fn tasks(&self) -> Vec<&TaskStats> {
         let mut tasks: Vec<_> =
             self.watch.tasks().iter().filter(|task| self.filter.includes(task, &self.names)).collect();
@@ -134,7 +133,7 @@ impl Analyzer {
         tasks
     }
 
-    /// Those of the command line that name nobody who has had a job.
+    /// The names on the command line that match no task or thread with a job.
     pub(crate) fn unknown(&self) -> Vec<&str> {
         let has_jobs = |name: &&str| {
             self.watch.tasks().iter().any(|task| {
@@ -147,17 +146,17 @@ impl Analyzer {
         self.filter.tasks.iter().map(String::as_str).chain(deadlines).filter(|name| !has_jobs(name)).collect()
     }
 
-    /// Says that there were more tasks than there is room for, if there were.
+    /// Warns if there were more tasks than fit.
     pub(crate) fn say_left_out(&self) {
         if self.watch.left_out() > 0 {
             say!(
-                "warning: {} jobs are of further tasks than the {MAX_TASKS} that there is room for; choose with --task",
+                "warning: {} jobs belong to tasks beyond the limit of {MAX_TASKS} and are not shown; select tasks with --task",
                 format_count(self.watch.left_out())
             );
         }
     }
 
-    /// How long a job may take, in ns, if that is said.
+    /// How long a job may take, in ns, if there is a limit.
     pub(crate) fn limit(&self, job: &Job) -> Option<u64> {
         let actor = Key::of(job).actor;
         let deadline = self.deadlines.iter().find(|deadline| called(actor, &deadline.task, &self.names));
@@ -173,13 +172,13 @@ impl Analyzer {
     }
 }
 
-/// The tasks and threads that the command line names; all that are decomposed, if it names none.
+/// The tasks and threads named on the command line; if none, all.
 struct TaskFilter {
     tasks: Vec<String>,
 }
 
 impl TaskFilter {
-    /// The threads that may run their jobs. Which thread runs a task of a Punctual app is seen when it does.
+    /// The threads that may run the jobs. Only marks show which thread runs a task of a Punctual app.
     fn select(&self) -> Select {
         Select {
             tids: self.tasks.iter().filter_map(|name| number(name)).collect(),
@@ -204,8 +203,7 @@ impl TaskFilter {
     }
 }
 
-/// Whether that is what a user may call somebody: by the name, by the number, or as tables do by both; or by the beginning of
-/// the name and a `*`.
+/// Whether `text` names the actor: by name, by number, by both as in tables, or by a prefix and `*`.
 fn called(actor: Actor, text: &str, names: &Names) -> bool {
     let full = names.of(actor);
     let fits = |name: &str, text: &str| match text.strip_suffix('*') {
@@ -220,12 +218,12 @@ fn called(actor: Actor, text: &str, names: &Names) -> bool {
     name.is_some_and(|name| fits(name, kernel_name(text))) || text.parse() == Ok(thread)
 }
 
-/// The number of a thread, alone or behind its name as tables have it.
+/// The TID, alone or after the name as in tables.
 fn number(text: &str) -> Option<Tid> {
     text.rsplit('/').next()?.parse().ok()
 }
 
-/// What the kernel keeps of a thread's name.
+/// A thread's name as the kernel truncates it.
 fn kernel_name(name: &str) -> &str {
     let mut end = name.len().min(15);
     while !name.is_char_boundary(end) {

@@ -1,6 +1,6 @@
-//! The command that is traced: a child process that is there, and known by its number, before it runs.
+//! The command to trace: a child process whose PID is known before it runs.
 //!
-//! It waits between `fork` and `exec` until the recording is on, so that nothing of the command is missing.
+//! It waits between `fork` and `exec` until recording is on, so that nothing is missed.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -22,9 +22,9 @@ pub(crate) struct HeldChild {
 }
 
 impl HeldChild {
-    /// Makes a child that waits until it may become this command, which is not empty.
+    /// Creates a child that waits until it may become this command, which must not be empty.
     pub(crate) fn new(command: &[OsString]) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("a process for the command cannot be made: {error}");
+        let failed = |error: io::Error| format!("cannot create a process for the command: {error}");
         let (name, arguments) = command.split_first().ok_or("there is no command")?;
         let (mut number, tell) = io::pipe().map_err(failed)?;
         let (wait, go) = io::pipe().map_err(failed)?;
@@ -47,14 +47,14 @@ impl HeldChild {
             .map_err(failed)?;
         let mut pid = [0; 4];
         if number.read_exact(&mut pid).is_err() {
-            // There is no child that could have said its number.
+            // The child ended before it could report its PID.
             let error = spawning.join().map(|result| result.err()).ok().flatten();
             return Err(failed(error.unwrap_or_else(|| io::ErrorKind::Other.into())));
         }
         Ok(Self { name: name.clone(), pid: u32::from_ne_bytes(pid), go, spawning })
     }
 
-    /// Its number, which stays the same when it becomes the command.
+    /// Its PID, which stays the same when it becomes the command.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
@@ -66,7 +66,7 @@ impl HeldChild {
         match self.spawning.join() {
             Ok(Ok(child)) => Ok(Running { child, status: None }),
             Ok(Err(error)) => {
-                Err(format!("{}: {error}; give a command that can be run", self.name.display()))
+                Err(format!("{}: {error}; give a command that can be executed", self.name.display()))
             }
             Err(_) => Err("the thread that starts the command panicked".into()),
         }
@@ -111,7 +111,7 @@ impl Running {
 
     /// Sends it a signal, unless it has ended.
     pub(crate) fn signal(&mut self, signal: i32) {
-        // Its number is not given to another process before `ended` has seen its end.
+        // Its PID is not reused before `ended` has reaped it.
         if self.ended().is_none()
             && let Some(signal) = rustix::process::Signal::from_named_raw(signal)
         {
@@ -120,7 +120,7 @@ impl Running {
     }
 }
 
-/// The status as shells hand it on: of a command that a signal ended, 128 and the signal's number.
+/// The exit status as shells report it: 128 plus the signal number for a command killed by a signal.
 pub(crate) fn code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)

@@ -1,4 +1,4 @@
-//! `punctual trace`: records, reports and watches where the time of every job went.
+//! `punctual trace`: records, explains and watches the time of jobs.
 
 mod alarm;
 mod analysis;
@@ -22,10 +22,10 @@ use crate::output::say;
 
 /// Something went wrong while it ran.
 const FAILED: u8 = 1;
-/// The command line makes no sense.
+/// The command line is invalid.
 const BAD_INPUT: u8 = 2;
 
-/// StopReason a command ends early: what to say, and the status.
+/// Why a command fails: the message and the exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -33,7 +33,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command line makes no sense.
+    /// The command line is invalid.
     fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: BAD_INPUT }
     }

@@ -1,4 +1,4 @@
-//! The names that a trace tells as it goes on, for those who keep names of their own.
+//! Names of threads, tasks and interrupts as a trace reveals them.
 
 use punctual_trace::event::Tid;
 use punctual_trace::read::Events;
@@ -15,7 +15,7 @@ pub(crate) struct NewNames {
     pub(crate) vectors: Vec<(u16, String)>,
 }
 
-/// All names told so far.
+/// All names known so far.
 #[derive(Clone, Copy)]
 pub(crate) struct NameTables<'a> {
     threads: &'a Threads,
@@ -36,7 +36,7 @@ impl<'a> From<&'a Live> for NameTables<'a> {
     }
 }
 
-/// How often threads, tasks and interrupts had been named when it was looked at them last.
+/// How many changes of names had been seen when they were last read.
 #[derive(Debug, Default)]
 pub(crate) struct NameWatch((u64, u64, u64));
 

@@ -1,6 +1,6 @@
-//! Files of `report`: with a line or more for each job, written while the trace is read, and the page, at its end.
+//! The files that `report` writes: per-job formats while the trace is read, and the page at its end.
 //!
-//! An output that nobody reads any more, as under `| head`, is left out from then on; the others go on.
+//! An output whose reader has gone away, as under `| head`, is dropped; the others continue.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -19,7 +19,7 @@ use super::args::Report;
 
 type Out = BufWriter<Box<dyn Write>>;
 
-/// What is written, and whether it can be.
+/// The open outputs.
 pub(crate) struct Outputs {
     csv: Option<(PathBuf, Csv<Out>)>,
     json: Option<(PathBuf, Out)>,
@@ -28,7 +28,7 @@ pub(crate) struct Outputs {
     failed: Failed,
     /// Something goes to standard output.
     is_printed: bool,
-    /// Whoever read one of them reads no further.
+    /// The reader of one of them has gone away.
     unread: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Outputs {
 type Failed = Option<(PathBuf, io::Error)>;
 
 impl Outputs {
-    /// Opens what the command line names, unless that would destroy something.
+    /// Opens the files named on the command line, but never one that is in use.
     pub(crate) fn open(arguments: &Report) -> Result<Self, Failure> {
         let mut taken = vec![identity(&arguments.trace)];
         let mut is_printed = false;
@@ -46,12 +46,12 @@ impl Outputs {
                 |error: &dyn std::fmt::Display| Failure::usage(format!("{flag} {}: {error}", path.display()));
             let to: Box<dyn Write> = if path == Path::new("-") {
                 if std::mem::replace(&mut is_printed, true) {
-                    return Err(unusable(&"standard output is taken by another format"));
+                    return Err(unusable(&"another format already goes to standard output"));
                 }
                 Box::new(io::stdout())
             } else {
                 if identity(path).is_some_and(|file| taken.contains(&Some(file))) {
-                    return Err(unusable(&"this is the trace, or another output; choose another name"));
+                    return Err(unusable(&"this is the trace or another output; choose another name"));
                 }
                 let file = File::create(path).map_err(|error| unusable(&error))?;
                 taken.push(identity(path));
@@ -67,7 +67,7 @@ impl Outputs {
         Ok(Self { csv, json, perfetto, html, failed: None, is_printed, unread: false })
     }
 
-    /// Whether stretches of jobs are wanted.
+    /// Whether an output needs the segments of jobs.
     pub(crate) fn want_segments(&self) -> bool {
         self.json.is_some() || self.perfetto.is_some() || self.html.is_some()
     }
@@ -76,23 +76,23 @@ impl Outputs {
         self.perfetto.is_some() || self.html.is_some()
     }
 
-    /// How many of the longest jobs of each task are wanted.
+    /// How many of the longest jobs of each task an output needs.
     pub(crate) fn want_worst(&self) -> usize {
         if self.html.is_some() { html::KEEP } else { 0 }
     }
 
-    /// Whether standard output is taken.
+    /// Whether an output goes to standard output.
     pub(crate) fn is_printed(&self) -> bool {
         self.is_printed
     }
 
-    /// Whether there were outputs, and nobody reads any of them any more.
+    /// Whether the readers of all outputs have gone away.
     pub(crate) fn is_unread(&self) -> bool {
         let Self { csv, json, perfetto, html, unread, .. } = self;
         *unread && csv.is_none() && json.is_none() && perfetto.is_none() && html.is_none()
     }
 
-    /// Whether it is no use to go on.
+    /// Whether to stop reading the trace.
     pub(crate) fn has_ended(&self) -> bool {
         self.failed.is_some() || self.is_unread()
     }
@@ -115,7 +115,7 @@ impl Outputs {
         }
     }
 
-    /// Writes the page, if it is wanted, when all jobs have been handed over.
+    /// Writes the page, if requested, after all jobs.
     pub(crate) fn page(&mut self, analyzer: &Analyzer, about: impl FnOnce() -> About) {
         let Self { html, failed, unread, .. } = self;
         *unread |= write(html, failed, |(to, collector)| {
@@ -126,7 +126,7 @@ impl Outputs {
         });
     }
 
-    /// Ends the files; says which have been written.
+    /// Completes the files; returns those written.
     pub(crate) fn finish(self) -> Result<Vec<PathBuf>, Failure> {
         let Self { csv, json, perfetto, html, mut failed, .. } = self;
         let mut written = Vec::new();
@@ -149,7 +149,7 @@ impl Outputs {
         }
         match failed {
             Some((path, error)) => {
-                Err(format!("{}: {error}; it is not complete, choose another place for it", path.display())
+                Err(format!("{}: {error}; it is not complete, write it to another place", path.display())
                     .into())
             }
             None => Ok(written),
@@ -157,7 +157,7 @@ impl Outputs {
     }
 }
 
-/// Writes to an output, if there is one. Leaves it out from now on if nobody reads it, and says whether that is so.
+/// Writes to an output, if there is one. Drops it if its reader has gone away, and returns whether that is so.
 fn write<T>(
     output: &mut Option<(PathBuf, T)>,
     failed: &mut Failed,
@@ -171,7 +171,7 @@ fn write<T>(
     unread
 }
 
-/// Keeps the first error. That nobody reads any more is none: whoever read has read enough. Says whether it is so.
+/// Keeps the first error. A reader that has gone away is none; returns whether that is so.
 fn note(failed: &mut Failed, path: &Path, result: io::Result<()>) -> bool {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return true,
@@ -183,7 +183,7 @@ fn note(failed: &mut Failed, path: &Path, result: io::Result<()>) -> bool {
     false
 }
 
-/// What two names of one file have in common, if there is one.
+/// Identifies a regular file under any name.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     // Devices such as /dev/null may be written to by several.
     let metadata = fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;

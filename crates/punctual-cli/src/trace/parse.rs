@@ -1,4 +1,4 @@
-//! Values of the command line, from text.
+//! Parses values of the command line.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ impl FromStr for Cpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no list of CPUs; write for instance 1,3-5");
+        let wrong = || format!("`{text}` is not a list of CPUs; write for instance 1,3-5");
         let number = |text: &str| text.parse().ok().filter(|&cpu: &u32| cpu < MAX_CPUS).ok_or_else(wrong);
         let mut cpus = Vec::new();
         for part in text.split(',') {
@@ -50,7 +50,7 @@ impl FromStr for Priorities {
         let range = number(low).zip(number(high.trim_start_matches('='))).map(|(low, high)| low..=high);
         range.filter(|range| !range.is_empty()).map(Self).ok_or_else(|| {
             format!(
-                "`{text}` is no range of real-time priorities; write for instance 1..99, both included, or 50"
+                "`{text}` is not a range of real-time priorities; write for instance 1..99 (inclusive) or 50"
             )
         })
     }
@@ -74,7 +74,7 @@ impl FromStr for Events {
                 (_, None) => {
                     let names: Vec<_> = Group::ALL.iter().map(|group| group.name()).collect();
                     return Err(format!(
-                        "there is no group of events `{name}`; there are {}, and usual and all of them",
+                        "there is no event group `{name}`; choose from {}, usual and all",
                         names.join(", ")
                     ));
                 }
@@ -86,7 +86,7 @@ impl FromStr for Events {
     }
 }
 
-/// By when the jobs of a task are to end.
+/// The deadline of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Deadline {
     pub(crate) task: String,
@@ -99,7 +99,7 @@ impl FromStr for Deadline {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (task, time) = text.rsplit_once('=').filter(|(task, _)| !task.is_empty()).ok_or_else(|| {
-            format!("`{text}` is no deadline; write the task and its time in µs: control=500")
+            format!("`{text}` is not a deadline; write TASK=MICROSECONDS, for instance control=500")
         })?;
         Ok(Self { task: task.to_owned(), ns: microseconds(time)? })
     }
@@ -107,13 +107,13 @@ impl FromStr for Deadline {
 
 /// A length of time in µs, as ns.
 pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
-    let time: f64 = text.parse().map_err(|_| format!("`{text}` is no number of µs"))?;
+    let time: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of µs"))?;
     let ns = time * 1e3;
     // A century of ns, so that nothing added to it overflows.
     if ns.is_finite() && (1.0..3e18).contains(&ns) {
         Ok(ns.round() as u64)
     } else {
-        Err(format!("`{text}` µs is no length of time that a job can take"))
+        Err(format!("`{text}` µs is not a possible length of a job"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads a trace on a thread of its own, while the caller analyses what has been read: each takes about as long.
+//! Reads a trace on its own thread while the caller analyses it: both take about as long.
 
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -9,7 +9,7 @@ use punctual_trace::read::{Events, ReadError};
 
 use super::names::{NameWatch, NewNames};
 
-/// How many events are handed over at a time. With those on their way they fit into the cache.
+/// How many events are passed at a time. All batches together fit into the cache.
 const BATCH: usize = 2048;
 /// How many batches may wait.
 const MAX_QUEUED: usize = 4;
@@ -20,7 +20,7 @@ pub(crate) struct Batch {
     /// Names to learn before the events.
     pub(crate) news: Option<NewNames>,
     pub(crate) events: Vec<Event>,
-    /// What could not be read after them.
+    /// The error that follows them.
     pub(crate) problem: Option<ReadError>,
 }
 
@@ -46,14 +46,14 @@ impl<'scope> Reading<'scope> {
         self.batches.recv().ok()
     }
 
-    /// Takes back the room of a batch.
+    /// Recycles the memory of a batch.
     pub(crate) fn give_back(&self, mut events: Vec<Event>) {
         events.clear();
-        // If there is enough of it already, it is not needed.
+        // If enough buffers are waiting, this one is dropped.
         let _ = self.used.try_send(events);
     }
 
-    /// Ends the reading, which has come to its end or is of no more use. Nothing is returned if it panicked.
+    /// Stops reading and returns the reader, unless it panicked.
     pub(crate) fn end(self) -> Option<Events> {
         drop(self.batches);
         self.thread.join().ok()
@@ -80,7 +80,7 @@ fn read(mut events: Events, send: &SyncSender<Batch>, reuse: &Receiver<Vec<Event
         let mut is_sent = Ok(());
         let news = seen.news(&events);
         if news.is_some() {
-            // Names are told right before the events of those who have them.
+            // Names come right before the events that need them.
             let mut next = Batch { news, events: room(), problem: None };
             next.events.extend(batch.events.drain(before..));
             is_sent = send.send(std::mem::replace(&mut batch, next));

@@ -1,4 +1,4 @@
-//! `punctual trace record`: from the kernel into a trace.dat.
+//! `punctual trace record`: records a trace.dat.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,11 +16,11 @@ use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
 use crate::output::{self, say};
 
-/// How often it is looked whether the recording still works.
+/// How often the recording is checked for failure.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Source {
-    /// What is recorded, of this process too if there is one.
+    /// The configuration of the recorder, including the child if there is one.
     pub(crate) fn config(&self, clock: &str, child: Option<u32>) -> Config {
         let list =
             |cpus: &Option<super::parse::Cpus>| cpus.as_ref().map_or(Vec::new(), |cpus| cpus.0.clone());
@@ -40,7 +40,7 @@ impl Source {
         }
     }
 
-    /// The command, waiting, if there is one.
+    /// Creates the child that waits to become the command, if there is one.
     pub(crate) fn hold(&self) -> Result<Option<HeldChild>, Failure> {
         let held = (!self.command.is_empty()).then(|| HeldChild::new(&self.command));
         Ok(held.transpose()?)
@@ -54,8 +54,8 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     output::check(output).map_err(unusable)?;
     if directory.exists() {
         return Err(Failure::usage(format!(
-            "{0} is there already, from a recording that did not come to its end; see what is in it with `punctual trace \
-             report {0}` and remove it, or choose another --output",
+            "{0} is there already, from an unfinished recording; inspect it with `punctual trace report {0}` and remove it, \
+             or choose another --output",
             directory.display()
         )));
     }
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     let recording = match Recording::start(config, &directory) {
         Ok(recording) => recording,
         Err(error) => {
-            // It has the formats of events at most.
+            // It holds event formats at most.
             let _ = fs::remove_dir_all(&directory);
             return Err(refused(&error));
         }
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     Ok(if saved.is_err() { FAILED } else { status.unwrap_or(0) })
 }
 
-/// Numbers and names that are not there are slips of the command line; all else is the system's.
+/// A PID, CPU or clock that does not exist is a usage error; anything else is the system's.
 pub(crate) fn refused(error: &RecordError) -> Failure {
     match error {
         RecordError::Clock { .. } | RecordError::Filter { .. } | RecordError::Cpu { .. } => {
@@ -106,19 +106,19 @@ pub(crate) fn refused(error: &RecordError) -> Failure {
     }
 }
 
-/// Where pages are put before there is a file.
+/// The directory for pages until the file is complete.
 fn beside(output: &Path) -> PathBuf {
     let mut name = OsString::from(output);
     name.push(".raw");
     name.into()
 }
 
-/// StopReason a recording comes to its end.
+/// Why a recording stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopReason {
     /// A signal asked for it.
     Asked,
-    /// Its time is over.
+    /// Its time is up.
     Over,
     /// The command has ended.
     Ended,
@@ -128,7 +128,7 @@ pub(crate) enum StopReason {
     Unread,
 }
 
-/// Waits until there is a reason to end. A first signal is the command's affair, if there is one; a second one is not.
+/// Waits for a reason to stop. A first signal goes to the command, if there is one; a second one stops the recording.
 fn wait(
     signals: &Signals,
     mut child: Option<&mut Running>,
@@ -161,7 +161,7 @@ fn wait(
     }
 }
 
-/// Waits for the end of the command, after the recording; gives its status.
+/// Ends the command after the recording; returns its status.
 pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) -> u8 {
     if matches!(why, StopReason::Over | StopReason::Asked | StopReason::Unread) {
         child.signal(SIGTERM);
@@ -176,14 +176,14 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
     }
 }
 
-/// Makes the file, and says what is in it.
+/// Writes the file and prints a summary.
 fn save(recording: Recording, directory: &Path, output: &Path, took: Duration) -> Result<(), Failure> {
     let summary = recording.stop()?;
     dat::write(directory, output)?;
     let left = fs::remove_dir_all(directory);
     report(&summary, output, took);
     if let Err(error) = left {
-        say!("warning: {}: {error}; it is not needed any more", directory.display());
+        say!("warning: {}: {error}; it can be removed", directory.display());
     }
     Ok(())
 }
@@ -201,7 +201,7 @@ fn report(summary: &Summary, output: &Path, took: Duration) {
     );
     for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {
         say!(
-            "LOST: {} events of CPU {}; jobs that they touch are left out of statistics. Record with a larger --buffer, \
+            "LOST: {} events on CPU {}; the jobs affected are left out of the statistics. Record with a larger --buffer, \
              fewer --events or --narrow",
             format_count(cpu.lost),
             cpu.cpu

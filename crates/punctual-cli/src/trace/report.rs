@@ -1,4 +1,4 @@
-//! `punctual trace report`: from a trace to tables, sentences and files.
+//! `punctual trace report`: turns a trace into tables, explanations and files.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     });
     let (span, problems, events) = read?;
     let is_whole = problems.is_empty();
-    // The rest has not been looked at, so there is nothing to be said of it.
+    // The rest of the trace was not read.
     let is_unread = outputs.is_unread();
     analyzer.finish(&mut |job, names| outputs.job(job, names));
     outputs.page(&analyzer, || {
@@ -65,10 +65,10 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     }
 }
 
-/// When the first and the last event of a trace were.
+/// The times of the first and the last event of a trace.
 type Span = Option<(u64, u64)>;
 
-/// Analyses a trace up to its end, or as long as outputs can be written. Also says what of it could not be read.
+/// Analyses a trace to its end, or for as long as outputs can be written. Also returns what could not be read.
 fn analyse(reading: &Reading<'_>, analyzer: &mut Analyzer, outputs: &mut Outputs) -> (Span, Vec<String>) {
     // At most one for each CPU.
     let (mut span, mut problems) = (None, Vec::new());
@@ -98,26 +98,26 @@ fn analyse(reading: &Reading<'_>, analyzer: &mut Analyzer, outputs: &mut Outputs
     (span, problems)
 }
 
-/// Says what the command line asks for and the trace does not have; returns whether there was something.
+/// Prints what the command line asks for and the trace lacks; returns whether anything is missing.
 fn warn_of_missing(analyzer: &Analyzer, arguments: &Report) -> bool {
     let trace = arguments.trace.display();
     let unknown = analyzer.unknown();
     for name in &unknown {
-        say!("error: {trace} has no job of a task or thread `{name}`; --all shows whose jobs it has");
+        say!("error: {trace} has no job of a task or thread `{name}`; --all shows every thread with jobs");
     }
     let nothing = unknown.is_empty() && analyzer.tasks().is_empty();
     if nothing {
         let (whose, fix) = match arguments.analysis.all {
-            true => ("", "record for longer, or a program that does something"),
-            false => (" of a real-time thread or Punctual task", "choose others with --task NAME, or --all"),
+            true => ("", "record for longer, or while the program is busy"),
+            false => (" of a real-time thread or Punctual task", "select others with --task NAME or --all"),
         };
-        say!("error: {trace} has no job{whose} that began and ended in it; {fix}");
+        say!("error: {trace} has no job{whose} that both begins and ends in it; {fix}");
     }
     analyzer.say_left_out();
     nothing || !unknown.is_empty()
 }
 
-/// What the trace is.
+/// Describes the trace.
 fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
     let span = format_nanos(span.map_or(0.0, |(start, end)| (end - start) as f64));
     let mut out = format!(
@@ -136,7 +136,7 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
     out
 }
 
-/// Says loudly what is missing.
+/// Prints what was lost.
 fn losses(trace: &Trace, counters: &Counters) {
     if let Some(warning) = text::left_out(counters) {
         say!("{warning}");
@@ -148,7 +148,7 @@ fn losses(trace: &Trace, counters: &Counters) {
         say!("LOST: {} events of CPU {cpu}", format_count(count));
     }
     say!(
-        "LOST: events are missing in {} places; the jobs that they touch are counted as flawed and left out. Record again \
+        "LOST: events are missing in {} places; the jobs affected are counted as flawed and left out. Record again \
          with a larger --buffer, fewer --events or --narrow",
         format_count(counters.gaps)
     );

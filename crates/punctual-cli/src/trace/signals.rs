@@ -23,11 +23,11 @@ pub(crate) enum Notice {
     Child,
 }
 
-/// Signals that have come and have not been looked at.
+/// Pending signals.
 pub(crate) struct Signals(Receiver<Notice>);
 
 impl Signals {
-    /// From now on, signals are messages and end nothing by themselves.
+    /// From now on, signals become messages instead of ending the process.
     pub(crate) fn listen() -> io::Result<Self> {
         let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGTERM, SIGHUP, SIGCHLD])?;
         let (send, receive) = mpsc::channel();

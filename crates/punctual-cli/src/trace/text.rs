@@ -1,4 +1,4 @@
-//! What is said of tasks: their tables, and their longest jobs in sentences.
+//! Tasks as text: their tables, and explanations of their longest jobs.
 
 use std::fmt::Write;
 use std::io;
@@ -17,7 +17,7 @@ use super::analysis::Analyzer;
 /// Where there is no terminal.
 const WIDTH: usize = 100;
 
-/// How wide what is printed may be.
+/// The width of the output.
 pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     size.map_or(WIDTH, |size| usize::from(size.ws_col).clamp(60, 120))
@@ -27,7 +27,7 @@ pub(crate) fn width() -> usize {
 pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     let width = width();
     let tasks = analyzer.tasks();
-    let mut out = String::new();
+    let mut out = legend(&tasks);
     if tasks.len() > 1 || tasks.iter().any(|stats| stats.jobs() == 0) {
         let _ = write!(out, "\n{}", overview(&tasks, analyzer.names()));
     }
@@ -39,19 +39,36 @@ pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     out
 }
 
-/// What to say of switches that the kernel has left out, if it has.
+/// A warning about switches that the kernel left out, if any.
 pub(crate) fn left_out(counters: &Counters) -> Option<String> {
     (counters.unseen_switches > 0).then(|| {
         format!(
-            "warning: in {} places, beside {} switches between threads, the kernel has left one out without counting it as \
-             lost; jobs around these are counted as flawed and left out. Larger buffers do not help",
+            "warning: beside the {1} recorded context switches, {0} are missing that the kernel did not count as lost; the \
+             jobs around them are counted as flawed and left out. Larger buffers do not help",
             format_count(counters.unseen_switches),
             format_count(counters.switches)
         )
     })
 }
 
-/// A line for each task. The columns are as wide whatever is in them, so that lines printed later are alike.
+/// Explains the letters and words of the tables that follow.
+fn legend(tasks: &[&TaskStats]) -> String {
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nR response time = J release jitter + W busy window; W = B blocking + I interference + SS scheduling\n\
+                   overhead + C execution. ≤ marks an upper bound.\n"
+        .to_owned();
+    if tasks.iter().any(|stats| stats.flawed() > 0) {
+        out += "Flawed jobs, whose events are missing or contradictory, are left out of all figures.\n";
+    }
+    if tasks.iter().any(|stats| stats.misses() > 0) {
+        out += "A deadline is missed when R, at its lower bound, exceeds it.\n";
+    }
+    out
+}
+
+/// A line for each task. Column widths are fixed, so that lines printed later align.
 pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
     let columns = ["jobs", "R max", "p99.9", "p50", "missed"].map(|head| Column::right(head).at_least(9));
     let name = Column::left("task, times in µs").at_least(18).at_most(18);
@@ -85,7 +102,7 @@ fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String 
     out
 }
 
-/// What is known of a task in numbers.
+/// Priority and counts of a task.
 fn counts(stats: &TaskStats) -> String {
     let mut out = String::new();
     if let Some(captured) = stats.worst().first() {

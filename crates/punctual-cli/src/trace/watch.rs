@@ -1,4 +1,4 @@
-//! `punctual trace watch`: the same as `report`, live.
+//! `punctual trace watch`: live statistics and alarms.
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         }
     }
     if arguments.every.is_zero() {
-        return Err(Failure::usage("--every: a time above 0 s is needed"));
+        return Err(Failure::usage("--every: give a time above 0 s"));
     }
     let held = source.hold()?;
     let pid = held.as_ref().map(HeldChild::pid);
@@ -84,10 +84,10 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     session.run(live, &signals, arguments)
 }
 
-/// StopReason the analysis ends, and whether that is with a failure to be told.
+/// Why the analysis ends, or what went wrong.
 type Outcome = Result<StopReason, Failure>;
 
-/// What goes on while it watches.
+/// The state of a watch.
 struct Session {
     analyzer: Analyzer,
     seen: NameWatch,
@@ -99,7 +99,7 @@ struct Session {
 }
 
 impl Session {
-    /// Watches, and then sees to the command and to those of alarms, whatever happened.
+    /// Watches, then ends the command and those started by alarms, whatever happened.
     fn run(mut self, live: Live, signals: &Signals, arguments: &Watch) -> Result<u8, Failure> {
         let outcome = self.watch(live, signals, arguments);
         if let Err(error) = &outcome {
@@ -107,7 +107,7 @@ impl Session {
         }
         let why = *outcome.as_ref().unwrap_or(&StopReason::Failed);
         let status = self.child.as_mut().map(|child| finish(signals, child, why));
-        // The command was ended because nobody wants to know, which is not its failure.
+        // It was ended because nobody reads the output, which is no failure of the command.
         let status = status.filter(|_| why != StopReason::Unread).unwrap_or(0);
         let has_failed = self.alarms.end(signals) || outcome.is_err();
         Ok(if has_failed { FAILED } else { status })
@@ -191,21 +191,21 @@ impl Session {
         let gaps = counters.gaps;
         if gaps > 0 {
             say!(
-                "LOST: events are missing in {gaps} places; the jobs that they touch are counted as flawed and left out. \
+                "LOST: events are missing in {gaps} places; the jobs affected are counted as flawed and left out. \
                  Watch with a larger --buffer, fewer --events or --narrow"
             );
         }
         if late > 0 {
-            say!("warning: {late} events came late, and their times were changed by as much");
+            say!("warning: {late} events arrived out of order; their times were moved forward");
         }
         if self.analyzer.tasks().is_empty() {
             say!(
-                "warning: no job of a real-time thread or Punctual task was seen; choose others with --task NAME, or --all"
+                "warning: no job of a real-time thread or Punctual task was seen; select others with --task NAME or --all"
             );
         }
         self.analyzer.say_left_out();
         let unknown = self.analyzer.unknown();
-        unknown.iter().for_each(|name| say!("warning: there was no job of a task or thread `{name}`"));
+        unknown.iter().for_each(|name| say!("warning: no task or thread `{name}` had a job"));
         Ok(())
     }
 }

@@ -60,7 +60,7 @@ pub enum FutexWaits {
     #[default]
     Block,
     /// Those with priority inheritance, and those that wait while the word is 2, which is how the mutexes of glibc, musl
-    /// and Rust say "contended". FutexWait on condition variables and semaphores are suspensions: right for threads that
+    /// and Rust say "contended". Waits on condition variables and semaphores are suspensions: right for threads that
     /// wait for their next job on one of those.
     MutexesBlock,
     /// None: all of them are suspensions.

@@ -87,7 +87,7 @@ pub struct Segment {
     pub end: u64,
     /// The CPU it ran on, or last ran on.
     pub cpu: u16,
-    /// HolderState what.
+    /// Doing what.
     pub phase: Phase,
 }
 

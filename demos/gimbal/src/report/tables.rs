@@ -15,12 +15,20 @@ pub(super) fn tasks(summary: &RunSummary, out: &mut String) {
     let mut table = Table::new(columns).class("dense");
     summary.tasks.iter().for_each(|task| task_row(task, &mut table));
     *out += "<section><h2>Tasks</h2>";
-    *out += &table.html("Timing of the tasks");
     *out += &page::note(
-        "J: from the planned release to the start of the job. R: from the planned release to its end. \
-         C: processor time it took. Misses: jobs that ended after their deadline. \
-         Suspended: times a job gave up the processor by itself.",
+        "J: time from a job's planned release to its start. R: time from its planned release to its end. \
+         C: processor time it used. Misses: jobs that ended after their deadline. \
+         Suspended: times a job gave up the processor.",
     );
+    if summary.tasks.iter().any(|task| task.misses > 0) {
+        let is_refused = |setting: &SettingRow| setting.outcome == Outcome::Refused;
+        *out += &page::note(if summary.settings.iter().any(is_refused) {
+            "Deadlines were missed: some real-time settings were refused (see below), so other programs can delay the tasks."
+        } else {
+            "Deadlines were missed: J shows how late jobs started, C how long they ran; the rest of R went to other tasks."
+        });
+    }
+    *out += &table.html("Timing of the tasks");
     *out += "</section>\n";
 }
 
@@ -62,7 +70,7 @@ pub(super) fn settings(settings: &[SettingRow], out: &mut String) {
     *out += "</section>\n";
 }
 
-/// Writes under which conditions the run took place, and what went over the bus.
+/// Writes the conditions of the run, and what went over the bus.
 pub(super) fn conditions(summary: &RunSummary, out: &mut String) {
     let mut facts = Facts::default();
     for condition in &summary.meta.conditions {

@@ -11,7 +11,7 @@ use crate::jobs::open_job::{OpenJob, Wake};
 
 /// Changes remembered of each thread, to say what a lock's holder did.
 const MAX_STATE_CHANGES: usize = 32;
-/// FutexWait remembered of each thread, to follow chains of holders.
+/// Waits remembered of each thread, to follow chains of holders.
 const MAX_WAITS: usize = 4;
 /// How many threads are found without the table of all.
 const CACHED: usize = 1 << 9;

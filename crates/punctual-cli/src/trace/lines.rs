@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use punctual_trace::export;
 use punctual_trace::names::Names;
 use punctual_trace::stats::{CapturedJob, Summary, TaskStats, Term};
+use serde::Serialize;
 use serde_json::json;
 
 use super::analysis::Analyzer;
@@ -18,7 +19,7 @@ use super::args::Watch;
 use super::{Failure, alarm, text};
 use crate::output::try_print;
 
-/// After so many lines the columns are named again.
+/// After this many lines the column heads are repeated.
 const LINES_PER_HEAD: usize = 40;
 
 /// Prints as the command line has it.
@@ -26,7 +27,7 @@ pub(crate) struct Lines {
     json: bool,
     worst: usize,
     start: Instant,
-    /// Lines since the columns were named.
+    /// Lines since the last column heads.
     since_head: usize,
     closed: bool,
 }
@@ -46,7 +47,7 @@ impl Lines {
         match try_print(text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
             Err(error) => {
-                return Err(format!("standard output: {error}; what is watched has no place to go").into());
+                return Err(format!("standard output: {error}; redirect it elsewhere").into());
             }
             Ok(()) => {}
         }
@@ -77,8 +78,11 @@ impl Lines {
     pub(crate) fn alarm(&mut self, captured: &CapturedJob, limit: u64, names: &Names) -> Result<(), Failure> {
         let elapsed = self.start.elapsed();
         let out = if self.json {
-            let job = export::captured_job(captured, names);
-            format!("{},\"limit_ns\":{limit},\"job\":{job}}}\n", open("alarm", elapsed))
+            object(
+                "alarm",
+                elapsed,
+                Alarm { limit_ns: limit, job: export::captured_job_object(captured, names) },
+            )
         } else {
             let head = alarm::summary(&captured.job, limit, names);
             format!(
@@ -94,9 +98,9 @@ impl Lines {
     pub(crate) fn more_alarms(&mut self, count: u64) -> Result<(), Failure> {
         let elapsed = self.start.elapsed();
         let out = if self.json {
-            format!("{},\"count\":{count}}}\n", open("more_alarms", elapsed))
+            object("more_alarms", elapsed, json!({ "count": count }))
         } else {
-            format!("{}  ALARM: {count} more jobs took too long in the same moment\n", time(elapsed))
+            format!("{}  ALARM: {count} more jobs took too long at the same time\n", time(elapsed))
         };
         self.print(&out)
     }
@@ -109,8 +113,8 @@ impl Lines {
         self.summary(analyzer, elapsed)?;
         for stats in analyzer.tasks() {
             for captured in stats.worst().iter().take(self.worst) {
-                let job = export::captured_job(captured, analyzer.names());
-                self.print(&format!("{},\"job\":{job}}}\n", open("worst", elapsed)))?;
+                let job = export::captured_job_object(captured, analyzer.names());
+                self.print(&object("worst", elapsed, Worst { job }))?;
             }
         }
         Ok(())
@@ -123,13 +127,34 @@ fn time(elapsed: Duration) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// The members that every object has; it is not closed.
-fn open(kind: &str, elapsed: Duration) -> String {
-    format!("{{\"type\":\"{kind}\",\"version\":{},\"elapsed_ns\":{}", export::VERSION, elapsed.as_nanos())
+#[derive(Serialize)]
+struct Alarm<T> {
+    limit_ns: u64,
+    job: T,
+}
+
+#[derive(Serialize)]
+struct Worst<T> {
+    job: T,
+}
+
+/// A line: the members that every object has, and its own.
+fn object(kind: &'static str, elapsed: Duration, members: impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Line<T> {
+        r#type: &'static str,
+        version: u32,
+        elapsed_ns: u64,
+        #[serde(flatten)]
+        members: T,
+    }
+    let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+    let line = Line { r#type: kind, version: export::VERSION, elapsed_ns, members };
+    serde_json::to_string(&line).expect("the keys are texts") + "\n"
 }
 
 fn summary(stats: &TaskStats, names: &Names, elapsed: Duration) -> String {
-    let mut object = json!({
+    let mut members = json!({
         "task": names.of(stats.key().actor),
         "jobs": stats.jobs(),
         "flawed": stats.flawed(),
@@ -137,11 +162,10 @@ fn summary(stats: &TaskStats, names: &Names, elapsed: Duration) -> String {
     });
     for term in Term::ALL {
         let Summary { max, p999, p50, mean, count, bounded, unknown } = stats.summary(term);
-        object[term.letter()] = json!({
+        members[term.letter()] = json!({
             "max_ns": max, "p999_ns": p999, "p50_ns": p50, "mean_ns": mean,
             "count": count, "bounded": bounded, "unknown": unknown,
         });
     }
-    let members = object.to_string();
-    format!("{},{}\n", open("summary", elapsed), &members[1..])
+    object("summary", elapsed, members)
 }

@@ -1,17 +1,11 @@
-//! One JSON object per job, on one line.
-//!
-//! Members: `version`, `number`, `sort`, `id`, `name`, `task` and `task_name` (of jobs that an app marked), `priority`,
-//! `highest_priority`, `released_by`, `released_ns` (least and greatest), `woken_ns`, `waker`, `start_ns`, `end_ns`,
-//! `first_cpu`, `last_cpu`, `migrations`, `preemptions`, `flaw`; `terms` with `R`, `J`, `SS`, `W`, `B`, `I`, `C`,
-//! `SS_entry`, `SS_exit`, each `{"min_ns", "max_ns", "precision"}`; `suspended_ns`, `nmi_ns`; `off` with `what`, `caller`, `ns`;
-//! `jitter_causes`, `interference_causes` with `by`, `ns`, `times`; `blockings` with `start_ns`, `end_ns`, `on`, `slept`, `owners`,
-//! `waker`, `shares`; `segments` with `start_ns`, `end_ns`, `cpu`, `phase`. What is not known is `null`.
+//! One JSON object per job, on one line. What is not known is `null`.
 
-use std::fmt::Write;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::csv::id;
 use super::{VERSION, flaw_name, kind_name, release_name};
-use crate::event::Section;
+use crate::event::{Event, Section};
 use crate::jobs::{
     Actor, Blocking, Bounds, Cause, DisabledSection, HolderState, Job, Phase, Segment, Share, WaitTarget,
 };
@@ -21,113 +15,232 @@ use crate::stats::{CapturedJob, Term};
 /// A job as a JSON object, without a line break.
 #[must_use]
 pub fn json(job: &Job, names: &Names) -> String {
-    let mut out = String::with_capacity(1024);
-    members(&mut out, job, names);
-    out.push('}');
-    out
+    text(&JobObject::new(job, names))
 }
 
-/// A job with its events: a further member `events` lists `[time, cpu, thread, what]`, and `truncated` says whether the
-/// first ones are missing.
+/// A job with its events as a JSON object: see [`captured_job_object`].
 #[must_use]
 pub fn captured_job(captured: &CapturedJob, names: &Names) -> String {
-    let mut out = String::with_capacity(4096);
-    members(&mut out, &captured.job, names);
-    let _ = write!(out, ",\"truncated\":{},\"events\":", captured.truncated);
-    list(&mut out, &captured.events, |out, event| {
-        let _ =
-            write!(out, "[{},{},{},{}]", event.time, event.cpu, event.by, text(&format!("{:?}", event.kind)));
-    });
-    out.push('}');
-    out
+    text(&captured_job_object(captured, names))
 }
 
-fn members(out: &mut String, job: &Job, names: &Names) {
-    let of = |actor| text(&names.of(actor));
-    let _ = write!(
-        out,
-        "{{\"version\":{VERSION},\"number\":{},\"sort\":\"{}\",\"id\":{},\"name\":{}",
-        job.number,
-        kind_name(job.kind),
-        id(job.actor),
-        of(job.actor)
-    );
-    let _ = write!(out, ",\"task\":{}", or_null(job.task));
-    let _ = write!(out, ",\"task_name\":{}", or_null(job.task.map(|task| of(Actor::Task(task)))));
-    let _ = write!(out, ",\"priority\":{},\"highest_priority\":{}", job.priority, job.highest);
-    let released = job.released.map(|(lo, hi)| format!("[{lo},{hi}]"));
-    let _ = write!(
-        out,
-        ",\"released_by\":\"{}\",\"released_ns\":{}",
-        release_name(job.released_by),
-        or_null(released)
-    );
-    let _ = write!(
-        out,
-        ",\"woken_ns\":{},\"waker\":{}",
-        or_null(job.woken),
-        or_null(job.waker.map(|w| of(w.actor)))
-    );
-    let _ = write!(out, ",\"start_ns\":{},\"end_ns\":{}", job.start, job.end);
-    let _ = write!(out, ",\"first_cpu\":{},\"last_cpu\":{}", job.first_cpu, job.last_cpu);
-    let _ = write!(out, ",\"migrations\":{},\"preemptions\":{}", job.migrations, job.preemptions);
-    let flaw = job.flaw.map(|flaw| text(flaw_name(Some(flaw))));
-    let _ = write!(out, ",\"flaw\":{},\"terms\":{{", or_null(flaw));
-    for term in Term::ALL {
-        let _ = write!(out, "\"{}\":{},", term.letter(), value(term.of(job)));
+/// A job with its events, to be part of another object: `events` lists `[time, cpu, thread, what]`, and `truncated` says
+/// whether the first ones are missing.
+pub fn captured_job_object<'a>(captured: &'a CapturedJob, names: &'a Names) -> impl Serialize + 'a {
+    #[derive(Serialize)]
+    struct Captured<'a> {
+        #[serde(flatten)]
+        job: JobObject<'a>,
+        truncated: bool,
+        events: Vec<(u64, u16, u32, String)>,
     }
-    let _ =
-        write!(out, "\"SS_entry\":{},\"SS_exit\":{}}}", value(job.overhead_entry), value(job.overhead_exit));
-    let _ = write!(out, ",\"suspended_ns\":{}", job.suspended);
-    let cause = |out: &mut String, cause: &Cause| {
-        let _ = write!(out, "{{\"by\":{},\"ns\":{},\"times\":{}}}", of(cause.actor), cause.ns, cause.times);
-    };
-    out.push_str(",\"jitter_causes\":");
-    list(out, &job.jitter_causes, cause);
-    let off = job.disabled.map(|DisabledSection { section, caller, ns }| {
-        let what = match section {
-            Section::Interrupts => "interrupts",
-            Section::Preemption => "preemption",
-        };
-        format!("{{\"what\":\"{what}\",\"caller\":{caller},\"ns\":{ns}}}")
-    });
-    let _ = write!(out, ",\"off\":{},\"nmi_ns\":{}", or_null(off), job.nmi);
-    out.push_str(",\"interference_causes\":");
-    list(out, &job.interference_causes, cause);
-    out.push_str(",\"blockings\":");
-    list(out, &job.blockings, |out, wait| blocking(out, wait, names));
-    let _ = write!(out, ",\"blockings_left_out\":{},\"segments\":", job.blockings_left_out);
-    list(out, &job.segments, |out, &Segment { start, end, cpu, phase }| {
-        let phase = phase_name(phase);
-        let _ = write!(out, "{{\"start_ns\":{start},\"end_ns\":{end},\"cpu\":{cpu},\"phase\":\"{phase}\"}}");
-    });
+    let event = |event: &Event| (event.time, event.cpu, event.by, format!("{:?}", event.kind));
+    Captured {
+        job: JobObject::new(&captured.job, names),
+        truncated: captured.truncated,
+        events: captured.events.iter().map(event).collect(),
+    }
 }
 
-fn blocking(out: &mut String, wait: &Blocking, names: &Names) {
-    let (on, address) = match wait.target {
-        WaitTarget::Futex { word } => ("futex", Some(word)),
-        WaitTarget::Lock { address, .. } => ("lock", Some(address)),
-        WaitTarget::Kernel => ("kernel", None),
-    };
-    let address = or_null(address.map(|address| format!("\"{address:#x}\"")));
-    let waker = or_null(wait.waker.map(|waker| text(&names.of(waker))));
-    let _ = write!(out, "{{\"start_ns\":{},\"end_ns\":{},\"on\":\"{on}\"", wait.start, wait.end);
-    let _ = write!(out, ",\"address\":{address},\"slept\":{},\"owners\":", wait.slept);
-    list(out, &wait.owners, |out, &tid| out.push_str(&text(&names.of(Actor::Thread(tid)))));
-    let _ = write!(out, ",\"woken_ns\":{},\"waker\":{waker},\"shares\":", or_null(wait.woken));
-    list(out, &wait.shares, |out, share: &Share| {
-        let (state, by) = match share.state {
+fn text(object: &impl Serialize) -> String {
+    serde_json::to_string(object).expect("it has numbers, texts and lists of them only")
+}
+
+#[derive(Serialize)]
+struct JobObject<'a> {
+    version: u32,
+    number: u64,
+    sort: &'static str,
+    id: u64,
+    name: String,
+    /// The task of an app, if it marked the job.
+    task: Option<u16>,
+    task_name: Option<String>,
+    priority: i32,
+    highest_priority: i32,
+    released_by: &'static str,
+    /// The earliest and the latest instant.
+    released_ns: Option<(u64, u64)>,
+    woken_ns: Option<u64>,
+    waker: Option<String>,
+    start_ns: u64,
+    end_ns: u64,
+    first_cpu: u16,
+    last_cpu: u16,
+    migrations: u32,
+    preemptions: u32,
+    flaw: Option<&'static str>,
+    terms: Terms<'a>,
+    suspended_ns: u64,
+    jitter_causes: Vec<CauseObject>,
+    off: Option<SectionObject>,
+    nmi_ns: u64,
+    interference_causes: Vec<CauseObject>,
+    blockings: Vec<BlockingObject>,
+    blockings_left_out: u32,
+    segments: Vec<SegmentObject>,
+}
+
+impl<'a> JobObject<'a> {
+    fn new(job: &'a Job, names: &Names) -> Self {
+        let causes = |causes: &[Cause]| {
+            let object =
+                |cause: &Cause| CauseObject { by: names.of(cause.actor), ns: cause.ns, times: cause.times };
+            causes.iter().map(object).collect()
+        };
+        let segment = |&Segment { start, end, cpu, phase }: &Segment| SegmentObject {
+            start_ns: start,
+            end_ns: end,
+            cpu,
+            phase: phase_name(phase),
+        };
+        Self {
+            version: VERSION,
+            number: job.number,
+            sort: kind_name(job.kind),
+            id: id(job.actor),
+            name: names.of(job.actor),
+            task: job.task,
+            task_name: job.task.map(|task| names.of(Actor::Task(task))),
+            priority: job.priority,
+            highest_priority: job.highest,
+            released_by: release_name(job.released_by),
+            released_ns: job.released,
+            woken_ns: job.woken,
+            waker: job.waker.map(|waker| names.of(waker.actor)),
+            start_ns: job.start,
+            end_ns: job.end,
+            first_cpu: job.first_cpu,
+            last_cpu: job.last_cpu,
+            migrations: job.migrations,
+            preemptions: job.preemptions,
+            flaw: job.flaw.map(|flaw| flaw_name(Some(flaw))),
+            terms: Terms(job),
+            suspended_ns: job.suspended,
+            jitter_causes: causes(&job.jitter_causes),
+            off: job.disabled.map(|DisabledSection { section, caller, ns }| SectionObject {
+                what: match section {
+                    Section::Interrupts => "interrupts",
+                    Section::Preemption => "preemption",
+                },
+                caller,
+                ns,
+            }),
+            nmi_ns: job.nmi,
+            interference_causes: causes(&job.interference_causes),
+            blockings: job.blockings.iter().map(|wait| BlockingObject::new(wait, names)).collect(),
+            blockings_left_out: job.blockings_left_out,
+            segments: job.segments.iter().map(segment).collect(),
+        }
+    }
+}
+
+/// A member for each term, and for the parts of SS.
+struct Terms<'a>(&'a Job);
+
+impl Serialize for Terms<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut terms = serializer.serialize_map(None)?;
+        for term in Term::ALL {
+            terms.serialize_entry(term.letter(), &BoundsObject::from(term.of(self.0)))?;
+        }
+        terms.serialize_entry("SS_entry", &BoundsObject::from(self.0.overhead_entry))?;
+        terms.serialize_entry("SS_exit", &BoundsObject::from(self.0.overhead_exit))?;
+        terms.end()
+    }
+}
+
+#[derive(Serialize)]
+struct BoundsObject {
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+    precision: &'static str,
+}
+
+impl From<Bounds> for BoundsObject {
+    fn from(bounds: Bounds) -> Self {
+        Self { min_ns: bounds.lo(), max_ns: bounds.hi(), precision: bounds.precision() }
+    }
+}
+
+#[derive(Serialize)]
+struct CauseObject {
+    by: String,
+    ns: u64,
+    times: u32,
+}
+
+#[derive(Serialize)]
+struct SectionObject {
+    what: &'static str,
+    caller: i32,
+    ns: u64,
+}
+
+#[derive(Serialize)]
+struct SegmentObject {
+    start_ns: u64,
+    end_ns: u64,
+    cpu: u16,
+    phase: &'static str,
+}
+
+#[derive(Serialize)]
+struct BlockingObject {
+    start_ns: u64,
+    end_ns: u64,
+    on: &'static str,
+    address: Option<String>,
+    slept: bool,
+    owners: Vec<String>,
+    woken_ns: Option<u64>,
+    waker: Option<String>,
+    shares: Vec<ShareObject>,
+}
+
+impl BlockingObject {
+    fn new(wait: &Blocking, names: &Names) -> Self {
+        let (on, address) = match wait.target {
+            WaitTarget::Futex { word } => ("futex", Some(word)),
+            WaitTarget::Lock { address, .. } => ("lock", Some(address)),
+            WaitTarget::Kernel => ("kernel", None),
+        };
+        let thread = |tid| names.of(Actor::Thread(tid));
+        Self {
+            start_ns: wait.start,
+            end_ns: wait.end,
+            on,
+            address: address.map(|address| format!("{address:#x}")),
+            slept: wait.slept,
+            owners: wait.owners.iter().copied().map(thread).collect(),
+            woken_ns: wait.woken,
+            waker: wait.waker.map(|waker| names.of(waker)),
+            shares: wait.shares.iter().map(|share| ShareObject::new(share, names)).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ShareObject {
+    depth: u8,
+    holder: Option<String>,
+    doing: &'static str,
+    by: Option<String>,
+    ns: u64,
+}
+
+impl ShareObject {
+    fn new(share: &Share, names: &Names) -> Self {
+        let (doing, by) = match share.state {
             HolderState::Running => ("running", None),
-            HolderState::Preempted { by } => ("preempted", Some(text(&names.of(by)))),
+            HolderState::Preempted { by } => ("preempted", Some(names.of(by))),
             HolderState::Asleep => ("asleep", None),
             HolderState::Granted => ("granted", None),
             HolderState::Unseen => ("unseen", None),
         };
-        let holder = or_null(share.holder.map(|tid| text(&names.of(Actor::Thread(tid)))));
-        let _ = write!(out, "{{\"depth\":{},\"holder\":{holder},\"doing\":\"{state}\"", share.depth);
-        let _ = write!(out, ",\"by\":{},\"ns\":{}}}", or_null(by), share.ns);
-    });
-    out.push('}');
+        let holder = share.holder.map(|tid| names.of(Actor::Thread(tid)));
+        Self { depth: share.depth, holder, doing, by, ns: share.ns }
+    }
 }
 
 /// What a segment is, as the terms are called.
@@ -141,42 +254,4 @@ pub(super) fn phase_name(phase: Phase) -> &'static str {
         Phase::Interference => "I",
         Phase::Suspended => "suspended",
     }
-}
-
-fn value(value: Bounds) -> String {
-    let (lo, hi) = (or_null(value.lo()), or_null(value.hi()));
-    format!("{{\"min_ns\":{lo},\"max_ns\":{hi},\"precision\":\"{}\"}}", value.precision())
-}
-
-fn or_null<T: ToString>(value: Option<T>) -> String {
-    value.map_or("null".into(), |value| value.to_string())
-}
-
-fn list<T>(out: &mut String, items: &[T], mut each: impl FnMut(&mut String, &T)) {
-    out.push('[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        each(out, item);
-    }
-    out.push(']');
-}
-
-/// A JSON string.
-fn text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if u32::from(c) < 0x20 => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

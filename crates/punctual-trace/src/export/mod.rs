@@ -36,7 +36,7 @@ mod proto;
 pub mod table;
 
 pub use csv::{COLUMNS, Csv};
-pub use json::{captured_job, json};
+pub use json::{captured_job, captured_job_object, json};
 pub use perfetto::Perfetto;
 
 /// The version of the columns of CSV and of the members of JSON: it rises when one changes its meaning or goes away, not

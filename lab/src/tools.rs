@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_of_a_build_has_a_package() {
+    fn knows_the_package_of_every_tool_of_a_build() {
         for tool in MODULES.into_iter().chain(BUILD) {
             assert!(package(tool).is_some(), "{tool}");
         }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_for_arm_has_a_package() {
+    fn knows_the_package_of_every_tool_for_arm() {
         for tool in ARM64 {
             assert!(package(tool).is_some(), "{tool}");
         }

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_trouble_has_a_status() {
+    fn gives_every_trouble_a_status() {
         assert_eq!(Trouble::status(&Trouble::Timeout(String::new())), 124);
         assert_eq!(Trouble::status(&Trouble::Interrupted), 130);
         assert_eq!(Trouble::status(&fmt::Error), 125);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_ends_what_runs() {
+    fn ends_program_when_interrupted() {
         let interrupt = Interrupt::default();
         assert!(interrupt.run(&mut Command::new("true")).unwrap().success());
         interrupt.0.store(true, Ordering::Relaxed);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_ends_what_was_started_by_what_runs() {
+    fn ends_children_of_program_when_interrupted() {
         let interrupt = Interrupt::default();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 61 & echo $!; wait"]).stdout(Stdio::piped());

@@ -166,8 +166,8 @@ fn loads_a_module_with_its_parameters() {
 }
 
 #[test]
-fn a_module_that_cannot_be_loaded_ends_the_run() {
-    let Some(_turn) = turn("a_module_that_cannot_be_loaded_ends_the_run") else { return };
+fn ends_when_a_module_cannot_be_loaded() {
+    let Some(_turn) = turn("ends_when_a_module_cannot_be_loaded") else { return };
     lab(&["--module", "punctual_responder form=soft", "true"], None)
         .ends_with(125, &["cannot load punctual_responder.ko form=soft", "it is threaded or hard"]);
 }

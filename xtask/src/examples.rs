@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_takes_time_gets_a_second_attempt() {
+    fn tries_again_only_what_takes_real_time() {
         let of = |port, outcomes: [bool; 2]| {
             let attempts = std::cell::Cell::new(0);
             let attempt = || {

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bug_is_caught_by_a_message() {
+    fn counts_only_a_message_as_caught() {
         let panic =
             "\nthread 'a' panicked at x.rs:1:2:\nlost a job\nnote: more\n\nthread 'a' panicked at y:\nno\n";
         assert_eq!(verdict(&ended(101, panic)), Ok("lost a job".to_owned()));

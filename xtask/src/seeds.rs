@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn a_package_has_to_have_a_table() {
+    fn refuses_package_without_table() {
         assert!(
             of(Path::new("no/package")).unwrap_err().to_string().starts_with("no/package/tests/seeds.toml: ")
         );
     }
 
     #[test]
-    fn a_text_has_to_occur_exactly_once() {
+    fn refuses_text_that_does_not_occur_exactly_once() {
         let seed = &parse(TABLE).unwrap()[0];
         assert_eq!(seed.plant("a.swap(1, Acquire);").unwrap(), "a.swap(1, Relaxed);");
         assert!(seed.plant("a.swap(0, Acquire);").unwrap_err().to_string().contains("no longer"));

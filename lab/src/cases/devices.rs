@@ -6,15 +6,15 @@ use xtask_support::Result;
 use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
-use super::{Case, On, PROGRAMS, demand, find};
+use super::{Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
 /// Where there are modules of the lab's own, and those for CAN.
-pub(super) const MODULES: &[On] = &[On::Counted, On::Two, On::ProbeCounted, On::ProbeTwo];
+pub(super) const MODULES: &[Setup] = &[Setup::Counted, Setup::Two, Setup::ProbeCounted, Setup::ProbeTwo];
 
 /// Those in counted time, where what comes in time does so every time; quick runs have no others.
-pub(super) const MODULES_COUNTED: &[On] = &[On::Counted, On::ProbeCounted];
+pub(super) const MODULES_COUNTED: &[Setup] = &[Setup::Counted, Setup::ProbeCounted];
 
 /// What a board lacks for a case that takes one of them.
 pub(super) const NO_MODULES: &str = "a module of the lab's own";
@@ -51,7 +51,7 @@ fn edge(responder: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
         demand(outcome, outcome.stdout == "ready\nshut down after 5 edges\n", "other jobs ran than expected")
     };
-    let on = &[On::ProbeCounted, On::ProbeTwo];
+    let on = &[Setup::ProbeCounted, Setup::ProbeTwo];
     Case::new("GPIO edge releases a task", on, script, Some(responder), Box::new(judge))
 }
 
@@ -108,14 +108,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edge_too_few_is_refused() {
+    fn refuses_missing_edge() {
         let judge = edge(Path::new("/x")).judge;
         judge(&outcome("ready\nshut down after 5 edges\n", "")).unwrap();
         assert!(judge(&outcome("ready\nshut down after 4 edges\n", "")).is_err());
     }
 
     #[test]
-    fn missing_exchanges_and_frames_are_refused() {
+    fn refuses_missing_exchanges_and_frames() {
         let (spi, can) = (spi(Path::new("/x")).judge, can(Path::new("/x")).judge);
         spi(&outcome("shut down after 50 exchanges\n", "")).unwrap();
         assert!(spi(&outcome("shut down after 49 exchanges\n", "")).is_err());

@@ -8,7 +8,7 @@ use xtask_support::golden::{Golden, Order};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, golden};
 
-use super::{Case, On, demand, find};
+use super::{Case, Setup, demand, find};
 use crate::driver::stage::in_guest;
 
 /// The examples that stand for the others: one of each executor and of each way to wait.
@@ -43,9 +43,9 @@ pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
 
 /// An example prints what it does everywhere, and has the real-time scheduling that this takes.
 fn expected_output(golden: Golden, program: &Path) -> Case {
-    let (on, quick): (&'static [On], &'static [On]) = match golden.header.cpus {
-        0 | 1 => (&[On::Counted], &[On::Counted]),
-        _ => (&[On::CountedTwo, On::CountedFour], &[On::CountedTwo]),
+    let (on, quick): (&'static [Setup], &'static [Setup]) = match golden.header.cpus {
+        0 | 1 => (&[Setup::Counted], &[Setup::Counted]),
+        _ => (&[Setup::CountedTwo, Setup::CountedFour], &[Setup::CountedTwo]),
     };
     let name = format!("example {}", golden.name);
     let script = run(program);
@@ -61,7 +61,7 @@ fn expected_output(golden: Golden, program: &Path) -> Case {
 fn expected_lines(golden: Golden, program: &Path) -> Case {
     let name = format!("example {}, in any order", golden.name);
     let judge = move |outcome: &Outcome| golden.judge_lines(outcome);
-    let on = &[On::CountedTwo, On::CountedFour];
+    let on = &[Setup::CountedTwo, Setup::CountedFour];
     Case::new(&name, on, run(program), Some(program), Box::new(judge))
         .lacking("CPUs that take turns, and it is run in its order")
 }
@@ -79,11 +79,11 @@ fn report(program: &Path) -> Case {
         demand(outcome, outcome.stderr.contains("SCHED_FIFO"), "the report does not say SCHED_FIFO")?;
         demand(outcome, !outcome.stderr.contains("missing:"), "settings are missing")
     };
-    let on = &[On::Counted, On::Two, On::Four];
+    let on = &[Setup::Counted, Setup::Two, Setup::Four];
     Case::new("the report names the kernel", on, script, Some(program), Box::new(judge)).quick(&[
-        On::Counted,
-        On::Two,
-        On::Four,
+        Setup::Counted,
+        Setup::Two,
+        Setup::Four,
     ])
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_example_of_the_list_exists() {
+    fn lists_only_examples_that_exist() {
         let found = golden::examples().unwrap();
         for name in EXAMPLES {
             assert!(found.iter().any(|golden| golden.name == name), "{name}");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_another_kernel_is_refused() {
+    fn refuses_report_of_another_kernel() {
         let judge = report(Path::new("/x")).judge;
         judge(&outcome("", "Linux 6.12, PREEMPT_RT; memory: locked\nlevel 1   SCHED_FIFO\n")).unwrap();
         assert!(judge(&outcome("", "Linux 6.12, not PREEMPT_RT; memory: locked\nSCHED_FIFO\n")).is_err());

@@ -11,7 +11,7 @@ use serde_json::{Deserializer, Value};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, cargo};
 
-use super::{Case, On, demand};
+use super::{Case, Setup, demand};
 use crate::driver::stage::in_guest;
 use crate::kernels::debs::RT_TESTS;
 
@@ -81,7 +81,7 @@ fn counted(bench: &Path, file: PathBuf, bless: bool) -> Case {
             ours / cyclictest
         ))
     };
-    Case::new("figures in instructions", &[On::Counted], script, Some(bench), Box::new(judge))
+    Case::new("figures in instructions", &[Setup::Counted], script, Some(bench), Box::new(judge))
         .with(&RT_TESTS.program("cyclictest"))
         .saying(figure)
         .lacking("time that is counted in instructions")
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_path_fails_and_can_be_accepted() {
+    fn refuses_longer_path_unless_blessed() {
         let scratch = Scratch::new("figures").unwrap();
         let file = scratch.path().join("figures.txt");
         let judge =
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_another_kernel_are_not_compared() {
+    fn compares_no_figures_of_another_kernel() {
         let scratch = Scratch::new("figures-kernel").unwrap();
         let file = scratch.path().join("figures.txt");
         fs::write(&file, "kernel 7.0\na/punctual 20\n").unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_means_nothing_is_no_figure() {
+    fn finds_no_figure_in_other_rows() {
         let text = run(&[("a/punctual", 40.0)]).replace("\"why\":[]", "\"why\":[\"no SCHED_FIFO\"]");
         assert!(Figures::measured(&text).is_err_and(|error| error.to_string().contains("no SCHED_FIFO")));
         assert!(Figures::measured("").is_err());

@@ -6,7 +6,7 @@ use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, golden};
 
-use super::{Case, On, demand, find};
+use super::{Case, Setup, demand, find};
 use crate::driver::stage::in_guest;
 
 /// The second of two CPUs is taken away: from the scheduler, from the tick, from RCU's callbacks, from interrupts.
@@ -52,10 +52,10 @@ fn ticks() -> Case {
         let (_, ticks) = read(outcome)?;
         Ok(format!("{} ticks in {SECONDS} s, {} on the other CPU", ticks[1], ticks[0]))
     };
-    Case::new("an isolated CPU has hardly a tick", &[On::Isolated], script, None, Box::new(judge))
+    Case::new("an isolated CPU has hardly a tick", &[Setup::Isolated], script, None, Box::new(judge))
         .saying(figure)
         .lacking("boot parameters that isolate a CPU")
-        .quick(&[On::Isolated])
+        .quick(&[Setup::Isolated])
 }
 
 /// What the kernel says of its parameters, and the ticks of a loop on CPU 0 and on CPU 1.
@@ -79,9 +79,9 @@ fn reported(program: &Path) -> Case {
         demand(outcome, cpu == Some("1"), "the task is on another CPU")
     };
     let name = "the report says that the CPU is isolated";
-    Case::new(name, &[On::Isolated], script, Some(program), Box::new(judge))
+    Case::new(name, &[Setup::Isolated], script, Some(program), Box::new(judge))
         .lacking("boot parameters that isolate a CPU")
-        .quick(&[On::Isolated])
+        .quick(&[Setup::Isolated])
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_judged_as_a_ratio() {
+    fn judges_ticks_as_a_ratio() {
         let case = ticks();
         let said = |text: &str| (case.judge)(&outcome(text, ""));
         said("1\n1\n750\n6\n").unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_on_another_cpu_is_refused() {
+    fn refuses_app_on_another_cpu() {
         let judge = reported(Path::new("/x")).judge;
         let report = |cpu| {
             format!(

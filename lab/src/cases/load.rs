@@ -6,22 +6,22 @@ use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, golden};
 
-use super::{Case, On, demand, find};
+use super::{Case, Setup, demand, find};
 use crate::driver::stage::in_guest;
 
 /// The cases of this file.
 pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
     let stress = find(built, Purpose::Test, golden::PACKAGE, "stress")?;
     Ok(vec![
-        stressed(&[On::One], 4, "sole:: global::", 4, stress),
-        stressed(&[On::Two, On::Four], 4, "", 8, stress),
-        stressed(&[], 2, "::with_real_time", 4, stress).quick(&[On::Two]),
-        killed(stress).quick(&[On::Two]),
+        stressed(&[Setup::One], 4, "sole:: global::", 4, stress),
+        stressed(&[Setup::Two, Setup::Four], 4, "", 8, stress),
+        stressed(&[], 2, "::with_real_time", 4, stress).quick(&[Setup::Two]),
+        killed(stress).quick(&[Setup::Two]),
     ])
 }
 
 /// The stress test of those kinds of executor that the words select, which are so many tests, each for some seconds.
-fn stressed(on: &'static [On], seconds: u32, kinds: &str, count: u32, program: &Path) -> Case {
+fn stressed(on: &'static [Setup], seconds: u32, kinds: &str, count: u32, program: &Path) -> Case {
     let script = format!(
         "PUNCTUAL_STRESS_SECONDS={seconds} exec {} --test-threads 1 --nocapture {kinds}",
         in_guest(program)
@@ -80,7 +80,7 @@ fn killed(program: &Path) -> Case {
             "it was killed before it had threads",
         )
     };
-    Case::new("kill -9 leaves nothing behind", &[On::Two], script, Some(program), Box::new(judge))
+    Case::new("kill -9 leaves nothing behind", &[Setup::Two], script, Some(program), Box::new(judge))
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remains_of_a_killed_app_are_refused() {
+    fn refuses_remains_of_a_killed_app() {
         let judge = killed(Path::new("/x")).judge;
         judge(&outcome("threads 12\nclean\n", "")).unwrap();
         assert!(judge(&outcome("threads 1\nclean\n", "")).is_err());

@@ -8,7 +8,7 @@ use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
 use super::devices::{MODULES_COUNTED, NO_MODULES};
-use super::{Case, On, PROGRAMS, demand, find};
+use super::{Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
@@ -75,7 +75,7 @@ fn contended_across(program: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "it failed")?;
         demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
     };
-    let on = &[On::CountedTwo, On::ProbeCountedTwo];
+    let on = &[Setup::CountedTwo, Setup::ProbeCountedTwo];
     Case::new("kernel spinlock: across CPUs", on, script, Some(program), Box::new(judge))
         .quick(on)
         .lacking(NO_MODULES)
@@ -104,7 +104,7 @@ fn interrupts_off() -> Case {
         demand(outcome, (6000..6500).contains(&us), "they were not off for as long as was commanded")?;
         demand(outcome, lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
     };
-    Case::new("irqsoff names who has interrupts off", &[On::ProbeCounted], script, None, Box::new(judge))
+    Case::new("irqsoff names who has interrupts off", &[Setup::ProbeCounted], script, None, Box::new(judge))
 }
 
 /// How long the lock that is contended is held, and the others, in us.
@@ -154,7 +154,7 @@ fn statistics() -> Case {
         }
         Ok(())
     };
-    let on = &[On::LockstatTwo];
+    let on = &[Setup::LockstatTwo];
     Case::new("/proc/lock_stat has who was waited for", on, script, None, Box::new(judge))
         .quick(on)
         .lacking("the kernel `rt-lockstat`")
@@ -172,9 +172,9 @@ fn inversion(program: &Path) -> Case {
             "the test did not run",
         )
     };
-    let on = &[On::Counted, On::Two, On::Four];
+    let on = &[Setup::Counted, Setup::Two, Setup::Four];
     Case::new("priority inversion is bounded", on, script, Some(program), Box::new(judge))
-        .quick(&[On::Counted, On::Four])
+        .quick(&[Setup::Counted, Setup::Four])
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_skipped_is_no_success() {
+    fn counts_skipped_as_failed() {
         let passed = "test priority_inversion_is_bounded ... ok\n";
         let judge = inversion(Path::new("/x")).judge;
         judge(&outcome(passed, "")).unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_delay_or_holder_is_refused() {
+    fn refuses_wrong_delay_or_holder() {
         let raw = contended("raw_spinlock", Path::new("/x")).judge;
         let mutex = contended("mutex", Path::new("/x")).judge;
         let late = outcome("late 4002 us, blocked 0 us\n", "");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_without_waits_or_holds_are_refused() {
+    fn refuses_locks_without_waits_or_holds() {
         let judge = statistics().judge;
         let raw = "raw_lock: 3 38000.12 41 40001.00\n";
         let others =
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_that_are_not_off_are_noticed() {
+    fn refuses_section_without_interrupts_off() {
         let judge = interrupts_off().judge;
         judge(&outcome("6006\nhold_raw_spinlock\n", "")).unwrap();
         assert!(judge(&outcome("80\nhold_raw_spinlock\n", "")).is_err());

@@ -20,13 +20,13 @@ use xtask_support::process::Outcome;
 
 use crate::kernels::package::Flavour;
 
-/// A machine of the suite.
+/// A machine of the suite: its kernel, its CPUs, and how it counts time.
 ///
 /// Where time is counted in instructions, a host that is busy delays nothing: what comes within a millisecond does so
 /// every time, and a second run has to do the same to the byte. Where it is the host's time, CPUs run at once, and anything
 /// may be late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum On {
+pub(crate) enum Setup {
     /// One CPU, counted.
     Counted,
     /// Two CPUs by turns, counted.
@@ -51,7 +51,7 @@ pub(crate) enum On {
     LockstatTwo,
 }
 
-impl On {
+impl Setup {
     pub(crate) const ALL: [Self; 11] = [
         Self::Counted,
         Self::CountedTwo,
@@ -130,9 +130,9 @@ type Figure = Box<dyn Fn(&Outcome) -> Result<String>>;
 pub(crate) struct Case {
     pub(crate) name: String,
     /// The machines that it runs on.
-    on: &'static [On],
+    on: &'static [Setup],
     /// Those of a quick run.
-    quick: &'static [On],
+    quick: &'static [Setup],
     pub(crate) script: String,
     /// The programs of the host that it takes.
     pub(crate) programs: Vec<PathBuf>,
@@ -145,7 +145,7 @@ pub(crate) struct Case {
 impl Case {
     pub(crate) fn new(
         name: &str,
-        on: &'static [On],
+        on: &'static [Setup],
         script: String,
         program: Option<&Path>,
         judge: Judge,
@@ -162,7 +162,7 @@ impl Case {
     }
 
     /// It belongs to a quick run, on these machines.
-    fn quick(self, on: &'static [On]) -> Self {
+    fn quick(self, on: &'static [Setup]) -> Self {
         Self { quick: on, ..self }
     }
 
@@ -173,8 +173,8 @@ impl Case {
 
     /// It needs the kernel that has simulated devices and tracers.
     fn of_probe(self) -> Self {
-        let quick: &'static [On] =
-            if self.on.contains(&On::ProbeCounted) { &[On::ProbeCounted] } else { &[] };
+        let quick: &'static [Setup] =
+            if self.on.contains(&Setup::ProbeCounted) { &[Setup::ProbeCounted] } else { &[] };
         self.quick(quick).lacking("the kernel `rt-probe`")
     }
 
@@ -184,7 +184,7 @@ impl Case {
     }
 
     /// The machines that it runs on.
-    fn machines(&self, quick: bool) -> &'static [On] {
+    fn machines(&self, quick: bool) -> &'static [Setup] {
         if quick { self.quick } else { self.on }
     }
 
@@ -193,7 +193,7 @@ impl Case {
         self.machines(quick).iter().map(|on| on.cpus()).min()
     }
 
-    pub(crate) fn runs_on(&self, on: On, quick: bool) -> bool {
+    pub(crate) fn runs_on(&self, on: Setup, quick: bool) -> bool {
         self.machines(quick).contains(&on)
     }
 
@@ -246,11 +246,11 @@ fn kernel() -> Case {
             "another kernel runs",
         )
     };
-    Case::new("the kernel is PREEMPT_RT", &On::ALL, script, None, Box::new(judge)).quick(&[
-        On::Counted,
-        On::CountedTwo,
-        On::Two,
-        On::Four,
+    Case::new("the kernel is PREEMPT_RT", &Setup::ALL, script, None, Box::new(judge)).quick(&[
+        Setup::Counted,
+        Setup::CountedTwo,
+        Setup::Two,
+        Setup::Four,
     ])
 }
 

@@ -8,7 +8,7 @@ use xtask_support::Result;
 use xtask_support::process::{End, Outcome};
 
 use super::figures::mean;
-use super::{Case, On, demand};
+use super::{Case, Setup, demand};
 use crate::driver::stage::in_guest;
 use crate::kernels::debs::RT_TESTS;
 
@@ -29,7 +29,7 @@ fn inversions() -> Case {
         demand(outcome, inverted(outcome).is_some_and(|count| count > 0), "nothing was inverted")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} inversions", inverted(outcome).unwrap_or_default()));
-    Case::new("pi_stress", &[On::Two, On::Four], script, Some(&program), Box::new(judge))
+    Case::new("pi_stress", &[Setup::Two, Setup::Four], script, Some(&program), Box::new(judge))
         .saying(figure)
         .lacking(RT_TESTS_THERE)
 }
@@ -60,10 +60,16 @@ fn rules(bench: &Path) -> Case {
         demand(outcome, passed > 0 && failed == 0 && without == 0, "not every rule was tried and kept")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} rules", verdicts(&outcome.stdout)?[0]));
-    Case::new("rules are kept beside hackbench", &[On::Two, On::Four], script, Some(bench), Box::new(judge))
-        .with(&hackbench)
-        .saying(figure)
-        .lacking(RT_TESTS_THERE)
+    Case::new(
+        "rules are kept beside hackbench",
+        &[Setup::Two, Setup::Four],
+        script,
+        Some(bench),
+        Box::new(judge),
+    )
+    .with(&hackbench)
+    .saying(figure)
+    .lacking(RT_TESTS_THERE)
 }
 
 /// How many checks in the JSON of a run were passed, failed, and could not be judged.
@@ -99,7 +105,7 @@ fn instants(bench: &Path) -> Case {
     let figure = move |outcome: &Outcome| {
         Ok(format!("mean lateness by that of cyclictest: {}", ratios(outcome)?.join(", ")))
     };
-    Case::new("an instant beside cyclictest", &[On::Two], script, Some(bench), Box::new(judge))
+    Case::new("an instant beside cyclictest", &[Setup::Two], script, Some(bench), Box::new(judge))
         .with(&RT_TESTS.program("cyclictest"))
         .saying(figure)
         .lacking(RT_TESTS_THERE)
@@ -111,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pi_stress_has_to_invert_something() {
+    fn refuses_pi_stress_without_inversions() {
         let case = inversions();
         let said = |text: &str| (case.judge)(&outcome(text, ""));
         said("Total inversion performed: 19571\nTest Duration: x\n").unwrap();
@@ -122,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_was_not_judged_counts_as_broken() {
+    fn counts_unjudged_rule_as_broken() {
         let judge = rules(Path::new("/x")).judge;
         let run = |verdicts: &[&str]| {
             let checks: Vec<Value> =
@@ -137,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_need_both() {
+    fn needs_both_figures_for_a_ratio() {
         let case = instants(Path::new("/x"));
         let row = |subject: &str, condition: &str, mean: f64| {
             let id = format!("latency/instant/{subject}/{condition}");

@@ -8,7 +8,7 @@ use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
 use super::devices::{MODULES, MODULES_COUNTED, NO_MODULES, REMOVED, SIMULATED, STRICT};
-use super::{Case, On, PROGRAMS, demand, find};
+use super::{Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
@@ -134,12 +134,12 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
 /// In the host's time anything may be missed, and is counted.
 fn counted_all(form: Form, trains: &Path, responder: &Path) -> Case {
     let judge = |outcome: &Outcome| all_counted(outcome).map(drop);
-    train(form, &[On::Two, On::ProbeTwo], trains, responder, Box::new(judge))
+    train(form, &[Setup::Two, Setup::ProbeTwo], trains, responder, Box::new(judge))
 }
 
 fn train(
     form: Form,
-    on: &'static [On],
+    on: &'static [Setup],
     trains: &Path,
     responder: &Path,
     judge: Box<dyn Fn(&Outcome) -> Result>,
@@ -234,7 +234,7 @@ fn sleeping_chip() -> Case {
                         punctual_responder: chip lab-sim may sleep\n";
         demand(outcome, outcome.stdout == expected, "it was not refused")
     };
-    Case::new("modules refuse unfit lines", &[On::ProbeCounted], script, None, Box::new(judge))
+    Case::new("modules refuse unfit lines", &[Setup::ProbeCounted], script, None, Box::new(judge))
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_too_few_or_too_many_is_refused() {
+    fn refuses_too_few_or_too_many_answers() {
         let judge = answered(Form::Hard, Path::new("/x"), Path::new("/y")).judge;
         judge(&outcome("100 pulses answered, 0 not\nlatency: x\n100\n", "")).unwrap();
         assert!(judge(&outcome("99 pulses answered, 1 not\nlatency: x\n99\n", "")).is_err());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pulse_that_is_missed_where_none_may_be_is_refused() {
+    fn refuses_missed_pulse_where_none_may_be() {
         let judge = |form| answered_in_time(form, Path::new("/x"), Path::new("/y")).judge;
         let (hard, task) = (judge(Form::Hard), judge(Form::Task));
         hard(&outcome(&(said([0; 5], 900) + "2500\n"), "")).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pulse_is_accounted_for() {
+    fn accounts_for_every_pulse() {
         let judge = counted_all(Form::Task, Path::new("/x"), Path::new("/y")).judge;
         let trains = said([499, 0, 0, 0, 7], 900);
         judge(&outcome(&(trains.clone() + "1994\n"), "")).unwrap();

@@ -9,7 +9,7 @@ use xtask_support::Result;
 use xtask_support::cargo::{Artifact, Purpose};
 use xtask_support::process::{End, Outcome};
 
-use super::{Case, On, demand, find};
+use super::{Case, Setup, demand, find};
 use crate::driver::stage::in_guest;
 
 /// The package of the tracer.
@@ -33,7 +33,7 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
 }
 
 /// Runs all tests of a program, and what it says before that.
-fn tests(name: &str, on: &'static [On], before: &str, program: &Path) -> Case {
+fn tests(name: &str, on: &'static [Setup], before: &str, program: &Path) -> Case {
     let script = format!("{before}exec {} --test-threads 1 --nocapture", in_guest(program));
     Case::new(name, on, script, Some(program), Box::new(all_passed))
         .saying(|outcome| Ok(format!("{} tests", passed(outcome))))
@@ -55,13 +55,17 @@ fn passed(outcome: &Outcome) -> u32 {
 
 /// Recordings are whole, survive a killed recorder, and leave nothing in the kernel.
 fn recordings(program: &Path) -> Case {
-    tests("tracing: recordings", &[On::CountedTwo], "", program)
+    tests("tracing: recordings", &[Setup::CountedTwo], "", program)
 }
 
 /// The same with the events that Debian's kernel lacks: none of them is missing.
 fn every_group(program: &Path) -> Case {
-    let mut case =
-        tests("tracing: recordings of every group", &[On::ProbeCounted, On::ProbeCountedTwo], "", program);
+    let mut case = tests(
+        "tracing: recordings of every group",
+        &[Setup::ProbeCounted, Setup::ProbeCountedTwo],
+        "",
+        program,
+    );
     case.judge = Box::new(|outcome| {
         all_passed(outcome)?;
         let mut absent = outcome.stderr.lines().filter(|line| line.starts_with("absent: "));
@@ -74,7 +78,7 @@ fn every_group(program: &Path) -> Case {
 /// Threads whose terms are known by construction. In counted time no host takes the CPU away, so each time has to agree in
 /// each round, at the first attempt.
 fn workloads(program: &Path) -> Case {
-    let mut case = tests("tracing: workloads", &[On::Counted, On::ProbeCounted], "", program);
+    let mut case = tests("tracing: workloads", &[Setup::Counted, Setup::ProbeCounted], "", program);
     case.judge = Box::new(|outcome| {
         all_passed(outcome)?;
         demand(outcome, !outcome.stderr.contains(": attempt "), "a workload had to be repeated")?;
@@ -92,7 +96,7 @@ fn workloads(program: &Path) -> Case {
             WORKLOAD_ROUNDS
         ))
     })
-    .quick(&[On::Counted])
+    .quick(&[Setup::Counted])
 }
 
 /// How many times the workloads compare, and in how many rounds each.
@@ -138,14 +142,14 @@ fn compared_in(line: &str) -> Option<Compared<'_>> {
 
 /// The trace of an app that marks its jobs has the jobs that the app's report has, and tells who ran inside whom.
 fn marked(program: &Path) -> Case {
-    tests("tracing: marks of an app", &[On::Counted, On::CountedTwo, On::ProbeCounted], "", program)
-        .quick(&[On::Counted])
+    tests("tracing: marks of an app", &[Setup::Counted, Setup::CountedTwo, Setup::ProbeCounted], "", program)
+        .quick(&[Setup::Counted])
 }
 
 /// `punctual trace record`, `report` and `watch`, as a user calls them.
 fn command(program: &Path, punctual: &Path) -> Case {
     let before = format!("export CARGO_BIN_EXE_punctual={}\n", in_guest(punctual));
-    tests("tracing: the command", &[On::Counted], &before, program).with(punctual)
+    tests("tracing: the command", &[Setup::Counted], &before, program).with(punctual)
 }
 
 #[cfg(test)]
@@ -156,7 +160,7 @@ mod tests {
     const PASSED: &str = "test result: ok. 6 passed; 0 failed; 0 ignored\n";
 
     #[test]
-    fn what_was_skipped_or_did_not_run_is_no_success() {
+    fn counts_skipped_and_missing_as_failed() {
         all_passed(&outcome(PASSED, "")).unwrap();
         assert!(
             all_passed(&outcome(PASSED, "SKIPPED: nothing is recorded in this test: no tracefs\n")).is_err()
@@ -168,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_events_that_is_missing_is_noticed() {
+    fn refuses_recording_without_a_group_of_events() {
         let judge = every_group(Path::new("/x")).judge;
         judge(&outcome(PASSED, "absent: schedule: build with the cargo feature `bpf`\n")).unwrap();
         assert!(judge(&outcome(PASSED, "absent: the kernel has no events of the group osnoise\n")).is_err());
     }
 
     #[test]
-    fn one_time_that_is_off_is_refused() {
+    fn refuses_single_time_that_is_off() {
         let judge = workloads(Path::new("/x")).judge;
         let line = |ns: u64, percent: f64, rounds: u32| {
             format!(

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_finds_its_directories() {
+    fn relocates_directories_of_a_script() {
         let script = "cd /tmp/case; /lab/bin/app >/tmp/out; mv /tmp/out /results/0";
         let there = relocated(script, "/tmp/punctual-lab-x");
         assert_eq!(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_no_option_of_ssh() {
+    fn refuses_host_that_is_an_option_of_ssh() {
         let interrupt = Interrupt::default();
         for host in ["", "-oProxyCommand=x"] {
             assert!(Board::connect(host, &interrupt).is_err(), "{host}");

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_same_for_the_same_files() {
+    fn packs_the_same_files_to_the_same_bytes() {
         let archive = || {
             let mut archive = Archive::default();
             archive.file("init", b"#!/bin/sh\n");

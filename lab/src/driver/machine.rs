@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counted_machine_is_not_told_the_host_clock() {
+    fn keeps_the_host_clock_from_counted_machines() {
         let mut machine = Machine { cpus: 1, memory: 256, counted: true, append: String::new() };
         let arguments = machine.kernel_arguments(Arch::Amd64, Mode::Late);
         assert!(arguments.ends_with("lab=late"), "{arguments}");
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_for_arm_has_no_time_stamp_counter() {
+    fn gives_no_time_stamp_counter_to_arm() {
         let machine = Machine { cpus: 1, memory: 256, counted: false, append: String::new() };
         let arguments = machine.kernel_arguments(Arch::Arm64, Mode::Share);
         assert!(arguments.starts_with("console=ttyAMA0 ") && !arguments.contains("tsc"), "{arguments}");
     }
 
     #[test]
-    fn commas_in_paths_do_not_end_an_option() {
+    fn escapes_commas_in_paths() {
         assert_eq!(escaped(Path::new("/a,b")), "/a,,b");
     }
 

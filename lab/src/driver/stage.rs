@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn no_program_takes_the_place_of_another() {
+    fn refuses_two_programs_of_one_name() {
         let programs =
             |paths: &[&str]| only_one_of_a_name(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         programs(&["/a/app", "/a/app", "/a/other"]).unwrap();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_our_own_lie_in_our_directory() {
+    fn keeps_own_package_lists_in_own_directory() {
         let command = Lists::Own("/cache/apt".into(), Arch::Amd64).command("apt-cache");
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         assert!(words.iter().any(|word| word == "Dir::State::lists=/cache/apt/lists"), "{words:?}");

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_that_fails_shows_the_end_of_its_output() {
+    fn shows_the_end_of_the_output_of_a_failed_build() {
         let scratch = Scratch::new("build").unwrap();
         let log = scratch.path().join("log");
         let mut command = Command::new("sh");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_says_how_far_it_is() {
+    fn tells_how_far_a_build_is() {
         let scratch = Scratch::new("progress").unwrap();
         let mut seen = 0;
         let mut command = Command::new("sh");

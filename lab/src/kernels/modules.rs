@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_source_is_built() {
+    fn builds_every_source() {
         let kbuild = fs::read_to_string(sources().join("Kbuild")).unwrap();
         for name in names(&sources()).unwrap() {
             assert!(kbuild.contains(&format!("{name}.o")), "{name}");

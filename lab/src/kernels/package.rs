@@ -172,7 +172,7 @@ linux-source-6.120 - no such thing yet
     }
 
     #[test]
-    fn headers_are_of_the_version_of_the_image() {
+    fn takes_headers_of_the_version_of_the_image() {
         let headers = |flavour: Flavour| flavour.headers(&flavour.packages(FOUND)[0]).unwrap();
         assert_eq!(
             headers(Flavour::Rt),
@@ -201,7 +201,7 @@ linux-source-6.120 - no such thing yet
     }
 
     #[test]
-    fn remarks_are_no_part_of_a_configuration() {
+    fn leaves_remarks_out_of_a_configuration() {
         let (probe, lockstat) = (Flavour::RtProbe.options().unwrap(), Flavour::RtLockstat.options().unwrap());
         assert!(
             probe.lines().all(|line| line.starts_with("CONFIG_")) && probe.contains("CONFIG_PREEMPT_RT=y\n")

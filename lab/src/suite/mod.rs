@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, cargo, process};
 
-use crate::cases::{self, Case, On};
+use crate::cases::{self, Case, Setup};
 use crate::driver::board::{Board, cross_cargo};
 use crate::driver::console;
 use crate::driver::guest::{Ended, Guest, Stream};
@@ -172,7 +172,7 @@ struct Suite<'a> {
 
 impl Suite<'_> {
     /// Runs `cases` on one machine.
-    fn on(&self, on: On, cases: &[&Case], verdicts: &mut Verdicts) -> Result {
+    fn on(&self, on: Setup, cases: &[&Case], verdicts: &mut Verdicts) -> Result {
         let ended = self.boot(on, cases, verdicts)?;
         println!("{:16} booted in {:.1} s", on.name(), ended.boot.as_secs_f64());
         for (number, case) in cases.iter().enumerate() {
@@ -189,7 +189,7 @@ impl Suite<'_> {
     }
 
     /// Runs `cases` once more, and requires that all is as it was in the `first` run.
-    fn again(&self, on: On, cases: &[&Case], first: Ended, verdicts: &mut Verdicts) -> Result {
+    fn again(&self, on: Setup, cases: &[&Case], first: Ended, verdicts: &mut Verdicts) -> Result {
         let mut took = Duration::ZERO;
         let again = || {
             let ended = self.boot(on, cases, verdicts)?;
@@ -216,7 +216,7 @@ impl Suite<'_> {
         verdicts.note(on.name(), "a second run is the same", Some(took), None, verdict)
     }
 
-    fn boot(&self, on: On, cases: &[&Case], verdicts: &Verdicts) -> Result<Ended> {
+    fn boot(&self, on: Setup, cases: &[&Case], verdicts: &Verdicts) -> Result<Ended> {
         let machine = Machine {
             cpus: on.cpus(),
             memory: MEMORY,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn two_runs_have_to_be_the_same() {
+    fn demands_two_equal_runs() {
         let of = |runs: [u8; 5]| {
             let mut rest = runs.into_iter().skip(1);
             let again = || Ok(rest.next().expect("there is no further run"));
@@ -371,9 +371,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_several_cases_is_packed_once() {
-        let case =
-            || Case::new("x", &On::ALL, "exec x".to_owned(), Some(Path::new("/bin/x")), Box::new(|_| Ok(())));
+    fn packs_program_of_several_cases_once() {
+        let case = || {
+            Case::new("x", &Setup::ALL, "exec x".to_owned(), Some(Path::new("/bin/x")), Box::new(|_| Ok(())))
+        };
         let (one, two) = (case(), case());
         let job = job(&[&one, &two]);
         assert_eq!(job.programs.len(), 1);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cases::{Case, On};
+use crate::cases::{Case, Setup};
 use crate::kernels::package::Flavour;
 
 /// What to run, and where.
@@ -33,7 +33,7 @@ pub(crate) struct Selection {
 /// The kernel of that name, if a machine of the suite boots it.
 fn suite_kernel(name: &str) -> Result<Flavour, String> {
     let flavour = Flavour::named(name)?;
-    if On::ALL.iter().all(|on| on.flavour() != flavour) {
+    if Setup::ALL.iter().all(|on| on.flavour() != flavour) {
         return Err(format!("the suite has no machine with the kernel `{name}`"));
     }
     Ok(flavour)
@@ -41,8 +41,8 @@ fn suite_kernel(name: &str) -> Result<Flavour, String> {
 
 impl Selection {
     /// The machines to look for cases for. A quick run builds no kernel, and leaves out those that have to be built.
-    pub(crate) fn machines(&self) -> impl Iterator<Item = On> {
-        On::ALL.into_iter().filter(|on| match self.flavour {
+    pub(crate) fn machines(&self) -> impl Iterator<Item = Setup> {
+        Setup::ALL.into_iter().filter(|on| match self.flavour {
             Some(flavour) => on.flavour() == flavour,
             None => !(self.quick && on.flavour().is_built()),
         })
@@ -78,9 +78,12 @@ mod tests {
     #[test]
     fn runs_only_machines_with_the_kernel() {
         let machines = |line| parse(line).unwrap().machines().collect::<Vec<_>>();
-        assert_eq!(machines(""), On::ALL);
-        assert_eq!(machines("--kernel rt-probe"), [On::ProbeCounted, On::ProbeCountedTwo, On::ProbeTwo]);
-        assert_eq!(machines("--kernel rt-lockstat"), [On::LockstatTwo]);
+        assert_eq!(machines(""), Setup::ALL);
+        assert_eq!(
+            machines("--kernel rt-probe"),
+            [Setup::ProbeCounted, Setup::ProbeCountedTwo, Setup::ProbeTwo]
+        );
+        assert_eq!(machines("--kernel rt-lockstat"), [Setup::LockstatTwo]);
         assert!(machines("--quick").iter().all(|on| !on.flavour().is_built()));
         let error = parse("--kernel stock").unwrap_err();
         assert!(error.contains("no machine with the kernel `stock`"), "{error}");

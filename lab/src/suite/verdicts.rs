@@ -119,7 +119,7 @@ mod tests {
     use xtask_support::scratch::Scratch;
 
     #[test]
-    fn all_that_a_failed_case_said_is_kept() {
+    fn keeps_all_output_of_failed_cases() {
         let scratch = Scratch::new("verdicts").unwrap();
         let directory = scratch.path().join("failed");
         let mut verdicts = Verdicts::below(directory.clone()).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_shortened_in_its_middle() {
+    fn shortens_long_text_in_its_middle() {
         let long: String = (0..100).map(|n| format!("line {n}\n")).collect();
         let short = shortened(&long);
         assert!(short.contains("line 19\n[… 60 lines …]\nline 80"), "{short}");

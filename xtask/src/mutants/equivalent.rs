@@ -70,7 +70,7 @@ mod tests {
     use crate::mutants::find;
 
     #[test]
-    fn an_entry_has_to_match_a_mutation() {
+    fn refuses_entry_that_matches_no_mutation() {
         let text = "fn f(a: u8) -> bool {\n    a < 2\n}\n";
         let found = find::mutations("p", "src/x.rs", text).unwrap();
         let all: Vec<_> = found.iter().collect();

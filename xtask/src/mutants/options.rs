@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mutation_is_in_one_part_of_a_sample() {
+    fn puts_every_mutation_into_one_part_of_a_sample() {
         let text = "fn f(a: u8) -> bool { a < 2 || a > 7 && !(a == 9) }";
         let found = find::mutations("punctual-core", "src/x.rs", text).unwrap();
         for mutation in &found {

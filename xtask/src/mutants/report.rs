@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survivor_is_reported() {
+    fn reports_survivors() {
         let report = report(&[(Outcome::Survived, false)]);
         assert!(report.survivors[0].starts_with("crates/p/src/x.rs:1 f\n"), "{}", report.survivors[0]);
         assert!(report.survivors[0].contains("(a <= b)"));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn most_have_to_be_caught_and_all_of_a_sample() {
+    fn demands_most_mutations_and_all_of_a_sample() {
         let mut outcomes = vec![(Outcome::Caught, false); 19];
         outcomes.push((Outcome::Survived, false));
         assert!(conclude(&outcomes, false).is_ok(), "19 of 20 are 95 %");

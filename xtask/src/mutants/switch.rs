@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mutation_has_its_switch() {
+    fn gives_every_mutation_a_switch() {
         let (found, switched) = switched();
         assert!(syn::parse_file(&switched.text).is_ok(), "{}", switched.text);
         for number in 0..found.len() {

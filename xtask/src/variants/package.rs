@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_depends_on_what_the_examples_depend_on() {
+    fn depends_on_what_the_examples_depend_on() {
         let metadata = json!({ "packages": [
             { "name": "other" },
             { "name": "punctual", "edition": "2024", "manifest_path": "/w/crates/punctual/Cargo.toml", "dependencies": [

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_without_arguments_get_some() {
+    fn gives_arguments_to_attribute_without() {
         check(
             "#[punctual::app]\nmod app {\n    #[task]\n    fn a() {}\n    #[task()] fn b() {} }\n",
             "#[punctual::app(executor = \"global\")]\nmod app {\n    #[task]\n    fn a() {}\n    #[task()] fn b() {} }\n",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_with_arguments_get_more() {
+    fn adds_to_arguments_of_attribute() {
         check(
             "#[app(main = false)] mod app { #[task(priority = 2, local = [n: u32 = 0])] fn a() {} \
              #[cfg(unix)] #[task(priority = 1)] async fn b() {} }",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_of_the_app_is_taken_out() {
+    fn takes_the_cpus_of_the_app_out() {
         let source = "#[app(cpu = CPUS - 1, strict)] mod app { #[task] fn a() {} #[task] fn b() {} }";
         let global = rewrite(source, Variant::Global).unwrap().unwrap();
         assert!(global.starts_with("#[app(executor = \"global\",  strict)] mod"), "{global}");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_attributes_of_items_of_the_app_are_tasks() {
+    fn takes_only_items_of_the_app_for_tasks() {
         let others = r##"
             // #[task] in a comment
             fn f() { #[task] fn inner() {} }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_a_lock_free_resource_stay_together() {
+    fn keeps_users_of_a_lock_free_resource_together() {
         let source = "#[app] mod app {
             #[shared] struct S { a: m::T<u8>, #[lock_free] pub(super) b: m::T<u8, u8>, c: u8 }
             #[task(shared = [a, c])] fn t() {}
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_with_local_tasks_stays_together() {
+    fn keeps_level_with_local_tasks_together() {
         let source = "#[app] mod app {
             #[task(priority = 2)] fn s() {}
             #[task] fn t() {}
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_alone_is_away_from_init() {
+    fn moves_single_task_away_from_init() {
         let source = "#[app] mod app { #[task] fn a() {}\n}\n";
         let split = rewrite(source, Variant::Split).unwrap().unwrap();
         assert!(split.contains("#[task(core = \"right\")] fn a() {}"), "{split}");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_variant() {
+    fn makes_no_variant_of_some_apps() {
         let both = |source| {
             [Variant::Global, Variant::Split].map(|variant| rewrite(source, variant).unwrap().is_some())
         };

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ordinary_example_runs_on_both_ports_and_succeeds() {
+    fn runs_ordinary_example_on_both_ports() {
         let header = Header::parse("//! Blinks: forever.\n//!\n//! More.\nuse x;\n").unwrap();
         assert_eq!(header, Header::default());
         assert_eq!(header.ports(), [Port::Virtual, Port::Linux]);

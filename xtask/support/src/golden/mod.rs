@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_free_only_on_linux_without_privileges() {
+    fn allows_any_order_only_on_linux_without_privileges() {
         let poor = outcome("", "x\npunctual: without real-time scheduling: EPERM\n", End::Exited(0));
         assert_eq!(order(&poor, Port::Linux), Order::Any);
         assert_eq!(order(&poor, Port::Virtual), Order::Exact);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn any_order_still_needs_every_line() {
+    fn needs_every_line_in_any_order() {
         let run = outcome("b\na\n", "", End::Exited(0));
         assert!(judge("a\nb\n", &run, 0, Order::Any).is_ok());
         assert!(judge("a\nb\n", &run, 0, Order::Exact).is_err());
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_for_one_cpu_have_to_end_and_in_virtual_time_all_runs_are_the_same() {
+    fn demands_the_end_of_variants_and_equal_runs_in_virtual_time() {
         let check = |script: &'static str, port| {
             let header = Header::parse("//! one-cpu: a test").unwrap();
             let (source, expected) = (PathBuf::new(), PathBuf::from("/nonexistent"));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_counts_as_much_as_the_output() {
+    fn compares_the_exit_code_like_the_output() {
         assert!(judge("a\n", &outcome("a\n", "", End::Exited(101)), 101, Order::Exact).is_ok());
         let message = judge("a\n", &outcome("a\n", "why\n", End::Signalled(6)), 0, Order::Exact).unwrap_err();
         assert_eq!(message, "signal 6 instead of exit code 0\na\nstderr:\nwhy\n");

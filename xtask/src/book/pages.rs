@@ -124,7 +124,7 @@ impl<'a> Page<'a> {
         for link in links(&self.text) {
             let (target, heading) = link.split_once('#').map_or((link, None), |(t, h)| (t, Some(h)));
             let file = match target.strip_prefix(REPOSITORY) {
-                Some(path) if path.is_empty() => self.root.join("README.md"),
+                Some("") => self.root.join("README.md"),
                 Some(path) => match path.split_once("/main/") {
                     Some(("blob" | "tree", path)) => self.root.join(path),
                     _ => continue,
@@ -177,7 +177,7 @@ fn anchor_of(reference: &str) -> Option<&str> {
 fn excerpt(file: &Path, anchor: Option<&str>) -> Result<String> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let marks = |line: &str, mark: &str| {
-        let name = line.split_once(mark)?.1.trim().split_whitespace().next()?;
+        let name = line.split_once(mark)?.1.split_whitespace().next()?;
         Some(name.to_owned())
     };
     let mut inside = anchor.is_none();

@@ -298,7 +298,7 @@ fn names_fix_for_bad_input() {
         (&["record", "-o", "left.dat"], 2, "left.dat.raw is there already"),
         (&["watch", "--exec", "true"], 2, "--exec needs a limit; give --max-response"),
         (&["watch", "--stop"], 2, "--stop needs a limit"),
-        (&["watch", "--every", "0"], 2, "--every: a time above 0 s"),
+        (&["watch", "--every", "0"], 2, "--every: give a time above 0 s"),
         (&["watch", "--max-response", "0"], 2, "--max-response"),
     ];
     let live: &[(&[&str], i32, &str)] = &[

@@ -36,7 +36,7 @@ pub(super) fn canny(image: &Image<u8>, low: f32, high: f32) -> Image<bool> {
     let rows = image.map(|image, x, y| -> f32 { weighted(&|dx| f32::from(image.at(x + dx, y))) });
     let blurred = rows.map(|rows, x, y| -> f32 { weighted(&|dy| rows.at(x, y + dy)) });
     let gradients = blurred.map(sobel);
-    let ridges = gradients.map(|gradients, x, y| ridge(gradients, x, y));
+    let ridges = gradients.map(ridge);
     follow(&ridges, low, high)
 }
 

@@ -58,11 +58,11 @@ pub mod shared;
 use punctual_core::atomic;
 
 #[cfg(feature = "std")]
-pub use msrp::{MsrpGuard, MsrpLock, MsrpThread};
+pub use msrp::{MsrpGuard, MsrpLock, MsrpLockError, MsrpThread};
 #[cfg(feature = "std")]
-pub use pcp::{JoinError, LockError, Member, PcpGroup, PcpMutex};
+pub use pcp::{JoinError, Member, PcpGroup, PcpLockError, PcpMutex};
 #[cfg(feature = "std")]
-pub use queue::{Full, Item, Receiver, ReceiverTaken, TimedQueue};
+pub use queue::{Full, Item, ReceiverTaken, TimedQueue, TimedReceiver};
 #[cfg(feature = "std")]
 pub use time::now;
 pub use time::{Duration, Instant};

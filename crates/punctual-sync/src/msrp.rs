@@ -10,12 +10,12 @@
 //!     let held = BUS.lock(&me, 10_000)?;
 //!     // Nobody else is here.
 //!     drop(held);
-//!     Ok::<(), punctual_sync::msrp::LockError>(())
+//!     Ok::<(), punctual_sync::MsrpLockError>(())
 //! };
 //! let other = std::thread::spawn(contend);
 //! contend()?;
 //! other.join().unwrap()?;
-//! # Ok::<(), punctual_sync::msrp::LockError>(())
+//! # Ok::<(), punctual_sync::MsrpLockError>(())
 //! ```
 //!
 //! Waiting threads spin and are served in order of arrival. Under MSRP a thread is neither preempted while it spins
@@ -70,7 +70,7 @@
 //! share one lock, which the job takes once, around them all: then nobody waits for one lock while holding another,
 //! and there is no deadlock. `#[app]` computes the groups. Threads that do nest different locks, in different
 //! orders, may wait for each other in a circle: they spin through their bounds, and then the kernel finds the
-//! circle and one of them gets [`LockError::Deadlock`].
+//! circle and one of them gets [`MsrpLockError::Deadlock`].
 //!
 //! # Panics, leaks, forks
 //!
@@ -119,7 +119,7 @@ use crate::shared::{Padded, TicketGuard, TicketLock};
 /// let held = SMALL.lock(&me, 1_000)?;
 /// assert_eq!(SMALL.queued(), 1);
 /// # drop(held);
-/// # Ok::<(), punctual_sync::msrp::LockError>(())
+/// # Ok::<(), punctual_sync::MsrpLockError>(())
 /// ```
 pub struct MsrpLock<const W: usize = 32> {
     owner: Padded<AtomicU32>,
@@ -157,12 +157,12 @@ impl<const W: usize> MsrpLock<W> {
     ///
     /// # Errors
     ///
-    /// See [`LockError`]; the calling thread has not got the lock then.
+    /// See [`MsrpLockError`]; the calling thread has not got the lock then.
     #[inline]
-    pub fn lock<'a>(&'a self, me: &'a MsrpThread, turns: u32) -> Result<MsrpGuard<'a, W>, LockError> {
+    pub fn lock<'a>(&'a self, me: &'a MsrpThread, turns: u32) -> Result<MsrpGuard<'a, W>, MsrpLockError> {
         let owner = &self.owner.0;
         if futex::is_owned(owner, me.thread) {
-            return Err(LockError::Reentrant);
+            return Err(MsrpLockError::Reentrant);
         }
         // No turn within the bound, or no place to wait for it: without the token, the kernel decides whose turn it
         // is.
@@ -170,8 +170,8 @@ impl<const W: usize> MsrpLock<W> {
         // Acquire: pairs with the release of the last owner, which had the token or not.
         match futex::lock_owned(owner, me.thread, Ordering::Acquire) {
             Ok(()) => Ok(MsrpGuard { lock: self, me, token }),
-            Err(Errno::DEADLK) => Err(LockError::Deadlock),
-            Err(other) => Err(LockError::Refused(other.raw_os_error())),
+            Err(Errno::DEADLK) => Err(MsrpLockError::Deadlock),
+            Err(other) => Err(MsrpLockError::Refused(other.raw_os_error())),
         }
     }
 
@@ -276,7 +276,7 @@ impl<const W: usize> fmt::Debug for MsrpGuard<'_, W> {
 /// Why an [`MsrpLock`] was not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LockError {
+pub enum MsrpLockError {
     /// The calling thread holds this lock already.
     Reentrant,
     /// Threads would wait for each other in a circle, through this lock and others.
@@ -285,7 +285,7 @@ pub enum LockError {
     Refused(i32),
 }
 
-impl fmt::Display for LockError {
+impl fmt::Display for MsrpLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reentrant => f.write_str(
@@ -301,4 +301,4 @@ impl fmt::Display for LockError {
     }
 }
 
-impl core::error::Error for LockError {}
+impl core::error::Error for MsrpLockError {}

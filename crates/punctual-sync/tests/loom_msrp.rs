@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loom::cell::Cell;
 use loom::thread::yield_now;
 use model::Region;
+use punctual_sync::MsrpLockError;
 use punctual_sync::futex::{self, model::check, model::start};
-use punctual_sync::msrp::LockError;
 use punctual_sync::{MsrpLock, MsrpThread};
 
 /// Turns that are never used up between two threads: one that yields lets the other run. Of three, loom also explores
@@ -135,7 +135,7 @@ fn a_circle_is_an_error() {
             let held = outer.lock(&me, 1).unwrap();
             let nested = inner.lock(&me, 1);
             if let Err(error) = nested.map(drop) {
-                assert_eq!(error, LockError::Deadlock);
+                assert_eq!(error, MsrpLockError::Deadlock);
                 FOUND.store(true, Ordering::Relaxed);
             }
             drop(held);

@@ -6,7 +6,7 @@
 #![cfg(loom)]
 
 use punctual_sync::futex::model::{Arena, check, start};
-use punctual_sync::{LockError, Member, PcpGroup, PcpMutex};
+use punctual_sync::{Member, PcpGroup, PcpLockError, PcpMutex};
 
 type Mutex = PcpMutex<'static, u32>;
 
@@ -109,7 +109,7 @@ fn an_inner_unlock_admits() {
         let member = group.join(2).unwrap();
         add(inner, &member);
         let above = outer.lock(&member, |_| ());
-        assert_eq!(above, Err(LockError::AboveCeiling { priority: 2, ceiling: 1 }));
+        assert_eq!(above, Err(PcpLockError::AboveCeiling { priority: 2, ceiling: 1 }));
         low.join();
         assert_eq!(inner.lock(&member, |value| *value), Ok(2));
     });
@@ -148,7 +148,7 @@ fn a_circle_through_two_groups_is_an_error() {
             let (one, two) = if first_is_g { (&of_g, &of_h) } else { (&of_h, &of_g) };
             first.lock(one, |value| {
                 let inner = second.lock(two, |value| *value += 1);
-                assert!(matches!(inner, Ok(()) | Err(LockError::Deadlock)));
+                assert!(matches!(inner, Ok(()) | Err(PcpLockError::Deadlock)));
                 *value += 1;
             })
         };

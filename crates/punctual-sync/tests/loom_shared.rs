@@ -9,7 +9,7 @@ use model::{Region, check, lend};
 use punctual_sync::Instant;
 use punctual_sync::shared::model as processes;
 use punctual_sync::shared::{
-    AcquireError, Barrier, BarrierError, Flag, Latest, LockError, Ring, Semaphore, TicketLock, asleep,
+    AcquireError, Barrier, BarrierError, Flag, Latest, Ring, Semaphore, TicketLock, TicketLockError, asleep,
 };
 
 /// Waits for threads after which nobody has to be woken any more. loom would only say "deadlock" of a lost wake.
@@ -262,7 +262,9 @@ fn ticket_lock_keeps_its_token() {
             let others = [(); 2].map(|()| spawn(|| lock.lock(1).map(|region| region.enter())));
             held.enter();
             drop(held);
-            others.into_iter().for_each(|thread| assert_ne!(thread.join().unwrap(), Err(LockError::Full)));
+            others
+                .into_iter()
+                .for_each(|thread| assert_ne!(thread.join().unwrap(), Err(TicketLockError::Full)));
             let free = lock.lock(0).map(|region| region.enter());
             assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
         });
@@ -363,7 +365,7 @@ fn semaphore_time_out_loses_no_unit() {
             let left = match impatient.join().unwrap() {
                 Ok(()) => 0,
                 Err(AcquireError::TimedOut) => 1,
-                Err(AcquireError::Full) => panic!("there are two places"),
+                Err(error) => panic!("there are two places: {error}"),
             };
             assert_eq!((semaphore.free(), semaphore.waiting()), (left, 0));
         });
@@ -474,7 +476,7 @@ fn ticket_lock_of_a_dead_process_is_recovered_once() {
                 processes::begin(process);
                 match lock.lock(0) {
                     Ok(region) => region.enter(),
-                    Err(LockError::OwnerDied) => {
+                    Err(TicketLockError::OwnerDied) => {
                         if let Ok(region) = lock.take_over(2) {
                             region.enter();
                         }
@@ -514,7 +516,7 @@ fn ticket_lock_says_that_its_owner_died() {
                 // Its process has died with the lock, unless this one had it then.
                 if is_dead.load(Ordering::Acquire) {
                     let second = lock.lock(0).map(|region| region.enter());
-                    assert_eq!(second, Err(LockError::OwnerDied), "after {first:?}");
+                    assert_eq!(second, Err(TicketLockError::OwnerDied), "after {first:?}");
                     lock.take_over(0).unwrap().enter();
                 }
                 lock.lock(0).unwrap().enter();

@@ -13,7 +13,7 @@ use std::thread::{self, scope};
 use std::time::Duration;
 
 use pcp_support::{Release, await_asleep, become_fifo, real_time, running_priority, thread_id, watchdog};
-use punctual_sync::msrp::LockError;
+use punctual_sync::MsrpLockError;
 use punctual_sync::{MsrpLock, MsrpThread, futex};
 use support::until;
 
@@ -91,7 +91,7 @@ fn beyond_the_bound_one_call_to_wait_and_one_to_hand_over() {
             let mut held = None;
             let locking = calls(|| held = Some(lock.lock(&me, 10).unwrap()));
             assert!(held.as_ref().is_some_and(|held| !held.in_turn()));
-            let again = calls(|| assert_eq!(lock.lock(&me, PATIENT).unwrap_err(), LockError::Reentrant));
+            let again = calls(|| assert_eq!(lock.lock(&me, PATIENT).unwrap_err(), MsrpLockError::Reentrant));
             (locking, again, calls(|| drop(held)))
         });
         await_asleep(&waiter);
@@ -133,7 +133,7 @@ fn taking_it_twice_is_an_error_that_says_what_to_do() {
     let held = lock.lock(&me, 0).unwrap();
     for me in [&me, &again] {
         let error = lock.lock(me, PATIENT).unwrap_err();
-        assert_eq!(error, LockError::Reentrant);
+        assert_eq!(error, MsrpLockError::Reentrant);
         assert!(error.to_string().contains("lock once"), "{error}");
     }
     drop(held);
@@ -169,7 +169,7 @@ fn a_circle_is_told_to_one_thread() {
         let other = scope.spawn(|| nest(&b, &a));
         [nest(&a, &b), other.join().unwrap()]
     });
-    assert!(ends.contains(&Ok(())) && ends.contains(&Err(LockError::Deadlock)), "{ends:?}");
+    assert!(ends.contains(&Ok(())) && ends.contains(&Err(MsrpLockError::Deadlock)), "{ends:?}");
     assert_eq!((a.queued(), b.queued()), (0, 0));
 }
 

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_sync::{JoinError, LockError, PcpGroup, PcpMutex, futex};
+use punctual_sync::{JoinError, PcpGroup, PcpLockError, PcpMutex, futex};
 
 #[test]
 fn a_priority_above_the_ceiling_is_an_error_that_names_both() {
@@ -11,7 +11,7 @@ fn a_priority_above_the_ceiling_is_an_error_that_names_both() {
     let mutex = PcpMutex::new(&group, 3, ());
     let member = group.join(5).unwrap();
     let error = mutex.lock(&member, |()| unreachable!()).unwrap_err();
-    assert_eq!(error, LockError::AboveCeiling { priority: 5, ceiling: 3 });
+    assert_eq!(error, PcpLockError::AboveCeiling { priority: 5, ceiling: 3 });
     let text = error.to_string();
     assert!(text.contains("priority 5") && text.contains("ceiling 3"), "{text}");
 }
@@ -36,7 +36,7 @@ fn regression_no_second_reference_through_a_nested_lock() {
         *x = 1;
         b.lock(&member, |_| a.lock(&member, |y| *y = 2))
     });
-    assert_eq!(innermost, Ok(Ok(Err(LockError::Reentrant))));
+    assert_eq!(innermost, Ok(Ok(Err(PcpLockError::Reentrant))));
     assert_eq!(a.lock(&member, |x| *x), Ok(1), "and it is locked no longer");
 }
 
@@ -85,7 +85,7 @@ fn a_member_of_another_group_is_refused() {
     let (one, other) = (PcpGroup::new(), PcpGroup::new());
     let mutex = PcpMutex::new(&one, 9, ());
     let member = other.join(1).unwrap();
-    assert_eq!(mutex.lock(&member, |()| ()), Err(LockError::ForeignMember));
+    assert_eq!(mutex.lock(&member, |()| ()), Err(PcpLockError::ForeignMember));
 }
 
 #[test]

@@ -4,9 +4,9 @@
 
 use std::rc::Rc;
 
-use punctual_sync::{Duration, Full, Instant, Receiver, ReceiverTaken, TimedQueue, futex, now};
+use punctual_sync::{Duration, Full, Instant, ReceiverTaken, TimedQueue, TimedReceiver, futex, now};
 
-fn drain<const N: usize>(receiver: &mut Receiver<'_, u32, N>) -> Vec<u32> {
+fn drain<const N: usize>(receiver: &mut TimedReceiver<'_, u32, N>) -> Vec<u32> {
     std::iter::from_fn(|| receiver.try_recv()).map(|item| item.value).collect()
 }
 

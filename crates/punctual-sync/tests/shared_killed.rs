@@ -8,7 +8,8 @@ mod support {
 use std::thread::scope;
 
 use punctual_sync::shared::{
-    AcquireError, Barrier, BarrierError, Flag, Latest, LockError, Ring, Semaphore, TakeOverError, TicketLock,
+    AcquireError, Barrier, BarrierError, Flag, Latest, Ring, Semaphore, TakeOverError, TicketLock,
+    TicketLockError,
 };
 use punctual_sync::{Duration, Instant, now};
 use support::steps::{Child, Killed, end_of, in_shared_memory, kill_at_every_step, start_asleep};
@@ -262,7 +263,7 @@ type Pair = [u64; 2];
 fn lock_goes_on(lock: &TicketLock<Pair, 2>, killed: Killed) {
     match lock.lock(10_000) {
         Ok(pair) => assert_eq!(pair[0], pair[1], "{killed:?}: half changed"),
-        Err(LockError::OwnerDied) => {
+        Err(TicketLockError::OwnerDied) => {
             assert!(lock.try_lock().is_none(), "{killed:?}: nobody has looked after the value");
             let mut pair = lock.take_over(10_000).unwrap();
             pair[1] = pair[0];
@@ -325,7 +326,7 @@ fn a_lock_is_passed_on_past_the_dead() {
         |lock, (), killed| {
             for _ in 0..6 {
                 match lock.lock(1_000) {
-                    Err(LockError::OwnerDied) => drop(lock.take_over(1_000).unwrap()),
+                    Err(TicketLockError::OwnerDied) => drop(lock.take_over(1_000).unwrap()),
                     locked => drop(locked.unwrap_or_else(|error| panic!("{killed:?}: {error}"))),
                 }
             }

@@ -32,7 +32,7 @@ use core::marker::PhantomData;
 use rustix::io::Errno;
 
 use super::book::{Book, MEMBERS, bit, members};
-use super::{JoinError, LockError, Rank, rank};
+use super::{JoinError, PcpLockError, Rank, rank};
 use crate::atomic::{AtomicBool, AtomicU32, Ordering, UnsafeCell, const_new};
 use crate::futex;
 
@@ -146,7 +146,7 @@ impl PcpGroup {
     /// Lets `member` hold a mutex of this rank, as soon as the protocol allows. Returns what it held before, to be
     /// given to [`lower`](Self::lower).
     #[inline]
-    pub(super) fn raise(&self, member: &Member<'_>, rank: Rank) -> Result<Rank, LockError> {
+    pub(super) fn raise(&self, member: &Member<'_>, rank: Rank) -> Result<Rank, PcpLockError> {
         let before = member.held.get();
         let after = before.max(rank);
         let (from, to) = (sole(member.index, before), sole(member.index, after));
@@ -178,7 +178,7 @@ impl PcpGroup {
     }
 
     #[cold]
-    fn raise_among_others(&self, member: &Member<'_>, after: Rank) -> Result<(), LockError> {
+    fn raise_among_others(&self, member: &Member<'_>, after: Rank) -> Result<(), PcpLockError> {
         let (index, seat) = (member.index, &self.seats[member.index]);
         let attempt = |book: &mut Book| {
             if seat.take_grant() {
@@ -208,15 +208,15 @@ impl PcpGroup {
     }
 
     /// Sleeps until the blocker has let go, and lends it this thread's priority meanwhile.
-    fn wait_for_blocker(&self, member: &Member<'_>) -> Result<(), LockError> {
+    fn wait_for_blocker(&self, member: &Member<'_>) -> Result<(), PcpLockError> {
         member.waits.set(member.waits.get().wrapping_add(1));
         let wait = &self.seats[member.index].wait;
         while let Err(refused) = futex::lock_owned(wait, member.thread, Ordering::Acquire) {
             if self.with_shared(member.thread, |book| book.withdraw(member.index)) {
                 // Nobody knows of this futex any more, and the next wait writes it anew.
                 return Err(match refused {
-                    Errno::DEADLK => LockError::Deadlock,
-                    other => LockError::Refused(other.raw_os_error()),
+                    Errno::DEADLK => PcpLockError::Deadlock,
+                    other => PcpLockError::Refused(other.raw_os_error()),
                 });
             }
             // The blocker has let go and is about to unlock the futex: it can be had now.

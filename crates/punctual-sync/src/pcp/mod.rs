@@ -10,7 +10,7 @@
 //! what the protocol rests on: a thread whose stated priority is above a mutex's ceiling gets an error.
 //!
 //! ```
-//! use punctual_sync::{LockError, PcpGroup, PcpMutex};
+//! use punctual_sync::{PcpLockError, PcpGroup, PcpMutex};
 //!
 //! let group = PcpGroup::new();
 //! let speed = PcpMutex::new(&group, 3, 1.0);
@@ -29,7 +29,7 @@
 //! });
 //!
 //! let higher = group.join(4).unwrap();
-//! assert_eq!(speed.lock(&higher, |_| ()), Err(LockError::AboveCeiling { priority: 4, ceiling: 3 }));
+//! assert_eq!(speed.lock(&higher, |_| ()), Err(PcpLockError::AboveCeiling { priority: 4, ceiling: 3 }));
 //! ```
 //!
 //! # Real time
@@ -95,7 +95,7 @@ impl core::error::Error for JoinError {}
 /// Why a mutex was not locked. The closure has not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LockError {
+pub enum PcpLockError {
     /// The thread states a priority above the mutex's ceiling, which is meant to be the highest that locks it.
     AboveCeiling {
         /// What the member stated.
@@ -114,22 +114,22 @@ pub enum LockError {
     Refused(i32),
 }
 
-impl core::fmt::Display for LockError {
+impl core::fmt::Display for PcpLockError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            LockError::AboveCeiling { priority, ceiling } => write!(
+            PcpLockError::AboveCeiling { priority, ceiling } => write!(
                 f,
                 "priority {priority} is above the mutex's ceiling {ceiling}: \
                  make the mutex with the highest priority of the threads that lock it"
             ),
-            LockError::Reentrant => f.write_str("this thread holds the mutex already, further out"),
-            LockError::ForeignMember => f.write_str("the member belongs to another group than the mutex"),
-            LockError::Deadlock => {
+            PcpLockError::Reentrant => f.write_str("this thread holds the mutex already, further out"),
+            PcpLockError::ForeignMember => f.write_str("the member belongs to another group than the mutex"),
+            PcpLockError::Deadlock => {
                 f.write_str("threads would wait in a circle through locks outside of the group")
             }
-            LockError::Refused(number) => write!(f, "the kernel refused to wait, error number {number}"),
+            PcpLockError::Refused(number) => write!(f, "the kernel refused to wait, error number {number}"),
         }
     }
 }
 
-impl core::error::Error for LockError {}
+impl core::error::Error for PcpLockError {}

@@ -1,6 +1,6 @@
 //! The mutex: a value, its ceiling, and which member holds it.
 
-use super::{LockError, Member, PcpGroup, Rank, rank};
+use super::{Member, PcpGroup, PcpLockError, Rank, rank};
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
 
 /// No member's mark.
@@ -9,7 +9,7 @@ const NONE: u32 = 0;
 /// A value that the members of a [`PcpGroup`] use in turn, under the original Priority Ceiling Protocol.
 ///
 /// ```
-/// use punctual_sync::{LockError, PcpGroup, PcpMutex};
+/// use punctual_sync::{PcpLockError, PcpGroup, PcpMutex};
 ///
 /// let group = PcpGroup::new();
 /// let count = PcpMutex::new(&group, 9, 0);
@@ -17,7 +17,7 @@ const NONE: u32 = 0;
 ///
 /// assert_eq!(count.lock(&member, |count| { *count += 1; *count }), Ok(1));
 /// let inner = count.lock(&member, |_| count.lock(&member, |_| ()))?;
-/// assert_eq!(inner, Err(LockError::Reentrant));
+/// assert_eq!(inner, Err(PcpLockError::Reentrant));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct PcpMutex<'g, T> {
@@ -48,23 +48,27 @@ impl<'g, T> PcpMutex<'g, T> {
     ///
     /// # Errors
     ///
-    /// See [`LockError`]; `critical` has not run then.
+    /// See [`PcpLockError`]; `critical` has not run then.
     ///
     /// # Panics
     ///
     /// If the kernel has no priority-inheritance futexes, or if the member was made before a fork, and
     /// another thread is involved.
     #[inline]
-    pub fn lock<R>(&self, member: &Member<'g>, critical: impl FnOnce(&mut T) -> R) -> Result<R, LockError> {
+    pub fn lock<R>(
+        &self,
+        member: &Member<'g>,
+        critical: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, PcpLockError> {
         if !core::ptr::eq(member.group, self.group) {
-            return Err(LockError::ForeignMember);
+            return Err(PcpLockError::ForeignMember);
         }
         if member.priority() > self.ceiling {
-            return Err(LockError::AboveCeiling { priority: member.priority(), ceiling: self.ceiling });
+            return Err(PcpLockError::AboveCeiling { priority: member.priority(), ceiling: self.ceiling });
         }
         let mark = member.index as u32 + 1;
         if self.holder.load(Ordering::Relaxed) == mark {
-            return Err(LockError::Reentrant);
+            return Err(PcpLockError::Reentrant);
         }
         let before = self.group.raise(member, rank(self.ceiling))?;
         self.holder.store(mark, Ordering::Relaxed);

@@ -63,13 +63,14 @@ mod pending;
 mod receiver;
 mod timed;
 
-pub use receiver::{Receiver, ReceiverTaken};
+pub use receiver::{ReceiverTaken, TimedReceiver};
 pub use timed::TimedQueue;
 
 use crate::time::Instant;
 
 /// What was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Item<T> {
     /// What was sent.
     pub value: T,

@@ -16,7 +16,7 @@ use crate::time::{Instant, now};
 /// leaking it closes the receiving side for good.
 ///
 /// ```compile_fail
-/// # use punctual_sync::{Receiver, TimedQueue};
+/// # use punctual_sync::{TimedReceiver, TimedQueue};
 /// fn shared<T: Sync>(_: T) {}
 /// shared(TimedQueue::<u8, 4>::new().receiver().unwrap());
 /// ```
@@ -34,7 +34,7 @@ use crate::time::{Instant, now};
 /// assert_eq!(receiver.recv_deadline(now() + Duration::from_micros(10)), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Receiver<'q, T, const N: usize> {
+pub struct TimedReceiver<'q, T, const N: usize> {
     queue: &'q TimedQueue<T, N>,
     /// `Send`, but not `Sync`.
     _one_thread: PhantomData<Cell<()>>,
@@ -47,7 +47,7 @@ enum Looked<T> {
     Until(u64),
 }
 
-impl<'q, T, const N: usize> Receiver<'q, T, N> {
+impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     pub(super) fn new(queue: &'q TimedQueue<T, N>) -> Self {
         Self { queue, _one_thread: PhantomData }
     }
@@ -147,15 +147,15 @@ impl<'q, T, const N: usize> Receiver<'q, T, N> {
     }
 }
 
-impl<T, const N: usize> Drop for Receiver<'_, T, N> {
+impl<T, const N: usize> Drop for TimedReceiver<'_, T, N> {
     fn drop(&mut self) {
         self.queue.unclaim();
     }
 }
 
-impl<T, const N: usize> core::fmt::Debug for Receiver<'_, T, N> {
+impl<T, const N: usize> core::fmt::Debug for TimedReceiver<'_, T, N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Receiver").finish_non_exhaustive()
+        f.debug_struct("TimedReceiver").finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::node::{Cargo, INDEX, INDEX_BITS, Nodes};
 use super::pending::{Next, Pending};
-use super::{Full, Receiver, ReceiverTaken};
+use super::{Full, ReceiverTaken, TimedReceiver};
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
 use crate::futex;
 use crate::time::{Instant, now};
@@ -14,7 +14,7 @@ pub(super) const TIMERS: u32 = PARKED << 1;
 
 /// A queue of up to `N` items, from any number of threads to one.
 ///
-/// Senders share a reference; the one that receives claims the [`Receiver`]. See the [module](super) for the order of
+/// Senders share a reference; the one that receives claims the [`TimedReceiver`]. See the [module](super) for the order of
 /// items and for what it costs.
 ///
 /// ```
@@ -144,10 +144,10 @@ impl<T, const N: usize> TimedQueue<T, N> {
     /// # Errors
     ///
     /// [`ReceiverTaken`] if there is one.
-    pub fn receiver(&self) -> Result<Receiver<'_, T, N>, ReceiverTaken> {
+    pub fn receiver(&self) -> Result<TimedReceiver<'_, T, N>, ReceiverTaken> {
         // Acquire: the last receiver has left `pending` to us.
         match self.claimed.swap(true, Ordering::Acquire) {
-            false => Ok(Receiver::new(self)),
+            false => Ok(TimedReceiver::new(self)),
             true => Err(ReceiverTaken),
         }
     }

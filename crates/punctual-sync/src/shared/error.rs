@@ -27,7 +27,7 @@ pub enum BarrierError {
 /// Why a [`TicketLock`](super::TicketLock) was not locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LockError {
+pub enum TicketLockError {
     /// The turn did not come within the bound.
     TimedOut,
     /// As many threads as the lock has places hold it, wait for it, or have just given up waiting; or as many processes
@@ -40,6 +40,7 @@ pub enum LockError {
 
 /// Why no unit of a [`Semaphore`](crate::shared) was acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AcquireError {
     /// The deadline passed.
     TimedOut,
@@ -49,6 +50,7 @@ pub enum AcquireError {
 
 /// A semaphore cannot count that far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SignalError {
     /// Units that were to be added.
     pub added: u32,
@@ -74,7 +76,7 @@ impl fmt::Display for BarrierError {
     }
 }
 
-impl fmt::Display for LockError {
+impl fmt::Display for TicketLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the turn did not come within the bound",
@@ -103,6 +105,6 @@ impl fmt::Display for SignalError {
 
 impl core::error::Error for TimedOut {}
 impl core::error::Error for BarrierError {}
-impl core::error::Error for LockError {}
+impl core::error::Error for TicketLockError {}
 impl core::error::Error for AcquireError {}
 impl core::error::Error for SignalError {}

@@ -246,6 +246,7 @@ impl<T> fmt::Debug for LatestWriter<'_, T> {
 
 /// A value, and whether it is the first reading of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reading<T> {
     /// The newest value that had been written completely.
     pub value: T,

@@ -25,7 +25,7 @@
 //! | type | whoever is left |
 //! |---|---|
 //! | [`Ring`], [`Latest`] | takes over the end, or is told who has it: [`Ring::take_over_producer`] and its like |
-//! | [`TicketLock`] | gets [`LockError::OwnerDied`], and the lock by [`TicketLock::take_over`]; dead tickets are passed over |
+//! | [`TicketLock`] | gets [`TicketLockError::OwnerDied`], and the lock by [`TicketLock::take_over`]; dead tickets are passed over |
 //! | [`Semaphore`] | gets the units and the places that the dead held |
 //! | [`Barrier`] | gets [`BarrierError::PeerDied`] until somebody calls [`Barrier::repair`] |
 //! | [`Flag`] | nothing was owned; who was to set it is not known |
@@ -66,7 +66,7 @@ mod sleep;
 mod ticket;
 
 pub use barrier::Barrier;
-pub use error::{AcquireError, BarrierError, LockError, SignalError, TimedOut};
+pub use error::{AcquireError, BarrierError, SignalError, TicketLockError, TimedOut};
 pub use flag::Flag;
 pub use latest::{Latest, LatestReader, LatestWriter, Reading};
 pub use owner::TakeOverError;

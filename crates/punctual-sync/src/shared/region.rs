@@ -82,6 +82,7 @@ pub unsafe trait Shareable: Sized + Sync {
 
 /// What the header describes, each compared by [`attach_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LayoutField {
     /// The mark of an initialised region; 0 where there is none.
     Magic,
@@ -109,6 +110,7 @@ pub enum LayoutField {
 
 /// A region is not what the caller was built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayoutError {
     /// The first thing that differs.
     pub field: LayoutField,

@@ -31,7 +31,7 @@
 //! A lock in shared memory knows which process has each ticket, and which one passes the token on. If one has died,
 //! at whatever instruction, whoever reaches its bound next, or calls [`TicketLock::recover`], passes the token on in
 //! its place. If it had the lock, the value may be half changed: then [`TicketLock::lock`] fails with
-//! [`LockError::OwnerDied`], for everybody and at once, until somebody gets the lock from [`TicketLock::take_over`]; so
+//! [`TicketLockError::OwnerDied`], for everybody and at once, until somebody gets the lock from [`TicketLock::take_over`]; so
 //! nobody works with such a value unawares. Tickets of dead processes that only waited are passed over.
 //!
 //! # Invariants
@@ -49,7 +49,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use super::owner::{Claim, Peer, Peers};
-use super::{LockError, Padded};
+use super::{Padded, TicketLockError};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, relax};
 
 /// What a place holds: in its highest half the ticket that it belongs to, then the state, and the peer who has the ticket.
@@ -159,10 +159,10 @@ impl<T, const W: usize> TicketLock<T, W> {
     /// value is then as the panic left it.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] if the turn did not come, [`LockError::Full`] if all `W` places are taken,
-    /// [`LockError::OwnerDied`] if a process died while it had the lock.
+    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken,
+    /// [`TicketLockError::OwnerDied`] if a process died while it had the lock.
     #[inline]
-    pub fn lock(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
+    pub fn lock(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         self.checked(self.lock_anyway(turns)?)
     }
 
@@ -189,8 +189,8 @@ impl<T, const W: usize> TicketLock<T, W> {
     /// on others lock it again. Should the caller's process die before it unlocks, they do not.
     ///
     /// # Errors
-    /// [`LockError::TimedOut`] if the turn did not come, [`LockError::Full`] if all `W` places are taken.
-    pub fn take_over(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
+    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken.
+    pub fn take_over(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         let guard = self.lock_anyway(turns)?;
         // Relaxed: only who has the token, or recovers it, reads or writes this.
         self.turn.0.is_spoilt.store(0, Ordering::Relaxed);
@@ -260,7 +260,7 @@ impl<T, const W: usize> TicketLock<T, W> {
     }
 
     #[inline]
-    fn lock_anyway(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
+    fn lock_anyway(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         // An attempt that must fail would take the cache line from whoever holds the lock.
         let serving = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         if self.next.0.load(Ordering::Relaxed) == serving
@@ -273,8 +273,8 @@ impl<T, const W: usize> TicketLock<T, W> {
     }
 
     /// Draws a ticket and spins until it is its turn.
-    fn wait(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, LockError> {
-        let draw = || self.me().ok_or(LockError::Full).and_then(|me| self.draw(me));
+    fn wait(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+        let draw = || self.me().ok_or(TicketLockError::Full).and_then(|me| self.draw(me));
         let (ticket, me) = match draw() {
             Err(_) if self.peers.home().is_shared() => {
                 self.recover();
@@ -296,14 +296,14 @@ impl<T, const W: usize> TicketLock<T, W> {
         let (waiting, abandoned) = (word(ticket, WAITING, me), word(ticket, ABANDONED, me));
         // Acquire on failure: the token came at the last moment, with the value.
         match place.compare_exchange(waiting, abandoned, Ordering::Relaxed, Ordering::Acquire) {
-            Ok(_) => Err(LockError::TimedOut),
+            Ok(_) => Err(TicketLockError::TimedOut),
             Err(_) => Ok(self.guard(ticket, me)),
         }
     }
 
     /// Takes the next ticket.
     #[inline]
-    fn draw(&self, me: Peer) -> Result<(u32, Peer), LockError> {
+    fn draw(&self, me: Peer) -> Result<(u32, Peer), TicketLockError> {
         let mut next = self.next.0.load(Ordering::Relaxed);
         loop {
             let place = self.place(next);
@@ -313,7 +313,7 @@ impl<T, const W: usize> TicketLock<T, W> {
             if ahead != 0 {
                 if ahead > u32::MAX / 2 {
                     // It belongs to a ticket that is not finished.
-                    return Err(LockError::Full);
+                    return Err(TicketLockError::Full);
                 }
                 // The hint is old: everything up to the place's last ticket is finished.
                 next = ticket(seen).wrapping_sub(W as u32).wrapping_add(1);
@@ -399,11 +399,11 @@ impl<T, const W: usize> TicketLock<T, W> {
 
     /// Keeps a value from the caller that may be half changed.
     #[inline]
-    fn checked<'a>(&self, guard: TicketGuard<'a, T, W>) -> Result<TicketGuard<'a, T, W>, LockError> {
+    fn checked<'a>(&self, guard: TicketGuard<'a, T, W>) -> Result<TicketGuard<'a, T, W>, TicketLockError> {
         // Relaxed: it is written by who has the token, which came with it.
         match self.turn.0.is_spoilt.load(Ordering::Relaxed) {
             0 => Ok(guard),
-            _ => Err(LockError::OwnerDied),
+            _ => Err(TicketLockError::OwnerDied),
         }
     }
 }

@@ -18,7 +18,7 @@ pub use crate::app::reporting::Reporting;
 
 /// What an app runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Platform {
+pub(crate) enum Platform {
     /// Real-time threads on Linux, pinned to one CPU.
     #[default]
     Linux,

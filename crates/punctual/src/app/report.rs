@@ -6,11 +6,11 @@
 //! ```
 //! use punctual::report::{Outcome, Report, TaskReport};
 //!
-//! let report = Report {
-//!     outcome: Outcome::Shutdown,
-//!     tasks: vec![TaskReport { name: "sample".into(), level: 4, jobs: 100_000, ..Default::default() }],
-//!     ..Default::default()
-//! };
+//! let mut task = TaskReport::default();
+//! (task.name, task.level, task.jobs) = ("sample".into(), 4, 100_000);
+//!
+//! let mut report = Report::default();
+//! (report.outcome, report.tasks) = (Outcome::Shutdown, vec![task]);
 //! assert_eq!(report.exit_code(), 0);
 //! assert!(report.to_string().contains("sample"));
 //! ```
@@ -24,6 +24,7 @@ pub use crate::port::linux::settings::ThreadSettings;
 
 /// Why a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Outcome {
     /// `punctual::shutdown` was called.
     #[default]
@@ -69,6 +70,7 @@ impl fmt::Display for Outcome {
 
 /// A measured quantity over all jobs of a task, in ns.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// The largest value, exactly.
     pub max: u64,
@@ -84,6 +86,7 @@ pub struct Summary {
 
 /// How a task fared.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct TaskReport {
     /// The task's name.
     pub name: String,
@@ -116,6 +119,7 @@ pub struct TaskReport {
 
 /// What the kernel gave the app.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Settings {
     /// The kernel, and whether it is PREEMPT_RT.
     pub kernel: String,
@@ -142,6 +146,7 @@ impl Settings {
 
 /// What happened in a run.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Report {
     /// Name of the app's module.
     pub app: String,

@@ -16,6 +16,17 @@ pub enum ReceiveError {
     Empty,
 }
 
+impl fmt::Display for ReceiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSender => "every sender has been dropped, and every message received",
+            Self::Empty => "there is no message",
+        })
+    }
+}
+
+impl core::error::Error for ReceiveError {}
+
 /// The receiving end of a [`Channel`], the only one. Dropping it closes the channel.
 pub struct Receiver<'a, T, const N: usize, const W: usize = 16> {
     channel: &'a Channel<T, N, W>,

@@ -35,6 +35,7 @@ pub(crate) enum Place {
 
 /// What one thread was given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ThreadSettings {
     /// What the thread does.
     pub thread: String,

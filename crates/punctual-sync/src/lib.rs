@@ -17,6 +17,33 @@
 //! Nothing here allocates after construction, and nothing enters the kernel unless a thread has to wait or another
 //! has to be woken. [`futex::calls`] counts, so that a program can check that for itself.
 //!
+//! # Taking an end
+//!
+//! Queues, channels and cells are used through their *ends*, and all of them hand these out in one way:
+//!
+//! * A method named after the end gives it, or [`Taken`]: [`Ring::producer`](shared::Ring::producer),
+//!   [`Latest::reader`](shared::Latest::reader), [`TimedQueue::receiver`](queue::TimedQueue::receiver),
+//!   [`Signal::writer`](asynch::signal::Signal::writer).
+//! * `split` gives one of each. Of a [`Channel`](asynch::channel::Channel) it takes `&mut`, begins afresh and cannot fail.
+//! * Dropping an end gives it back. Leaking one keeps it taken.
+//! * Ends of which there may be several are `Clone`, which panics where there is no place for one more.
+//! * In shared memory, `take_over_…` also takes an end from a process that has died.
+//!
+//! ```
+//! use punctual_sync::{Taken, shared::Ring};
+//!
+//! static SAMPLES: Ring<u32, 64> = Ring::new();
+//!
+//! let (mut producer, consumer) = SAMPLES.split()?;
+//! producer.push(17).unwrap();
+//! assert_eq!(SAMPLES.consumer().unwrap_err(), Taken);
+//! drop(consumer);
+//! assert_eq!(SAMPLES.consumer()?.pop(), Some(17));
+//! # Ok::<(), Taken>(())
+//! ```
+//!
+//! # Example
+//!
 //! ```
 //! use punctual_sync::{PcpGroup, PcpMutex, TimedQueue, now};
 //!
@@ -42,6 +69,7 @@
 //! ```
 #![cfg_attr(not(feature = "std"), no_std)]
 
+mod taken;
 mod time;
 
 pub mod asynch;
@@ -62,7 +90,8 @@ pub use msrp::{MsrpGuard, MsrpLock, MsrpLockError, MsrpThread};
 #[cfg(feature = "std")]
 pub use pcp::{JoinError, Member, PcpGroup, PcpLockError, PcpMutex};
 #[cfg(feature = "std")]
-pub use queue::{Full, Item, ReceiverTaken, TimedQueue, TimedReceiver};
+pub use queue::{Full, Item, TimedQueue, TimedReceiver};
+pub use taken::Taken;
 #[cfg(feature = "std")]
 pub use time::now;
 pub use time::{Duration, Instant};

@@ -285,14 +285,14 @@ fn a_leaked_send_takes_room_for_one_message() {
 #[test]
 fn leaked_ends_stay_taken() {
     let signal = Signal::<u32, 3>::with_places();
-    let (mut writer, reader) = signal.split();
+    let (mut writer, reader) = signal.split().unwrap();
     std::mem::forget(reader);
     writer.write(1);
-    assert!(signal.try_take_reader().is_none());
+    assert!(signal.reader().is_err());
     let watch = Watch::<u32, 4>::with_places();
-    let (mut writer, mut reader) = watch.split();
+    let (mut writer, mut reader) = watch.split().unwrap();
     std::mem::forget(writer.clone());
-    assert!(watch.try_take_reader().is_none());
+    assert!(watch.reader().is_err());
     writer.write(1);
     assert_eq!(reader.try_changed(), Some(1), "the others lose nothing");
     let mut leaked = task(reader.changed());
@@ -372,20 +372,20 @@ fn a_signal_is_taken_once() {
 #[test]
 fn a_signal_has_one_reader() {
     let signal = Signal::<u8, 3>::with_places();
-    let reader = signal.take_reader();
-    assert!(signal.try_take_reader().is_none());
-    let mut writer = signal.writer();
+    let reader = signal.reader().unwrap();
+    assert!(signal.reader().is_err());
+    let mut writer = signal.writer().unwrap();
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.clone())).is_err());
     writer.write(1);
     drop(reader);
-    assert_eq!(signal.take_reader().try_read(), Some(1));
-    assert_eq!(signal.take_reader().try_read(), None, "the next reader does not take it again");
+    assert_eq!(signal.reader().unwrap().try_read(), Some(1));
+    assert_eq!(signal.reader().unwrap().try_read(), None, "the next reader does not take it again");
 }
 
 #[test]
 fn a_watch_tells_every_reader() {
     let (mut writer, mut reader) = make_watch!(u32);
-    let mut another = reader.another().unwrap();
+    let mut another = reader.clone();
     assert_eq!((reader.try_get(), another.try_changed()), (None, None));
     let (mut changed, mut first) = (task(reader.changed()), task(another.get()));
     assert!(changed.poll().is_none() && first.poll().is_none());
@@ -404,10 +404,10 @@ fn a_watch_tells_every_reader() {
 #[test]
 fn a_watch_has_so_many_ends() {
     let watch = Watch::<u8, 3>::with_places();
-    let (_writer, reader) = watch.split();
-    assert!(watch.try_take_reader().is_none());
+    let (_writer, reader) = watch.split().unwrap();
+    assert!(watch.reader().is_err());
     drop(reader);
-    assert!(watch.try_take_reader().is_some());
+    assert!(watch.reader().is_ok());
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn values_between_threads_are_whole() {
     let watch = Watch::<[u64; 8], 5>::with_places();
     scope(|scope| {
         for _ in 0..2 {
-            let mut reader = watch.take_reader();
+            let mut reader = watch.reader().unwrap();
             scope.spawn(move || {
                 let mut last = 0;
                 while last < LAST {
@@ -427,7 +427,7 @@ fn values_between_threads_are_whole() {
                 }
             });
         }
-        let mut writer = watch.writer();
+        let mut writer = watch.writer().unwrap();
         scope.spawn(move || (1..=LAST).for_each(|value| writer.write([value; 8])));
     });
 }

@@ -252,7 +252,7 @@ fn a_dropped_send_passes_its_permit_on() {
 fn a_signal_wakes_its_reader() {
     check(3, || {
         lend(Signal::<u32, 3>::with_places(), |signal| {
-            let (mut writer, mut reader) = signal.split();
+            let (mut writer, mut reader) = signal.split().unwrap();
             let writing = spawn(move || {
                 writer.write(1);
                 writer.write(2);
@@ -270,7 +270,7 @@ fn a_signal_wakes_its_reader() {
 fn a_cleared_signal_is_not_read() {
     check(3, || {
         lend(Signal::<u32, 3>::with_places(), |signal| {
-            let (mut writer, mut reader) = signal.split();
+            let (mut writer, mut reader) = signal.split().unwrap();
             writer.write(1);
             let clearing = spawn(move || {
                 writer.clear();
@@ -288,7 +288,7 @@ fn a_cleared_signal_is_not_read() {
 fn a_reader_sees_whole_values() {
     check(3, || {
         lend(Watch::<[u32; 2], 3>::with_places(), |watch| {
-            let (mut writer, mut reader) = watch.split();
+            let (mut writer, mut reader) = watch.split().unwrap();
             writer.write([1; 2]);
             let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
             let mut last = 1;
@@ -310,7 +310,7 @@ fn a_reader_sees_whole_values() {
 fn two_writers_use_nodes_again() {
     check(2, || {
         lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
-            let (mut writer, mut reader) = watch.split();
+            let (mut writer, mut reader) = watch.split().unwrap();
             let mut another = writer.clone();
             writer.write([1; 2]);
             let writing = spawn(move || {
@@ -324,7 +324,7 @@ fn two_writers_use_nodes_again() {
             writer.write([4; 2]);
             writing.join().unwrap();
             reading.join().unwrap();
-            let [a, b] = watch.take_reader().try_get().expect("it was written");
+            let [a, b] = watch.reader().unwrap().try_get().expect("it was written");
             assert!(a == b && (a == 3 || a == 4), "the last one of either writer");
         });
     });
@@ -362,7 +362,7 @@ fn a_choice_falls_to_nobody_else() {
 fn two_writers_and_a_reader_that_waits() {
     check(2, || {
         lend(Watch::<u32, 5>::with_places(), |watch| {
-            let (writer, mut reader) = watch.split();
+            let (writer, mut reader) = watch.split().unwrap();
             let writing = [1, 2].map(|value| {
                 let mut writer = writer.clone();
                 spawn(move || writer.write(value))

@@ -86,7 +86,7 @@ fn ring_in_batches() {
 fn ring_changes_hands() {
     check(3, || {
         lend(Ring::<u32, 2>::new(), |ring| {
-            let push = |item| ring.producer().is_some_and(|mut producer| producer.push(item).is_ok());
+            let push = |item| ring.producer().is_ok_and(|mut producer| producer.push(item).is_ok());
             let pushing = spawn(move || push(1));
             let pushed = push(2);
             let both = pushing.join().unwrap() && pushed;
@@ -586,7 +586,7 @@ fn latest_writer_is_taken_over_once() {
         lend((Latest::new([0_u32; 2]), AtomicU32::new(0)), |(cell, taken)| {
             let dead = spawn(|| {
                 processes::begin(1);
-                let Some(mut writer) = cell.writer() else { return };
+                let Ok(mut writer) = cell.writer() else { return };
                 writer.write([1; 2]);
                 std::mem::forget(writer);
                 processes::die();

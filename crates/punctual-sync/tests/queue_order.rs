@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use punctual_sync::{Duration, Full, Instant, ReceiverTaken, TimedQueue, TimedReceiver, futex, now};
+use punctual_sync::{Duration, Full, Instant, Taken, TimedQueue, TimedReceiver, futex, now};
 
 fn drain<const N: usize>(receiver: &mut TimedReceiver<'_, u32, N>) -> Vec<u32> {
     std::iter::from_fn(|| receiver.try_recv()).map(|item| item.value).collect()
@@ -114,14 +114,14 @@ fn a_full_queue_gives_the_item_back() {
 fn one_receiver_at_a_time_and_the_next_finds_what_is_left() {
     let queue = TimedQueue::<u32, 4>::new();
     let mut receiver = queue.receiver().unwrap();
-    assert_eq!(queue.receiver().unwrap_err(), ReceiverTaken);
+    assert_eq!(queue.receiver().unwrap_err(), Taken);
     (0..3).for_each(|i| queue.send(i).unwrap());
     assert_eq!(receiver.recv().value, 0);
     drop(receiver);
     let mut receiver = queue.receiver().unwrap();
     assert_eq!(drain(&mut receiver), [1, 2]);
     std::mem::forget(receiver);
-    assert_eq!(queue.receiver().unwrap_err(), ReceiverTaken);
+    assert_eq!(queue.receiver().unwrap_err(), Taken);
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn two_processes() {
     barrier.wait_until(soon()).expect("the other process arrives");
     assert_eq!(*until("the lock", || sum.lock(1_000).ok()), 2 * ROUNDS);
     assert!(child.wait().unwrap().success());
-    assert!(there.consumer().is_some(), "the child gave its end back");
+    assert!(there.consumer().is_ok(), "the child gave its end back");
 }
 
 /// What the second process does. In the first, nothing.

@@ -52,6 +52,7 @@ use core::mem::MaybeUninit;
 use super::ends::Ends;
 use super::permits::Permits;
 use super::waiters::Waiters;
+use crate::Taken;
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 /// A channel for `N` messages, with places for `W` tasks: the receiver and `W − 1` senders.
@@ -145,17 +146,19 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
             // Nobody holds an end any more: the borrow says so. The nodes of leaked ends are free again too.
             *self = Self::with_places();
         }
-        self.split_once()
+        self.split_once().expect("the channel is new, or has not been split")
     }
 
     /// A sender and the receiver of a channel that has not been split.
     ///
-    /// # Panics
-    /// The second time.
+    /// # Errors
+    /// [`Taken`] the second time.
     #[doc(hidden)]
-    pub fn split_once(&self) -> (Sender<'_, T, N, W>, Receiver<'_, T, N, W>) {
-        assert!(!self.is_split.swap(true, Ordering::AcqRel), "a channel was split twice");
-        (Sender::new(self), Receiver::new(self))
+    pub fn split_once(&self) -> Result<(Sender<'_, T, N, W>, Receiver<'_, T, N, W>), Taken> {
+        if self.is_split.swap(true, Ordering::AcqRel) {
+            return Err(Taken);
+        }
+        Ok((Sender::new(self), Receiver::new(self)))
     }
 
     /// Takes a node from the free list. There is one for whoever has a permit, unless the receiver was dropped (C2).
@@ -269,11 +272,11 @@ macro_rules! make_channel {
     ($T:ty, $N:expr) => {{
         static CHANNEL: $crate::asynch::channel::Channel<$T, { $N }> =
             $crate::asynch::channel::Channel::with_places();
-        CHANNEL.split_once()
+        CHANNEL.split_once().expect("`make_channel!` is reached once")
     }};
     ($T:ty, $N:expr, $W:expr) => {{
         static CHANNEL: $crate::asynch::channel::Channel<$T, { $N }, { $W }> =
             $crate::asynch::channel::Channel::with_places();
-        CHANNEL.split_once()
+        CHANNEL.split_once().expect("`make_channel!` is reached once")
     }};
 }

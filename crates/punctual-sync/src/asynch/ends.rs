@@ -1,5 +1,6 @@
 //! Counts the ends of an object, so that there are never more than it has places for.
 
+use crate::Taken;
 use crate::atomic::{AtomicU32, Ordering, const_new};
 
 pub(super) struct Ends(AtomicU32);
@@ -12,15 +13,15 @@ impl Ends {
     }
 
     /// Counts one more, up to `most`.
-    pub(super) fn try_add(&self, most: usize) -> bool {
+    pub(super) fn try_add(&self, most: usize) -> Result<(), Taken> {
         let mut count = self.0.load(Ordering::Relaxed);
         while (count as usize) < most {
             match self.0.compare_exchange_weak(count, count + 1, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => return Ok(()),
                 Err(now) => count = now,
             }
         }
-        false
+        Err(Taken)
     }
 
     /// Counts one more, up to `most`.
@@ -28,7 +29,7 @@ impl Ends {
     /// # Panics
     /// If there are `most` already.
     pub(super) fn add(&self, most: usize) {
-        assert!(self.try_add(most), "there are {most} ends already: raise `W` of the type");
+        assert!(self.try_add(most).is_ok(), "there are {most} ends already: raise `W` of the type");
     }
 
     /// Counts one less; gives how many are left.

@@ -16,8 +16,9 @@
 //!
 //! `W` in the types is the number of *places* for tasks that wait, 32 at most. A task needs one while it waits, and
 //! one while it was preempted just as it woke another; never both. So as many places as tasks use the object
-//! always suffice. Where tasks hold ends of the object, making one more end than there are places for panics, which
-//! happens at start-up; [`arbiter::Arbiter`] has no ends, and there it is waiting that panics.
+//! always suffice. Where tasks hold ends of the object, one more end than there are places for is refused: by
+//! [`Taken`](crate::Taken) where it is asked for, by a panic where an end is cloned. [`arbiter::Arbiter`] has no ends, and there
+//! it is waiting that panics.
 //!
 //! # What is leaked
 //!

@@ -29,6 +29,7 @@ use core::future::poll_fn;
 use super::ends::Ends;
 use super::snapshot::Snapshot;
 use super::waiters::{Until, Waiters};
+use crate::Taken;
 use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The newest value, with places for `W` tasks: the reader, and `W − 2` writers.
@@ -71,38 +72,37 @@ impl<T: Copy, const W: usize> Signal<T, W> {
         }
     }
 
+    /// How many writers there may be: one place is the reader's, and one node is the current one.
+    const WRITERS: usize = W - 2;
+
     /// A writer and the reader.
     ///
-    /// # Panics
-    /// If there is a reader, or no place for another writer.
-    pub fn split(&self) -> (SignalWriter<'_, T, W>, SignalReader<'_, T, W>) {
-        let reader = self.take_reader();
-        (self.writer(), reader)
+    /// # Errors
+    /// [`Taken`] if there is a reader, or no place for another writer.
+    pub fn split(&self) -> Result<(SignalWriter<'_, T, W>, SignalReader<'_, T, W>), Taken> {
+        let reader = self.reader()?;
+        Ok((self.writer()?, reader))
     }
 
     /// A writer.
     ///
-    /// # Panics
-    /// If there are `W − 2` writers already.
-    pub fn writer(&self) -> SignalWriter<'_, T, W> {
-        // One place is the reader's, and one node is the current one.
-        self.ends.add(W - 2);
-        SignalWriter { parent: self }
-    }
-
-    /// The reader, unless there is one.
-    pub fn try_take_reader(&self) -> Option<SignalReader<'_, T, W>> {
-        // Acquire: what the last reader took.
-        let is_free = !self.has_reader.swap(true, Ordering::Acquire);
-        is_free.then(|| SignalReader { parent: self })
+    /// # Errors
+    /// [`Taken`] if there are `W − 2` writers already.
+    pub fn writer(&self) -> Result<SignalWriter<'_, T, W>, Taken> {
+        self.ends.try_add(Self::WRITERS)?;
+        Ok(SignalWriter { parent: self })
     }
 
     /// The reader.
     ///
-    /// # Panics
-    /// If there is one.
-    pub fn take_reader(&self) -> SignalReader<'_, T, W> {
-        self.try_take_reader().expect("a signal has one reader at a time")
+    /// # Errors
+    /// [`Taken`] if there is one.
+    pub fn reader(&self) -> Result<SignalReader<'_, T, W>, Taken> {
+        // Acquire: what the last reader took.
+        match self.has_reader.swap(true, Ordering::Acquire) {
+            false => Ok(SignalReader { parent: self }),
+            true => Err(Taken),
+        }
     }
 }
 
@@ -140,7 +140,8 @@ impl<T: Copy, const W: usize> Clone for SignalWriter<'_, T, W> {
     /// # Panics
     /// If there are `W − 2` writers already.
     fn clone(&self) -> Self {
-        self.parent.writer()
+        self.parent.ends.add(Signal::<T, W>::WRITERS);
+        Self { parent: self.parent }
     }
 }
 
@@ -205,11 +206,11 @@ impl<T: Copy, const W: usize> fmt::Debug for SignalReader<'_, T, W> {
 macro_rules! make_signal {
     ($T:ty) => {{
         static SIGNAL: $crate::asynch::signal::Signal<$T> = $crate::asynch::signal::Signal::new();
-        SIGNAL.split()
+        SIGNAL.split().expect("`make_signal!` is reached once, unless the reader has been dropped")
     }};
     ($T:ty, $W:expr) => {{
         static SIGNAL: $crate::asynch::signal::Signal<$T, { $W }> =
             $crate::asynch::signal::Signal::with_places();
-        SIGNAL.split()
+        SIGNAL.split().expect("`make_signal!` is reached once, unless the reader has been dropped")
     }};
 }

@@ -4,7 +4,7 @@
 //! use punctual_sync::make_watch;
 //!
 //! let (mut writer, mut reader) = make_watch!(u32);
-//! let mut another = reader.another().unwrap();
+//! let mut another = reader.clone();
 //! assert_eq!(reader.try_get(), None);
 //! writer.write(1);
 //! writer.write(2);
@@ -30,6 +30,7 @@ use core::future::poll_fn;
 use super::ends::Ends;
 use super::snapshot::{Snapshot, Version};
 use super::waiters::{Until, Waiters};
+use crate::Taken;
 
 /// The newest value, with places for `W` tasks: `W − 1` readers and writers.
 pub struct Watch<T: Copy, const W: usize = 8> {
@@ -60,36 +61,34 @@ impl<T: Copy, const W: usize> Watch<T, W> {
         }
     }
 
+    /// How many ends there may be: one node is the current one.
+    const ENDS: usize = W - 1;
+
     /// A writer and a reader.
     ///
-    /// # Panics
-    /// If there is no place for them.
-    pub fn split(&self) -> (WatchWriter<'_, T, W>, WatchReader<'_, T, W>) {
-        (self.writer(), self.take_reader())
+    /// # Errors
+    /// [`Taken`] if there is no place for both.
+    pub fn split(&self) -> Result<(WatchWriter<'_, T, W>, WatchReader<'_, T, W>), Taken> {
+        let writer = self.writer()?;
+        Ok((writer, self.reader()?))
     }
 
     /// A writer.
     ///
-    /// # Panics
-    /// If there are `W − 1` ends already.
-    pub fn writer(&self) -> WatchWriter<'_, T, W> {
-        // One node is the current one.
-        self.ends.add(W - 1);
-        WatchWriter { parent: self }
-    }
-
-    /// A reader that has seen nothing yet, unless there are `W − 1` ends already.
-    pub fn try_take_reader(&self) -> Option<WatchReader<'_, T, W>> {
-        self.ends.try_add(W - 1).then(|| WatchReader { parent: self, seen: 0 })
+    /// # Errors
+    /// [`Taken`] if there are `W − 1` ends already.
+    pub fn writer(&self) -> Result<WatchWriter<'_, T, W>, Taken> {
+        self.ends.try_add(Self::ENDS)?;
+        Ok(WatchWriter { parent: self })
     }
 
     /// A reader that has seen nothing yet.
     ///
-    /// # Panics
-    /// If there are `W − 1` ends already.
-    pub fn take_reader(&self) -> WatchReader<'_, T, W> {
-        self.ends.add(W - 1);
-        WatchReader { parent: self, seen: 0 }
+    /// # Errors
+    /// [`Taken`] if there are `W − 1` ends already.
+    pub fn reader(&self) -> Result<WatchReader<'_, T, W>, Taken> {
+        self.ends.try_add(Self::ENDS)?;
+        Ok(WatchReader { parent: self, seen: 0 })
     }
 }
 
@@ -122,7 +121,8 @@ impl<T: Copy, const W: usize> Clone for WatchWriter<'_, T, W> {
     /// # Panics
     /// If there are `W − 1` ends already.
     fn clone(&self) -> Self {
-        self.parent.writer()
+        self.parent.ends.add(Watch::<T, W>::ENDS);
+        Self { parent: self.parent }
     }
 }
 
@@ -138,13 +138,13 @@ impl<T: Copy, const W: usize> fmt::Debug for WatchWriter<'_, T, W> {
     }
 }
 
-/// A reading end of a [`Watch`].
+/// A reading end of a [`Watch`]. It can be cloned.
 pub struct WatchReader<'a, T: Copy, const W: usize = 8> {
     parent: &'a Watch<T, W>,
     seen: Version,
 }
 
-impl<'a, T: Copy, const W: usize> WatchReader<'a, T, W> {
+impl<T: Copy, const W: usize> WatchReader<'_, T, W> {
     /// The newest value, or `None` if there never was one. It counts as seen.
     pub fn try_get(&mut self) -> Option<T> {
         let (version, value) = self.parent.newest.read();
@@ -169,10 +169,16 @@ impl<'a, T: Copy, const W: usize> WatchReader<'a, T, W> {
         let mut until = Until::new(&self.parent.waiters);
         poll_fn(|cx| until.poll(cx.waker(), || self.try_changed())).await
     }
+}
 
-    /// Another reader that has seen nothing yet, unless there are `W − 1` ends already.
-    pub fn another(&self) -> Option<WatchReader<'a, T, W>> {
-        self.parent.try_take_reader()
+impl<T: Copy, const W: usize> Clone for WatchReader<'_, T, W> {
+    /// A reader that has seen what this one has.
+    ///
+    /// # Panics
+    /// If there are `W − 1` ends already.
+    fn clone(&self) -> Self {
+        self.parent.ends.add(Watch::<T, W>::ENDS);
+        Self { parent: self.parent, seen: self.seen }
     }
 }
 
@@ -196,10 +202,10 @@ impl<T: Copy, const W: usize> fmt::Debug for WatchReader<'_, T, W> {
 macro_rules! make_watch {
     ($T:ty) => {{
         static WATCH: $crate::asynch::watch::Watch<$T> = $crate::asynch::watch::Watch::new();
-        WATCH.split()
+        WATCH.split().expect("`make_watch!` is reached once, unless ends have been dropped")
     }};
     ($T:ty, $W:expr) => {{
         static WATCH: $crate::asynch::watch::Watch<$T, { $W }> = $crate::asynch::watch::Watch::with_places();
-        WATCH.split()
+        WATCH.split().expect("`make_watch!` is reached once, unless ends have been dropped")
     }};
 }

@@ -63,7 +63,7 @@ mod pending;
 mod receiver;
 mod timed;
 
-pub use receiver::{ReceiverTaken, TimedReceiver};
+pub use receiver::TimedReceiver;
 pub use timed::TimedQueue;
 
 use crate::time::Instant;

@@ -158,15 +158,3 @@ impl<T, const N: usize> core::fmt::Debug for TimedReceiver<'_, T, N> {
         f.debug_struct("TimedReceiver").finish_non_exhaustive()
     }
 }
-
-/// The receiving side of the queue is claimed already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReceiverTaken;
-
-impl core::fmt::Display for ReceiverTaken {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("another receiver has claimed the queue")
-    }
-}
-
-impl core::error::Error for ReceiverTaken {}

@@ -2,10 +2,10 @@
 
 use super::node::{Cargo, INDEX, INDEX_BITS, Nodes};
 use super::pending::{Next, Pending};
-use super::{Full, ReceiverTaken, TimedReceiver};
+use super::{Full, TimedReceiver};
 use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
-use crate::futex;
 use crate::time::{Instant, now};
+use crate::{Taken, futex};
 
 /// The receiver sleeps, or is about to.
 pub(super) const PARKED: u32 = 1 << INDEX_BITS;
@@ -143,12 +143,12 @@ impl<T, const N: usize> TimedQueue<T, N> {
     ///
     /// # Errors
     ///
-    /// [`ReceiverTaken`] if there is one.
-    pub fn receiver(&self) -> Result<TimedReceiver<'_, T, N>, ReceiverTaken> {
+    /// [`Taken`] if there is one.
+    pub fn receiver(&self) -> Result<TimedReceiver<'_, T, N>, Taken> {
         // Acquire: the last receiver has left `pending` to us.
         match self.claimed.swap(true, Ordering::Acquire) {
             false => Ok(TimedReceiver::new(self)),
-            true => Err(ReceiverTaken),
+            true => Err(Taken),
         }
     }
 

@@ -45,6 +45,7 @@ use core::fmt;
 
 use super::Padded;
 use super::owner::{Claim, Home, TakeOverError};
+use crate::Taken;
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
 
 /// In the state: the reader has not seen the middle slot.
@@ -131,14 +132,20 @@ impl<T: Copy> Latest<T> {
         }
     }
 
-    /// The writing end, unless it is in use. Dropping it makes it available again.
-    pub fn writer(&self) -> Option<LatestWriter<'_, T>> {
-        self.writer.take(&self.home).then(|| self.writer_now())
+    /// The writing end. Dropping it makes it available again.
+    ///
+    /// # Errors
+    /// [`Taken`] if it is in use.
+    pub fn writer(&self) -> Result<LatestWriter<'_, T>, Taken> {
+        self.writer.take(&self.home).map(|()| self.writer_now())
     }
 
-    /// The reading end, unless it is in use. Dropping it makes it available again.
-    pub fn reader(&self) -> Option<LatestReader<'_, T>> {
-        self.reader.take(&self.home).then(|| self.reader_now())
+    /// The reading end. Dropping it makes it available again.
+    ///
+    /// # Errors
+    /// [`Taken`] if it is in use.
+    pub fn reader(&self) -> Result<LatestReader<'_, T>, Taken> {
+        self.reader.take(&self.home).map(|()| self.reader_now())
     }
 
     /// The writing end, if it is free or the process that had it is dead.

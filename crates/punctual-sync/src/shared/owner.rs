@@ -18,6 +18,7 @@
 
 use core::fmt;
 
+use crate::Taken;
 use crate::atomic::{AtomicU64, Ordering, const_new};
 
 #[cfg(all(feature = "std", not(loom)))]
@@ -191,8 +192,8 @@ impl Claim {
     }
 
     /// Takes the claim if it is free.
-    pub(super) fn take(&self, home: &Home) -> bool {
-        self.exchange(NOBODY, home.me())
+    pub(super) fn take(&self, home: &Home) -> Result<(), Taken> {
+        if self.exchange(NOBODY, home.me()) { Ok(()) } else { Err(Taken) }
     }
 
     /// Takes the claim if it is free, or if whoever has it is dead.

@@ -51,6 +51,7 @@ use core::mem::MaybeUninit;
 
 use super::Padded;
 use super::owner::{Claim, Home, TakeOverError};
+use crate::Taken;
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
 
 /// A bounded queue of `N` items, `N` a power of two up to 2³¹.
@@ -104,20 +105,30 @@ impl<T, const N: usize> Ring<T, N> {
         }
     }
 
-    /// Both ends, unless one of them is in use.
-    pub fn split(&self) -> Option<(RingProducer<'_, T, N>, RingConsumer<'_, T, N>)> {
+    /// Both ends.
+    ///
+    /// # Errors
+    /// [`Taken`] if one of them is in use; the other one stays free.
+    pub fn split(&self) -> Result<(RingProducer<'_, T, N>, RingConsumer<'_, T, N>), Taken> {
         // If the second is in use, the first is dropped and gives its claim back.
-        self.producer().zip(self.consumer())
+        let producer = self.producer()?;
+        Ok((producer, self.consumer()?))
     }
 
-    /// The producing end, unless it is in use. Dropping it makes it available again.
-    pub fn producer(&self) -> Option<RingProducer<'_, T, N>> {
-        self.producer.0.take(&self.home).then(|| self.producer_now())
+    /// The producing end. Dropping it makes it available again.
+    ///
+    /// # Errors
+    /// [`Taken`] if it is in use.
+    pub fn producer(&self) -> Result<RingProducer<'_, T, N>, Taken> {
+        self.producer.0.take(&self.home).map(|()| self.producer_now())
     }
 
-    /// The consuming end, unless it is in use. Dropping it makes it available again.
-    pub fn consumer(&self) -> Option<RingConsumer<'_, T, N>> {
-        self.consumer.take(&self.home).then(|| self.consumer_now())
+    /// The consuming end. Dropping it makes it available again.
+    ///
+    /// # Errors
+    /// [`Taken`] if it is in use.
+    pub fn consumer(&self) -> Result<RingConsumer<'_, T, N>, Taken> {
+        self.consumer.take(&self.home).map(|()| self.consumer_now())
     }
 
     /// The producing end, if it is free or the process that had it is dead.

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
+use punctual_sync::Taken;
 use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 
 /// How many calls of a partition may wait.
@@ -26,7 +27,7 @@ impl Calls {
     }
 
     /// The end that takes calls out, unless somebody has it.
-    pub(crate) fn consumer(&'static self) -> Option<Consumer> {
+    pub(crate) fn consumer(&'static self) -> Result<Consumer, Taken> {
         self.0.consumer()
     }
 }
@@ -46,7 +47,7 @@ thread_local! {
 
 /// Makes `calls` those of the calling thread, while `f` runs.
 pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
-    MINE.set(calls.0.producer());
+    MINE.set(calls.0.producer().ok());
     let result = f();
     MINE.take();
     result

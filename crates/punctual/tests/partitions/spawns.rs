@@ -91,7 +91,7 @@ macro_rules! app {
                     8 => {
                         waits::spawn(*cx.local.news).unwrap();
                         assert!(waits::spawn(*cx.local.news).is_err(), "there is one instance already");
-                        cx.local.news.writer().write(8);
+                        cx.local.news.writer().unwrap().write(8);
                     }
                     9 => cx.local.other_end.write_all(b"9").unwrap(),
                     10 => edge::pend(),
@@ -110,7 +110,7 @@ macro_rules! app {
 
             #[task($($two)* priority = 2)]
             async fn waits(_: waits::Context, news: &'static Signal<u32>) {
-                let number = news.take_reader().wait().await;
+                let number = news.reader().unwrap().wait().await;
                 punctual::delay(1.millis()).await;
                 step::spawn(number).unwrap();
             }

@@ -64,7 +64,7 @@ pub(crate) fn spawn_something() {
         8 | 9 => later(),
         10 => cancel(),
         11 => start(),
-        12 => NEWS.writer().write(0),
+        12 => NEWS.writer().unwrap().write(0),
         _ => reschedule(),
     }
 }

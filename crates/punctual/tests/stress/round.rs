@@ -99,7 +99,7 @@ fn all_are_woken(deadline: Instant) {
         }
         // Once for each instance, so that a wake that is lost is not made up for.
         if told != Some(started) {
-            NEWS.writer().write(1);
+            NEWS.writer().unwrap().write(1);
             told = Some(started);
         }
         if Instant::now() > deadline {

@@ -245,7 +245,7 @@ macro_rules! app {
                 }
                 // Whoever starts it again comes to this, so the wait may last as long as it likes.
                 if random::one_in(2) {
-                    NEWS.take_reader().wait().await;
+                    NEWS.reader().unwrap().wait().await;
                     let _alone = Alone::at(4);
                     cx.shared.a.lock(|a| {
                         count(&VISITS, 0);

@@ -35,7 +35,7 @@ impl Caller {
         alive: impl Send + 'static,
     ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        let calls: Vec<_> = runtime.parts.iter().filter_map(|part| part.calls?.consumer()).collect();
+        let calls: Vec<_> = runtime.parts.iter().filter_map(|part| part.calls?.consumer().ok()).collect();
         let thread = match calls.is_empty() {
             true => None,
             false => {

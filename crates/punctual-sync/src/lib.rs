@@ -17,6 +17,16 @@
 //! Nothing here allocates after construction, and nothing enters the kernel unless a thread has to wait or another
 //! has to be woken. [`futex::calls`] counts, so that a program can check that for itself.
 //!
+//! # Spinning
+//!
+//! What spins takes a limit, a [`Duration`]: [`TicketLock::lock`](shared::TicketLock::lock), [`MsrpLock::lock`],
+//! [`Flag::spin`](shared::Flag::spin), [`Barrier::spin`](shared::Barrier::spin). Nobody looks at the clock who need not wait.
+//! Who waits looks at it ([`now`]) for the first time after 32 looks at what it waits for, and then after as many again, so a limit
+//! is kept to a few microseconds. The clock does not enter the kernel where the kernel's clock source can be read without.
+//!
+//! Each has a form in `_while` as well, which asks the caller before each look whether to go on: for threads that have a clock of
+//! their own, or none, and without the feature `std`.
+//!
 //! # Taking an end
 //!
 //! Queues, channels and cells are used through their *ends*, and all of them hand these out in one way:
@@ -69,6 +79,8 @@
 //! ```
 #![cfg_attr(not(feature = "std"), no_std)]
 
+#[cfg(feature = "std")]
+mod spin;
 mod taken;
 mod time;
 

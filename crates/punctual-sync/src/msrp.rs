@@ -1,13 +1,13 @@
 //! The lock of MSRP, for short critical sections of real-time threads on different CPUs.
 //!
 //! ```
-//! use punctual_sync::{MsrpLock, MsrpThread};
+//! use punctual_sync::{Duration, MsrpLock, MsrpThread};
 //!
 //! static BUS: MsrpLock = MsrpLock::new();
 //!
 //! let contend = || {
 //!     let me = MsrpThread::current(); // asks the kernel once; a thread keeps it
-//!     let held = BUS.lock(&me, 10_000)?;
+//!     let held = BUS.lock(&me, Duration::from_micros(100))?;
 //!     // Nobody else is here.
 //!     drop(held);
 //!     Ok::<(), punctual_sync::MsrpLockError>(())
@@ -25,7 +25,7 @@
 //!
 //! That rests on threads that run. If the holder does not, because the kernel preempted it, because it suspended
 //! itself or because it lacks the privileges for real-time scheduling, spinning for it may last for ever. Therefore
-//! spinning ends after a number of turns that the caller chooses. Who reaches it sleeps, and lends its priority to
+//! spinning ends after a time that the caller chooses. Who reaches it sleeps, and lends its priority to
 //! the holder. Set the bound a few times above `m − 1` critical sections: reaching it costs time, but loses neither
 //! exclusion nor the lock.
 //!
@@ -56,12 +56,9 @@
 //!
 //! static BUS: TicketLock<()> = TicketLock::new(());
 //!
-//! let held = loop {
-//!     if let Ok(held) = BUS.lock(u32::MAX) {
-//!         break held;
-//!     }
-//! };
+//! let held = BUS.lock_while(|| true)?;
 //! # drop(held);
+//! # Ok::<(), punctual_sync::shared::TicketLockError>(())
 //! ```
 //!
 //! # Several resources
@@ -101,8 +98,8 @@ use core::panic::RefUnwindSafe;
 use rustix::io::Errno;
 
 use crate::atomic::{AtomicU32, Ordering, const_new};
-use crate::futex;
 use crate::shared::{Padded, TicketGuard, TicketLock};
+use crate::{Duration, futex, spin};
 
 /// A lock for which threads on different CPUs spin in order of arrival, each up to a bound, and then sleep with
 /// priority inheritance.
@@ -111,12 +108,12 @@ use crate::shared::{Padded, TicketGuard, TicketLock};
 /// no place sleeps at once. See the [module](self) for order and cost.
 ///
 /// ```
-/// use punctual_sync::{MsrpLock, MsrpThread};
+/// use punctual_sync::{Duration, MsrpLock, MsrpThread};
 ///
 /// static SMALL: MsrpLock<4> = MsrpLock::with_places();
 ///
 /// let me = MsrpThread::current();
-/// let held = SMALL.lock(&me, 1_000)?;
+/// let held = SMALL.lock(&me, Duration::from_micros(10))?;
 /// assert_eq!(SMALL.queued(), 1);
 /// # drop(held);
 /// # Ok::<(), punctual_sync::MsrpLockError>(())
@@ -152,21 +149,38 @@ impl<const W: usize> MsrpLock<W> {
         }
     }
 
-    /// Locks. Spins for at most `turns` turns of a loop, of one [`spin_loop`](core::hint::spin_loop) each, and sleeps
-    /// after that.
+    /// Locks. Spins for at most `limit`, see [Spinning](crate#spinning), and sleeps after that.
     ///
     /// # Errors
     ///
     /// See [`MsrpLockError`]; the calling thread has not got the lock then.
     #[inline]
-    pub fn lock<'a>(&'a self, me: &'a MsrpThread, turns: u32) -> Result<MsrpGuard<'a, W>, MsrpLockError> {
+    pub fn lock<'a>(
+        &'a self,
+        me: &'a MsrpThread,
+        limit: Duration,
+    ) -> Result<MsrpGuard<'a, W>, MsrpLockError> {
+        self.lock_while(me, spin::within(limit))
+    }
+
+    /// Locks like [`lock`](Self::lock), spinning for as long as `go_on`, asked before each look, says so.
+    ///
+    /// # Errors
+    ///
+    /// See [`MsrpLockError`]; the calling thread has not got the lock then.
+    #[inline]
+    pub fn lock_while<'a>(
+        &'a self,
+        me: &'a MsrpThread,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<MsrpGuard<'a, W>, MsrpLockError> {
         let owner = &self.owner.0;
         if futex::is_owned(owner, me.thread) {
             return Err(MsrpLockError::Reentrant);
         }
         // No turn within the bound, or no place to wait for it: without the token, the kernel decides whose turn it
         // is.
-        let token = self.gate.lock(turns).ok();
+        let token = self.gate.lock_while(go_on).ok();
         // Acquire: pairs with the release of the last owner, which had the token or not.
         match futex::lock_owned(owner, me.thread, Ordering::Acquire) {
             Ok(()) => Ok(MsrpGuard { lock: self, me, token }),
@@ -224,7 +238,7 @@ impl fmt::Debug for MsrpThread {
 /// ```compile_fail
 /// # use punctual_sync::{MsrpLock, MsrpThread};
 /// # let (lock, me) = (MsrpLock::new(), MsrpThread::current());
-/// let held = lock.lock(&me, 1).unwrap();
+/// let held = lock.lock_while(&me, || false).unwrap();
 /// std::thread::scope(|scope| { scope.spawn(|| drop(held)); });
 /// ```
 ///

@@ -472,7 +472,7 @@ fn preempting(then: impl Fn(&'static str) + Send + Sync + 'static) -> Waker {
 #[test]
 fn a_task_preempts_another_in_the_middle() {
     let channel: &'static Channel<u32, 4> = Box::leak(Box::new(Channel::new()));
-    let (mut sender, mut receiver) = channel.split_once();
+    let (mut sender, mut receiver) = channel.split_once().unwrap();
     let other = Mutex::new(sender.clone());
     let seen = Arc::new(Mutex::new(Vec::new()));
     let waker = {

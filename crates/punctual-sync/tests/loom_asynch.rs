@@ -77,7 +77,7 @@ fn a_release_is_not_missed() {
 fn a_send_is_not_missed() {
     check(3, || {
         lend(Channel::<u32, 1, 2>::with_places(), |channel| {
-            let (mut sender, mut receiver) = channel.split_once();
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
             let sending = spawn(move || sender.try_send(17).unwrap());
             assert_eq!(poll_twice(receiver.recv(), || sending.join().unwrap()), Ok(17));
         });
@@ -141,7 +141,7 @@ fn a_waker_that_changes() {
 fn a_message_wakes_the_receiver() {
     check(3, || {
         lend(Channel::<u32, 2, 2>::with_places(), |channel| {
-            let (mut sender, mut receiver) = channel.split_once();
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
             let sending = spawn(move || sender.try_send(17).unwrap());
             assert_eq!(block_on(receiver.recv()), Ok(17));
             sending.join().unwrap();
@@ -154,7 +154,7 @@ fn a_message_wakes_the_receiver() {
 fn the_last_sender_wakes_the_receiver() {
     check(3, || {
         lend(Channel::<u32, 1, 3>::with_places(), |channel| {
-            let (sender, mut receiver) = channel.split_once();
+            let (sender, mut receiver) = channel.split_once().unwrap();
             let mut another = sender.clone();
             let sending = spawn(move || another.try_send(17).unwrap());
             drop(sender);
@@ -169,7 +169,7 @@ fn the_last_sender_wakes_the_receiver() {
 fn a_node_is_used_again() {
     check(3, || {
         lend(Channel::<u32, 2, 2>::with_places(), |channel| {
-            let (mut sender, mut receiver) = channel.split_once();
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
             sender.try_send(1).unwrap();
             // There is room for one more, but perhaps in the node that is just being emptied.
             let sending = spawn(move || sender.try_send(2).unwrap());
@@ -184,7 +184,7 @@ fn a_node_is_used_again() {
 fn the_only_node_is_used_again() {
     check(2, || {
         lend(Channel::<u32, 1, 2>::with_places(), |channel| {
-            let (mut sender, mut receiver) = channel.split_once();
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
             let sending = spawn(move || {
                 block_on(async {
                     sender.send(1).await.unwrap();
@@ -202,7 +202,7 @@ fn the_only_node_is_used_again() {
 fn two_senders() {
     check(2, || {
         lend(Channel::<u32, 3, 4>::with_places(), |channel| {
-            let (mut sender, mut receiver) = channel.split_once();
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
             let mut another = sender.clone();
             let sending = spawn(move || {
                 sender.try_send(1).unwrap();
@@ -221,7 +221,7 @@ fn two_senders() {
 fn a_dropped_receiver_lets_senders_go() {
     check(3, || {
         lend(Channel::<u32, 1, 2>::with_places(), |channel| {
-            let (mut sender, receiver) = channel.split_once();
+            let (mut sender, receiver) = channel.split_once().unwrap();
             sender.try_send(1).unwrap();
             let sending = spawn(move || block_on(sender.send(2)));
             drop(receiver);
@@ -234,7 +234,7 @@ fn a_dropped_receiver_lets_senders_go() {
 fn a_dropped_send_passes_its_permit_on() {
     check(2, || {
         lend(Channel::<u32, 1, 3>::with_places(), |channel| {
-            let (mut sender, mut receiver) = channel.split_once();
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
             let mut impatient = sender.clone();
             sender.try_send(1).unwrap();
             let dropping = spawn(move || poll_once(impatient.send(3)).is_some());

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use loom::cell::Cell;
 use loom::thread::yield_now;
-use model::Region;
+use model::{Region, looks};
 use punctual_sync::MsrpLockError;
 use punctual_sync::futex::{self, model::check, model::start};
 use punctual_sync::{MsrpLock, MsrpThread};
@@ -24,7 +24,7 @@ type Lock = MsrpLock<4>;
 
 fn enter<const W: usize>(lock: &MsrpLock<W>, region: &Region, turns: u32) {
     let me = MsrpThread::current();
-    let held = lock.lock(&me, turns).unwrap();
+    let held = lock.lock_while(&me, looks(turns)).unwrap();
     region.enter();
     drop(held);
 }
@@ -34,7 +34,7 @@ fn settled<const W: usize>(lock: &MsrpLock<W>, region: &Region, expected: u32) {
     assert_eq!(lock.queued(), 0, "every place was given back");
     let before = futex::calls();
     let me = MsrpThread::current();
-    let held = lock.lock(&me, 0).unwrap();
+    let held = lock.lock_while(&me, looks(0)).unwrap();
     assert_eq!(region.count(), expected);
     drop(held);
     assert_eq!(futex::calls() - before, 0, "the lock was free");
@@ -72,7 +72,7 @@ fn three_threads_take_turns() {
     check(1, |arena| {
         let (lock, region) = (arena.put(Lock::with_places()), arena.put(Region::new()));
         let me = MsrpThread::current();
-        let held = lock.lock(&me, 0).unwrap();
+        let held = lock.lock_while(&me, looks(0)).unwrap();
         let others = [(2, 0), (3, 2)];
         let others = others.map(|(thread, turns)| start(thread, move || enter(lock, region, turns)));
         region.enter();
@@ -102,10 +102,10 @@ fn spinning_threads_are_served_in_order() {
         // Of loom's cells: it panics if two threads are at this one without the lock between them.
         let entered = arena.put(Cell::new(0));
         let me = MsrpThread::current();
-        let held = lock.lock(&me, 0).unwrap();
+        let held = lock.lock_while(&me, looks(0)).unwrap();
         let other = start(2, || {
             let me = MsrpThread::current();
-            let held = lock.lock(&me, PATIENT).unwrap();
+            let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
             assert_eq!(entered.replace(1), 0, "it came first");
             drop(held);
         });
@@ -113,7 +113,7 @@ fn spinning_threads_are_served_in_order() {
             yield_now();
         }
         drop(held);
-        let held = lock.lock(&me, PATIENT).unwrap();
+        let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
         assert_eq!(entered.get(), 1, "first come, first served");
         assert!(held.in_turn());
         drop(held);
@@ -132,8 +132,8 @@ fn a_circle_is_an_error() {
         let regions = (arena.put(Region::new()), arena.put(Region::new()));
         let nest = |outer: &Lock, inner: &Lock| {
             let me = MsrpThread::current();
-            let held = outer.lock(&me, 1).unwrap();
-            let nested = inner.lock(&me, 1);
+            let held = outer.lock_while(&me, looks(1)).unwrap();
+            let nested = inner.lock_while(&me, looks(1));
             if let Err(error) = nested.map(drop) {
                 assert_eq!(error, MsrpLockError::Deadlock);
                 FOUND.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@ mod model;
 
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread::{JoinHandle, spawn, yield_now};
-use model::{Region, check, lend};
+use model::{Region, check, lend, looks};
 use punctual_sync::Instant;
 use punctual_sync::shared::model as processes;
 use punctual_sync::shared::{
@@ -129,7 +129,7 @@ fn flag_carries_what_came_before() {
                 region.enter();
                 flag.set();
             });
-            if flag.spin(2).is_ok() {
+            if flag.spin_while(looks(2)).is_ok() {
                 region.enter();
             }
             setting.join().unwrap();
@@ -233,8 +233,8 @@ fn barrier_phases() {
 fn barrier_time_out_keeps_the_count() {
     check(3, || {
         lend(Barrier::new(2), |barrier| {
-            let other = spawn(|| barrier.spin(1));
-            let mine = barrier.spin(1);
+            let other = spawn(|| barrier.spin_while(looks(1)));
+            let mine = barrier.spin_while(looks(1));
             let theirs = other.join().unwrap();
             assert_eq!(mine.is_ok(), theirs.is_ok(), "both were there, or neither");
             assert_eq!(barrier.arrived(), 0);
@@ -246,10 +246,10 @@ fn barrier_time_out_keeps_the_count() {
 fn ticket_lock_excludes() {
     check(3, || {
         lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
-            let enter = || u32::from(lock.lock(4).map(|region| region.enter()).is_ok());
+            let enter = || u32::from(lock.lock_while(looks(4)).map(|region| region.enter()).is_ok());
             let other = spawn(enter);
             let entered = enter() + other.join().unwrap();
-            assert_eq!(lock.lock(0).unwrap().count(), entered);
+            assert_eq!(lock.lock_while(looks(0)).unwrap().count(), entered);
         });
     });
 }
@@ -258,14 +258,14 @@ fn ticket_lock_excludes() {
 fn ticket_lock_keeps_its_token() {
     check(2, || {
         lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
-            let held = lock.lock(0).unwrap();
-            let others = [(); 2].map(|()| spawn(|| lock.lock(1).map(|region| region.enter())));
+            let held = lock.lock_while(looks(0)).unwrap();
+            let others = [(); 2].map(|()| spawn(|| lock.lock_while(looks(1)).map(|region| region.enter())));
             held.enter();
             drop(held);
             others
                 .into_iter()
                 .for_each(|thread| assert_ne!(thread.join().unwrap(), Err(TicketLockError::Full)));
-            let free = lock.lock(0).map(|region| region.enter());
+            let free = lock.lock_while(looks(0)).map(|region| region.enter());
             assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
         });
     });
@@ -276,10 +276,10 @@ fn ticket_try_lock_excludes() {
     check(3, || {
         lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
             let other = spawn(|| lock.try_lock().map(|region| region.enter()).is_some());
-            let mine = lock.lock(4).map(|region| region.enter());
+            let mine = lock.lock_while(looks(4)).map(|region| region.enter());
             let again = lock.try_lock().map(|region| region.enter()).is_some();
             let entered = u32::from(mine.is_ok()) + u32::from(again) + u32::from(other.join().unwrap());
-            assert_eq!(lock.lock(0).unwrap().count(), entered);
+            assert_eq!(lock.lock_while(looks(0)).unwrap().count(), entered);
         });
     });
 }
@@ -448,9 +448,9 @@ fn barrier_left_too_late_orders_what_came_before() {
         lend((Barrier::new(2), Region::new()), |(barrier, region)| {
             let other = spawn(|| {
                 region.enter();
-                barrier.spin(0).is_ok()
+                barrier.spin_while(looks(0)).is_ok()
             });
-            let passed = barrier.spin(0).is_ok();
+            let passed = barrier.spin_while(looks(0)).is_ok();
             if passed {
                 region.enter();
             }
@@ -466,7 +466,7 @@ fn ticket_lock_of_a_dead_process_is_recovered_once() {
         lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
             let dead = spawn(|| {
                 processes::begin(1);
-                let held = lock.lock(0).unwrap();
+                let held = lock.lock_while(looks(0)).unwrap();
                 held.enter();
                 std::mem::forget(held);
                 processes::die();
@@ -474,10 +474,10 @@ fn ticket_lock_of_a_dead_process_is_recovered_once() {
             dead.join().unwrap();
             let enter = |process| {
                 processes::begin(process);
-                match lock.lock(0) {
+                match lock.lock_while(looks(0)) {
                     Ok(region) => region.enter(),
                     Err(TicketLockError::OwnerDied) => {
-                        if let Ok(region) = lock.take_over(2) {
+                        if let Ok(region) = lock.take_over_while(looks(2)) {
                             region.enter();
                         }
                     }
@@ -487,7 +487,7 @@ fn ticket_lock_of_a_dead_process_is_recovered_once() {
             let other = spawn(move || enter(2));
             enter(3);
             other.join().unwrap();
-            let free = lock.take_over(0).map(|region| region.enter());
+            let free = lock.take_over_while(looks(0)).map(|region| region.enter());
             assert_eq!(free, Ok(()), "the lock is free when everybody has gone");
         });
     });
@@ -502,7 +502,7 @@ fn ticket_lock_says_that_its_owner_died() {
             |(lock, is_dead)| {
                 let dying = spawn(|| {
                     processes::begin(1);
-                    let held = lock.lock(0);
+                    let held = lock.lock_while(looks(0));
                     if let Ok(held) = held {
                         held.enter();
                         std::mem::forget(held);
@@ -511,15 +511,15 @@ fn ticket_lock_says_that_its_owner_died() {
                     }
                 });
                 processes::begin(2);
-                let first = lock.lock(1).map(|region| region.enter());
+                let first = lock.lock_while(looks(1)).map(|region| region.enter());
                 dying.join().unwrap();
                 // Its process has died with the lock, unless this one had it then.
                 if is_dead.load(Ordering::Acquire) {
-                    let second = lock.lock(0).map(|region| region.enter());
+                    let second = lock.lock_while(looks(0)).map(|region| region.enter());
                     assert_eq!(second, Err(TicketLockError::OwnerDied), "after {first:?}");
-                    lock.take_over(0).unwrap().enter();
+                    lock.take_over_while(looks(0)).unwrap().enter();
                 }
-                lock.lock(0).unwrap().enter();
+                lock.lock_while(looks(0)).unwrap().enter();
             },
         );
     });
@@ -559,13 +559,13 @@ fn barrier_breaks_once_for_all() {
         lend(Barrier::new(2), |barrier| {
             let dead = spawn(|| {
                 processes::begin(1);
-                assert_eq!(barrier.spin(0), Err(BarrierError::TimedOut));
+                assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
                 processes::die();
             });
             dead.join().unwrap();
             let arrive = |process| {
                 processes::begin(process);
-                let first = barrier.spin(0);
+                let first = barrier.spin_while(looks(0));
                 barrier.repair();
                 first
             };

@@ -1,6 +1,6 @@
 //! The lock of MSRP on real threads: how often it enters the kernel, in which order it serves, and what it refuses.
 //!
-//! Threads that must not reach their bound have one of 2³² turns, which is many seconds.
+//! Threads that must not reach their bound look 2³² times, which takes many seconds.
 #![cfg(not(loom))]
 
 mod pcp_support;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use pcp_support::{Release, await_asleep, become_fifo, real_time, running_priority, thread_id, watchdog};
 use punctual_sync::MsrpLockError;
 use punctual_sync::{MsrpLock, MsrpThread, futex};
-use support::until;
+use support::{looks, until};
 
 const PATIENT: u32 = u32::MAX;
 const LIMIT: Duration = Duration::from_secs(120);
@@ -37,7 +37,7 @@ fn a_free_lock_no_call() {
     let me = MsrpThread::current();
     let all = calls(|| {
         for turns in 0..1000 {
-            drop(LOCK.lock(&me, turns).unwrap());
+            drop(LOCK.lock_while(&me, looks(turns)).unwrap());
         }
     });
     assert_eq!(all, 0);
@@ -52,13 +52,13 @@ fn spinning_no_call_and_first_come_first_served() {
     let holding = calls(|| {
         let me = MsrpThread::current();
         scope(|scope| {
-            let held = lock.lock(&me, 0).unwrap();
+            let held = lock.lock_while(&me, looks(0)).unwrap();
             let others = [1, 2, 3].map(|place| {
                 let (lock, order) = (&lock, &order);
                 let other = scope.spawn(move || {
                     let me = MsrpThread::current();
                     calls(|| {
-                        let held = lock.lock(&me, PATIENT).unwrap();
+                        let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
                         assert!(held.in_turn());
                         order.lock().unwrap().push(place);
                         drop(held);
@@ -83,22 +83,24 @@ fn beyond_the_bound_one_call_to_wait_and_one_to_hand_over() {
     let lock = MsrpLock::new();
     let waiter = AtomicU32::new(0);
     let me = MsrpThread::current();
-    let held = lock.lock(&me, 0).unwrap();
+    let held = lock.lock_while(&me, looks(0)).unwrap();
     scope(|scope| {
         let other = scope.spawn(|| {
             let me = MsrpThread::current();
             waiter.store(thread_id(), Ordering::Release);
             let mut held = None;
-            let locking = calls(|| held = Some(lock.lock(&me, 10).unwrap()));
+            let locking = calls(|| held = Some(lock.lock_while(&me, looks(10)).unwrap()));
             assert!(held.as_ref().is_some_and(|held| !held.in_turn()));
-            let again = calls(|| assert_eq!(lock.lock(&me, PATIENT).unwrap_err(), MsrpLockError::Reentrant));
+            let again = calls(|| {
+                assert_eq!(lock.lock_while(&me, looks(PATIENT)).unwrap_err(), MsrpLockError::Reentrant)
+            });
             (locking, again, calls(|| drop(held)))
         });
         await_asleep(&waiter);
         assert_eq!(calls(|| drop(held)), 1);
         assert_eq!(other.join().unwrap(), (1, 0, 1));
     });
-    assert_eq!(calls(|| drop(lock.lock(&me, 0).unwrap())), 0);
+    assert_eq!(calls(|| drop(lock.lock_while(&me, looks(0)).unwrap())), 0);
     assert_eq!(lock.queued(), 0);
 }
 
@@ -109,13 +111,13 @@ fn without_a_place_it_sleeps_at_once() {
     let waiter = AtomicU32::new(0);
     let me = MsrpThread::current();
     scope(|scope| {
-        let held = lock.lock(&me, 0).unwrap();
-        let spins = scope.spawn(|| drop(lock.lock(&MsrpThread::current(), PATIENT).unwrap()));
+        let held = lock.lock_while(&me, looks(0)).unwrap();
+        let spins = scope.spawn(|| drop(lock.lock_while(&MsrpThread::current(), looks(PATIENT)).unwrap()));
         await_queued(&lock, 2);
         let sleeps = scope.spawn(|| {
             let me = MsrpThread::current();
             waiter.store(thread_id(), Ordering::Release);
-            drop(lock.lock(&me, PATIENT).unwrap());
+            drop(lock.lock_while(&me, looks(PATIENT)).unwrap());
             futex::calls()
         });
         await_asleep(&waiter);
@@ -130,14 +132,14 @@ fn without_a_place_it_sleeps_at_once() {
 fn taking_it_twice_is_an_error_that_says_what_to_do() {
     let lock = MsrpLock::new();
     let (me, again) = (MsrpThread::current(), MsrpThread::current());
-    let held = lock.lock(&me, 0).unwrap();
+    let held = lock.lock_while(&me, looks(0)).unwrap();
     for me in [&me, &again] {
-        let error = lock.lock(me, PATIENT).unwrap_err();
+        let error = lock.lock_while(me, looks(PATIENT)).unwrap_err();
         assert_eq!(error, MsrpLockError::Reentrant);
         assert!(error.to_string().contains("lock once"), "{error}");
     }
     drop(held);
-    assert!(lock.lock(&again, 0).is_ok());
+    assert!(lock.lock_while(&again, looks(0)).is_ok());
 }
 
 #[test]
@@ -145,11 +147,12 @@ fn a_panic_unlocks() {
     let lock = MsrpLock::new();
     let panics = catch_unwind(|| {
         let me = MsrpThread::current();
-        let _held = lock.lock(&me, 0).unwrap();
+        let _held = lock.lock_while(&me, looks(0)).unwrap();
         panic!("in a critical section");
     });
     assert!(panics.is_err());
-    let other = scope(|scope| scope.spawn(|| lock.lock(&MsrpThread::current(), 0).is_ok()).join());
+    let other =
+        scope(|scope| scope.spawn(|| lock.lock_while(&MsrpThread::current(), looks(0)).is_ok()).join());
     assert!(other.unwrap(), "{lock:?}");
 }
 
@@ -161,9 +164,9 @@ fn a_circle_is_told_to_one_thread() {
     let both = Barrier::new(2);
     let nest = |outer: &MsrpLock, inner: &MsrpLock| {
         let me = MsrpThread::current();
-        let _held = outer.lock(&me, PATIENT).unwrap();
+        let _held = outer.lock_while(&me, looks(PATIENT)).unwrap();
         both.wait();
-        inner.lock(&me, 100).map(drop)
+        inner.lock_while(&me, looks(100)).map(drop)
     };
     let ends = scope(|scope| {
         let other = scope.spawn(|| nest(&b, &a));
@@ -187,7 +190,7 @@ fn nothing_is_lost_among_many_threads() {
             scope.spawn(move || {
                 let me = MsrpThread::current();
                 for round in 0..ROUNDS {
-                    let held = lock.lock(&me, turns).unwrap();
+                    let held = lock.lock_while(&me, looks(turns)).unwrap();
                     let before = count.load(Ordering::Relaxed);
                     if round % 64 == 0 {
                         thread::yield_now();
@@ -216,14 +219,14 @@ fn beyond_the_bound_the_holder_inherits() {
             become_fifo(Some(rt.cpu), HIGH).expect("it was allowed before");
             let me = MsrpThread::current();
             high.wait();
-            drop(lock.lock(&me, 1_000).unwrap());
+            drop(lock.lock_while(&me, looks(1_000)).unwrap());
             has_run.store(true, Ordering::Release);
         });
         scope.spawn(|| {
             become_fifo(Some(rt.cpu), LOW).expect("it was allowed before");
             let me = MsrpThread::current();
             low.wait();
-            let held = lock.lock(&me, 0).unwrap();
+            let held = lock.lock_while(&me, looks(0)).unwrap();
             high.release();
             assert_eq!(running_priority(), HIGH, "inherited");
             drop(held);

@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::thread::scope;
 
-use punctual_sync::Instant;
 use punctual_sync::shared::{
     AcquireError, Barrier, BarrierError, Flag, Latest, Ring, Semaphore, TicketLock, TicketLockError, TimedOut,
 };
-use support::until;
+use punctual_sync::{Duration, Instant};
+use support::{looks, until};
 
 const LONG_AGO: Instant = Instant::from_ticks(1);
 
@@ -167,14 +167,14 @@ fn latest_between_threads() {
 #[test]
 fn flag_is_set_and_cleared() {
     let flag = Flag::new();
-    assert_eq!((flag.spin(3), flag.wait_until(LONG_AGO)), (Err(TimedOut), Err(TimedOut)));
+    assert_eq!((flag.spin_while(looks(3)), flag.wait_until(LONG_AGO)), (Err(TimedOut), Err(TimedOut)));
     flag.set();
     flag.set();
     flag.wait();
-    assert_eq!((flag.spin(0), flag.wait_until(LONG_AGO)), (Ok(()), Ok(())));
+    assert_eq!((flag.spin_while(looks(0)), flag.wait_until(LONG_AGO)), (Ok(()), Ok(())));
     flag.clear();
     assert!(!flag.is_set());
-    assert_eq!(flag.spin(3), Err(TimedOut));
+    assert_eq!(flag.spin_while(looks(3)), Err(TimedOut));
 }
 
 #[test]
@@ -210,9 +210,9 @@ fn barrier_keeps_threads_together() {
 fn barrier_forgets_who_gives_up() {
     let barrier = Barrier::new(2);
     let timed_out = Err(BarrierError::TimedOut);
-    assert_eq!((barrier.spin(2), barrier.wait_until(LONG_AGO)), (timed_out, timed_out));
+    assert_eq!((barrier.spin_while(looks(2)), barrier.wait_until(LONG_AGO)), (timed_out, timed_out));
     assert_eq!(barrier.arrived(), 0);
-    assert_eq!(Barrier::new(1).spin(0), Ok(true));
+    assert_eq!(Barrier::new(1).spin_while(looks(0)), Ok(true));
 }
 
 #[test]
@@ -224,30 +224,30 @@ fn barrier_has_members() {
 #[test]
 fn ticket_lock_times_out_and_passes_over() {
     let lock = TicketLock::<u32, 4>::with_places(0);
-    let held = lock.lock(0).unwrap();
+    let held = lock.lock_while(looks(0)).unwrap();
     for _ in 0..3 {
-        assert_eq!(lock.lock(2).map(|_| ()), Err(TicketLockError::TimedOut));
+        assert_eq!(lock.lock_while(looks(2)).map(|_| ()), Err(TicketLockError::TimedOut));
     }
-    assert_eq!(lock.lock(2).map(|_| ()), Err(TicketLockError::Full), "one holds, three gave up");
+    assert_eq!(lock.lock_while(looks(2)).map(|_| ()), Err(TicketLockError::Full), "one holds, three gave up");
     assert!(lock.try_lock().is_none());
     drop(held);
     for _ in 0..10 {
-        *lock.lock(0).unwrap() += 1;
+        *lock.lock_while(looks(0)).unwrap() += 1;
         *lock.try_lock().unwrap() += 1;
     }
-    assert_eq!(*lock.lock(0).unwrap(), 20);
+    assert_eq!(*lock.lock_while(looks(0)).unwrap(), 20);
 }
 
 #[test]
 fn ticket_lock_unlocks_when_a_panic_unwinds() {
     let lock = TicketLock::new(1);
     let panics = AssertUnwindSafe(|| {
-        *lock.lock(0).unwrap() = 2;
-        let _guard = lock.lock(0).unwrap();
+        *lock.lock_while(looks(0)).unwrap() = 2;
+        let _guard = lock.lock_while(looks(0)).unwrap();
         panic!("on purpose");
     });
     assert!(catch_unwind(panics).is_err());
-    assert_eq!(*lock.lock(0).unwrap(), 2);
+    assert_eq!(*lock.lock_while(looks(0)).unwrap(), 2);
 }
 
 #[test]
@@ -256,12 +256,14 @@ fn ticket_lock_between_threads() {
     let gave_up: u32 = scope(|scope| {
         let add = || {
             // Gives up now and then, so that marks are passed over.
-            (0..5_000).map(|i| u32::from(lock.lock(i % 50).map(|mut sum| *sum += 1).is_err())).sum::<u32>()
+            (0..5_000)
+                .map(|i| u32::from(lock.lock_while(looks(i % 50)).map(|mut sum| *sum += 1).is_err()))
+                .sum::<u32>()
         };
         let threads = [(); 3].map(|()| scope.spawn(add));
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    assert_eq!(*lock.lock(0).unwrap() + gave_up, 15_000);
+    assert_eq!(*lock.lock_while(looks(0)).unwrap() + gave_up, 15_000);
 }
 
 #[test]
@@ -379,4 +381,20 @@ fn semaphore_loses_nothing_between_threads() {
     });
     assert!(acquired >= 4 * 1_500);
     assert_eq!((semaphore.free(), semaphore.waiting()), (2, 0));
+}
+
+#[test]
+fn spinning_ends_after_its_limit_and_not_before() {
+    let limit = Duration::from_micros(200);
+    let takes = |spin: &dyn Fn()| {
+        let begin = punctual_sync::now();
+        spin();
+        assert!(punctual_sync::now() - begin >= limit);
+    };
+    takes(&|| assert_eq!(Flag::new().spin(limit), Err(TimedOut)));
+    takes(&|| assert_eq!(Barrier::new(2).spin(limit), Err(BarrierError::TimedOut)));
+    let lock = TicketLock::new(());
+    let _held = lock.try_lock().unwrap();
+    takes(&|| assert_eq!(lock.lock(limit).map(drop), Err(TicketLockError::TimedOut)));
+    takes(&|| assert_eq!(lock.take_over(limit).map(drop), Err(TicketLockError::TimedOut)));
 }

@@ -3,6 +3,15 @@
 
 mod support {
     pub(crate) mod steps;
+
+    /// Lets a thread look so many times.
+    pub(crate) fn looks(mut left: u32) -> impl FnMut() -> bool {
+        move || {
+            let go_on = left > 0;
+            left = left.saturating_sub(1);
+            go_on
+        }
+    }
 }
 
 use std::thread::scope;
@@ -12,6 +21,7 @@ use punctual_sync::shared::{
     TicketLockError,
 };
 use punctual_sync::{Duration, Instant, now};
+use support::looks;
 use support::steps::{Child, Killed, end_of, in_shared_memory, kill_at_every_step, start_asleep};
 
 /// Long before.
@@ -168,7 +178,7 @@ fn a_flag_that_is_set_wakes_who_waits() {
             }
             assert_eq!(end_of(waiting), Ok(()));
             flag.clear();
-            assert!(flag.spin(0).is_err());
+            assert!(flag.spin_while(looks(0)).is_err());
         },
     );
 }
@@ -188,7 +198,7 @@ fn a_barrier_reports_who_died_before_it() {
     kill_at_every_step::<Barrier, _>(
         || 2,
         // Comes before, so that it is no newcomer, who would look around at once.
-        |barrier| assert_eq!(barrier.spin(0), Err(BarrierError::TimedOut)),
+        |barrier| assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut)),
         |barrier| {
             let _ = barrier.wait();
         },
@@ -196,7 +206,7 @@ fn a_barrier_reports_who_died_before_it() {
             assert!(killed != Killed::Asleep || barrier.arrived() == 1);
             let passed = if barrier.arrived() == 1 {
                 // It did arrive, so this phase is over. The next one finds nobody.
-                assert_eq!(barrier.spin(0), Ok(true), "{killed:?}");
+                assert_eq!(barrier.spin_while(looks(0)), Ok(true), "{killed:?}");
                 assert_eq!(barrier.wait_until(soon()), Err(BarrierError::PeerDied), "{killed:?}");
                 true
             } else {
@@ -217,12 +227,12 @@ fn a_barrier_reports_who_died_after_it() {
         |barrier| {
             let _ = barrier.wait();
             // Once more, and this time gives up.
-            let _ = barrier.spin(1);
+            let _ = barrier.spin_while(looks(1));
         },
         |barrier, waiting, killed| {
             if killed == Killed::After(0) {
                 // Nobody can know of it, and another comes instead.
-                assert_eq!(barrier.spin(0), Ok(true));
+                assert_eq!(barrier.spin_while(looks(0)), Ok(true));
             }
             let passed = end_of(waiting);
             assert!(matches!(passed, Ok(_) | Err(BarrierError::PeerDied)), "{killed:?}: {passed:?}");
@@ -261,24 +271,24 @@ type Pair = [u64; 2];
 
 /// Takes the lock as often as it has places, and more.
 fn lock_goes_on(lock: &TicketLock<Pair, 2>, killed: Killed) {
-    match lock.lock(10_000) {
+    match lock.lock_while(looks(10_000)) {
         Ok(pair) => assert_eq!(pair[0], pair[1], "{killed:?}: half changed"),
         Err(TicketLockError::OwnerDied) => {
             assert!(lock.try_lock().is_none(), "{killed:?}: nobody has looked after the value");
-            let mut pair = lock.take_over(10_000).unwrap();
+            let mut pair = lock.take_over_while(looks(10_000)).unwrap();
             pair[1] = pair[0];
         }
         Err(error) => panic!("{killed:?}: {error}"),
     }
     for _ in 0..5 {
-        let mut pair = lock.lock(10_000).unwrap_or_else(|error| panic!("{killed:?}: {error}"));
+        let mut pair = lock.lock_while(looks(10_000)).unwrap_or_else(|error| panic!("{killed:?}: {error}"));
         *pair = pair.map(|word| word + 1);
     }
     assert!(lock.try_lock().is_some(), "{killed:?}");
 }
 
 fn change(lock: &TicketLock<Pair, 2>, turns: u32) {
-    if let Ok(mut pair) = lock.lock(turns) {
+    if let Ok(mut pair) = lock.lock_while(looks(turns)) {
         pair[0] += 1;
         pair[1] += 1;
     }
@@ -301,7 +311,7 @@ fn a_lock_is_taken_again() {
 fn a_dead_ticket_is_passed_over() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
-        |lock| lock.lock(0).unwrap(),
+        |lock| lock.lock_while(looks(0)).unwrap(),
         // Gives up.
         |lock| change(lock, 3),
         |lock, held, killed| {
@@ -318,15 +328,15 @@ fn a_lock_is_passed_on_past_the_dead() {
         || [0; 2],
         |_| (),
         |lock| {
-            let held = lock.lock(0).unwrap();
-            let _ = lock.lock(1).map(drop);
-            let _ = lock.lock(1).map(drop);
+            let held = lock.lock_while(looks(0)).unwrap();
+            let _ = lock.lock_while(looks(1)).map(drop);
+            let _ = lock.lock_while(looks(1)).map(drop);
             drop(held);
         },
         |lock, (), killed| {
             for _ in 0..6 {
-                match lock.lock(1_000) {
-                    Err(TicketLockError::OwnerDied) => drop(lock.take_over(1_000).unwrap()),
+                match lock.lock_while(looks(1_000)) {
+                    Err(TicketLockError::OwnerDied) => drop(lock.take_over_while(looks(1_000)).unwrap()),
                     locked => drop(locked.unwrap_or_else(|error| panic!("{killed:?}: {error}"))),
                 }
             }
@@ -340,12 +350,12 @@ fn who_recovers_a_lock_may_die_too() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
         |lock| {
-            let holder = Child::fork(|| std::mem::forget(lock.lock(0)));
+            let holder = Child::fork(|| std::mem::forget(lock.lock_while(looks(0))));
             let Some(holder) = holder else { return };
             holder.run();
             // It waits behind the holder, and dies as well.
             let waiter = Child::fork(|| {
-                let _ = lock.lock(u32::MAX);
+                let _ = lock.lock_while(looks(u32::MAX));
             });
             let waiter = waiter.expect("the first could be traced");
             waiter.start();
@@ -356,7 +366,7 @@ fn who_recovers_a_lock_may_die_too() {
             waiter.kill();
         },
         |lock| {
-            let _ = lock.take_over(1).map(|mut pair| {
+            let _ = lock.take_over_while(looks(1)).map(|mut pair| {
                 pair[0] += 1;
                 pair[1] += 1;
             });
@@ -374,7 +384,7 @@ fn a_lock_outlives_many_processes() {
         child.run();
         child.kill();
     }
-    assert_eq!(*lock.lock(10).unwrap(), [40; 2]);
+    assert_eq!(*lock.lock_while(looks(10)).unwrap(), [40; 2]);
 }
 
 /// All units of a semaphore of one are where they should be: it can be had once, and not twice.

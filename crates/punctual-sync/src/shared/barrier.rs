@@ -4,7 +4,7 @@
 //! use punctual_sync::shared::Barrier;
 //!
 //! let barrier = Barrier::new(2);
-//! assert!(barrier.spin(10).is_err()); // nobody came, and the caller does not count as arrived any more
+//! assert!(barrier.spin_while(|| false).is_err()); // nobody came, and the caller does not count as arrived any more
 //! let leaders: usize = std::thread::scope(|scope| {
 //!     let both = [(); 2].map(|()| scope.spawn(|| usize::from(barrier.wait().unwrap())));
 //!     both.into_iter().map(|thread| thread.join().unwrap()).sum()
@@ -17,8 +17,8 @@
 //! word as the count of arrivals, so that a thread that gives up leaves only the phase that it arrived in.
 //!
 //! Real-time safety: nothing allocates. Arriving is lock-free, and an attempt is repeated only if another member
-//! arrived or left meanwhile. The last to arrive enters the kernel only if a thread sleeps. `spin` never enters it
-//! and ends by count, except that the first arrival of a process at a barrier in shared memory asks who is alive; `wait`
+//! arrived or left meanwhile. The last to arrive enters the kernel only if a thread sleeps. `spin` never enters it,
+//! but to read the clock where that takes a system call, except that the first arrival of a process at a barrier in shared memory asks who is alive; `wait`
 //! and `wait_until` sleep there, and in shared memory look 20 times a second who is alive.
 //!
 //! # When a process dies
@@ -42,7 +42,10 @@ use super::BarrierError;
 use super::owner::Peers;
 use crate::atomic::{AtomicU32, Ordering, const_new, relax};
 #[cfg(feature = "std")]
-use {super::sleep, crate::Instant};
+use {
+    super::sleep,
+    crate::{Duration, Instant, spin},
+};
 
 /// The word: 15 bits for arrivals, a bit for "somebody sleeps", 8 bits each for the phase and the era.
 const ARRIVED: u32 = 0x7fff;
@@ -80,15 +83,24 @@ impl Barrier {
         self.word.load(Ordering::Relaxed) & ARRIVED
     }
 
-    /// Arrives, and waits for the others for at most `turns` turns of a loop, without entering the kernel. For one
+    /// Arrives, and spins until all others have, for at most `limit`; see [Spinning](crate#spinning). For one
     /// thread in each phase, the last one, it gives `true`. Everybody then sees what each did before it arrived.
     ///
     /// # Errors
     /// [`BarrierError::TimedOut`] if not all arrived meanwhile; the caller then does not count as arrived.
     /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
-    pub fn spin(&self, turns: u32) -> Result<bool, BarrierError> {
+    #[cfg(feature = "std")]
+    pub fn spin(&self, limit: Duration) -> Result<bool, BarrierError> {
+        self.spin_while(spin::within(limit))
+    }
+
+    /// Arrives, and spins until all others have, for as long as `go_on`, asked before each look, says so.
+    ///
+    /// # Errors
+    /// Those of [`BarrierError`]: if not all arrived meanwhile the caller does not count as arrived.
+    pub fn spin_while(&self, mut go_on: impl FnMut() -> bool) -> Result<bool, BarrierError> {
         let Some(phase) = self.arrive()? else { return Ok(true) };
-        for _ in 0..turns {
+        while go_on() {
             if self.is_over(self.word.load(Ordering::Acquire), phase)? {
                 return Ok(false);
             }

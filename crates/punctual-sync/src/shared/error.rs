@@ -3,7 +3,7 @@
 //! ```
 //! use punctual_sync::shared::{Flag, TimedOut};
 //!
-//! assert_eq!(Flag::new().spin(10), Err(TimedOut));
+//! assert_eq!(Flag::new().spin_while(|| false), Err(TimedOut));
 //! ```
 
 use core::fmt;

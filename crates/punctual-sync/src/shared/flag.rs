@@ -5,9 +5,9 @@
 //!
 //! static READY: Flag = Flag::new();
 //!
-//! assert!(READY.spin(100).is_err());
+//! assert!(READY.spin_while(|| false).is_err());
 //! READY.set();
-//! assert!(READY.spin(0).is_ok());
+//! assert!(READY.spin_while(|| false).is_ok());
 //! READY.clear();
 //! ```
 //!
@@ -16,7 +16,7 @@
 //!
 //! Real-time safety: nothing allocates. `set`, `clear` and `is_set` are lock-free: an attempt is repeated only if
 //! another thread changed the flag meanwhile. `set` enters the kernel only if a thread sleeps. `spin` never enters
-//! it and ends by count; `wait` and `wait_until` sleep there. In shared memory a sleeper looks by itself as well, 20 times a
+//! it, but to read the clock where that takes a system call; `wait` and `wait_until` sleep there. In shared memory a sleeper looks by itself as well, 20 times a
 //! second.
 //!
 //! # When a process dies
@@ -30,7 +30,10 @@ use super::TimedOut;
 use super::owner::Home;
 use crate::atomic::{AtomicU32, Ordering, const_new, relax};
 #[cfg(feature = "std")]
-use {super::sleep, crate::Instant};
+use {
+    super::sleep,
+    crate::{Duration, Instant, spin},
+};
 
 /// The word is the number of times the flag was set, times four, plus these bits.
 const SET: u32 = 1;
@@ -85,14 +88,23 @@ impl Flag {
         self.word.load(Ordering::Acquire) & SET != 0
     }
 
-    /// Waits for at most `turns` turns of a loop, without entering the kernel.
+    /// Spins until the flag is set, for at most `limit`; see [Spinning](crate#spinning).
     ///
     /// # Errors
     /// [`TimedOut`] if the flag was not set meanwhile.
-    pub fn spin(&self, turns: u32) -> Result<(), TimedOut> {
+    #[cfg(feature = "std")]
+    pub fn spin(&self, limit: Duration) -> Result<(), TimedOut> {
+        self.spin_while(spin::within(limit))
+    }
+
+    /// Spins until the flag is set, for as long as `go_on`, asked before each look, says so.
+    ///
+    /// # Errors
+    /// [`TimedOut`] if the flag was not set meanwhile.
+    pub fn spin_while(&self, mut go_on: impl FnMut() -> bool) -> Result<(), TimedOut> {
         let begin = self.word.load(Ordering::Acquire);
         let mut word = begin;
-        for _ in 0..turns {
+        while go_on() {
             if has_happened(begin, word) {
                 return Ok(());
             }

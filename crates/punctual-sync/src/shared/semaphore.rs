@@ -278,8 +278,11 @@ impl<const W: usize> Semaphore<W> {
 
     /// Takes a free place.
     fn claim(&self) -> Option<usize> {
-        let free =
-            || self.places.iter().position(|place| !place.claim.is_taken() && place.claim.take(&self.home));
+        let free = || {
+            self.places
+                .iter()
+                .position(|place| !place.claim.is_taken() && place.claim.take(&self.home).is_ok())
+        };
         free().or_else(|| {
             if self.home.is_shared() {
                 self.recover();

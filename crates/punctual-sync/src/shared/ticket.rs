@@ -5,10 +5,10 @@
 //!
 //! static POSE: TicketLock<[f32; 3]> = TicketLock::new([0.0; 3]);
 //!
-//! POSE.lock(1_000).unwrap()[2] = 0.5;
-//! let held = POSE.lock(1_000).unwrap();
+//! POSE.try_lock().unwrap()[2] = 0.5;
+//! let held = POSE.try_lock().unwrap();
 //! assert!(POSE.try_lock().is_none());
-//! assert!(POSE.lock(10).is_err());
+//! assert!(POSE.lock_while(|| false).is_err());
 //! assert_eq!(*held, [0.0, 0.0, 0.5]);
 //! ```
 //!
@@ -21,7 +21,7 @@
 //! Queue-Based Spin Locks with Timeout", PPoPP 2001, for queues of nodes).
 //!
 //! Real-time safety: nothing allocates. Taking a ticket is lock-free: an attempt is repeated only if another thread took
-//! one. Waiting ends by count. Unlocking passes over each mark once: `W` at most, unless further threads give up meanwhile,
+//! one. Waiting ends when its limit is up. Unlocking passes over each mark once: `W` at most, unless further threads give up meanwhile,
 //! each of which has spun through its bound. Nothing enters the kernel, but for this: a process that uses a lock in shared
 //! memory asks once who it is; and there, whoever reaches its bound or finds no place asks whether the process that has the
 //! lock still lives, before it gives up.
@@ -51,6 +51,8 @@ use core::ops::{Deref, DerefMut};
 use super::owner::{Claim, Peer, Peers};
 use super::{Padded, TicketLockError};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, relax};
+#[cfg(feature = "std")]
+use crate::{Duration, spin};
 
 /// What a place holds: in its highest half the ticket that it belongs to, then the state, and the peer who has the ticket.
 type Word = u64;
@@ -155,15 +157,25 @@ impl<T, const W: usize> TicketLock<T, W> {
         word(index as u32, if index == 0 { GRANTED } else { EMPTY }, 0)
     }
 
-    /// Locks, spinning for at most `turns` turns of a loop. If a panic unwinds through the guard, it unlocks; the
-    /// value is then as the panic left it.
+    /// Locks, spinning for at most `limit`; see [Spinning](crate#spinning). If a panic unwinds through the guard, it unlocks;
+    /// the value is then as the panic left it.
     ///
     /// # Errors
     /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken,
     /// [`TicketLockError::OwnerDied`] if a process died while it had the lock.
+    #[cfg(feature = "std")]
     #[inline]
-    pub fn lock(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
-        self.checked(self.lock_anyway(turns)?)
+    pub fn lock(&self, limit: Duration) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+        self.lock_while(spin::within(limit))
+    }
+
+    /// Locks like `lock`, spinning for as long as `go_on`, asked before each look, says so.
+    ///
+    /// # Errors
+    /// Those of [`TicketLockError`].
+    #[inline]
+    pub fn lock_while(&self, go_on: impl FnMut() -> bool) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+        self.checked(self.lock_anyway(go_on)?)
     }
 
     /// Locks if nobody holds the lock or waits for it, or died while it had it.
@@ -185,13 +197,25 @@ impl<T, const W: usize> TicketLock<T, W> {
         Some(self.guard(ticket, me))
     }
 
-    /// Locks like [`lock`](Self::lock), also if a process died while it had the lock: the caller sees to the value. From then
+    /// Locks like `lock`, also if a process died while it had the lock: the caller sees to the value. From then
     /// on others lock it again. Should the caller's process die before it unlocks, they do not.
     ///
     /// # Errors
     /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken.
-    pub fn take_over(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
-        let guard = self.lock_anyway(turns)?;
+    #[cfg(feature = "std")]
+    pub fn take_over(&self, limit: Duration) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+        self.take_over_while(spin::within(limit))
+    }
+
+    /// Locks like `take_over`, spinning for as long as `go_on`, asked before each look, says so.
+    ///
+    /// # Errors
+    /// [`TicketLockError::TimedOut`] if the turn did not come, [`TicketLockError::Full`] if all `W` places are taken.
+    pub fn take_over_while(
+        &self,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+        let guard = self.lock_anyway(go_on)?;
         // Relaxed: only who has the token, or recovers it, reads or writes this.
         self.turn.0.is_spoilt.store(0, Ordering::Relaxed);
         Ok(guard)
@@ -260,7 +284,7 @@ impl<T, const W: usize> TicketLock<T, W> {
     }
 
     #[inline]
-    fn lock_anyway(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+    fn lock_anyway(&self, go_on: impl FnMut() -> bool) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         // An attempt that must fail would take the cache line from whoever holds the lock.
         let serving = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         if self.next.0.load(Ordering::Relaxed) == serving
@@ -269,11 +293,11 @@ impl<T, const W: usize> TicketLock<T, W> {
         {
             return Ok(guard);
         }
-        self.wait(turns)
+        self.wait(go_on)
     }
 
     /// Draws a ticket and spins until it is its turn.
-    fn wait(&self, turns: u32) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+    fn wait(&self, mut go_on: impl FnMut() -> bool) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
         let draw = || self.me().ok_or(TicketLockError::Full).and_then(|me| self.draw(me));
         let (ticket, me) = match draw() {
             Err(_) if self.peers.home().is_shared() => {
@@ -284,7 +308,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         };
         let place = self.place(ticket);
         let has_token = || state(place.load(Ordering::Acquire)) == GRANTED;
-        for _ in 0..turns {
+        while go_on() {
             if has_token() {
                 return Ok(self.guard(ticket, me));
             }

@@ -21,3 +21,12 @@ pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T 
     }
     panic!("waited two minutes for {what}");
 }
+
+/// Lets a thread look so many times.
+pub(crate) fn looks(mut left: u32) -> impl FnMut() -> bool {
+    move || {
+        let go_on = left > 0;
+        left = left.saturating_sub(1);
+        go_on
+    }
+}

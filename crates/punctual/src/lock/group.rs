@@ -6,14 +6,14 @@
 //! "Minimizing memory utilization of real-time task sets in single and multi-processor systems-on-a-chip", RTSS 2001).
 //!
 //! The bound holds for critical sections that run. A holder that the kernel has taken off its CPU, or that suspends
-//! itself, would be spun for as long as that lasts; so spinning ends after [`TURNS`], and the waiter sleeps in the
+//! itself, would be spun for as long as that lasts; so spinning ends after [`SPIN`], and the waiter sleeps in the
 //! kernel, lending its priority to the holder.
 //!
 //! Resources that one job may hold at once share one lock, a *group*, which the macro forms. So nobody ever waits for one
 //! of these locks while holding another, and there is no deadlock.
 //!
 //! Where a polling partition is among the users everybody spins, since its thread must neither sleep nor wake a sleeper.
-//! The others do not spin for ever: after [`TURNS`] they sleep for [`PAUSE`] between attempts.
+//! The others do not spin for ever: after [`SPIN`] they sleep for [`PAUSE`] between attempts.
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -29,8 +29,8 @@ use crate::app::virtual_time;
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
 
-/// How often a waiter looks before it sleeps: some 100 µs, several times what critical sections should last.
-const TURNS: u32 = 10_000;
+/// How long a waiter spins before it sleeps: several times what critical sections should last.
+const SPIN: punctual_sync::Duration = punctual_sync::Duration::from_micros(100);
 /// How long it sleeps between attempts where a polling partition may hold the lock.
 const PAUSE: Duration = Duration::from_micros(50);
 
@@ -81,7 +81,7 @@ impl Group {
         }
         match &self.lock {
             Kind::Sleeping(lock) => {
-                ME.with(|me| match lock.lock(me.get_or_init(MsrpThread::current), TURNS) {
+                ME.with(|me| match lock.lock(me.get_or_init(MsrpThread::current), SPIN) {
                     Ok(guard) => {
                         if !guard.in_turn() {
                             suspension::blocked(1);
@@ -94,10 +94,13 @@ impl Group {
                 })
             }
             Kind::Spinning(lock) => loop {
-                if let Ok(_guard) = lock.lock(TURNS) {
+                // Who must not sleep has no use for a limit, and no clock that is sure not to enter the kernel.
+                let polls = part.style == Style::Polling;
+                let locked = if polls { lock.lock_while(|| true) } else { lock.lock(SPIN) };
+                if let Ok(_guard) = locked {
                     return f();
                 }
-                if part.style != Style::Polling {
+                if !polls {
                     std::thread::sleep(PAUSE);
                 }
             },

@@ -1,0 +1,47 @@
+//! How long to spin, by the clock.
+
+use crate::{Duration, now};
+
+/// How often a thread looks at what it waits for between two looks at the clock.
+const LOOKS: u32 = 32;
+
+/// Whether to go on, asked before each look: while less than `limit` has passed since the first look at the clock.
+pub(crate) fn within(limit: Duration) -> impl FnMut() -> bool {
+    let (mut looks, mut end) = (0_u32, None);
+    move || {
+        if limit.is_zero() {
+            return false;
+        }
+        looks = looks.wrapping_add(1);
+        if looks % LOOKS != 0 {
+            return true;
+        }
+        let now = now().as_ticks();
+        now < *end.get_or_insert(now.saturating_add(limit.as_ticks()))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goes_on_for_as_long_as_the_clock_says() {
+        let limit = Duration::from_micros(200);
+        let begin = now();
+        let mut go_on = within(limit);
+        while go_on() {}
+        assert!(now() - begin >= limit);
+    }
+
+    #[test]
+    fn does_not_begin_without_time() {
+        assert!(!within(Duration::from_ticks(0))());
+    }
+
+    #[test]
+    fn goes_on_for_ever_if_the_clock_would_overflow() {
+        let mut go_on = within(Duration::from_ticks(u64::MAX));
+        assert!((0..10 * LOOKS).all(|_| go_on()));
+    }
+}

@@ -81,12 +81,6 @@ impl Word {
         self.ready() & bit(level) != 0
     }
 
-    /// Whether `level` is occupied.
-    #[inline]
-    pub const fn is_occupied(self, level: u8) -> bool {
-        self.occupied() & bit(level) != 0
-    }
-
     /// This word with `level` occupied.
     #[inline]
     #[must_use]
@@ -166,7 +160,7 @@ mod tests {
     #[test]
     fn only_what_is_above_must_be_served() {
         let word = Word::EMPTY.occupy(3).mark_ready(2);
-        assert!(word.is_occupied(3) && !word.is_occupied(2) && word.is_ready(2) && !word.is_ready(3));
+        assert!(word.level() == 3 && word.is_ready(2) && !word.is_ready(3));
         assert!(!word.must_serve() && !word.may_need_care());
         let same = word.mark_ready(3);
         assert!(!same.must_serve(), "it is being served");

@@ -14,7 +14,7 @@ pub use crate::app::partition::{Declared, Part, Style};
 pub use crate::app::reactor::Reactor;
 pub use crate::app::run::{App, Drops, main, run};
 pub use crate::app::runtime::{Options, Registered, Runtime};
-pub use crate::helper::Calls;
+pub use crate::helper::calls::Calls;
 pub use crate::lock::{AsyncLocked, CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
 pub use crate::port::AppPort;
 pub use crate::task::async_task::{

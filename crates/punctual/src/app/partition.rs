@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::{CurrentWorker, Level, Partition, Worker};
 
 use crate::app::runtime::Runtime;
-use crate::helper::Calls;
+use crate::helper::calls::Calls;
 use crate::port::linux::tsc::Tsc;
 use crate::port::{AppPort, Kind};
 

@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-use punctual_sync::Taken;
 use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
+use punctual_sync::{Full, Taken};
 
 /// How many calls of a partition may wait.
 const WAITING: usize = 64;
@@ -67,7 +67,7 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
 /// Real-time safety: in a polling partition wait-free; does not allocate or enter the kernel.
 ///
 /// # Errors
-/// Gives the closure back if 64 calls of the partition wait already.
+/// [`Full`] with the closure if 64 calls of the partition wait already.
 ///
 /// ```
 /// # use punctual::helper;
@@ -76,7 +76,7 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
 ///     // The log cannot keep up; the control loop can.
 /// }
 /// ```
-pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), F> {
+pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), Full<F>> {
     let refused = MINE.with_borrow_mut(|mine| match mine {
         Some(calls) => match calls.room() {
             0 => Some(Err(call)),
@@ -94,7 +94,7 @@ pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), F> {
             call();
             Ok(())
         }
-        Some(Err(call)) => Err(call),
+        Some(Err(call)) => Err(Full(call)),
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
         with(&CALLS, || {
             let (counted, made) = (Counted(Arc::clone(&count)), Arc::clone(&made));
             let call = move || made.store(Arc::strong_count(&counted.0) == 2, Ordering::Relaxed);
-            submit(call).map_err(drop).expect("there is room");
+            submit(call).expect("there is room");
         });
         CALLS.0.consumer().unwrap().pop().expect("one was submitted").run();
         assert!(made.load(Ordering::Relaxed));
@@ -187,7 +187,7 @@ mod tests {
     fn elsewhere_it_is_made_at_once() {
         let made = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&made);
-        submit(move || seen.store(true, Ordering::Relaxed)).map_err(drop).expect("nothing can be full");
+        submit(move || seen.store(true, Ordering::Relaxed)).expect("nothing can be full");
         assert!(made.load(Ordering::Relaxed));
     }
 }

@@ -9,14 +9,14 @@
 //! assert_eq!(answer.join().unwrap(), 42);
 //! ```
 
-mod calls;
+pub(crate) mod calls;
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
 use crate::port::linux::stderr;
 
-pub use calls::{Calls, submit};
+pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
 
 /// Starts a named ordinary thread off the partition's CPU.

@@ -122,7 +122,7 @@ macro_rules! app {
                         cx.shared.fragile.lock(|_| panic!("here"))
                     }
                     Scenario::Waits => println!("READY"),
-                    Scenario::CallPanics => punctual::helper::submit(|| panic!("here")).ok().expect("there is room"),
+                    Scenario::CallPanics => punctual::helper::submit(|| panic!("here")).expect("there is room"),
                     Scenario::HelperPanics => punctual::shutdown(),
                 }
             }

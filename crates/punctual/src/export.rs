@@ -17,6 +17,7 @@ pub use crate::app::runtime::{Options, Registered, Runtime};
 pub use crate::helper::calls::Calls;
 pub use crate::lock::{AsyncLocked, CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
 pub use crate::port::AppPort;
+#[cfg(feature = "async")]
 pub use crate::task::async_task::{
     AsyncBody, AsyncTask, Stays, Timers, future_drop, future_place, future_place_local, future_poll,
     future_size,

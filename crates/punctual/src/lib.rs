@@ -46,6 +46,7 @@
 //!
 //! // The same program in virtual time: no waiting, no privileges, the same order every time.
 //! let report = app::run(punctual::Config::new().virtual_time()).expect("nothing can be missing");
+//! # #[cfg(feature = "monitoring")]
 //! assert_eq!(report.task("sample").unwrap().jobs, 4);
 //! ```
 //!
@@ -82,6 +83,16 @@
 //! With `PUNCTUAL_TRACE=1` or [`Config::trace`] every job marks its start and end in the trace of the kernel, where
 //! `punctual-trace` tells what each of its microseconds went to.
 //!
+//! # Features
+//!
+//! All are on by default.
+//!
+//! | feature | without it |
+//! |---|---|
+//! | `monitoring` | jobs are not measured, which saves two readings of the clock a job, and `hdrhistogram`; the [report](report::TaskReport::measured) says so |
+//! | `signals` | SIGINT and SIGTERM do what they do without an app: they end the process, unless the program handles them. Saves `signal-hook` |
+//! | `async` | no `async fn` tasks, and nothing that they wait for |
+//!
 //! # Modules
 //!
 //! * [`mod@config`]: where and how to run; [`mod@report`]: what happened.
@@ -107,7 +118,9 @@ pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 pub use punctual_macros::app;
 /// What tasks and threads share beyond the resources of an app: channels, queues, rings, mutexes.
 pub use punctual_sync as sync;
+#[cfg(feature = "async")]
 pub use task::async_task::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
+#[cfg(feature = "async")]
 pub use task::async_task::{Readiness, readable, writable};
 pub use task::message::SpawnHandle;
 pub use task::spawn_error::{SpawnError, TooLate};

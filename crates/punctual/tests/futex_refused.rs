@@ -2,6 +2,7 @@
 //! ever.
 //!
 //! Every app runs as a program of its own, which filters its own system calls.
+#![cfg(feature = "monitoring")]
 
 #[path = "support/privileges.rs"]
 mod privileges;

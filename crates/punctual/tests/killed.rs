@@ -1,5 +1,6 @@
 //! An app that is killed leaves nothing to the system: no process, no bound on idle states, no group, no file, and nobody
 //! else scheduled in another way.
+#![cfg(feature = "signals")]
 
 #[path = "support/leftovers.rs"]
 mod leftovers;

@@ -1,5 +1,6 @@
 //! Marks in the kernel's trace, as they are written. An ordinary file stands in for the kernel's, which keeps no more of
 //! them than their bytes; `punctual-trace` tests them in recordings.
+#![cfg(all(feature = "async", feature = "monitoring"))]
 
 #[path = "support/privileges.rs"]
 mod privileges;

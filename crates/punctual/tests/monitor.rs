@@ -1,6 +1,7 @@
 //! What the report says of jobs that really ran: who suspended themselves, and totals that add up.
 //!
 //! No figure here depends on how fast the machine is.
+#![cfg(feature = "monitoring")]
 
 #[path = "support/privileges.rs"]
 mod privileges;
@@ -204,9 +205,13 @@ mod silence {
         assert_eq!(report.tasks.len(), 2);
         for task in &report.tasks {
             let figures = (task.jobs, task.misses, task.self_suspensions, task.response.max);
-            assert_eq!(figures, (0, 0, 0, 0), "{task:?}");
+            assert_eq!((task.measured, figures), (false, (0, 0, 0, 0)), "{task:?}");
             assert!(task.jitter.buckets.is_empty() && task.execution.buckets.is_empty(), "{task:?}");
         }
         assert_eq!(report.task("sample").map(|task| task.overruns), Some(1));
+        assert!(
+            report.to_string().contains("was not measured, because the app says `monitor = false`"),
+            "{report}"
+        );
     }
 }

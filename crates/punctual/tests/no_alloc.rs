@@ -3,6 +3,7 @@
 //!
 //! The allocator counts what any thread of this process asks of it between the start of `idle` and its end, so
 //! there is one test here, and it is alone.
+#![cfg(all(feature = "async", feature = "monitoring"))]
 
 #[path = "support/privileges.rs"]
 mod privileges;

@@ -1,4 +1,5 @@
 //! A panic anywhere ends the app: at once, by name, with the hook run and no thread left behind.
+#![cfg(feature = "monitoring")]
 
 #[path = "support/privileges.rs"]
 mod privileges;

@@ -1,4 +1,5 @@
 //! Real-time settings: what is missing is said, `strict` refuses, nonsense is named, and nothing is left behind.
+#![cfg(feature = "async")]
 
 #[path = "support/privileges.rs"]
 mod privileges;

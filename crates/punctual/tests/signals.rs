@@ -1,6 +1,7 @@
 //! SIGINT and SIGTERM end an app as `shutdown` does, and an app that does not end is ended all the same.
 //!
 //! Every app runs as a program of its own, with and without privileges.
+#![cfg(feature = "signals")]
 
 #[path = "support/privileges.rs"]
 mod privileges;

@@ -6,6 +6,7 @@
 mod access;
 mod args;
 mod binding;
+mod features;
 mod init;
 mod local;
 mod local_task;
@@ -24,6 +25,7 @@ use crate::model::App;
 
 /// Applies every rule.
 pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
+    features::check(app, cfg!(any(feature = "async", test)), errors);
     names::check(app, errors);
     signature::check(app, errors);
     args::check(app, errors);

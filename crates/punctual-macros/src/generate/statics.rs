@@ -15,6 +15,18 @@ pub(super) fn wrapper() -> TokenStream {
     let (quiet, wrapper) = (quiet(), names::sole("Static"));
     let [t, b, n, w] = ["T", "B", "N", "W"].map(names::sole);
     let usize = quote!(::core::primitive::usize);
+    let of_async_tasks = cfg!(feature = "async").then(|| {
+        quote! {
+            #quiet unsafe impl<#b: ::punctual::export::AsyncBody, const #n: #usize> ::core::marker::Sync
+                for #wrapper<::punctual::export::AsyncTask<#b, #n>> {}
+
+            #quiet const _: () = {
+                const fn __punctual_async_tasks_are<#b: ::punctual::export::AsyncBody, const #n: #usize>() {
+                    ::punctual::export::assert_sync::<::punctual::export::AsyncTask<#b, #n>>();
+                }
+            };
+        }
+    });
     quote! {
         #quiet struct #wrapper<#t>(#t);
 
@@ -23,8 +35,7 @@ pub(super) fn wrapper() -> TokenStream {
         #quiet unsafe impl<#b: ::punctual::export::Body, const #n: #usize, const #w: #usize> ::core::marker::Sync
             for #wrapper<::punctual::export::Task<#b, #n, #w>> {}
 
-        #quiet unsafe impl<#b: ::punctual::export::AsyncBody, const #n: #usize> ::core::marker::Sync
-            for #wrapper<::punctual::export::AsyncTask<#b, #n>> {}
+        #of_async_tasks
 
         #quiet const _: () = {
             const fn __punctual_resources_of_send_types_are<#t: ::core::marker::Send>() {
@@ -32,9 +43,6 @@ pub(super) fn wrapper() -> TokenStream {
             }
             const fn __punctual_tasks_are<#b: ::punctual::export::Body, const #n: #usize, const #w: #usize>() {
                 ::punctual::export::assert_sync::<::punctual::export::Task<#b, #n, #w>>();
-            }
-            const fn __punctual_async_tasks_are<#b: ::punctual::export::AsyncBody, const #n: #usize>() {
-                ::punctual::export::assert_sync::<::punctual::export::AsyncTask<#b, #n>>();
             }
         };
     }

@@ -9,6 +9,10 @@ pub(crate) mod fault;
 pub(crate) mod forked;
 pub(crate) mod panic_hook;
 pub(crate) mod partition;
+#[cfg(feature = "async")]
+pub(crate) mod reactor;
+#[cfg(not(feature = "async"))]
+#[path = "no_reactor.rs"]
 pub(crate) mod reactor;
 pub(crate) mod reporting;
 pub(crate) mod run;

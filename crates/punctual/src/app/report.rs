@@ -7,7 +7,7 @@
 //! use punctual::report::{Outcome, Report, TaskReport};
 //!
 //! let mut task = TaskReport::default();
-//! (task.name, task.level, task.jobs) = ("sample".into(), 4, 100_000);
+//! (task.name, task.level, task.measured, task.jobs) = ("sample".into(), 4, true, 100_000);
 //!
 //! let mut report = Report::default();
 //! (report.outcome, report.tasks) = (Outcome::Shutdown, vec![task]);
@@ -98,6 +98,9 @@ pub struct TaskReport {
     pub period: Option<Duration>,
     /// Its relative deadline, if it has one.
     pub deadline: Option<Duration>,
+    /// Whether its jobs were measured. If not, because of `#[app(monitor = false)]` or without the feature `monitoring`, nothing
+    /// is known of what is counted and timed for each job: `jobs`, `misses`, `self_suspensions` and the times are empty.
+    pub measured: bool,
     /// How many jobs ended.
     pub jobs: u64,
     /// How many releases found the previous job unfinished.
@@ -194,6 +197,13 @@ impl fmt::Display for Report {
             writeln!(f, "\nJ: release to start, R: release to end, C: execution\n")?;
             table(f, &self.task_rows())?;
         }
+        if self.tasks.iter().any(|task| !task.measured) {
+            let why = match cfg!(feature = "monitoring") {
+                true => "the app says `monitor = false`",
+                false => "`punctual` was built without its feature `monitoring`",
+            };
+            writeln!(f, "{UNKNOWN} was not measured, because {why}")?;
+        }
         for task in &self.tasks {
             self.explain_misses(f, task)?;
         }
@@ -263,18 +273,20 @@ impl Report {
             head.insert(1, "partition");
         }
         let rows = self.tasks.iter().map(|task| {
-            let mut row = vec![task.name.clone(), task.level.to_string(), task.jobs.to_string()];
+            let known = |figure: String| if task.measured { figure } else { UNKNOWN.to_owned() };
+            let mut row = vec![task.name.clone(), task.level.to_string(), known(task.jobs.to_string())];
             if several {
                 row.insert(1, task.partition.clone().unwrap_or_default());
             }
             for quantity in [&task.jitter, &task.response] {
                 let values = [quantity.max, quantity.p999, quantity.p50];
-                row.extend(values.map(|ns| format_nanos(ns as f64)));
+                row.extend(values.map(|ns| known(format_nanos(ns as f64))));
             }
-            row.push(format_nanos(task.execution.max as f64));
-            row.extend([task.overruns, task.misses].map(|count| count.to_string()));
+            row.push(known(format_nanos(task.execution.max as f64)));
+            row.push(task.overruns.to_string());
+            row.push(known(task.misses.to_string()));
             if suspended {
-                row.push(task.self_suspensions.to_string());
+                row.push(known(task.self_suspensions.to_string()));
             }
             row
         });
@@ -296,6 +308,9 @@ impl Report {
         std::iter::once(head).chain(rows).collect()
     }
 }
+
+/// What stands in place of a figure that is not known.
+const UNKNOWN: &str = "–";
 
 /// A size in KiB, rounded up.
 fn kib(bytes: Option<usize>) -> String {
@@ -356,6 +371,19 @@ mod tests {
             Report { tasks: vec![task], ..Report::default() }.to_string()
         };
         assert!(with(1).contains("suspended") && !with(0).contains("suspended"));
+    }
+
+    #[test]
+    fn says_that_figures_are_unknown_instead_of_zero() {
+        let task = |measured| TaskReport { name: "t".into(), measured, overruns: 7, ..TaskReport::default() };
+        let shows = |measured| Report { tasks: vec![task(measured)], ..Report::default() }.to_string();
+        assert!(shows(true).contains("0 ns") && !shows(true).contains(UNKNOWN));
+        let unknown = shows(false);
+        assert!(unknown.contains("– was not measured"), "{unknown}");
+        let row = unknown.lines().find(|line| line.starts_with("t ")).expect("the row of the task");
+        let row: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(row[..2], ["t", "0"], "{unknown}");
+        assert_eq!(row[2..], [&[UNKNOWN; 8][..], &["7", UNKNOWN]].concat(), "{unknown}");
     }
 
     #[test]

@@ -151,7 +151,7 @@ unsafe fn measured<B: Body>(
         // SAFETY: by this function's contract.
         catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
     };
-    if !B::MONITOR {
+    if !measures::<B>() {
         // As below, and not in one closure with it: that makes a spawn a tenth slower.
         let result = body(Instant::from_ticks(release));
         if result.is_err() || runtime.is_unusual() {
@@ -195,8 +195,13 @@ unsafe fn measured<B: Body>(
     Some(end)
 }
 
+/// Whether jobs are measured: the app and the features of this crate say so.
+pub(crate) const fn measures<B: Body>() -> bool {
+    cfg!(feature = "monitoring") && B::MONITOR
+}
+
 /// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody wants to know.
 #[inline]
 pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
-    if B::MONITOR || monitor.mark.is_on() { B::part().partition.port().now().as_ticks() } else { 0 }
+    if measures::<B>() || monitor.mark.is_on() { B::part().partition.port().now().as_ticks() } else { 0 }
 }

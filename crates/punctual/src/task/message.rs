@@ -7,7 +7,7 @@ use crate::app::fault;
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Marked, Registered};
 use crate::app::stop::Culprit;
-use crate::task::job::{AT_ITS_START, Body, execute, execute_queued, stamp};
+use crate::task::job::{AT_ITS_START, Body, execute, execute_queued, measures, stamp};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, TooLate, not_released};
 
@@ -232,8 +232,10 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
     }
 
     unsafe fn begin(&self) {
-        // SAFETY: by this function's contract.
-        unsafe { self.monitor.start() };
+        if measures::<B>() {
+            // SAFETY: by this function's contract.
+            unsafe { self.monitor.start() };
+        }
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {

@@ -1,6 +1,6 @@
 //! What is measured of every job: release jitter J, response time R, execution time C.
 //!
-//! Always on, in bounded memory that is allocated before the app starts. Costs at most two clock readings a
+//! On unless the app or the features of this crate say otherwise, in bounded memory that is allocated before the app starts. Costs at most two clock readings a
 //! job: one at its end, and one at its start if it runs as a call or at its spawn if it is queued. A queued job
 //! starts when the one before it on its thread ends, which has been read; only a thread that was asleep reads
 //! the clock once more when it wakes.
@@ -13,66 +13,14 @@
 
 use std::cell::UnsafeCell;
 
-use hdrhistogram::Histogram;
 use punctual_core::{Duration, Instant};
 
-use crate::app::report::{Summary, TaskReport};
+use super::measured::Measured;
+use crate::app::report::TaskReport;
 use crate::port::linux::trace_marker::Mark;
 
-/// Histogram range: to 100 s, in buckets at most 1 % wide.
-const HIGHEST: u64 = 100_000_000_000;
-const DIGITS: u8 = 2;
-
-/// One quantity over all jobs of a task, in ns.
-#[derive(Debug)]
-struct Quantity {
-    max: u64,
-    sum: u128,
-    histogram: Histogram<u32>,
-}
-
-impl Quantity {
-    fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, HIGHEST, DIGITS).expect("the bounds are constants");
-        Self { max: 0, sum: 0, histogram }
-    }
-
-    #[inline]
-    fn record(&mut self, value: u64) {
-        self.max = self.max.max(value);
-        self.sum += u128::from(value);
-        // Never allocates and never drops: values beyond the range count in the last bucket.
-        self.histogram.saturating_record(value);
-    }
-
-    fn summary(&self) -> Summary {
-        let count = self.histogram.len();
-        let mean = if count == 0 { 0.0 } else { self.sum as f64 / count as f64 };
-        Summary {
-            max: self.max,
-            p999: self.histogram.value_at_quantile(0.999).min(self.max),
-            p50: self.histogram.value_at_quantile(0.5).min(self.max),
-            mean,
-            buckets: self
-                .histogram
-                .iter_recorded()
-                .map(|b| (b.value_iterated_to(), u64::from(b.count_at_value())))
-                .collect(),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Measured {
-    jobs: u64,
-    misses: u64,
-    suspended: u64,
-    jitter: Quantity,
-    response: Quantity,
-    execution: Quantity,
-}
-
 /// What one job took.
+#[cfg_attr(not(feature = "monitoring"), allow(dead_code, reason = "nothing is measured"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) release: Instant,
@@ -106,16 +54,8 @@ impl Monitor {
     /// # Safety
     /// No job of the task can run.
     pub(crate) unsafe fn start(&self) {
-        let measured = Measured {
-            jobs: 0,
-            misses: 0,
-            suspended: 0,
-            jitter: Quantity::new(),
-            response: Quantity::new(),
-            execution: Quantity::new(),
-        };
         // SAFETY: by this function's contract nothing else refers to the cell's content.
-        unsafe { *self.measured.get() = Some(Box::new(measured)) };
+        unsafe { *self.measured.get() = Measured::new() };
     }
 
     /// Adds a job.
@@ -125,15 +65,9 @@ impl Monitor {
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job) {
         // SAFETY: by this function's contract nothing else refers to the cell's content.
-        let Some(measured) = (unsafe { &mut *self.measured.get() }) else { return };
-        let response = since(job.end, job.release);
-        let gross = since(job.end, job.start);
-        measured.jobs += 1;
-        measured.jitter.record(since(job.start, job.release));
-        measured.response.record(response);
-        measured.execution.record(gross.saturating_sub(job.preempted));
-        measured.misses += u64::from(job.deadline.is_some_and(|d| response > d.as_ticks()));
-        measured.suspended += u64::from(job.suspended);
+        if let Some(measured) = unsafe { &mut *self.measured.get() } {
+            measured.record(job);
+        }
     }
 
     /// The measurements so far.
@@ -146,12 +80,7 @@ impl Monitor {
         let partition = partition.map(str::to_owned);
         let mut report = TaskReport { name: name.into(), level, partition, ..TaskReport::default() };
         if let Some(measured) = measured {
-            report.jobs = measured.jobs;
-            report.misses = measured.misses;
-            report.self_suspensions = measured.suspended;
-            report.jitter = measured.jitter.summary();
-            report.response = measured.response.summary();
-            report.execution = measured.execution.summary();
+            measured.fill(&mut report);
         }
         report
     }
@@ -162,7 +91,7 @@ pub(crate) fn since(later: Instant, earlier: Instant) -> u64 {
     later.as_ticks().saturating_sub(earlier.as_ticks())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "monitoring"))]
 mod tests {
     use super::*;
 
@@ -191,16 +120,5 @@ mod tests {
         assert_eq!((report.jobs, report.misses), (2, 1));
         assert_eq!((report.jitter.max, report.response.max, report.execution.max), (10, 160, 130));
         assert_eq!(report.response.mean, 135.0);
-    }
-
-    #[test]
-    fn quantiles_stay_within_one_percent_and_no_value_is_dropped() {
-        let mut quantity = Quantity::new();
-        (1..=100_000).for_each(|value| quantity.record(value));
-        quantity.record(u64::MAX);
-        let summary = quantity.summary();
-        assert_eq!(summary.max, u64::MAX);
-        assert_eq!(summary.buckets.iter().map(|b| b.1).sum::<u64>(), 100_001);
-        assert!(summary.p50.abs_diff(50_000) <= 500, "{}", summary.p50);
     }
 }

@@ -5,8 +5,7 @@ use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Marked, Registered};
 use crate::app::stop::Cause;
-use crate::task::job::Body;
-use crate::task::job::execute_queued;
+use crate::task::job::{Body, execute_queued, measures};
 use crate::task::monitor::Monitor;
 
 /// A task with a period.
@@ -45,8 +44,10 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
 
 impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     unsafe fn begin(&self) {
-        // SAFETY: by this function's contract.
-        unsafe { self.monitor.start() };
+        if measures::<B>() {
+            // SAFETY: by this function's contract.
+            unsafe { self.monitor.start() };
+        }
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {

@@ -1,4 +1,5 @@
 //! Async tasks in virtual time: what they wait for, who polls them and when, and how they end.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod ends;
 mod gives_up;

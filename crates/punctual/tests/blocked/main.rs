@@ -1,6 +1,7 @@
 //! A system call that never returns, inside a critical section: the app is told to stop, cannot, and ends saying why.
 //!
 //! Every app runs as a program of its own, on every executor, with and without privileges.
+#![cfg(feature = "signals")]
 
 #[path = "../support/privileges.rs"]
 mod privileges;

@@ -1,5 +1,6 @@
 //! Between a fault and the end of the app nothing may fail: not because something cannot be printed, nor because a destructor
 //! panics, nor because `idle` is still there.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod callbacks;
 mod destructors;

@@ -1,6 +1,7 @@
 //! Apps of several partitions and of the global executor, on real threads: spawns, locks, CPUs, and every way to end.
 //!
 //! What has to be exact in time is in `tests/time`.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod cpus;
 mod ends;

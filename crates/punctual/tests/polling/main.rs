@@ -1,4 +1,5 @@
 //! Polling partitions: one thread that never sleeps and never enters the kernel.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 #[path = "../support/log.rs"]
 mod log;

@@ -1,4 +1,5 @@
 //! Ends of runs: who may ask for one, what becomes of what was left over, and running again.
+#![cfg(feature = "monitoring")]
 
 mod again;
 #[path = "../support/privileges.rs"]

@@ -1,6 +1,7 @@
 //! Tasks bound to descriptors of every kind: releases, `pend`, replaced and closed descriptors.
 //!
 //! What has to be exact runs in virtual time, which ends when no descriptor is ready and nothing else is left.
+#![cfg(feature = "monitoring")]
 
 mod idle;
 #[path = "../support/privileges.rs"]

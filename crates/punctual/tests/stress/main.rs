@@ -7,6 +7,7 @@
 //! numbers of a run, though not what the kernel makes of them.
 //!
 //! Each form runs in a process of its own, which a runaway real-time thread does not survive: `RLIMIT_RTTIME`.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod checks;
 mod kinds;

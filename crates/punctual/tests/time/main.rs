@@ -1,6 +1,7 @@
 //! Virtual time is exact: grids, overruns, deadlines, timers and what preempts what, to the nanosecond.
 //!
 //! No test sleeps, and each is the same every time.
+#![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
 mod ceilings;
 mod end;

@@ -5,6 +5,11 @@ mod endless_idle;
 mod event_threads;
 mod linux;
 mod plan;
+#[cfg(feature = "signals")]
+mod signals;
+#[cfg(not(feature = "signals"))]
+#[path = "no_signals.rs"]
+mod signals;
 mod stacks;
 mod supervisor;
 mod threads;

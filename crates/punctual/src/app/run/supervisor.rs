@@ -2,16 +2,15 @@
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::SigId;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::endless_idle::{Idle, LastResort};
+use super::signals::Signals;
 use super::unfinished;
 use crate::app::fault;
 use crate::app::panic_hook::Leaves;
@@ -47,61 +46,11 @@ pub(super) struct Progress {
     over: AtomicBool,
 }
 
-/// How many runs take signals for themselves.
-static TAKERS: AtomicUsize = AtomicUsize::new(0);
-
-/// Takes signals for a run; while nobody does, a signal does again what it did before.
-struct Taker;
-
-impl Taker {
-    fn new(signals: &[i32]) -> std::io::Result<Self> {
-        static SEEN_TO: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-        let mut seen_to = SEEN_TO.lock().unwrap_or_else(PoisonError::into_inner);
-        for &signal in signals {
-            if seen_to.contains(&signal) {
-                continue;
-            }
-            // A handler that was there before is called in any case. The default is not, and would not come
-            // back.
-            if is_default(signal)? {
-                let action = move || {
-                    if TAKERS.load(Ordering::SeqCst) == 0 {
-                        let _ = signal_hook::low_level::emulate_default_handler(signal);
-                    }
-                };
-                // SAFETY: a signal handler may read an atomic, and `emulate_default_handler` is made for one.
-                unsafe { signal_hook::low_level::register(signal, action) }?;
-            }
-            seen_to.push(signal);
-        }
-        TAKERS.fetch_add(1, Ordering::SeqCst);
-        Ok(Self)
-    }
-}
-
-impl Drop for Taker {
-    fn drop(&mut self) {
-        TAKERS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Whether the signal has its default effect.
-fn is_default(signal: i32) -> std::io::Result<bool> {
-    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: nothing is set, and `now` is a valid place for what is; all-zero is a valid value besides.
-    unsafe {
-        match libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) {
-            0 => Ok(now.assume_init().sa_sigaction == libc::SIG_DFL),
-            _ => Err(std::io::Error::last_os_error()),
-        }
-    }
-}
-
 /// Why an app stops that gets one of the signals taken.
 fn cause(signal: i32) -> &'static Cause {
     match signal {
-        SIGINT => &Cause::Signal(SIGINT),
-        _ => &Cause::Signal(SIGTERM),
+        libc::SIGINT => &Cause::Signal(libc::SIGINT),
+        _ => &Cause::Signal(libc::SIGTERM),
     }
 }
 
@@ -110,9 +59,8 @@ pub(super) struct Supervisor {
     runtime: &'static Runtime,
     progress: Arc<Progress>,
     thread: Option<JoinHandle<()>>,
-    signals: Vec<SigId>,
+    signals: Signals,
     bell: UnixStream,
-    _taker: Taker,
 }
 
 impl Supervisor {
@@ -127,18 +75,8 @@ impl Supervisor {
         let (bell, ringing) = UnixStream::pair().map_err(system("making a socket pair for signals"))?;
         // Who rings, perhaps from a job, does not wait; if there is no room it is ringing.
         bell.set_nonblocking(true).map_err(system("making a socket pair for signals"))?;
-        let taker = Taker::new(&[SIGINT, SIGTERM]).map_err(system("installing a signal handler"))?;
-        let caught = Arc::new(AtomicUsize::new(0));
-        let mut signals = Vec::new();
-        for signal in [SIGINT, SIGTERM] {
-            let number = signal as usize;
-            let attempt = "installing a signal handler";
-            let ring = bell.try_clone().map_err(system(attempt))?;
-            let id = signal_hook::flag::register_usize(signal, Arc::clone(&caught), number);
-            signals.push(id.map_err(system(attempt))?);
-            let id = signal_hook::low_level::pipe::register(signal, ring);
-            signals.push(id.map_err(system(attempt))?);
-        }
+        let signals = Signals::take(&bell).map_err(system("installing a signal handler"))?;
+        let caught = signals.caught();
         runtime.set_bell(bell.as_raw_fd());
         let progress = Arc::new(Progress::default());
         let polls = Tsc::is_there() && runtime.parts.iter().any(|part| part.style == Style::Polling);
@@ -164,7 +102,7 @@ impl Supervisor {
             .name("punctual-watch".into())
             .spawn(move || watch.keep_on())
             .map_err(system("starting the supervisor thread"))?;
-        Ok(Self { runtime, progress, thread: Some(thread), signals, bell, _taker: taker })
+        Ok(Self { runtime, progress, thread: Some(thread), signals, bell })
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
@@ -176,9 +114,7 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         self.progress.over.store(true, Ordering::Release);
         let _ = rustix::io::write(&self.bell, b"!");
-        for id in self.signals.drain(..) {
-            signal_hook::low_level::unregister(id);
-        }
+        self.signals.leave();
         if let Some(thread) = self.thread.take() {
             // It does not panic; and if it did, the run is over all the same.
             let _ = thread.join();

@@ -13,7 +13,7 @@ use crate::app::report::TaskReport;
 use crate::app::runtime::{Marked, Registered};
 use crate::app::stop::Culprit;
 use crate::task::job::Body;
-use crate::task::job::{AT_ITS_START, execute, stamp};
+use crate::task::job::{AT_ITS_START, execute, measures, stamp};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, not_released};
 
@@ -302,8 +302,10 @@ impl<B: AsyncBody, const SIZE: usize> std::fmt::Debug for AsyncTask<B, SIZE> {
 
 impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     unsafe fn begin(&self) {
-        // SAFETY: by this function's contract.
-        unsafe { self.monitor.start() };
+        if measures::<B>() {
+            // SAFETY: by this function's contract.
+            unsafe { self.monitor.start() };
+        }
     }
 
     fn marked(&'static self) -> Option<Marked> {

@@ -1,0 +1,99 @@
+//! SIGINT and SIGTERM, which a run takes for itself.
+
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use signal_hook::SigId;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// How many runs take signals for themselves.
+static TAKERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes signals for a run; while nobody does, a signal does again what it did before.
+struct Taker;
+
+impl Taker {
+    fn new(signals: &[i32]) -> std::io::Result<Self> {
+        static SEEN_TO: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+        let mut seen_to = SEEN_TO.lock().unwrap_or_else(PoisonError::into_inner);
+        for &signal in signals {
+            if seen_to.contains(&signal) {
+                continue;
+            }
+            // A handler that was there before is called in any case. The default is not, and would not come
+            // back.
+            if is_default(signal)? {
+                let action = move || {
+                    if TAKERS.load(Ordering::SeqCst) == 0 {
+                        let _ = signal_hook::low_level::emulate_default_handler(signal);
+                    }
+                };
+                // SAFETY: a signal handler may read an atomic, and `emulate_default_handler` is made for one.
+                unsafe { signal_hook::low_level::register(signal, action) }?;
+            }
+            seen_to.push(signal);
+        }
+        TAKERS.fetch_add(1, Ordering::SeqCst);
+        Ok(Self)
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        TAKERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether the signal has its default effect.
+fn is_default(signal: i32) -> std::io::Result<bool> {
+    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is set, and `now` is a valid place for what is; all-zero is a valid value besides.
+    unsafe {
+        match libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) {
+            0 => Ok(now.assume_init().sa_sigaction == libc::SIG_DFL),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// The signals of a run, until dropped.
+pub(super) struct Signals {
+    /// The last one that came and was not seen to, or 0.
+    caught: Arc<AtomicUsize>,
+    handlers: Vec<SigId>,
+    _taker: Taker,
+}
+
+impl Signals {
+    /// Takes them; each also writes to `bell`.
+    pub(super) fn take(bell: &UnixStream) -> std::io::Result<Self> {
+        const TAKEN: [i32; 2] = [SIGINT, SIGTERM];
+        let taker = Taker::new(&TAKEN)?;
+        // From here on, what is registered is given back if something fails.
+        let mut signals = Self { caught: Arc::default(), handlers: Vec::new(), _taker: taker };
+        for signal in TAKEN {
+            let caught = signals.caught();
+            signals.handlers.push(signal_hook::flag::register_usize(signal, caught, signal as usize)?);
+            signals.handlers.push(signal_hook::low_level::pipe::register(signal, bell.try_clone()?)?);
+        }
+        Ok(signals)
+    }
+
+    pub(super) fn caught(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.caught)
+    }
+
+    /// Sees to no further signal. Until dropped, one still does not do what it would without a run.
+    pub(super) fn leave(&mut self) {
+        for handler in self.handlers.drain(..) {
+            signal_hook::low_level::unregister(handler);
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

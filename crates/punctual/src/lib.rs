@@ -83,6 +83,14 @@
 //! With `PUNCTUAL_TRACE=1` or [`Config::trace`] every job marks its start and end in the trace of the kernel, where
 //! `punctual-trace` tells what each of its microseconds went to.
 //!
+//! # Messages
+//!
+//! What an app misses when it starts goes to the [`log`] crate at the level of a warning, with the target `punctual`, if the program
+//! has set a logger, and to standard error otherwise. The logger is called on ordinary threads only, before `init`, on the one that
+//! runs the app, and in [`helper::spawn`], on the new one; so it may allocate and block, and holds up what comes after. No thread with a
+//! real-time priority calls it, and nobody does after a fault: what is said of panics, overflowing stacks and jobs that do not end is
+//! written to standard error, without allocating.
+//!
 //! # Features
 //!
 //! All are on by default.

@@ -12,7 +12,7 @@ use punctual_core::trace_marker;
 use crate::app::config::Marks as Wanted;
 use crate::app::partition::{Part, Style};
 use crate::app::runtime::{Marked, Runtime};
-use crate::port::linux::stderr;
+use crate::port::linux::notice;
 use crate::port::linux::trace_marker::{find, open};
 
 /// The marks of a run; off again when dropped, which is after its threads have ended.
@@ -36,7 +36,7 @@ impl Marks {
             Ok(opened) => opened,
             Err(why) => {
                 let note = format!("jobs are not marked in the trace: {why}");
-                stderr::line(format_args!("{note}"));
+                notice::warn(format_args!("{note}"));
                 return Self { runtime, marker: None, notes: vec![note] };
             }
         };

@@ -14,7 +14,7 @@ pub(crate) mod calls;
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-use crate::port::linux::stderr;
+use crate::port::linux::notice;
 
 pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
@@ -38,7 +38,7 @@ pub fn spawn<T: Send + 'static>(
         if let Some(cpus) = cpus {
             // Staying where the parent was is worse for timing and no error for the helper.
             if let Err(error) = cpus.apply() {
-                stderr::line(format_args!("a helper thread stays on its parent's CPUs: {error}"));
+                notice::warn(format_args!("a helper thread stays on its parent's CPUs: {error}"));
             }
         }
         body()

@@ -27,7 +27,7 @@ use crate::app::trace_markers::Marks;
 use crate::app::{fault, forked};
 use crate::port::linux::cpu::{self, Allowed};
 use crate::port::linux::stderr;
-use crate::port::linux::{self, futex, idle_states, interference, memory, settings};
+use crate::port::linux::{self, futex, idle_states, interference, memory, notice, settings};
 
 pub(super) fn run<A: App>(
     runtime: &'static Runtime,
@@ -206,7 +206,7 @@ impl Placement {
         };
         if let Err(error) = pinned {
             let cpus = idle_cpus(runtime, plan);
-            stderr::line(format_args!("idle does not run on CPU {cpus}: {error}"));
+            notice::warn(format_args!("idle does not run on CPU {cpus}: {error}"));
         }
     }
 }
@@ -237,11 +237,11 @@ fn warn(settings: &Settings, missing: &[String]) {
         |thread: &ThreadSettings| thread.missing.iter().any(|what| what.starts_with(settings::NO_FIFO));
     let real_time = settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO");
     if real_time || !settings.threads.iter().any(refused) {
-        stderr::line(format_args!("real-time settings are incomplete; timing is not guaranteed:"));
+        notice::warn(format_args!("real-time settings are incomplete; timing is not guaranteed:"));
     } else {
-        stderr::line(format_args!(
+        notice::warn(format_args!(
             "without real-time priorities; everything works, and no timing is guaranteed:"
         ));
     }
-    missing.iter().for_each(|what| stderr::line(format_args!("  {what}")));
+    missing.iter().for_each(|what| notice::warn(format_args!("  {what}")));
 }

@@ -6,6 +6,7 @@ pub(crate) mod futex;
 pub(crate) mod idle_states;
 pub(crate) mod interference;
 pub(crate) mod memory;
+pub(crate) mod notice;
 pub(crate) mod polling;
 pub(crate) mod settings;
 pub(crate) mod stack;

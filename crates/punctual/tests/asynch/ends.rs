@@ -205,7 +205,6 @@ mod unmade {
 
     #[punctual::app(main = false)]
     mod app {
-        use punctual::prelude::*;
 
         use super::{Counted, makes};
 

@@ -39,7 +39,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod chart;
 mod charts;
 mod collector;
 mod head;

@@ -12,20 +12,19 @@
 //! # Ok::<(), punctual_trace::read::ReadError>(())
 //! ```
 
-mod chunks;
+mod compressed;
 mod metadata;
 mod options;
-mod packed;
 mod reader;
 mod v6;
 mod v7;
 
 use std::sync::Arc;
 
-pub(super) use chunks::Chunks;
+pub(crate) use compressed::Algorithm;
+pub(super) use compressed::Chunks;
 pub(crate) use metadata::clock_of;
 pub(crate) use metadata::scheduler_functions;
-pub(crate) use packed::Algorithm;
 
 use self::metadata::Metadata;
 use self::reader::Reader;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::compressed::{Algorithm, BLOCK_LIMIT};
 use super::metadata::Metadata;
-use super::packed::{Algorithm, BLOCK_LIMIT};
 use super::reader::Reader;
 use super::{id, options};
 use crate::read::Order;

@@ -1,10 +1,9 @@
 //! What a record says, and what is learned from it beside.
 
-use super::entry::Entry;
+use super::entry::{Entry, Head};
 use super::interrupts::Interrupts;
 use super::names::Threads;
 use super::recipe::Code;
-use super::slot::Head;
 use super::state::States;
 use crate::event::{Kind, Noise, Section, Task};
 use crate::read::page::Record;

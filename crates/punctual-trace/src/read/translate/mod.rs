@@ -29,7 +29,6 @@ mod interrupts;
 mod kind;
 mod names;
 mod recipe;
-mod slot;
 mod state;
 
 use std::fmt;
@@ -38,9 +37,8 @@ pub use interrupts::Interrupts;
 pub use names::Threads;
 pub(crate) use recipe::{Code, recipe};
 
-use self::entry::{Entry, NOTHING, resolve};
+use self::entry::{Entry, HEAD, Head, NOTHING, REACH, Slot, padded, resolve};
 use self::kind::Known;
-use self::slot::{HEAD, Head, REACH, Slot, padded};
 use self::state::States;
 use super::format::{EventFormat, Shape};
 use super::page::Record;

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 
 use crate::escape::{Escaped, NoBreak};
 
-const STYLE: &str = include_str!("page/style.css");
+const STYLE: &str = include_str!("style.css");
 
 /// What a page begins with.
 #[derive(Debug, Clone, Copy, Default)]

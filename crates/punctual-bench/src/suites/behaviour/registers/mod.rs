@@ -15,13 +15,13 @@ use crate::session::{Session, Step};
 use crate::suites::Subject;
 
 #[cfg(target_arch = "aarch64")]
-#[path = "registers/aarch64.rs"]
+#[path = "aarch64.rs"]
 mod arch;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-#[path = "registers/none.rs"]
+#[path = "none.rs"]
 mod arch;
 #[cfg(target_arch = "x86_64")]
-#[path = "registers/x86_64.rs"]
+#[path = "x86_64.rs"]
 mod arch;
 
 /// What has changed that should not have.

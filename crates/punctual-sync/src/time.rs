@@ -29,3 +29,19 @@ pub fn now() -> Instant {
 pub fn now() -> Instant {
     crate::futex::model::now()
 }
+
+#[cfg(all(test, feature = "std", not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn now_is_between_two_readings_of_the_clock() {
+        let clock = || {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+            std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        };
+        let before = clock();
+        let between = std::time::Duration::from_nanos(now().as_ticks());
+        assert!(before <= between && between <= clock());
+    }
+}

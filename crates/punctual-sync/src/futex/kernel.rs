@@ -30,12 +30,14 @@ pub(crate) fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
+fn timespec(instant: Instant) -> Timespec {
+    let ticks = instant.as_ticks();
+    Timespec { tv_sec: (ticks / 1_000_000_000) as i64, tv_nsec: (ticks % 1_000_000_000) as _ }
+}
+
 /// Sleeps while `word` is `expected`, up to `until`. May return early for any reason: the caller looks for itself.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) {
-    let timeout = until.map(|until| {
-        let ticks = until.as_ticks();
-        Timespec { tv_sec: (ticks / 1_000_000_000) as i64, tv_nsec: (ticks % 1_000_000_000) as _ }
-    });
+    let timeout = until.map(timespec);
     count();
     // A changed word, a signal and the end of the time are all reasons to look again.
     let _ = futex::wait_bitset(word, Flags::PRIVATE, expected, timeout.as_ref(), ANY);
@@ -71,6 +73,24 @@ pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<()> {
         match futex::unlock_pi(word, Flags::PRIVATE) {
             Err(Errno::INTR | Errno::AGAIN) => {}
             other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_an_instant_into_seconds_and_nanoseconds() {
+        for (ticks, parts) in [
+            (999_999_999, (0, 999_999_999)),
+            (1_000_000_000, (1, 0)),
+            (5_000_000_000, (5, 0)),
+            (1_999_999_999_999, (1_999, 999_999_999)),
+        ] {
+            let Timespec { tv_sec, tv_nsec } = timespec(Instant::from_ticks(ticks));
+            assert_eq!((tv_sec, tv_nsec), parts);
         }
     }
 }

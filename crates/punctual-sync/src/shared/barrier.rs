@@ -137,13 +137,13 @@ impl Barrier {
         if self.peers.dead().next().is_some() {
             self.break_up();
         }
-        // Acquire: what the members did before the barrier broke.
-        let word = self.word.load(Ordering::Acquire);
+        let word = self.word.load(Ordering::Relaxed);
         if word & ONE_ERA == 0 {
             return false;
         }
         self.peers.dead().for_each(|peer| self.peers.forget(peer));
-        // It fails if another process has repaired the barrier.
+        // It fails if another process has repaired the barrier. Acquire: what the members did before they arrived, which
+        // the exchanges since have passed on. Release: whoever arrives from now on sees what the caller did.
         let next = word.wrapping_add(ONE_ERA);
         let _ = self.word.compare_exchange(word, next, Ordering::AcqRel, Ordering::Relaxed);
         true
@@ -234,8 +234,8 @@ impl Barrier {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & ONE_ERA == 0 {
             let broken = (word & ERA).wrapping_add(ONE_ERA);
-            // Release and acquire: the chain of exchanges passes on what the members did, to whoever repairs.
-            match self.word.compare_exchange_weak(word, broken, Ordering::AcqRel, Ordering::Relaxed) {
+            // Relaxed: an exchange passes on what the arrivals before it released.
+            match self.word.compare_exchange_weak(word, broken, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return self.wake(word),
                 Err(now) => word = now,
             }

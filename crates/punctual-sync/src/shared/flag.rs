@@ -78,8 +78,8 @@ impl Flag {
     /// Takes the flag back. Threads that wait go on waiting, unless it was set since they began.
     pub fn clear(&self) {
         // An atomic instruction also where a store would do: it keeps the sleepers' mark, and waiters that see only
-        // the count grow still see what the setter did. Acquire: the caller sees it as well.
-        self.word.fetch_and(!SET, Ordering::Acquire);
+        // the count grow still see what the setter did. Relaxed: the caller does not learn whether the flag was set.
+        self.word.fetch_and(!SET, Ordering::Relaxed);
     }
 
     /// Whether the flag is set.

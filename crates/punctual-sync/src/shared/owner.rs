@@ -331,3 +331,19 @@ impl Peers {
         let _ = owner.compare_exchange(dead, NOBODY.0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_one_id_differ_by_their_start() {
+        let last = (1 << START_BITS) - 1;
+        for start in [0, 1, 2, 1 << 41, last] {
+            assert_eq!(Owner::new(4, start).pid(), 4);
+            assert_ne!(Owner::new(4, start), Owner::new(4, start ^ 1));
+        }
+        assert_ne!(Owner::new(4, 0), Owner::new(4, 1 << 41));
+        assert_eq!(Owner::new(4, last + 1), Owner::new(4, 0), "the rest is left out, not taken for an id");
+    }
+}

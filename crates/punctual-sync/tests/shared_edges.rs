@@ -1,0 +1,85 @@
+//! Corners of the structures in `shared`: the first and last of their values, and ends that nobody had.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::scope;
+
+use punctual_sync::shared::{Barrier, Flag, Latest, TimedOut, init_at, region_size};
+use support::looks;
+
+#[repr(C, align(4096))]
+struct Memory([u8; 4096]);
+
+#[test]
+fn a_cell_in_used_memory_holds_its_initial_value_in_every_slot() {
+    let mut memory = Memory([0xff; 4096]);
+    let end = region_size::<Latest<[u32; 3]>>();
+    // SAFETY: the memory outlives the reference, and nobody else uses it.
+    let cell: &Latest<[u32; 3]> = unsafe { init_at(memory.0.as_mut_ptr(), end, [7, 8, 9]) }.unwrap();
+    let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
+    assert_eq!(reader.read().value, [7, 8, 9]);
+    // Two writes in a row go to the other two slots.
+    for _ in 0..2 {
+        writer.write_with(|slot| assert_eq!(*slot, [7, 8, 9]));
+    }
+    drop((writer, reader));
+    assert!(memory.0[end..].iter().all(|byte| *byte == 0xff), "nothing beyond is written");
+}
+
+#[test]
+fn an_end_that_is_seized_is_taken() {
+    let cell = Latest::new(0_u8);
+    // SAFETY: nobody has the ends.
+    let (writer, reader) = unsafe { (cell.take_over_writer_unchecked(), cell.take_over_reader_unchecked()) };
+    assert!(cell.take_over_writer().is_err() && cell.take_over_reader().is_err());
+    drop((writer, reader));
+    assert!(cell.take_over_writer().is_ok() && cell.take_over_reader().is_ok());
+}
+
+#[test]
+fn a_flag_that_was_set_before_does_not_end_a_wait() {
+    let flag = Flag::new();
+    for _ in 0..20 {
+        assert_eq!((flag.spin_while(looks(0)), flag.spin_while(looks(1))), (Err(TimedOut), Err(TimedOut)));
+        flag.set();
+        assert_eq!(flag.spin_while(|| true), Ok(()), "at once");
+        flag.clear();
+    }
+}
+
+/// Until the other thread has begun to spin, or a little before.
+fn give_time(is_there: &AtomicBool) {
+    while !is_there.load(Ordering::Relaxed) {
+        spin_loop();
+    }
+    (0..100_000).for_each(|_| spin_loop());
+}
+
+#[test]
+fn spinning_ends_when_the_flag_is_set() {
+    let (flag, spins) = (Flag::new(), AtomicBool::new(false));
+    scope(|scope| {
+        scope.spawn(|| {
+            give_time(&spins);
+            flag.set();
+        });
+        spins.store(true, Ordering::Relaxed);
+        assert_eq!(flag.spin_while(|| true), Ok(()));
+    });
+}
+
+#[test]
+fn spinning_ends_when_the_last_arrives() {
+    let (barrier, spins) = (Barrier::new(2), AtomicBool::new(false));
+    scope(|scope| {
+        scope.spawn(|| {
+            give_time(&spins);
+            assert_eq!(barrier.spin_while(looks(0)), Ok(true));
+        });
+        spins.store(true, Ordering::Relaxed);
+        assert_eq!(barrier.spin_while(|| true), Ok(false));
+    });
+}

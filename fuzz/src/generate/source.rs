@@ -260,7 +260,7 @@ fn keys(model: &Model, number: usize, task: &Task) -> Vec<Option<String>> {
         Kind::Local => keys.push(Some("local_task".to_owned())),
     }
     let reads = |step: &Step| matches!(step, Step::Wait(Wait::Readable, _));
-    keys.push(task.bodies.iter().flatten().any(reads).then(|| "waits = 1".to_owned()));
+    keys.push(task.bodies.iter().flatten().any(reads).then(|| "waits = 4".to_owned()));
     if task.execution > 0 {
         keys.push(Some(format!("execution = {}.micros()", task.execution)));
     }

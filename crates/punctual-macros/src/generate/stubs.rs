@@ -7,19 +7,23 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::visit::{self, Visit};
 use syn::{
-    AttrStyle, FnArg, Generics, Ident, Item, ItemMod, Lifetime, PatType, Signature, Type, TypeImplTrait,
-    TypeReference,
+    AttrStyle, Attribute, FnArg, Generics, Ident, Item, ItemMod, Lifetime, PatType, Signature, Type,
+    TypeImplTrait, TypeReference,
 };
 
 use super::root;
 use crate::errors::Errors;
 use crate::model::{AppArgs, Role};
-use crate::parse::{Mark, foreign_fn, item_attrs, take_attribute, take_mark, without_bodies};
+use crate::parse::{
+    Mark, cfgs, foreign_fn, item_attrs, take_attribute, take_mark, without_bodies, without_broken_items,
+};
 
 /// The module with stubs for what would have been generated, or `item` itself if it is no module.
 pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
-    // The tokens of a body with a syntax error are none the parser can take; that of any other item is a loss.
-    let module = syn::parse2(item.clone()).or_else(|_| syn::parse2(without_bodies(item.clone())));
+    // Where there is a syntax error the parser can take what is left without it: all but the bodies, at best.
+    let module = syn::parse2(item.clone())
+        .or_else(|_| syn::parse2(without_bodies(item.clone())))
+        .or_else(|_| syn::parse2(without_broken_items(without_bodies(item.clone()))));
     let Ok(ItemMod { attrs, vis, ident, content: Some((_, items)), .. }) = module else {
         return item;
     };
@@ -67,16 +71,19 @@ struct Stubs {
     starts: TokenStream,
     /// The parameters of `init` after the context.
     init: Vec<PatType>,
-    seen: Vec<Ident>,
+    /// What there is already, under which condition.
+    seen: Vec<(Ident, Vec<Attribute>)>,
 }
 
 impl Stubs {
     fn item(&mut self, mut item: Item) {
         if let Item::ForeignMod(block) = &mut item {
+            let of_block = cfgs(&block.attrs);
             block.items.retain(|item| {
                 let Some(mut function) = foreign_fn(item) else { return true };
+                let cfgs = [&of_block[..], &cfgs(&function.attrs)].concat();
                 match take_mark(&mut function.attrs, &mut Errors::default()) {
-                    Some((mark, _)) => self.handler(mark, &function.sig),
+                    Some((mark, _)) => self.handler(mark, &cfgs, &function.sig),
                     None => return true,
                 }
                 false
@@ -89,18 +96,21 @@ impl Stubs {
         take_attribute(&mut item, &mut Errors::default());
         let mark = item_attrs(&mut item).and_then(|attrs| take_mark(attrs, &mut Errors::default()));
         match (mark, item) {
-            (Some((mark @ Mark::Handler(_), _)), Item::Fn(function)) => self.handler(mark, &function.sig),
+            (Some((mark @ Mark::Handler(_), _)), Item::Fn(function)) => {
+                self.handler(mark, &cfgs(&function.attrs), &function.sig);
+            }
             (Some(_), Item::Struct(mut item)) => {
                 for field in &mut item.fields {
                     field.attrs.retain(|attr| !attr.path().is_ident("lock_free"));
                 }
-                self.once(item.ident.clone(), |stubs| stubs.kept.push(Item::Struct(item)));
+                let cfgs = cfgs(&item.attrs);
+                self.once(item.ident.clone(), &cfgs, |stubs| stubs.kept.push(Item::Struct(item)));
             }
             (_, item) => self.kept.push(item),
         }
     }
 
-    fn handler(&mut self, mark: Mark, sig: &Signature) {
+    fn handler(&mut self, mark: Mark, cfgs: &[Attribute], sig: &Signature) {
         let ident = &sig.ident;
         let params: Vec<PatType> = sig.inputs.iter().skip(1).filter_map(parameter).collect();
         if mark == Mark::Handler(Role::Init) {
@@ -109,9 +119,10 @@ impl Stubs {
         let plain = mark == Mark::Handler(Role::Task) && is_plain(&sig.generics, &params);
         let release = plain.then(|| release(&params));
         let start = plain.then(|| start(ident, &params));
-        self.once(ident.clone(), |stubs| {
-            stubs.starts.extend(start);
+        self.once(ident.clone(), cfgs, |stubs| {
+            stubs.starts.extend(start.map(|start| quote!(#(#cfgs)* #start)));
             stubs.handlers.extend(quote! {
+                #(#cfgs)*
                 pub mod #ident {
                     use super::*;
                     pub use super::__punctual_LocalSpawner as LocalSpawner;
@@ -124,10 +135,11 @@ impl Stubs {
         });
     }
 
-    /// Calls `f` unless there has been an item of that name.
-    fn once(&mut self, name: Ident, f: impl FnOnce(&mut Self)) {
-        if !self.seen.contains(&name) {
-            self.seen.push(name);
+    /// Calls `f` unless there has been an item of that name that is there in any case, or under the same condition.
+    fn once(&mut self, name: Ident, cfgs: &[Attribute], f: impl FnOnce(&mut Self)) {
+        let same = |(other, of): &(Ident, Vec<Attribute>)| *other == name && (of.is_empty() || of == cfgs);
+        if !self.seen.iter().any(same) {
+            self.seen.push((name, cfgs.to_vec()));
             f(self);
         }
     }
@@ -198,4 +210,49 @@ fn is_plain(generics: &Generics, params: &[PatType]) -> bool {
     let mut plain = Plain(generics.params.is_empty());
     params.iter().for_each(|param| plain.visit_type(&param.ty));
     plain.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The attributes of the modules that stand in for the handlers in `items`, by name.
+    fn modules(items: TokenStream) -> Vec<(String, usize)> {
+        let stubs = stubs(&AppArgs::default(), quote! { mod app { #items } });
+        let file: syn::File = syn::parse2(stubs).expect("stubs can be parsed");
+        let Item::Mod(app) = &file.items[0] else { panic!("the app is a module") };
+        let (_, items) = app.content.as_ref().expect("it is inline");
+        let module = |item: &Item| match item {
+            Item::Mod(module) => Some((module.ident.to_string(), module.attrs.len())),
+            _ => None,
+        };
+        items.iter().filter_map(module).collect()
+    }
+
+    fn named(names: &[(&str, usize)]) -> Vec<(String, usize)> {
+        names.iter().map(|(name, attrs)| ((*name).to_owned(), *attrs)).collect()
+    }
+
+    #[test]
+    fn stubs_are_there_under_the_condition_of_what_they_stand_in_for() {
+        let items = quote! {
+            #[cfg(a)] #[task] fn one(cx: one::Context) {}
+            #[cfg(not(a))] #[task] fn one(cx: one::Context, n: u8) {}
+            #[task] fn twice(cx: twice::Context) {}
+            #[task] fn twice(cx: twice::Context) {}
+            #[cfg(b)] extern "Rust" { #[cfg(c)] #[task] fn outside(cx: outside::Context); }
+        };
+        assert_eq!(modules(items), named(&[("one", 1), ("one", 1), ("twice", 0), ("outside", 2)]));
+    }
+
+    #[test]
+    fn a_syntax_error_outside_bodies_leaves_all_names() {
+        let items = quote! {
+            #[init] fn init(_: init::Context) -> (Shared, Local) { let = 3; }
+            const N: u8 = ;
+            #[task] fn broken(_: broken::Context, _ u8) {}
+            #[task] fn whole(_: whole::Context) {}
+        };
+        assert_eq!(modules(items), named(&[("init", 0), ("broken", 0), ("whole", 0)]));
+    }
 }

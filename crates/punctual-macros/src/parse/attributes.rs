@@ -45,8 +45,21 @@ pub(crate) fn take_mark(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Opti
 }
 
 /// The `#[cfg]`s among `attrs`, also those in a `#[cfg_attr]`.
-pub(super) fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
+pub(crate) fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
     attrs.iter().filter_map(|attr| Some(Attribute { meta: condition(&attr.meta)?, ..attr.clone() })).collect()
+}
+
+/// Whether an attribute decides whether its item is there, and nothing else.
+pub(super) fn is_condition(attr: &Attribute) -> bool {
+    fn only_conditions(meta: &Meta) -> bool {
+        match meta {
+            Meta::List(list) if list.path.is_ident("cfg_attr") => {
+                list.parse_args_with(cfg_attr).is_ok_and(|(_, attrs)| attrs.iter().all(only_conditions))
+            }
+            meta => meta.path().is_ident("cfg"),
+        }
+    }
+    only_conditions(&attr.meta)
 }
 
 /// What of an attribute decides whether its item is there.
@@ -114,5 +127,7 @@ mod tests {
         let found: Vec<_> = cfgs(&attrs).iter().map(|cfg| cfg.to_token_stream().to_string()).collect();
         let expected = ["# [cfg_attr (all (a , b) , cfg (c) , cfg_attr (d , cfg (e)))]", "# [cfg (f)]"];
         assert_eq!(found, expected);
+        assert_eq!(attrs.each_ref().map(is_condition), [false, false, false, true]);
+        assert!(is_condition(&parse_quote!(#[cfg_attr(all(a, b), cfg(c), cfg_attr(d, cfg(e)))])));
     }
 }

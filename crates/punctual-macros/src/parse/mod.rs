@@ -9,6 +9,7 @@ mod bodies;
 mod constants;
 mod duration;
 mod handler;
+mod items;
 mod keys;
 mod module;
 mod partitions;
@@ -26,9 +27,10 @@ use crate::errors::Errors;
 use crate::model::App;
 
 pub(crate) use args::parse as args;
-pub(crate) use attributes::{Mark, item_attrs, take_mark};
+pub(crate) use attributes::{Mark, cfgs, item_attrs, take_mark};
 pub(crate) use bodies::without_bodies;
 pub(crate) use handler::foreign_fn;
+pub(crate) use items::without_broken_items;
 pub(crate) use rtic::take_attribute;
 
 /// The model of the application, unless the input is too far from one for the checks to mean anything.

@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::parse::ParseStream;
 use syn::{Attribute, Expr, Field, Fields, Ident, ItemStruct, Meta, Token};
 
-use super::attributes::cfgs;
+use super::attributes::{cfgs, is_condition};
 use super::recover;
 use crate::errors::Errors;
 use crate::model::{Access, Local, LocalField, LocalOrigin, LocalUse, Resource, Shared, SharedUse};
@@ -142,8 +142,11 @@ fn local_use(input: ParseStream<'_>) -> syn::Result<LocalUse> {
 
 fn entry_cfgs(input: ParseStream<'_>) -> syn::Result<Vec<Attribute>> {
     let attrs = input.call(Attribute::parse_outer)?;
-    match attrs.iter().find(|attr| !attr.path().is_ident("cfg")) {
-        Some(other) => Err(syn::Error::new_spanned(other, "only `#[cfg]` may stand in this list")),
+    match attrs.iter().find(|attr| !is_condition(attr)) {
+        Some(other) => {
+            let message = "only `#[cfg]` may stand in this list, also within `#[cfg_attr]`";
+            Err(syn::Error::new_spanned(other, message))
+        }
         None => Ok(attrs),
     }
 }

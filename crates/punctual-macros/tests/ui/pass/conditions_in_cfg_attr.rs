@@ -36,7 +36,10 @@ mod app {
     fn gone_too(_: gone_too::Context) {}
 
     #[cfg_attr(any(), cfg(any()))]
-    #[task(shared = [here])]
+    #[task(
+        shared = [#[cfg_attr(any(), cfg(any()))] here, #[cfg_attr(all(), cfg(any()))] gone],
+        local = [#[cfg_attr(all(), cfg(any()))] gone_from_the_list: Missing = MISSING]
+    )]
     fn there(_: there::Context) {
         punctual::shutdown();
     }

@@ -197,6 +197,9 @@ impl Config {
     /// with the end of virtual time, 2⁶⁴ − 2 ns or 584 years after its beginning: what is to be released then or later
     /// is dropped, and the outcome is [`TimeUp`](crate::app::report::Outcome::TimeUp). Event sources are
     /// looked at between jobs; one that stays readable, because its task does not read it, keeps time from passing.
+    ///
+    /// Time does not pass in `idle` either, until it returns or calls [`wait_for_event`](crate::wait_for_event). One that does
+    /// neither for two seconds is told of on standard error.
     pub fn virtual_time(mut self) -> Self {
         self.platform = Platform::Virtual;
         self

@@ -3,6 +3,7 @@
 mod caller;
 mod endless_idle;
 mod event_threads;
+mod idle_watch;
 mod linux;
 mod plan;
 #[cfg(feature = "signals")]

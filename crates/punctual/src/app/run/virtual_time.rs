@@ -6,6 +6,7 @@ use punctual_core::{CurrentWorker, Instant};
 
 use super::App;
 use super::event_threads::Opened;
+use super::idle_watch::IdleWatch;
 use super::stacks::{self, Stacks};
 use crate::app::config::Config;
 use crate::app::current::Member;
@@ -66,8 +67,10 @@ pub(super) fn run<A: App>(
         // Nothing in here panics but by mistake. The other threads are not left waiting for their turns then.
         fault::contained(runtime, Culprit::Executor, || {
             virtual_time::settle(home, me);
+            let watch = A::HAS_IDLE.then(|| IdleWatch::begin(home));
             // SAFETY: the resources are filled, and this is the idle thread.
             unsafe { super::idle::<A>(runtime, me, kept) };
+            drop(watch);
             live(home, me);
         });
     } else {

@@ -51,13 +51,13 @@ app!(declared, report = "always");
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program() {
-    process::exit(punctual::export::main(|config| plain::run(config)));
+    process::exit(punctual::export::main(plain::run));
 }
 
 #[test]
 #[ignore = "a program that the other tests run"]
 fn program_declared() {
-    process::exit(punctual::export::main(|config| declared::run(config)));
+    process::exit(punctual::export::main(declared::run));
 }
 
 #[test]

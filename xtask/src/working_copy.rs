@@ -143,7 +143,9 @@ impl WorkingCopy {
             .args(["test", "--quiet", "--no-run", "--message-format=json", "-p", package])
             .env("RUSTFLAGS", format!("{user} --cap-lints allow {model}").trim())
             .env("CARGO_TARGET_DIR", self.root.join("target").join(kind.directory()))
-            .env("CARGO_INCREMENTAL", "1");
+            .env("CARGO_INCREMENTAL", "1")
+            // What the switches of mutations cost a process that is stepped through by instructions.
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         if kind == Kind::Model {
             command.args(["--profile", "models"]);
         }

@@ -10,7 +10,7 @@ use super::mutation::{Form, Mutation};
 
 /// Chooses a mutation by its number.
 pub(super) const CHOSEN: &str = "PUNCTUAL_MUTANT";
-/// Names a file that gets the number of every mutation that a test comes by.
+/// Names a file in which the byte of every mutation that a test comes by is set.
 pub(super) const REACHED: &str = "PUNCTUAL_MUTANTS_REACHED";
 
 /// A source with its mutations in it.
@@ -76,34 +76,48 @@ pub(super) fn module(count: usize) -> String {
 pub mod {MODULE} {{
     extern crate std;
     use self::std::fs::File;
-    use self::std::io::Write;
+    use self::std::os::fd::AsRawFd;
     use self::std::prelude::v1::*;
     use self::std::sync::OnceLock;
-    use self::std::sync::atomic::{{AtomicBool, Ordering}};
+    use self::std::sync::atomic::{{AtomicU8, Ordering}};
+
+    const COUNT: usize = {count};
 
     struct State {{
-        chosen: Option<usize>,
-        reached: Option<File>,
+        chosen: usize,
+        reached: Option<&'static [AtomicU8; COUNT]>,
     }}
 
     static STATE: OnceLock<State> = OnceLock::new();
-    static SEEN: [AtomicBool; {count}] = [const {{ AtomicBool::new(false) }}; {count}];
 
+    unsafe extern "C" {{
+        fn mmap(at: *mut u8, size: usize, rights: i32, flags: i32, file: i32, offset: i64) -> *mut u8;
+    }}
+
+    /// Maps the file, so that what a fork reaches is seen, and costs as little as what a thread does.
+    fn map(path: self::std::ffi::OsString) -> &'static [AtomicU8; COUNT] {{
+        let file = File::options().read(true).write(true).open(path).expect("the file for reached mutations is there");
+        file.set_len(COUNT as u64).expect("it can be made so long");
+        // SAFETY: a new shared mapping (1), to be read and written (3), which is never unmapped.
+        let start = unsafe {{ mmap(self::std::ptr::null_mut(), COUNT, 3, 1, file.as_raw_fd(), 0) }};
+        assert!(start as isize != -1, "the file for reached mutations can be mapped");
+        // SAFETY: it is as long as that, and nobody accesses it but by atomics.
+        unsafe {{ &*start.cast() }}
+    }}
+
+    #[cold]
     fn state() -> State {{
         let chosen = self::std::env::var("{CHOSEN}").ok().and_then(|number| number.parse().ok());
-        let open = |path| File::options().append(true).open(path).expect("the file for reached mutations is there");
-        State {{ chosen, reached: self::std::env::var_os("{REACHED}").map(open) }}
+        State {{ chosen: chosen.unwrap_or(usize::MAX), reached: self::std::env::var_os("{REACHED}").map(map) }}
     }}
 
     #[inline(never)]
     pub fn is(number: usize) -> bool {{
         let state = STATE.get_or_init(state);
-        if let Some(mut file) = state.reached.as_ref() {{
-            if !SEEN[number].swap(true, Ordering::Relaxed) {{
-                file.write_all(self::std::format!("{{number}}\n").as_bytes()).expect("it can be written");
-            }}
+        if let Some(reached) = state.reached {{
+            reached[number].store(1, Ordering::Relaxed);
         }}
-        state.chosen == Some(number)
+        state.chosen == number
     }}
 }}
 "#

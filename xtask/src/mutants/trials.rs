@@ -17,9 +17,10 @@ use crate::process::End;
 use crate::working_copy::{self, Build, Kind, PREEMPTIONS_VARIABLE, WorkingCopy};
 use crate::{Result, cargo};
 
-/// The preemptions that models explore: first few, which is fast and finds most, then more.
-fn stages() -> [String; 2] {
-    ["1".to_owned(), env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| "2".to_owned())]
+/// The preemptions that models explore: first few, which is fast and finds most, then more, unless few are asked for.
+fn stages() -> Vec<String> {
+    let (few, asked) = ("1".to_owned(), env::var(PREEMPTIONS_VARIABLE).unwrap_or_else(|_| "2".to_owned()));
+    if asked == few { vec![few] } else { vec![few, asked] }
 }
 
 /// A test gets so much processor time, or so many times what it takes without a mutation.
@@ -175,13 +176,12 @@ impl<'a> Trials<'a> {
             }
         }
         let tests = Mutex::new(Vec::new());
-        let [few, _] = stages();
+        let few = &stages()[0];
         let failed = in_parallel(&names, 2, |index, (kind, artifact, name)| {
             let reached = cargo::target_dir().join("mutants").join(format!("reached-{index}"));
             fs::write(&reached, "")?;
             let began = Instant::now();
-            let variables =
-                [(PREEMPTIONS_VARIABLE, OsStr::new(&few)), (switch::REACHED, reached.as_os_str())];
+            let variables = [(PREEMPTIONS_VARIABLE, OsStr::new(few)), (switch::REACHED, reached.as_os_str())];
             let outcome =
                 working_copy::run_test(&artifact.path, name, kind.limits(DEEP_LIMIT * 2), &variables)?;
             let target = working_copy::target_name(artifact).to_owned();
@@ -189,7 +189,8 @@ impl<'a> Trials<'a> {
                 println!("{target}::{name}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
                 return Ok(false);
             }
-            let reaches = fs::read_to_string(&reached)?.lines().map(str::parse).collect::<Result<_, _>>()?;
+            let reaches = fs::read(&reached)?.into_iter().enumerate().filter(|(_, byte)| *byte != 0);
+            let reaches = reaches.map(|(number, _)| number).collect();
             let (path, took) = (artifact.path.clone(), began.elapsed());
             let test = Test { kind: *kind, target, name: name.clone(), path, took, reaches };
             tests.lock().expect("nothing panics with the list").push(test);
@@ -254,7 +255,7 @@ impl<'a> Trials<'a> {
         let mut order: Vec<_> = targets.into_iter().collect();
         order.sort_by_key(|(target, took)| (*target != "lib", *took));
         let mut built: Vec<(&Test, PathBuf)> = Vec::new();
-        let [few, more] = stages();
+        let stages = stages();
         for (target, _) in order {
             let kind = Kind::of(target);
             let artifacts = match copy.build(kind, self.package, &[target])? {
@@ -269,15 +270,15 @@ impl<'a> Trials<'a> {
                 artifacts.into_iter().find(|artifact| working_copy::target_name(artifact) == target);
             let path = artifact.ok_or_else(|| format!("cargo built no {target}"))?.path;
             for test in concerned.iter().filter(|test| test.target == target) {
-                if let Some(verdict) = self.run(test, &path, 0, &few, None)? {
+                if let Some(verdict) = self.run(test, &path, 0, &stages[0], None)? {
                     return Ok(verdict);
                 }
                 built.push((test, path.clone()));
             }
         }
-        if thoroughly {
+        if let Some(more) = stages.get(1).filter(|_| thoroughly) {
             for (test, path) in built.iter().filter(|(test, _)| test.kind == Kind::Model) {
-                if let Some(verdict) = self.run(test, path, 1, &more, None)? {
+                if let Some(verdict) = self.run(test, path, 1, more, None)? {
                     return Ok(verdict);
                 }
             }

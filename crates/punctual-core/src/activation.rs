@@ -1,23 +1,23 @@
 //! The one instance of an async task: whether it exists, and whether it waits to be polled.
 //!
 //! A poll is to an async task what a job is to any other: queued at the task's level, dispatched by the same
-//! rules, never beside another of its level. What is particular is when a poll is queued. Any number of wakers
-//! may fire at any time, from any thread, also for an instance that has completed; and between the last of them
-//! and the poll that takes notice there must be no gap.
+//! rules, never concurrently with another of its level. What differs is when a poll is queued. Any number of wakers
+//! may fire at any time, from any thread, even for an instance that has completed; and every wake must be followed
+//! by a poll.
 //!
 //! The state is a word of four bits:
 //!
 //! | bit | set by | cleared by |
 //! |---|---|---|
-//! | `CLAIMED` | the spawner, before it makes the future | the level's runner, when it has dropped it |
-//! | `ALIVE` | the spawner, when the future is there | the level's runner, before it drops it |
+//! | `CLAIMED` | the spawner, before it makes the future | the level's runner, after dropping the future |
+//! | `ALIVE` | the spawner, when the future exists | the level's runner, before dropping the future |
 //! | `QUEUED` | a spawner or waker, who then queues the node | the level's runner, before it polls |
 //! | `RETIRED` | the one thread that runs a local level, at its end | [`reset`](Activation::reset) |
 //!
 //! Invariants: the node is queued, or about to be, if and only if `QUEUED` is set; the future is touched only by
-//! the claimant before `ALIVE` and by the level's runner after it. A node whose instance completed while it was
-//! queued finds nothing to poll, or the next instance. Of a retired one nothing is polled any more; what it was made
-//! of is the retiring thread's if `ALIVE` was set by then, and else stays what the spawner has put there.
+//! the claimant before `ALIVE` and by the level's runner after it. If the instance completes while its node is
+//! queued, the poll finds none, or the next instance. A retired instance is not polled any more; its storage
+//! belongs to the retiring thread if `ALIVE` was set by then, and otherwise stays as the spawner left it.
 //!
 //! Real-time safety: one atomic read-modify-write each; nothing allocates, blocks or enters the kernel.
 
@@ -57,34 +57,34 @@ impl Activation {
         self.node
     }
 
-    /// Notes when the poll that is about to be queued was released, in ns, 0 if nobody looked at the clock.
+    /// Records when the poll that is about to be queued was released, in ns; 0 if that is not known.
     #[inline]
     pub fn stamp(&self, release: u64) {
         self.level.node(self.node).set_time(release);
     }
 
-    /// Claims the instance for a spawn; `false` if there is one already, or will be none in this run.
+    /// Claims the instance for a spawn; `false` if there is one already, or if the task is retired.
     ///
     /// The claimant makes the future and calls [`spawned`](Self::spawned).
     #[inline]
     pub fn claim(&self) -> bool {
-        // Acquire: the claimant sees that the last instance has let go of the storage.
+        // Acquire: the claimant sees that the storage of the last instance is free.
         self.state.fetch_or(CLAIMED, Ordering::Acquire) & (CLAIMED | RETIRED) == 0
     }
 
-    /// The future is there. Whether the caller has to queue the node; if not, it is queued.
+    /// Records that the future exists. Returns whether the caller has to queue the node; otherwise it is queued already.
     #[inline]
     pub fn spawned(&self) -> bool {
-        // Release: whoever polls sees the future. A poll acquires by itself, also one that is made right away.
+        // Release: whoever polls sees the future. `poll` acquires, also if it follows at once.
         self.state.fetch_or(ALIVE | QUEUED, Ordering::Release) & QUEUED == 0
     }
 
-    /// Something has changed for the instance. Whether the caller has to queue the node.
+    /// Wakes the instance. Returns whether the caller has to queue the node.
     #[inline]
     pub fn wake(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & (ALIVE | RETIRED) == ALIVE {
-            // Written even if it is queued already: the poll to come has to see what the caller did before.
+            // Written even if it is queued already: the next poll has to see what the caller did before.
             let queued = state | QUEUED;
             match self.state.compare_exchange_weak(state, queued, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return state & QUEUED == 0,
@@ -94,41 +94,41 @@ impl Activation {
         false
     }
 
-    /// The node was taken off the queue, or is not going to be put there: from here on a wake queues it again.
-    /// Whether there is a future to poll.
+    /// Begins a poll, after the node was taken off the queue or instead of queuing it: the next wake queues it again.
+    /// Returns whether there is a future to poll.
     #[inline]
     pub fn poll(&self) -> bool {
         self.state.fetch_and(!QUEUED, Ordering::AcqRel) & ALIVE != 0
     }
 
-    /// The future has completed and is about to be dropped: it is not polled any more.
+    /// Records that the future has completed and is about to be dropped: it is not polled any more.
     #[inline]
     pub fn end_polls(&self) {
         self.state.fetch_and(!ALIVE, Ordering::Relaxed);
     }
 
-    /// The future is dropped: another instance may be claimed.
+    /// Records that the future is dropped: the next instance may be claimed.
     #[inline]
     pub fn completed(&self) {
         // Release: the next claimant writes the storage after this.
         self.state.fetch_and(!CLAIMED, Ordering::Release);
     }
 
-    /// Ends polls for this run. Whether there is an instance, which the caller now drops.
+    /// Ends polling for this run. Returns whether there is an instance, which the caller has to drop.
     ///
-    /// For the one thread that polls it, outside of polls.
+    /// For the only thread that polls the task, outside of polls.
     pub fn retire(&self) -> bool {
-        // Acquire: this thread sees what the spawner of an instance that was never polled has put there.
+        // Acquire: this thread sees what the spawner of a never polled instance stored.
         self.state.fetch_or(RETIRED, Ordering::Acquire) & ALIVE != 0
     }
 
-    /// Whether it has been retired; for the thread that does that.
+    /// Whether the task is retired; for the thread that retires it.
     #[inline]
     pub fn is_retired(&self) -> bool {
         self.state.load(Ordering::Relaxed) & RETIRED != 0
     }
 
-    /// Forgets the instance between two runs. Whether there is a future to drop, and then whether it waits to be
+    /// Removes the instance between two runs. `None` if there is no future to drop; otherwise whether it waited to be
     /// polled.
     ///
     /// # Safety

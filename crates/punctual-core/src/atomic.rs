@@ -24,20 +24,20 @@ impl<T> UnsafeCell<T> {
         Self(core::cell::UnsafeCell::new(value))
     }
 
-    /// Gives a pointer for reading; the caller of an `unsafe` dereference answers for the rest.
+    /// Calls `f` with a pointer for reading; dereferencing it is up to unsafe code.
     #[inline(always)]
     pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
     }
 
-    /// Gives a pointer for writing; the caller of an `unsafe` dereference answers for the rest.
+    /// Calls `f` with a pointer for writing; dereferencing it is up to unsafe code.
     #[inline(always)]
     pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
 }
 
-/// One turn of a spinning wait.
+/// One iteration of a spinning wait.
 #[inline(always)]
 pub fn relax() {
     #[cfg(not(loom))]
@@ -46,7 +46,7 @@ pub fn relax() {
     loom::thread::yield_now();
 }
 
-/// Declares a constructor that is `const` except under loom, whose atomics are made at run time.
+/// Declares a constructor that is `const` except under loom, whose atomics are created at run time.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! const_new {

@@ -1,4 +1,4 @@
-//! The proof that the calling thread is a worker's.
+//! The proof that the calling thread is a worker.
 //!
 //! What a worker records of itself has one writer, its own thread, and almost everything that a partition does is done
 //! by one of its workers. So whatever has to be called by a worker's thread takes a [`CurrentWorker`], which stays on
@@ -22,7 +22,7 @@ use crate::worker::{ALONE, NEVER, POLLS, Worker};
 /// std::thread::spawn(move || me.level());
 /// ```
 ///
-/// A reference to a worker, which any thread can have, does not do in its place:
+/// A reference to a worker, which any thread can have, is not enough:
 ///
 /// ```compile_fail,E0308
 /// # use punctual_core::{Partition, Port, Worker};
@@ -33,7 +33,7 @@ use crate::worker::{ALONE, NEVER, POLLS, Worker};
 /// }
 /// ```
 ///
-/// No safe code makes one out of a worker:
+/// Safe code cannot make one from a worker:
 ///
 /// ```compile_fail,E0133
 /// # use punctual_core::{CurrentWorker, Worker};
@@ -47,7 +47,7 @@ pub struct CurrentWorker {
 }
 
 impl CurrentWorker {
-    /// The calling thread as `worker`. What the worker has recorded stays: it may have been another thread's before.
+    /// The calling thread as `worker`. Keeps the worker's record, which may be of another thread.
     ///
     /// # Safety
     /// * What this thread does with it, and what other threads do with one of the same worker, never overlaps: one of the
@@ -67,7 +67,7 @@ impl CurrentWorker {
         self.worker
     }
 
-    /// Makes the record as new, for the thread that the kernel knows as `thread`, before it takes part.
+    /// Resets the record for the calling thread, whose TID is `thread`, before it takes part.
     ///
     /// # Panics
     /// If the thread that had the worker before left a level occupied.
@@ -85,8 +85,8 @@ impl CurrentWorker {
     /// Makes this the one thread of its partition that runs jobs, of every level.
     ///
     /// # Safety
-    /// Until [`enter`](Self::enter), no other thread runs jobs of the partition's local levels: whoever keeps to one
-    /// thread what their jobs share (see [`Level::keeps_to`](crate::Level::keeps_to)) relies on it.
+    /// Until [`enter`](Self::enter), no other thread runs jobs of the partition's local levels: data that their jobs
+    /// share on one thread (see [`Level::keeps_to`](crate::Level::keeps_to)) relies on it.
     pub unsafe fn set_alone(self) {
         self.worker.calls.store(ALONE, Ordering::Relaxed);
     }
@@ -106,7 +106,7 @@ impl CurrentWorker {
         core::ptr::eq(self.worker, worker)
     }
 
-    /// What this thread occupies, which it alone changes.
+    /// The levels this thread occupies, which it alone changes.
     #[inline]
     pub(crate) fn held(self) -> u32 {
         self.worker.held.load(Ordering::Relaxed)
@@ -114,7 +114,7 @@ impl CurrentWorker {
 
     #[inline]
     pub(crate) fn set_held(self, held: u32) {
-        // Relaxed: who looks for a holder has the word and a fence to go by, see `pi_wait`.
+        // Relaxed: a thread that looks for a holder relies on the word and a fence, see `pi_wait`.
         self.worker.held.store(held, Ordering::Relaxed);
     }
 
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_that_is_entered_is_as_new() {
+    fn entering_resets_the_record() {
         static WORKER: Worker = Worker::new(1);
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&WORKER) };
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "left a level occupied")]
-    fn a_worker_that_occupies_a_level_is_not_entered_again() {
+    fn refuses_a_worker_that_still_occupies_a_level() {
         static WORKER: Worker = Worker::new(1);
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&WORKER) };

@@ -103,7 +103,7 @@ impl Fifo {
 
     /// Whether the inbox holds anything.
     #[inline]
-    pub(crate) fn has_mail(&self) -> bool {
+    pub(crate) fn has_inbox(&self) -> bool {
         self.inbox.load(Ordering::Relaxed) != 0
     }
 
@@ -217,8 +217,8 @@ mod tests {
         // SAFETY: a single thread.
         unsafe { fifo.insert_by_time(&nodes, 1) };
         fifo.push(&nodes, 2);
-        assert!(fifo.has_mail());
+        assert!(fifo.has_inbox());
         assert_eq!(drain(&fifo, &nodes), [1, 2]);
-        assert!(!fifo.has_mail());
+        assert!(!fifo.has_inbox());
     }
 }

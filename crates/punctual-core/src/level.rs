@@ -1,8 +1,8 @@
 //! One level of a partition: its job queue, its timers, its periodic tasks, and how to run a job.
 //!
 //! Any thread may push jobs and arm timers. Only the thread that occupies the level takes jobs out, and
-//! only the level's worker (or, in virtual time, the one thread there is) releases what is due. That thread also is
-//! the only one to run the jobs of a *local* level, whose jobs may so share what must not leave a thread.
+//! only the level's worker (or the only thread of a partition that polls or runs in virtual time) releases what is due.
+//! That thread is also the only one to run the jobs of a *local* level, so those may share data that is not `Send`.
 
 use crate::Instant;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
@@ -13,13 +13,13 @@ use crate::timer::{self, Node};
 use crate::word::MAX_LEVEL;
 use crate::worker::{ALONE, MAY, Worker};
 
-/// A clock reading that is still fresh, handed from one step to the next to save reading it again.
+/// A recent clock reading, passed on to save reading the clock again.
 pub type Stamp = Option<Instant>;
 
-/// Runs the job of a node; given when it starts, if known; tells when it ended, if it looked.
+/// Runs the job of a node. Takes the job's start, if known, and returns its end, if it has read the clock.
 ///
-/// The executor calls it on the worker's thread, which occupies the level then, with a node that was queued once for each
-/// call: by a spawn, a timer or a periodic task.
+/// The executor calls it on a thread that occupies the level, once each time a node was queued by a spawn, a timer or a
+/// periodic task.
 pub type RunJob = dyn Fn(CurrentWorker, u32, Stamp) -> Stamp + Sync;
 
 /// A level of a partition.
@@ -29,7 +29,7 @@ pub struct Level {
     nodes: &'static [Node],
     periodic: &'static [&'static Periodic],
     run: &'static RunJob,
-    /// What a worker's `calls` has to be at least for a spawn on its thread to run a job of this level as a call.
+    /// The least value of a worker's `calls` with which a spawn on its thread runs a job of this level as a call.
     callers: u8,
     fifo: Fifo,
     /// How many nodes are armed, so that a level without timers never looks for them.
@@ -49,7 +49,7 @@ impl Level {
         /// A level whose jobs wait in `nodes` and are run by `run`, normally on `worker`.
         ///
         /// # Panics
-        /// If there is no such level: they are numbered from 1 to [`MAX_LEVEL`].
+        /// If `level` is not in 1..=[`MAX_LEVEL`].
         pub fn new(
             level: u8,
             worker: &'static Worker,
@@ -72,7 +72,7 @@ impl Level {
         }
     }
 
-    /// Makes it a local level: one thread alone runs its jobs, see [`keeps_to`](Self::keeps_to).
+    /// Makes it a local level: a single thread runs its jobs, see [`keeps_to`](Self::keeps_to).
     pub const fn local(mut self) -> Self {
         self.callers = ALONE;
         self
@@ -83,9 +83,9 @@ impl Level {
         self.callers == ALONE
     }
 
-    /// Whether it is a local level and `me` the one worker that runs its jobs.
+    /// Whether it is a local level and `me` the only worker that runs its jobs.
     ///
-    /// That is the one thread of the partition, where there is one for all levels, and else the level's worker.
+    /// That is the partition's thread if there is a single one for all levels, and the level's worker otherwise.
     #[inline]
     pub fn keeps_to(&self, me: CurrentWorker) -> bool {
         self.is_local() && (me.is(self.worker) || me.is_alone())
@@ -102,30 +102,30 @@ impl Level {
         self.level
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub(crate) const fn capacity(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The thread that serves this level when nobody else does.
+    /// The thread that serves this level when no other thread does.
     pub const fn worker(&self) -> &'static Worker {
         self.worker
     }
 
-    /// When the level's worker has to be awake next, if ever.
+    /// The next time at which something is due, if any.
     pub fn next_due(&self) -> Option<Instant> {
         let periodic = self.periodic.iter().map(|p| p.next()).min().filter(|&t| t != NEVER);
         let timer = self.earliest().map(|(time, ..)| time);
         [periodic, timer].into_iter().flatten().min().map(Instant::from_ticks)
     }
 
-    /// Whether anything at this level is ever released by the clock right now.
+    /// Whether the clock releases anything at this level at present.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         !self.periodic.is_empty() || self.armed.load(Ordering::Relaxed) != 0
     }
 
-    /// Lays the grids of the periodic tasks.
+    /// Starts the grids of the periodic tasks.
     pub fn start(&self, start: Instant) {
         self.periodic.iter().for_each(|p| p.start(start));
     }
@@ -135,13 +135,13 @@ impl Level {
         &self.nodes[node as usize]
     }
 
-    /// When the job of `node`, which is about to run, was released; in ns, 0 if nobody looked at the clock.
+    /// When the job of `node`, which is about to run, was released, in ns; 0 if that was not recorded.
     #[inline]
     pub fn released(&self, node: u32) -> u64 {
         self.node(node).time()
     }
 
-    /// Queues a node; any thread, which marks the level ready afterwards.
+    /// Queues a node. The caller, on any thread, marks the level ready afterwards.
     #[inline]
     pub(crate) fn push(&self, node: u32) {
         self.fifo.push(self.nodes, node);
@@ -153,14 +153,14 @@ impl Level {
     /// The calling thread occupies this level by running a job of it.
     #[inline]
     pub(crate) unsafe fn push_own(&self, node: u32) {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread occupies the level, by this function's contract.
         unsafe { self.fifo.push_own(self.nodes, node) }
     }
 
-    /// Whether jobs were pushed that nobody has looked at. For the thread that occupies the level or may at any time.
+    /// Whether the inbox has jobs. For the thread that occupies the level or may do so at any time.
     #[inline]
-    pub(crate) fn has_mail(&self) -> bool {
-        self.fifo.has_mail()
+    pub(crate) fn has_inbox(&self) -> bool {
+        self.fifo.has_inbox()
     }
 
     /// Runs the job at the front; `None` if there is none.
@@ -169,23 +169,23 @@ impl Level {
     /// The calling thread occupies this level.
     #[inline]
     pub(crate) unsafe fn run_next(&self, me: CurrentWorker, now: Stamp) -> Option<Stamp> {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread occupies the level, by this function's contract.
         let node = unsafe { self.fifo.pop(self.nodes) }?;
         Some((self.run)(me, node, now))
     }
 
-    /// Queues everything that is due at `now` behind the inbox; returns whether there was anything.
+    /// Queues all jobs that are due at `now` in the inbox; returns whether there were any.
     pub(crate) fn release_due(&self, now: Instant) -> bool {
         self.each_due(now, |node| self.push(node))
     }
 
-    /// Queues everything that is due at `now`, each before the jobs released later than it.
+    /// Queues all jobs that are due at `now`, each before those released later.
     ///
     /// # Safety
     /// The calling thread occupies this level.
     pub(crate) unsafe fn release_due_in_place(&self, now: Instant) {
         self.each_due(now, |node| {
-            // SAFETY: by this function's contract.
+            // SAFETY: this thread occupies the level, by this function's contract.
             unsafe { self.fifo.insert_by_time(self.nodes, node) }
         });
     }
@@ -207,7 +207,7 @@ impl Level {
                     }
                 }
                 (_, Some((time, node, state))) if time <= now.as_ticks() => {
-                    // Losing it to a concurrent cancel or move is fine: then it is not released now.
+                    // If a concurrent cancel or move wins, the job is not released now.
                     if self.nodes[node as usize].expire(state) {
                         self.armed.fetch_sub(1, Ordering::Relaxed);
                         queue(node);
@@ -247,12 +247,12 @@ impl Level {
         self.nodes[node as usize].rearm(key, time.as_ticks(), order)
     }
 
-    /// Empties the queue and the timers without running anything.
+    /// Removes all jobs and timers without running anything.
     ///
     /// # Safety
     /// No other thread uses the level.
     pub(crate) unsafe fn reset(&self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no other thread uses the level, by this function's contract.
         while unsafe { self.fifo.pop(self.nodes) }.is_some() {}
         self.nodes.iter().for_each(Node::reset);
         self.periodic.iter().for_each(|p| p.reset());

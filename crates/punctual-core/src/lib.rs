@@ -12,7 +12,7 @@
 //! # The protocol in one paragraph
 //!
 //! A partition is one atomic word: a set of *occupied* levels, a set of *ready* levels and a count of
-//! threads that wait for their turn. A job occupies its level while it runs; a critical section
+//! waiting threads. A job occupies its level while it runs; a critical section
 //! occupies the ceiling of its resource. The highest occupied level is the partition's level. Nothing
 //! may occupy a level unless it is above the partition's level and, for a critical section, unless its
 //! job is the one at the top. That is the Stack Resource Policy (T. P. Baker, *Stack-based scheduling
@@ -34,24 +34,24 @@
 //! All of this lies in statics that any thread can reach. What keeps safe code, on any number of threads, from making a
 //! data race or a second `&mut` of it:
 //!
-//! * *Whose thread it is.* What a worker's thread alone may do takes a [`CurrentWorker`], which cannot leave the thread and
+//! * *Threads.* Whatever only a worker's own thread may do takes a [`CurrentWorker`], which cannot leave the thread and
 //!   which only unsafe code makes. So at most one thread occupies a level, and it alone takes from the level's queue.
-//! * *What belongs together.* [`Partition::new`] and [`Slots::new`] are unsafe: whoever calls them answers for it that no
-//!   level, worker or node is in two places. What can be checked is checked there, in statics at compile time: the numbers
+//! * *Ownership of parts.* [`Partition::new`] and [`Slots::new`] are unsafe: the caller guarantees that no
+//!   level, worker or node is used twice. They check what can be checked, in statics at compile time: the numbers
 //!   of levels, that no two levels have the same one, and that there is a node for each slot. [`Partition::preempt`],
-//!   [`call`](Partition::call) and [`spawn`](Partition::spawn) are unsafe, since they are given a level to occupy, and a
-//!   node that must be in no queue yet; [`Partition::work`] checks its level.
-//! * *What ends in order.* Critical sections and called jobs are closures, so they nest. Where the end is a call of its own
-//!   ([`Partition::go`], [`abandon`](Partition::abandon), [`Preemption::finish`]), unsafe code answers for the order. To
-//!   leak a [`Preemption`] keeps its level occupied for ever, which loses jobs and shares nothing.
-//! * *Whose value it is.* The arguments in [`Slots`] and the waker in a [`WaitSlot`] go to the one thread that wins a
-//!   compare-and-swap, whatever is cancelled, fired or moved, how often and by whom, with whichever handle. Those of a job
-//!   that was queued go to who takes its node, and a [`Resource`] to who holds a [`Locked`]: both are unsafe to come by.
+//!   [`call`](Partition::call) and [`spawn`](Partition::spawn) are unsafe, since they take a level to occupy, and a
+//!   node that must not be in a queue yet; [`Partition::work`] checks its level.
+//! * *Nesting.* Critical sections and called jobs are closures, so they nest. Where the end is a call of its own
+//!   ([`Partition::go`], [`abandon`](Partition::abandon), [`Preemption::finish`]), unsafe code guarantees the order.
+//!   Leaking a [`Preemption`] keeps its level occupied forever, which loses jobs and shares nothing.
+//! * *Ownership of values.* The arguments in [`Slots`] and the waker in a [`WaitSlot`] go to the one thread that wins a
+//!   compare-and-swap, however often and by whichever handle they are cancelled, fired or moved. The arguments of a queued
+//!   job go to the thread that takes its node, and a [`Resource`] to the holder of a [`Locked`]: obtaining either is unsafe.
 //!
-//! Everything else that is safe is atomic, and used out of order it loses or delays jobs and no more: [`Activation`] and
-//! [`Periodic`] have no storage, [`Worker::signal`] and [`Worker::allow_calls`] are about waking and about who runs a job,
+//! All other safe operations are atomic; used out of order they lose or delay jobs and no more. [`Activation`] and
+//! [`Periodic`] have no storage, [`Worker::signal`] and [`Worker::allow_calls`] concern waking and who runs a job,
 //! [`Node`] and [`Level`] show times and numbers, and [`Partition::stop`] and [`close`](Partition::close) end things.
-//! Unsafe code that builds on what is safe here, storage whose users an [`Activation`] keeps apart, say, has it to itself.
+//! Unsafe code must not let others use what it relies on: an [`Activation`] that guards its storage, for example.
 #![cfg_attr(not(any(test, loom)), no_std)]
 
 mod activation;

@@ -8,30 +8,30 @@ use crate::port::Port;
 use crate::word::{MAX_LEVEL, Word};
 
 impl<P: Port> Partition<P> {
-    /// Occupies the top level, so that everything spawned waits; for the thread that runs `init`.
+    /// Occupies the top level, which holds back all spawned jobs; for the thread that runs `init`.
     ///
     /// # Panics
-    /// If this thread occupies it already.
+    /// If this thread already occupies it.
     pub fn hold_everything(&self, me: CurrentWorker) {
         assert!(me.level() < MAX_LEVEL, "everything is held already");
         self.raise(me, MAX_LEVEL);
     }
 
-    /// Ends [`hold_everything`](Self::hold_everything): lays the periodic grids at `start` and serves.
+    /// Ends [`hold_everything`](Self::hold_everything): starts the periodic grids at `start` and serves what is ready.
     ///
     /// # Safety
-    /// The worker holds everything by [`hold_everything`](Self::hold_everything), which has not been ended yet, and this
-    /// thread is in none of the critical sections that it has entered since.
+    /// The worker has called [`hold_everything`](Self::hold_everything) and has not ended it, and this thread has left all
+    /// critical sections that it has entered since.
     pub unsafe fn go(&'static self, me: CurrentWorker, start: Instant) {
         for level in self.levels() {
             level.start(start);
-            // Its worker may be asleep already, without a time to wake at.
+            // Its worker may already be asleep without a timeout.
             self.armed(level, start);
         }
         self.lower(me, MAX_LEVEL);
     }
 
-    /// Ends [`hold_everything`](Self::hold_everything) without starting: after an `init` that failed.
+    /// Ends [`hold_everything`](Self::hold_everything) without starting the grids, after a failed `init`.
     ///
     /// # Safety
     /// As for [`go`](Self::go).
@@ -39,8 +39,8 @@ impl<P: Port> Partition<P> {
         self.lower(me, MAX_LEVEL);
     }
 
-    /// Occupies the top level for good, if no level is occupied: no job runs from then on. For a thread that is none
-    /// of the partition's and is about to end the process.
+    /// Occupies the top level permanently unless a level is occupied: no job runs from then on. For a foreign thread that is
+    /// about to end the process.
     pub fn close(&self) -> bool {
         let mut word = self.load(Ordering::Relaxed);
         while word.level() == 0 {
@@ -56,11 +56,11 @@ impl<P: Port> Partition<P> {
     /// Whether the partition is stopping: nothing more is released, what was released is finished.
     #[inline]
     pub fn is_stopping(&self) -> bool {
-        // Acquire: a worker that leaves has seen all that was marked ready before `stop`.
+        // Acquire: a worker that stops has seen every level marked ready before `stop`.
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Begins to stop, and wakes every worker to see it.
+    /// Begins to stop, and wakes every worker.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         for worker in self.workers() {
@@ -68,13 +68,13 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Makes the partition as new for another run.
+    /// Removes all state, for another run.
     ///
     /// # Safety
     /// No thread takes part in the partition and none spawns into it.
     pub unsafe fn reset(&self) {
         for level in self.levels() {
-            // SAFETY: by this function's contract.
+            // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
             unsafe { level.reset() };
         }
         self.word().store(Word::EMPTY.raw(), Ordering::Relaxed);

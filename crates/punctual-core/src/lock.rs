@@ -71,7 +71,7 @@ impl<T> Resource<T> {
     /// # Safety
     /// No other thread uses it. A value already there is forgotten.
     pub unsafe fn fill(&self, value: T) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no other thread uses the storage, by this function's contract.
         self.0.with_mut(|cell| unsafe { *cell = MaybeUninit::new(value) });
     }
 
@@ -80,7 +80,7 @@ impl<T> Resource<T> {
     /// # Safety
     /// It is filled, no reference to it exists, and it is not used again before it is filled anew.
     pub unsafe fn empty(&self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the storage is filled and no reference to the value exists, by this function's contract.
         self.0.with_mut(|cell| unsafe { (*cell).assume_init_drop() });
     }
 
@@ -91,7 +91,7 @@ impl<T> Resource<T> {
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "exclusiveness comes from the ceiling protocol, see Safety")]
     pub unsafe fn get_mut(&self) -> &mut T {
-        // SAFETY: by this function's contract.
+        // SAFETY: the storage is filled and no other reference to the value exists, by this function's contract.
         self.0.with_mut(|cell| unsafe { (*cell).assume_init_mut() })
     }
 
@@ -102,7 +102,7 @@ impl<T> Resource<T> {
     /// have shared access meanwhile, the type is `Sync`.
     #[inline(always)]
     pub unsafe fn get(&self) -> &T {
-        // SAFETY: by this function's contract.
+        // SAFETY: the storage is filled and no exclusive reference to the value exists, by this function's contract.
         self.0.with(|cell| unsafe { (*cell).assume_init_ref() })
     }
 }

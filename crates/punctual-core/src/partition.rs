@@ -54,7 +54,7 @@ pub struct Partition<P: Port> {
     word: Padded,
     pub(crate) changes: EventCount,
     pub(crate) stopping: AtomicBool,
-    /// Whether a thread looks at every inbox all the time (see `poll`).
+    /// Whether a thread polls every inbox (see `poll`).
     pub(crate) polled: AtomicBool,
     levels: &'static [&'static Level],
     workers: &'static [&'static Worker],
@@ -90,7 +90,7 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// The platform this partition runs on.
+    /// The platform.
     #[inline]
     pub fn port(&self) -> &P {
         &self.port
@@ -106,7 +106,7 @@ impl<P: Port> Partition<P> {
         self.workers
     }
 
-    /// The word now; it may have changed by the time it is looked at. Says nothing of what other threads did before.
+    /// The current word, which may change at any time. Synchronizes with no other thread.
     pub fn snapshot(&self) -> Word {
         self.load(Ordering::Relaxed)
     }
@@ -129,9 +129,9 @@ impl<P: Port> Partition<P> {
 
     // ---- occupying and vacating ---------------------------------------------------------------------
 
-    /// Occupies `ceiling` for a critical section, waiting for this thread's turn if it must.
+    /// Occupies `ceiling` for a critical section, waiting first while a level above this thread's own is occupied.
     ///
-    /// Pair with [`lower`](Self::lower). Calls nest, each with a ceiling above the one before.
+    /// Ended by [`lower`](Self::lower). Calls nest, each with a higher ceiling.
     #[inline]
     pub(crate) fn raise(&self, me: CurrentWorker, ceiling: u8) {
         let held = me.held();
@@ -152,7 +152,7 @@ impl<P: Port> Partition<P> {
         me.set_held(held | bit(ceiling));
     }
 
-    /// Vacates a level this thread occupies and serves what that makes possible.
+    /// Vacates a level that this thread occupies, and serves what may start now.
     #[inline]
     pub(crate) fn lower(&'static self, me: CurrentWorker, level: u8) {
         let word = self.vacate(me, level);
@@ -161,10 +161,10 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Vacates a level; returns the word as it was left.
+    /// Vacates a level; returns the resulting word.
     #[inline]
     fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
-        // Before the word: a bit in `held` means a vacating that is still to come (see `pi_wait`).
+        // Before the word: a bit in `held` means that the level has yet to be vacated (see `pi_wait`).
         me.set_held(me.held() & !bit(level));
         // Release: the next to occupy a level sees what this thread did.
         let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::Release);
@@ -180,8 +180,8 @@ impl<P: Port> Partition<P> {
         self.serve(me, now);
     }
 
-    /// Vacates a level in the middle of an unwind. What that makes possible is not run here, over data that may be half
-    /// changed: the port is told before anybody can start it, and its worker is woken to see to it.
+    /// Vacates a level during unwinding. Nothing runs here on data that may be inconsistent: the port is notified
+    /// before any job can start, and the worker of the highest ready level is woken.
     #[cold]
     pub(crate) fn unwind(&'static self, me: CurrentWorker, level: u8) {
         self.port.unwinds();
@@ -195,7 +195,7 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Occupies `level` to run jobs of it, if it is above the partition's level.
+    /// Occupies `level` to run its jobs, if it is above the partition's level.
     ///
     /// With `unless_ready`, also fails if jobs of the level are waiting, so that none is overtaken.
     #[inline]
@@ -231,19 +231,19 @@ impl<P: Port> Partition<P> {
     ///
     /// # Safety
     /// * `level` is one of this partition's.
-    /// * Of the preemptions that this thread has, the last one is finished or dropped first.
+    /// * This thread finishes or drops its preemptions in reverse order.
     #[inline]
     pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
-        // What is in the inbox of a level that is polled is waiting, though nobody has marked it ready.
-        let overtakes = me.polls() && level.has_mail();
+        // Jobs in the inbox of a polled level are waiting, although the level is not marked ready.
+        let overtakes = me.polls() && level.has_inbox();
         if !Self::may_call(me, level) || overtakes || !self.start(me, number, true) {
             return None;
         }
         Some(Preemption { running: Running::enter(self, me, number), level })
     }
 
-    /// [`preempt`](Self::preempt) around `job`, which tells when it ended.
+    /// Runs `job`, which returns its end, as a [`preempt`](Self::preempt)ion.
     ///
     /// # Errors
     /// Gives `job` back, to be queued, if it may not run now.
@@ -257,7 +257,8 @@ impl<P: Port> Partition<P> {
         level: &'static Level,
         job: J,
     ) -> Result<(), J> {
-        // SAFETY: by this function's contract; and the preemption is on this stack, below those that `job` makes.
+        // SAFETY: the level is the partition's, by this function's contract, and this preemption is finished after those
+        // that `job` makes.
         let Some(preemption) = (unsafe { self.preempt(me, level) }) else { return Err(job) };
         let end = job();
         preemption.finish(end);
@@ -282,18 +283,18 @@ impl<P: Port> Partition<P> {
         self.serve(me, None);
     }
 
-    /// Queues `node`, whose slot is filled, from any other thread: wakes the level's worker if it must.
+    /// Queues `node`, whose slot is filled, from a foreign thread; wakes the level's worker if necessary.
     ///
     /// # Safety
     /// As for [`spawn`](Self::spawn).
     pub unsafe fn spawn_from_outside(&self, level: &'static Level, node: u32) {
         level.push(node);
         if self.polled.load(Ordering::Relaxed) {
-            // Its thread finds the job in the inbox, which spares both sides the way of the word from CPU to CPU.
+            // The polling thread finds the job in the inbox; the word stays in the cache of its CPU.
             return;
         }
         let before = self.mark_ready(level);
-        // If the mark was up already, somebody has been told and has not served it yet.
+        // If the level was marked already, a thread knows of it and has not served it yet.
         if !before.is_ready(level.number()) && level.number() > before.level() {
             self.port.wake(level.worker());
         }
@@ -302,14 +303,14 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub(crate) fn mark_ready(&self, level: &Level) -> Word {
         let mark = Word::ready_bit(level.number());
-        // Release: who starts the level sees the job.
+        // Release: whoever starts the level sees the job.
         Word::from_raw(self.word.0.fetch_or(mark, Ordering::Release))
     }
 
-    /// Rule 2: runs or hands out every ready level above the partition's level, highest first.
+    /// Rule 2: runs every ready level above the partition's level, highest first.
     ///
-    /// Rule 3: levels below this thread's base are handed to their worker. One wake is enough, since that
-    /// worker does the same when it vacates its level.
+    /// Rule 3: for a level below this thread's base it wakes the worker. One wake is enough, since that
+    /// worker serves the others when it vacates its level.
     pub fn serve(&'static self, me: CurrentWorker, mut now: Stamp) {
         loop {
             let word = self.load(Ordering::Acquire);
@@ -318,8 +319,8 @@ impl<P: Port> Partition<P> {
                 return;
             }
             let level = self.level(ready);
-            // Not `may_call`, whose question is whether to preempt: a level this thread does not reach by
-            // itself has to go to its worker, whoever is asking.
+            // Not `may_call`, which decides on preemption: a level that this thread may not run
+            // has to go to its worker in any case.
             let mine = ready >= me.base() && me.may_call(level);
             if !mine && !me.is(level.worker()) {
                 return self.port.wake(level.worker());
@@ -330,7 +331,7 @@ impl<P: Port> Partition<P> {
             let running = Running::enter(self, me, ready);
             // The end of the last job is the time at which the next level's first job can start.
             now = self.drain(me, level, now);
-            // Vacates, and leaves the looking to this loop instead of nesting another one.
+            // Vacates without serving, which this loop does, instead of nesting.
             if running.leave().waiters() != 0 {
                 self.release_waiters(me);
                 now = None;
@@ -338,7 +339,7 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Runs the jobs of a level this thread occupies until there are none; tells when the last one ended.
+    /// Runs all jobs of a level that this thread occupies; returns when the last one ended.
     fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
         loop {
             if me.polls() {
@@ -364,9 +365,9 @@ impl<P: Port> Partition<P> {
 
     // ---- time ---------------------------------------------------------------------------------------
 
-    /// Tells the sleeping worker of `level` that something was armed for `time`.
+    /// Wakes the worker of `level` if it sleeps beyond `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
-        // Pairs with the fence in `sleep`: either the worker's second look sees the armed node, or this
+        // Pairs with the fence in `sleep`: either the worker's second check sees the armed node, or this
         // load sees that it sleeps too long.
         fence(Ordering::SeqCst);
         if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
@@ -374,8 +375,8 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// Releases what is due at `level` now and marks it ready. For the thread that keeps its time: its worker, or the one
-    /// that runs every level.
+    /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the thread that keeps its time: its
+    /// worker, or the thread that runs every level.
     pub fn release_due(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> bool {
         debug_assert!(me.is(level.worker()) || me.is_alone(), "another thread keeps the level's time");
         let any = level.release_due(now);
@@ -385,9 +386,9 @@ impl<P: Port> Partition<P> {
         any
     }
 
-    /// The life of a level's worker: release, serve, sleep; returns once the partition is stopping.
+    /// The main loop of a level's worker: release, serve, sleep; returns once the partition is stopping.
     ///
-    /// Rule 4 is in here: what this thread finds ready but not startable stays marked, and it sleeps.
+    /// Implements rule 4: if the level is ready but cannot start, it stays marked, and the worker sleeps.
     ///
     /// # Panics
     /// If `level` is not one of this partition's, or `me` is not its worker.
@@ -410,9 +411,9 @@ impl<P: Port> Partition<P> {
 
     /// Runs what is still ready at `level`, or waits until somebody else has.
     ///
-    /// There will be no wake to sleep for: `stop` has woken everybody, and whoever serves the level now does
-    /// not tell its worker. So it waits as one who waits for its turn. And it does not `serve`, since a level
-    /// above may be ready whose worker has left.
+    /// No wake will come: `stop` has woken every worker, and whoever serves the level now does
+    /// not wake its worker. So it registers as a waiter. It does not `serve`, since a level
+    /// above may be ready whose worker has ended.
     pub(crate) fn finish(&'static self, me: CurrentWorker, level: &'static Level) {
         let number = level.number();
         while self.snapshot().is_ready(number) {
@@ -451,8 +452,8 @@ const fn distinct(levels: &[&Level]) -> bool {
     true
 }
 
-/// A level occupied to run jobs of it, entered on the worker; vacated in the end, also on unwinding. Jobs do not unwind into
-/// here; what does is a fault of whoever runs them.
+/// A level occupied to run its jobs, as recorded in the worker; vacated when dropped, also by unwinding. Jobs do not unwind
+/// into here; only a bug in the code that runs them does.
 #[derive(Debug)]
 struct Running<P: Port + 'static> {
     partition: &'static Partition<P>,
@@ -469,7 +470,7 @@ impl<P: Port> Running<P> {
         Self { partition, me, level, outer }
     }
 
-    /// Vacates the level without serving what that makes possible; returns the word as it was left.
+    /// Vacates the level without serving; returns the resulting word.
     #[inline]
     fn leave(self) -> Word {
         self.me.set_running(self.outer);
@@ -481,7 +482,7 @@ impl<P: Port> Running<P> {
 
 impl<P: Port> Drop for Running<P> {
     fn drop(&mut self) {
-        // Only on unwinding: jobs of the level that were queued without a mark must not be forgotten. Relaxed: nobody
+        // Only on unwinding: the level may have jobs that were queued without a mark. Relaxed: no thread
         // starts the level before it is vacated.
         self.partition.word.0.fetch_or(Word::ready_bit(self.level), Ordering::Relaxed);
         self.me.set_running(self.outer);
@@ -497,7 +498,7 @@ pub struct Preemption<P: Port + 'static> {
 }
 
 impl<P: Port> Preemption<P> {
-    /// Runs what else is waiting at the level, vacates it, and serves what that makes possible.
+    /// Runs all waiting jobs of the level, vacates it, and serves what may start then.
     #[inline]
     pub fn finish(self, end: Stamp) {
         let Self { running, level } = self;

@@ -1,14 +1,14 @@
-//! A partition whose one thread never sleeps.
+//! A partition whose only thread never sleeps.
 //!
-//! Its thread looks at the clock, at the inbox of every level and at the word, over and over, and runs what is ready, the
-//! highest level first. It is a worker of base 0, so it may run every level; nobody ever has to be woken. What other
-//! threads spawn, and what the clock releases, it sees between two jobs: a running job is preempted by what it spawns
+//! The thread checks the clock, the inbox of every level and the word in a loop, and runs what is ready, the
+//! highest level first. It is a worker of base 0, so it may run every level, and no thread ever has to be woken. It
+//! sees spawns of other threads and releases by the clock between two jobs: a running job is preempted by what it spawns
 //! itself, as on any worker, and by nothing else.
 //!
-//! Other threads push their jobs and are done: they do not mark the level ready. The thread that polls does it for them
-//! when it finds something in an inbox, so the word stays in the cache of its CPU. *No lost job*: a push is complete when
-//! it is visible, and every inbox is looked at again after the thread has seen that the partition is stopping. What is
-//! pushed later than that stays where it is, as with other partitions.
+//! Other threads only push their jobs; they do not mark the level ready. The polling thread does that for them
+//! when it finds a job in an inbox, so the word stays in the cache of its CPU. *No lost job*: a push is complete when
+//! it is visible, and every inbox is checked once more after the thread has seen that the partition is stopping. Jobs
+//! pushed later than that stay in the inbox, as in other partitions.
 
 use crate::atomic::{Ordering, relax};
 use crate::current::CurrentWorker;
@@ -17,16 +17,16 @@ use crate::partition::Partition;
 use crate::port::Port;
 
 impl<P: Port> Partition<P> {
-    /// The life of the thread; returns once the partition is stopping and what was ready has run.
+    /// Runs the polling loop; returns once the partition is stopping and all ready jobs have run.
     ///
-    /// Real-time safety: never waits. Enters the kernel only if the port does to tell the time.
+    /// Real-time safety: never waits. Enters the kernel only if the port does so to read the clock.
     pub fn poll(&'static self, me: CurrentWorker) {
         self.polled.store(true, Ordering::Relaxed);
         loop {
-            // Before the look at the inboxes: what was pushed until then is run.
+            // Read before the inboxes: jobs pushed until then are run.
             let last = self.is_stopping();
             self.look_around(me, None, None);
-            // Not the reading from just now: what is found here may have been released since.
+            // Not the time read above: jobs found here may have been released since.
             self.serve(me, None);
             if last {
                 return;
@@ -60,7 +60,7 @@ impl<P: Port> Partition<P> {
                     self.release_due(me, level, time);
                 }
             }
-            if !own && level.has_mail() {
+            if !own && level.has_inbox() {
                 self.mark_ready(level);
             }
         }

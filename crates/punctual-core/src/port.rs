@@ -1,12 +1,12 @@
 //! What a platform provides to the executor.
 //!
-//! A [`Port`] tells the time, lets a worker sleep until a time or a wake, and wakes it. Two more pairs
-//! serve the rare case in which a thread must wait for its turn (a job that suspended itself, or no
-//! real-time privileges): a plain wait, and a wait that lends the waiter's priority to the holder.
+//! A [`Port`] reads the clock, lets a worker sleep until a time or a wake, and wakes it. Two more pairs
+//! serve the rare case in which a thread has to wait for a level (a job has suspended itself, or there are no
+//! real-time privileges): a plain wait, and a wait that boosts the holder to the waiter's priority.
 //!
 //! Contract: `wake` before or during `wait` makes that `wait` return; either may return spuriously.
 //!
-//! A port that never sleeps, for code that must not wait:
+//! A port that never sleeps, for code that never waits:
 //!
 //! ```
 //! use punctual_core::{Instant, Port, Worker, sync::AtomicU32};
@@ -41,7 +41,7 @@ pub trait Port: Sync {
     /// Real-time safety: enters the kernel only if the worker sleeps. Does not block or allocate.
     fn wake(&self, worker: &Worker);
 
-    /// Sleeps until `until` (for ever if `None`) or until woken. Called by the worker's own thread.
+    /// Sleeps until `until` (forever if `None`) or until woken. Called by the worker's own thread.
     fn wait(&self, worker: &Worker, until: Option<Instant>);
 
     /// Sleeps while `*count == seen`, or returns at once.
@@ -50,19 +50,19 @@ pub trait Port: Sync {
     /// Wakes every thread in [`wait_while`](Self::wait_while) on `count`.
     fn wake_all(&self, count: &AtomicU32);
 
-    /// Waits for the priority-inheritance futex `boost`, lending this thread's priority to its owner.
+    /// Waits for the priority-inheritance futex `boost`, whose owner runs at this thread's priority meanwhile.
     ///
-    /// Returns `true` when the calling thread owns `boost` afterwards and must [`unboost`](Self::unboost) it;
-    /// `false` when the platform has no such thing or refused, so that the caller waits in the plain way.
+    /// Returns `true` if the calling thread owns `boost` afterwards and must [`unboost`](Self::unboost) it;
+    /// `false` if the platform has no priority inheritance or refused, so that the caller waits without it.
     fn boost(&self, boost: &AtomicU32) -> bool;
 
-    /// Releases `boost`, owned by the calling thread, to its first waiter.
+    /// Releases `boost`, which the calling thread owns, to its first waiter.
     fn unboost(&self, boost: &AtomicU32);
 
-    /// A panic leaves a critical section on the calling thread, or code of the executor's, and the level is about to be
-    /// vacated. What it protected may be half changed, so whoever must not see that is to be told here.
+    /// Called when a panic unwinds out of a critical section, or out of the executor, before the level is vacated.
+    /// The protected data may be inconsistent, so the port stops here whatever must not see it.
     ///
-    /// Jobs that start because the level is vacated see what the calling thread did in here. Must not panic. Does nothing
-    /// unless overridden.
+    /// Jobs that start because the level is vacated see what the calling thread did in here. Must not panic. The default
+    /// does nothing.
     fn unwinds(&self) {}
 }

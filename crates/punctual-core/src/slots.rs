@@ -179,7 +179,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// The calling thread owns the slot and the slot holds arguments.
     #[inline]
     unsafe fn read(&self, slot: u32) -> A {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread owns the slot, which holds arguments, by this function's contract.
         let args = self.args[slot as usize].with(|cell| unsafe { (*cell).assume_init_read() });
         // Release: the next owner writes the slot after this read.
         self.used[slot as usize / 64].fetch_and(!(1 << (slot % 64)), Ordering::Release);

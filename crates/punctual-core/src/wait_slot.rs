@@ -210,7 +210,7 @@ impl<T> WaitSlot<T> {
     pub unsafe fn clear(&self) -> Option<T> {
         let word = self.word.load(Ordering::Acquire);
         self.word.store(word & !STATE | FREE, Ordering::Relaxed);
-        // SAFETY: by this function's contract.
+        // SAFETY: no other thread uses the slot, by this function's contract.
         unsafe { self.replace(None) }
     }
 
@@ -226,7 +226,7 @@ impl<T> WaitSlot<T> {
     /// The calling thread is the one that may use the waker.
     #[inline]
     unsafe fn replace(&self, waker: Option<T>) -> Option<T> {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread alone may use the waker, by this function's contract.
         self.waker.with_mut(|cell| core::mem::replace(unsafe { &mut *cell }, waker))
     }
 }

@@ -63,7 +63,7 @@ impl Word {
         highest(self.ready())
     }
 
-    /// How many threads wait for their turn.
+    /// The number of waiting threads.
     #[inline]
     pub const fn waiters(self) -> u8 {
         (self.0 >> WAITERS_SHIFT) as u8

@@ -1,8 +1,8 @@
-//! What the partition knows of one thread that takes part in it.
+//! The record of one thread in its partition.
 //!
 //! A [`Worker`] belongs to one thread at a time. Most of its fields are written by that thread alone, through its
-//! [`CurrentWorker`](crate::CurrentWorker), and read by the others: which levels it occupies, and which job level it is
-//! running.
+//! [`CurrentWorker`](crate::CurrentWorker), and read by the others: the levels it occupies, and the level of the job it
+//! runs.
 //!
 //! ```
 //! use punctual_core::Worker;
@@ -31,22 +31,22 @@ pub(crate) const POLLS: u8 = 3;
 pub struct Worker {
     /// The lowest level this thread may run; its kernel priority follows from it.
     base: u8,
-    /// The levels this thread occupies. Written by this thread alone: after it has won a level, and
-    /// before it gives the level back, so a bit seen here is a level truly held (see `pi_wait`).
+    /// The levels this thread occupies. Written by this thread alone: after it has occupied a level, and
+    /// before it vacates the level, so a bit seen here is a level truly held (see `pi_wait`).
     pub(crate) held: AtomicU32,
     /// The level of the innermost job on this thread's stack, 0 when none runs.
     pub(crate) running: AtomicU8,
     /// Whether a spawn on this thread may run a job as a call: [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
     pub(crate) calls: AtomicU8,
-    /// Whether the kernel really schedules this thread with its real-time policy.
+    /// Whether the kernel schedules this thread with its real-time policy.
     pub(crate) real_time: AtomicBool,
-    /// The kernel's identity of the thread, 0 before it has started.
+    /// The thread's TID, 0 before it has started.
     pub(crate) thread: AtomicU32,
-    /// A priority-inheritance futex. Waiters make it this thread's (see `pi_wait`).
+    /// A priority-inheritance futex. Waiters make this thread its owner (see `pi_wait`).
     pub(crate) boost: AtomicU32,
     /// For the port: whether this thread sleeps.
     pub signal: AtomicU32,
-    /// Up to when this thread sleeps, in ns; 0 while it is awake and will look again by itself.
+    /// The time until which this thread sleeps, in ns; 0 while it is awake and will check its timers again.
     pub(crate) sleeps_until: AtomicU64,
 }
 
@@ -91,7 +91,7 @@ impl Worker {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// The kernel's thread identity, as recorded by [`enter`](crate::CurrentWorker::enter).
+    /// The TID, as recorded by [`enter`](crate::CurrentWorker::enter).
     pub fn thread(&self) -> u32 {
         self.thread.load(Ordering::Relaxed)
     }
@@ -107,13 +107,13 @@ impl Worker {
         self.calls.load(Ordering::Relaxed) >= level.callers()
     }
 
-    /// Lets spawns on this thread run jobs as calls, or not; not of local levels. For any thread, once it is known what
-    /// the kernel granted to whom: it decides who runs a job, never whether one may run.
+    /// Allows or forbids spawns on this thread to run jobs as calls, except those of local levels. May be called on any
+    /// thread, once the kernel's grants are known: it decides which thread runs a job, never whether one may run.
     pub fn allow_calls(&self, allow: bool) {
         self.calls.store(if allow { MAY } else { NEVER }, Ordering::Relaxed);
     }
 
-    /// Whether this thread runs every level of its partition, so that no other runs any.
+    /// Whether this thread is the only one of its partition to run jobs.
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         self.calls.load(Ordering::Relaxed) >= ALONE

@@ -67,12 +67,12 @@ fn two_jobs(boosts: bool) {
 }
 
 #[test]
-fn two_jobs_that_wait_plainly() {
+fn two_waiting_jobs_exclude_each_other() {
     two_jobs(false);
 }
 
 #[test]
-fn two_jobs_that_lend() {
+fn two_boosting_jobs_exclude_each_other() {
     two_jobs(true);
 }
 
@@ -181,11 +181,11 @@ fn three_jobs(boosts: bool) {
 }
 
 #[test]
-fn three_jobs_that_wait_plainly() {
+fn three_waiting_jobs_exclude_each_other() {
     three_jobs(false);
 }
 
 #[test]
-fn three_jobs_that_lend() {
+fn three_boosting_jobs_exclude_each_other() {
     three_jobs(true);
 }

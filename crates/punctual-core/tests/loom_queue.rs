@@ -139,7 +139,7 @@ impl Timed {
 
 /// A timer runs out while it is cancelled: one of the two gets the arguments. The slot can be used again.
 #[test]
-fn cancelling_and_releasing() {
+fn a_cancelled_job_is_not_released() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
@@ -159,7 +159,7 @@ fn cancelling_and_releasing() {
 
 /// Two threads cancel the same timer.
 #[test]
-fn cancelling_twice() {
+fn cancels_only_once() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
@@ -172,7 +172,7 @@ fn cancelling_twice() {
 
 /// A timer that was moved to a later time is not released before it, and is released then.
 #[test]
-fn rescheduling_and_releasing() {
+fn a_rescheduled_job_is_released_once() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();

@@ -15,7 +15,7 @@
 //! nothing else that sleeps; the rest is `no_std`.
 //!
 //! Nothing here allocates after construction, and nothing enters the kernel unless a thread has to wait or another
-//! has to be woken. [`futex::calls`] counts, so that a program can check that for itself.
+//! has to be woken. [`futex::calls`] counts the calls, so that a program can check this.
 //!
 //! # Spinning
 //!

@@ -44,12 +44,12 @@
 //! | lock, free | none |
 //! | lock, the turn comes within the bound | none; one if a thread that reached its own bound then has the lock |
 //! | lock, the bound is reached or no place is free | one; none if the lock is free at that moment |
-//! | unlock | none; one if somebody sleeps for the lock, or if the kernel handed it to this thread |
+//! | unlock | none; one if a thread sleeps for the lock, or if the kernel handed it to this thread |
 //!
-//! While every thread finds a place and has its turn within its bound, nobody enters the kernel. Nothing allocates.
+//! As long as every thread finds a place and gets the lock within its bound, none enters the kernel. Nothing allocates.
 //!
-//! A thread that must never enter the kernel uses a [`TicketLock`] instead. That is a type of its own because all
-//! contenders of a lock have to keep to it: who sleeps has to be woken, by whoever unlocks.
+//! A thread that must never enter the kernel uses a [`TicketLock`] instead. It is a separate type because it concerns
+//! all contenders of a lock: a sleeping thread has to be woken by the one that unlocks.
 //!
 //! ```
 //! use punctual_sync::shared::TicketLock;
@@ -104,8 +104,8 @@ use crate::{Duration, futex, spin};
 /// A lock for which threads on different CPUs spin in order of arrival, each up to a bound, and then sleep with
 /// priority inheritance.
 ///
-/// `W`, a power of two, is how many threads can spin and hold at once: at least the number of CPUs. Who finds
-/// no place sleeps at once. See the [module](self) for order and cost.
+/// `W`, a power of two, is the number of threads that can spin or hold the lock: at least the number of CPUs. A thread that
+/// finds no place sleeps at once. See the [module](self) for order and cost.
 ///
 /// ```
 /// use punctual_sync::{Duration, MsrpLock, MsrpThread};

@@ -85,7 +85,7 @@ fn a_send_is_not_missed() {
 }
 
 #[test]
-fn access_of_three() {
+fn three_accesses_exclude_each_other() {
     check(1, || {
         lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
             let enter = async || arbiter.access().await.enter();

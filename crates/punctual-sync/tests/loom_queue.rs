@@ -46,7 +46,7 @@ fn an_earlier_item() {
 
 /// The receiver goes to sleep again and again while one thread sends for earlier and another at once.
 #[test]
-fn items_of_two_senders() {
+fn keeps_items_of_two_senders() {
     check(2, |arena| {
         let queue = arena.put(TimedQueue::<u64, 3>::new());
         queue.send_at(9, at(9)).unwrap();

@@ -4,7 +4,7 @@
 //!
 //! * free: nobody holds any,
 //! * sole: one member, and the rank of the highest ceiling it holds; nobody else holds any and nobody waits,
-//! * shared: see the [book](super::book).
+//! * shared: see the [table](super::table).
 //!
 //! From free to sole and back is one compare-and-swap each, which is test and acquisition in one step: the test
 //! of the protocol passes if nobody else holds anything. All else happens with the *gate* locked, a
@@ -64,7 +64,7 @@ pub struct PcpGroup {
     word: AtomicU32,
     gate: AtomicU32,
     seats: [Seat; MEMBERS],
-    book: UnsafeCell<Book>,
+    table: UnsafeCell<LockTable>,
 }
 
 /// Where one member waits.
@@ -93,7 +93,7 @@ impl Seat {
     }
 }
 
-// SAFETY: `book` is reached only in `with_book`, by the thread that has the gate.
+// SAFETY: `table` is reached only in `with_table`, by the thread that has the gate.
 unsafe impl Sync for PcpGroup {}
 
 impl Default for PcpGroup {
@@ -113,7 +113,7 @@ impl PcpGroup {
                 seats: [const { Seat::new() }; MEMBERS],
                 #[cfg(loom)]
                 seats: core::array::from_fn(|_| Seat::new()),
-                book: UnsafeCell::new(Book::new()),
+                table: UnsafeCell::new(LockTable::new()),
             }
         }
     }
@@ -131,7 +131,7 @@ impl PcpGroup {
     /// [`JoinError::Full`] if 64 threads are members, [`JoinError::AlreadyMember`] if this one is.
     pub fn join(&self, priority: u8) -> Result<Member<'_>, JoinError> {
         let thread = futex::thread_id();
-        let index = self.with_book(thread, |book| book.join(thread, rank(priority)))?;
+        let index = self.with_table(thread, |table| table.join(thread, rank(priority)))?;
         Ok(Member {
             group: self,
             index,
@@ -180,19 +180,19 @@ impl PcpGroup {
     #[cold]
     fn raise_among_others(&self, member: &Member<'_>, after: Rank) -> Result<(), PcpLockError> {
         let (index, seat) = (member.index, &self.seats[member.index]);
-        let attempt = |book: &mut Book| {
+        let attempt = |table: &mut LockTable| {
             if seat.take_grant() {
                 return Ok(());
             }
-            match book.admit(index) {
+            match table.admit(index) {
                 Ok(()) => {
-                    book.admitted(index);
-                    book.hold(index, after);
+                    table.admitted(index);
+                    table.hold(index, after);
                     Ok(())
                 }
                 Err(blocker) => {
-                    let owner = book.thread(blocker);
-                    book.wait(index, after, blocker);
+                    let owner = table.thread(blocker);
+                    table.wait(index, after, blocker);
                     seat.wait.store(owner, Ordering::Relaxed);
                     Err(())
                 }
@@ -212,7 +212,7 @@ impl PcpGroup {
         member.waits.set(member.waits.get().wrapping_add(1));
         let wait = &self.seats[member.index].wait;
         while let Err(refused) = futex::lock_owned(wait, member.thread, Ordering::Acquire) {
-            if self.with_shared(member.thread, |book| book.withdraw(member.index)) {
+            if self.with_shared(member.thread, |table| table.withdraw(member.index)) {
                 // Nobody knows of this futex any more, and the next wait writes it anew.
                 return Err(match refused {
                     Errno::DEADLK => PcpLockError::Deadlock,
@@ -226,8 +226,8 @@ impl PcpGroup {
 
     #[cold]
     fn lower_among_others(&self, member: &Member<'_>, before: Rank) {
-        let freed = self.with_shared(member.thread, |book| {
-            let freed = book.lower(member.index, before);
+        let freed = self.with_shared(member.thread, |table| {
+            let freed = table.lower(member.index, before);
             if let Some(granted) = freed.granted {
                 self.seats[granted].granted.store(true, Ordering::Release);
             }
@@ -241,17 +241,17 @@ impl PcpGroup {
         }
     }
 
-    /// Runs `change` behind the gate with everything in the book.
-    fn with_shared<R>(&self, thread: u32, change: impl FnOnce(&mut Book) -> R) -> R {
-        self.with_book(thread, |book| {
+    /// Runs `change` behind the gate with everything in the table.
+    fn with_shared<R>(&self, thread: u32, change: impl FnOnce(&mut LockTable) -> R) -> R {
+        self.with_table(thread, |table| {
             let word = self.word.swap(SHARED, Ordering::AcqRel);
             if word != SHARED && word != FREE {
-                book.hold((word >> RANK_BITS) as usize - 1, word & ((1 << RANK_BITS) - 1));
+                table.hold((word >> RANK_BITS) as usize - 1, word & ((1 << RANK_BITS) - 1));
             }
-            let result = change(book);
-            if let Some(holder) = book.settled() {
+            let result = change(table);
+            if let Some(holder) = table.settled() {
                 let (member, held) = holder.unwrap_or((0, 0));
-                book.hold(member, 0);
+                table.hold(member, 0);
                 // Only who has the gate changes a shared word.
                 self.word.store(sole(member, held), Ordering::Release);
             }
@@ -260,11 +260,11 @@ impl PcpGroup {
     }
 
     /// Runs `change`, which must not panic, behind the gate.
-    fn with_book<R>(&self, thread: u32, change: impl FnOnce(&mut Book) -> R) -> R {
+    fn with_table<R>(&self, thread: u32, change: impl FnOnce(&mut LockTable) -> R) -> R {
         futex::lock_owned(&self.gate, thread, Ordering::Acquire).unwrap_or_else(|error| refused(error));
-        // SAFETY: this thread has the gate, so no other reference to the book exists, and `change` cannot get at it
+        // SAFETY: this thread has the gate, so no other reference to the table exists, and `change` cannot get at it
         // a second time: that would need the gate, which is not re-entrant.
-        let result = self.book.with_mut(|book| change(unsafe { &mut *book }));
+        let result = self.table.with_mut(|table| change(unsafe { &mut *table }));
         futex::unlock_owned(&self.gate, thread, Ordering::Release).unwrap_or_else(|error| refused(error));
         result
     }
@@ -329,7 +329,7 @@ impl Member<'_> {
 impl Drop for Member<'_> {
     /// Leaves the group. No mutex is held: locking borrows the member.
     fn drop(&mut self) {
-        self.group.with_book(self.thread, |book| book.leave(self.index));
+        self.group.with_table(self.thread, |table| table.leave(self.index));
     }
 }
 

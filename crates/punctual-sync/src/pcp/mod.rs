@@ -56,8 +56,8 @@
 //! L. Sha, R. Rajkumar, J. P. Lehoczky, *Priority inheritance protocols: an approach to real-time
 //! synchronization*, IEEE Transactions on Computers 39(9), 1990, section IV.
 
-mod book;
 mod group;
+mod lock_table;
 mod mutex;
 
 pub use group::{Member, PcpGroup};
@@ -84,7 +84,9 @@ pub enum JoinError {
 impl core::fmt::Display for JoinError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            JoinError::Full => write!(f, "the group has {} members and room for no more", book::MEMBERS),
+            JoinError::Full => {
+                write!(f, "the group has {} members and room for no more", lock_table::MEMBERS)
+            }
             JoinError::AlreadyMember => f.write_str("this thread is a member of the group already"),
         }
     }

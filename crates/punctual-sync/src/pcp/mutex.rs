@@ -73,7 +73,7 @@ impl<'g, T> PcpMutex<'g, T> {
         let before = self.group.raise(member, rank(self.ceiling))?;
         self.holder.store(mark, Ordering::Relaxed);
         let _held = Held { holder: &self.holder, member, before };
-        // SAFETY: `raise` has admitted this member to the ceiling, which by the book's first invariant no other member
+        // SAFETY: `raise` has admitted this member to the ceiling, which by the table's first invariant no other member
         // holds now, so no other thread is between here and its `lower`. This thread is not either, further out: its
         // mark was not there. `lower` runs when `_held` is dropped, after the reference has ended.
         Ok(self.value.with_mut(|value| critical(unsafe { &mut *value })))

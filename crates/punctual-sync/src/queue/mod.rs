@@ -1,6 +1,6 @@
-//! A queue from many threads to one, of items that are ready at once or at a given time.
+//! A queue from many threads to one, of items that are ready immediately or at a given time.
 //!
-//! For a thread that does what others tell it, now or later: one place to wait for both. Immediate items come out
+//! For a thread that serves requests, now or later: a single place to wait for both. Immediate items come out
 //! in the order in which they were sent, scheduled ones by their time and, at the same time, in the order in
 //! which they were sent. An item whose time has come while the receiver was busy keeps its place in time: it comes
 //! out before the immediate items that were sent later than its time.
@@ -29,7 +29,7 @@
 //! scheduled items to itself. A push is complete the moment it is visible, so a sender that is preempted in the middle
 //! hides nobody else's items and holds no lock.
 //!
-//! The inbox word is also the futex, and says two more things:
+//! The inbox word is also the futex, and has two flags:
 //!
 //! * *parked*: the receiver sleeps, or is about to, up to the time in `until`. A sender of an immediate item takes the
 //!   mark down with its push and wakes the receiver if it was there: so only one does. A sender of a
@@ -53,10 +53,10 @@
 //!
 //! # A time that has passed
 //!
-//! An item that is sent with a time that has already passed is ready at once. Its place is before other scheduled items
-//! of a later time, and before immediate items that were sent later than its time while the queue held
-//! something scheduled. It does not overtake those that were sent when there was nothing scheduled: nobody
-//! noted when that was.
+//! An item sent with a time in the past is ready at once. It comes before scheduled items
+//! of a later time, and before immediate items that were sent after its time while the queue held
+//! a scheduled item. It does not overtake immediate items sent while nothing was scheduled, since their time
+//! was not recorded.
 
 mod node;
 mod pending;

@@ -1,4 +1,4 @@
-//! "Everybody has arrived": threads wait for each other, phase after phase.
+//! A barrier: threads wait for each other, phase after phase.
 //!
 //! ```
 //! use punctual_sync::shared::Barrier;
@@ -23,14 +23,14 @@
 //!
 //! # When a process dies
 //!
-//! A barrier in shared memory knows which processes have ever arrived. When one of them has died, at whatever
-//! instruction, the barrier is *broken*: everybody who waits gets [`BarrierError::PeerDied`], within 50 ms if it sleeps,
-//! and so does everybody who comes, until somebody calls [`Barrier::repair`]. The same program started again is another
-//! process: it finds the barrier broken and cannot stand in for its predecessor before that is settled. `spin` does not
-//! look who is alive; it times out, or is told by others.
+//! A barrier in shared memory records which processes have ever arrived. When one of them has died, at any
+//! instruction, the barrier is *broken*: all waiting threads get [`BarrierError::PeerDied`], sleeping ones within 50 ms,
+//! and so do all that arrive, until a thread calls [`Barrier::repair`]. A restarted program is another
+//! process: it finds the barrier broken and cannot replace its predecessor before the repair. `spin` does not
+//! check which processes are alive; it times out, or fails when another thread has found out.
 //!
-//! A phase that is over stays over: if a process arrives, the last one after it, and dies, the others pass, since
-//! everybody did arrive. The next phase breaks. Of a process that dies before it has ever arrived nobody knows.
+//! A completed phase stays completed: if a process dies after the last thread has arrived, the others pass, and
+//! the next phase breaks. A process that dies before its first arrival goes unnoticed.
 //!
 //! # Invariants
 //!

@@ -1,4 +1,4 @@
-//! "It has happened": one thread says so, any number wait for it.
+//! A flag: one thread sets it, any number of threads wait for it.
 //!
 //! ```
 //! use punctual_sync::shared::Flag;
@@ -21,9 +21,9 @@
 //!
 //! # When a process dies
 //!
-//! Nobody owns anything of a flag. Setting it is one step: a process that dies at whatever instruction has set it or has
-//! not, and if it dies before it has woken those who sleep, they find out by themselves within 50 ms. A flag does not know
-//! who is to set it, so it cannot tell that nobody is left who will: across processes wait with a deadline, or in a
+//! A flag has no owner. Setting it is one step: a process that dies at any instruction has set it or has
+//! not, and if it dies before waking the sleepers, they notice within 50 ms. A flag does not know
+//! which process will set it, so it cannot tell that none is left: across processes, wait with a deadline, or at a
 //! [`Barrier`](super::Barrier), which knows its members.
 
 use super::TimedOut;
@@ -114,7 +114,7 @@ impl Flag {
         if has_happened(begin, word) { Ok(()) } else { Err(TimedOut) }
     }
 
-    /// Sleeps until the flag is set: for ever, if nobody is left who will.
+    /// Sleeps until the flag is set; forever, if no thread is left to set it.
     #[cfg(feature = "std")]
     pub fn wait(&self) {
         self.sleep(None).expect("only a deadline ends a sleep without the flag");

@@ -1,4 +1,4 @@
-//! The newest value of something: written as often as one likes, read whenever one likes.
+//! The newest value of a stream: written at any time, read at any time.
 //!
 //! ```
 //! use punctual_sync::shared::Latest;
@@ -16,13 +16,13 @@
 //! Triple buffering: the writer owns one slot, the reader owns one, and the third, the *middle*, is what either
 //! exchanges its own for. Three slots and an atomic instruction are what J. Chen and A. Burns need in "A Three-Slot
 //! Asynchronous Reader/Writer Mechanism for Multiprocessor Real-Time Systems" (University of York, YCS-286, 1997). Here
-//! one word says who owns which slot, so that nothing of it dies with a process.
+//! one word records who owns which slot, so the death of a process loses none of it.
 //!
-//! Real-time safety: nothing here allocates, blocks or enters the kernel, but that taking an end asks it once in the life
-//! of a process who that is, if the cell is in shared memory, and taking over asks it every time. Writing is wait-free:
+//! Real-time safety: nothing here allocates, blocks or enters the kernel, except that in shared memory a process asks for
+//! its identity when it takes its first end, and that taking over asks each time. Writing is wait-free:
 //! one copy and one atomic instruction, or up to three if the reader comes in between. So is reading, of the
 //! newest value there was when it began or of a newer one: one atomic instruction if there is a new value, three at most.
-//! A reader that a writer has overtaken says so in the word, and the next value is put before it.
+//! A reader that a writer has overtaken sets a flag in the word, and gets the next value directly.
 //!
 //! # When a process dies
 //!

@@ -1,7 +1,7 @@
 //! Placing a structure in memory that several processes have mapped.
 //!
-//! One process calls [`init_at`], the others call [`attach_at`]. In front of the structure lies a header that says
-//! what it is; a process that was built for something else gets a [`LayoutError`] which names what it expected and
+//! One process calls [`init_at`], the others call [`attach_at`]. The structure starts with a header that describes
+//! it; a process built for another layout gets a [`LayoutError`] that names what it expected and
 //! what it found. The caller maps the memory (`shm_open`, `memfd_create`, a file in `/dev/shm`) and keeps it
 //! mapped; addresses may differ from process to process.
 //!

@@ -1,4 +1,4 @@
-//! A number of units that threads acquire and signal; a unit goes to the highest level that waits.
+//! A counting semaphore: threads acquire and signal units, and a free unit goes to the highest waiting level.
 //!
 //! ```
 //! use punctual_sync::Instant;
@@ -14,11 +14,11 @@
 //! assert!(BUFFERS.try_acquire());
 //! ```
 //!
-//! Only who is first in line takes a unit that is free; of several units, as many as are first. So a thread of a low level
-//! cannot snatch a unit from one of a higher level that has not run yet.
+//! Only the first thread in line takes a free unit, or as many threads as there are units. So a low level
+//! cannot steal a unit from a higher level that has not run yet.
 //!
-//! A unit that was acquired is gone until somebody signals, who may be another: that suits events. Units that threads
-//! use and give back, like buffers, are better held: a [`Unit`] gives itself back when it is dropped.
+//! An acquired unit is gone until a thread signals, possibly another one: use this for events. For units that threads
+//! use and return, like buffers, use [`hold`](Semaphore::hold): a [`Unit`] is returned when dropped.
 //!
 //! ```
 //! # use punctual_sync::shared::Semaphore;
@@ -30,9 +30,9 @@
 //! ```
 //!
 //! Real-time safety: nothing allocates. `try_acquire` and `signal` are lock-free: an attempt is repeated only if
-//! another thread acquired, signalled, came or went meanwhile. Looking who is first takes `W²` steps at most. `signal`
-//! enters the kernel once for each thread it wakes; `acquire` sleeps there unless a unit is free, and in shared memory looks
-//! 20 times a second who is alive.
+//! another thread acquired, signalled, or joined or left the line meanwhile. Finding the first in line takes `W²` steps at
+//! most. `signal` enters the kernel once for each thread it wakes; `acquire` sleeps there unless a unit is free, and in
+//! shared memory checks 20 times a second which processes are alive.
 //!
 //! # When a process dies
 //!
@@ -205,8 +205,8 @@ impl<const W: usize> Semaphore<W> {
         Ok(())
     }
 
-    /// Does for dead processes what they left undone: gives their units back and frees their places. Asks the kernel who
-    /// is alive if the semaphore is in shared memory. Who waits does so by itself; this is for who only tries.
+    /// Returns the units of dead processes and frees their places. In shared memory, asks the kernel which processes are
+    /// alive. Waiting threads do this themselves; call it if you only use [`try_acquire`](Self::try_acquire).
     #[cold]
     pub fn recover(&self) {
         for (index, place) in self.places.iter().enumerate() {

@@ -5,24 +5,24 @@
 //! and queues the sleeper in one step, so a change between the caller's look at the word and its sleep is not missed. Under
 //! loom, a queue of the model's own takes the kernel's place.
 //!
-//! Who is to wake a sleeper may die before it does so. So in shared memory nobody sleeps for longer than [`NAP`] without a
-//! look at what has happened, and at who is still alive.
+//! A process may die before it wakes a sleeper. So in shared memory a thread sleeps for at most [`NAP`] before it checks
+//! the word, and which processes are alive.
 
 use super::TimedOut;
 use super::owner::Home;
 use crate::Instant;
 use crate::atomic::AtomicU32;
 
-/// How long one sleeps at once in shared memory.
+/// The longest single sleep in shared memory.
 #[cfg(not(loom))]
 const NAP: crate::Duration = crate::Duration::from_millis(50);
 
 /// Why a sleep ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Woken {
-    /// The word was not, or is no longer, what the sleeper expected; or for nothing.
+    /// The word differs from the expected value, or the wake-up is spurious.
     Perhaps,
-    /// Nobody woke the sleeper for so long that it should look who is alive.
+    /// The sleep timed out, so the sleeper should check which processes are alive.
     Late,
 }
 

@@ -1,4 +1,4 @@
-//! A lock that is served in order of arrival, for threads on different CPUs and with a bound on the wait.
+//! A first-come, first-served spin lock with bounded waiting, for threads on different CPUs.
 //!
 //! ```
 //! use punctual_sync::shared::TicketLock;
@@ -221,8 +221,8 @@ impl<T, const W: usize> TicketLock<T, W> {
         Ok(guard)
     }
 
-    /// Does for dead processes what they left undone: passes the token on and their tickets over. Asks the kernel who is
-    /// alive if the lock is in shared memory. `lock` does so by itself before it fails; this is for who only tries.
+    /// Passes the token on for dead processes, and passes over their tickets. In shared memory, asks the kernel which
+    /// processes are alive. `lock` does this itself before it fails; call it if you only use `try_lock`.
     #[cold]
     pub fn recover(&self) {
         if !self.peers.home().is_shared() {

@@ -1,6 +1,6 @@
 //! Who holds what and who waits for whom: the decisions of the protocol, without an atomic in them.
 //!
-//! The book belongs to whoever has the group's gate, so it is plain data and its rules can be tested one by one.
+//! The table belongs to whoever has the group's gate, so it is plain data and its rules can be tested one by one.
 //! A priority or a ceiling is kept as its *rank*, one higher, so that rank 0 means that nothing is held. A member that
 //! holds several mutexes counts with the highest of their ceilings.
 //!
@@ -13,7 +13,7 @@
 //!    a holder is always a later one: nobody waits in a circle.
 //! 2. Whoever waits and is lent (`blocker` is a member) has a priority not above what the blocker holds.
 //!    The blocker therefore cannot let it in without letting it go first.
-//! 3. No waiting member could be admitted, except while [`Book::lower`] runs. That grants at most one: of those whom it
+//! 3. No waiting member could be admitted, except while [`LockTable::lower`] runs. That grants at most one: of those whom it
 //!    could admit, the one of the highest priority, whose ceiling then keeps out all the others.
 
 use super::{JoinError, Rank};
@@ -41,7 +41,7 @@ struct Slot {
 const FREE: Slot = Slot { thread: 0, rank: 0, held: 0, wanted: 0, arrival: 0, blocker: NOBODY };
 
 #[derive(Debug)]
-pub(super) struct Book {
+pub(super) struct LockTable {
     slots: [Slot; MEMBERS],
     holders: u64,
     waiters: u64,
@@ -66,7 +66,7 @@ pub(super) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-impl Book {
+impl LockTable {
     pub(super) const fn new() -> Self {
         Self { slots: [FREE; MEMBERS], holders: 0, waiters: 0, arrivals: 0 }
     }
@@ -176,91 +176,91 @@ pub(super) const fn bit(member: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// A book whose member `i` has rank `ranks[i]`.
-    fn book(ranks: &[Rank]) -> Book {
-        let mut book = Book::new();
+    /// A table whose member `i` has rank `ranks[i]`.
+    fn table(ranks: &[Rank]) -> LockTable {
+        let mut table = LockTable::new();
         for (i, &rank) in ranks.iter().enumerate() {
-            assert_eq!(book.join(100 + i as u32, rank), Ok(i));
+            assert_eq!(table.join(100 + i as u32, rank), Ok(i));
         }
-        book
+        table
     }
 
     #[test]
     fn the_test_is_strict_and_leaves_out_ones_own_mutexes() {
-        let mut book = book(&[1, 3, 4]);
-        book.hold(0, 3);
-        assert_eq!(book.admit(0), Ok(()), "it holds the highest ceiling itself");
-        assert_eq!(book.admit(1), Err(0), "a priority equal to the ceiling is not above it");
-        assert_eq!(book.admit(2), Ok(()));
-        book.hold(2, 6);
-        assert_eq!(book.admit(0), Err(2), "a later holder keeps the earlier ones from locking more");
+        let mut table = table(&[1, 3, 4]);
+        table.hold(0, 3);
+        assert_eq!(table.admit(0), Ok(()), "it holds the highest ceiling itself");
+        assert_eq!(table.admit(1), Err(0), "a priority equal to the ceiling is not above it");
+        assert_eq!(table.admit(2), Ok(()));
+        table.hold(2, 6);
+        assert_eq!(table.admit(0), Err(2), "a later holder keeps the earlier ones from locking more");
     }
 
     #[test]
     fn the_highest_is_granted_and_equals_in_order_of_arrival() {
-        let mut book = book(&[1, 2, 3, 3]);
-        book.hold(0, 5);
+        let mut table = table(&[1, 2, 3, 3]);
+        table.hold(0, 5);
         for member in [1, 3, 2] {
-            book.wait(member, 5, 0);
+            table.wait(member, 5, 0);
         }
-        let freed = book.lower(0, 0);
+        let freed = table.lower(0, 0);
         assert_eq!(freed, Freed { granted: Some(3), woken: bit(1) | bit(2) | bit(3) });
-        book.wait(2, 5, 3);
-        book.wait(1, 5, 3);
-        assert_eq!(book.lower(3, 0), Freed { granted: Some(2), woken: bit(1) | bit(2) });
+        table.wait(2, 5, 3);
+        table.wait(1, 5, 3);
+        assert_eq!(table.lower(3, 0), Freed { granted: Some(2), woken: bit(1) | bit(2) });
     }
 
     #[test]
     fn lowering_within_a_nest_frees_only_those_above_what_remains() {
-        let mut book = book(&[1, 2, 4]);
-        book.hold(0, 5);
-        book.wait(1, 5, 0);
-        book.wait(2, 5, 0);
-        assert_eq!(book.lower(0, 3), Freed { granted: Some(2), woken: bit(2) });
-        assert_eq!(book.admit(1), Err(2));
-        assert_eq!(book.lower(2, 0), Freed { granted: None, woken: 0 }, "member 0 still blocks member 1");
-        assert_eq!(book.lower(0, 0), Freed { granted: Some(1), woken: bit(1) });
-        assert_eq!(book.settled(), Some(Some((1, 5))));
+        let mut table = table(&[1, 2, 4]);
+        table.hold(0, 5);
+        table.wait(1, 5, 0);
+        table.wait(2, 5, 0);
+        assert_eq!(table.lower(0, 3), Freed { granted: Some(2), woken: bit(2) });
+        assert_eq!(table.admit(1), Err(2));
+        assert_eq!(table.lower(2, 0), Freed { granted: None, woken: 0 }, "member 0 still blocks member 1");
+        assert_eq!(table.lower(0, 0), Freed { granted: Some(1), woken: bit(1) });
+        assert_eq!(table.settled(), Some(Some((1, 5))));
     }
 
     #[test]
     fn a_holder_that_waits_comes_before_those_its_ceiling_keeps_out() {
-        let mut book = book(&[2, 3, 9]);
-        book.hold(0, 4);
-        book.hold(2, 9);
-        book.wait(1, 4, 2);
-        book.wait(0, 4, 2);
-        assert_eq!(book.lower(2, 0), Freed { granted: Some(0), woken: bit(0) | bit(1) });
-        assert_eq!(book.admit(1), Err(0));
+        let mut table = table(&[2, 3, 9]);
+        table.hold(0, 4);
+        table.hold(2, 9);
+        table.wait(1, 4, 2);
+        table.wait(0, 4, 2);
+        assert_eq!(table.lower(2, 0), Freed { granted: Some(0), woken: bit(0) | bit(1) });
+        assert_eq!(table.admit(1), Err(0));
     }
 
     #[test]
     fn one_that_was_woken_before_is_granted_and_not_woken_again() {
-        let mut book = book(&[1, 2, 3]);
-        book.hold(0, 5);
-        book.wait(1, 5, 0);
-        book.wait(2, 5, 0);
-        assert_eq!(book.lower(0, 0), Freed { granted: Some(2), woken: bit(1) | bit(2) });
-        assert!(!book.withdraw(1), "it is being woken");
-        assert_eq!(book.lower(2, 0), Freed { granted: Some(1), woken: 0 });
+        let mut table = table(&[1, 2, 3]);
+        table.hold(0, 5);
+        table.wait(1, 5, 0);
+        table.wait(2, 5, 0);
+        assert_eq!(table.lower(0, 0), Freed { granted: Some(2), woken: bit(1) | bit(2) });
+        assert!(!table.withdraw(1), "it is being woken");
+        assert_eq!(table.lower(2, 0), Freed { granted: Some(1), woken: 0 });
     }
 
     #[test]
     fn one_that_gives_up_is_not_granted() {
-        let mut book = book(&[1, 2]);
-        book.hold(0, 5);
-        book.wait(1, 5, 0);
-        assert!(book.withdraw(1) && !book.withdraw(1));
-        assert_eq!(book.lower(0, 0), Freed { granted: None, woken: 0 });
-        assert_eq!(book.settled(), Some(None));
+        let mut table = table(&[1, 2]);
+        table.hold(0, 5);
+        table.wait(1, 5, 0);
+        assert!(table.withdraw(1) && !table.withdraw(1));
+        assert_eq!(table.lower(0, 0), Freed { granted: None, woken: 0 });
+        assert_eq!(table.settled(), Some(None));
     }
 
     #[test]
     fn slots_are_given_back_and_counted() {
-        let mut book = book(&[1; MEMBERS]);
-        assert_eq!(book.join(1, 1), Err(JoinError::Full));
-        book.leave(7);
-        assert_eq!(book.join(100, 1), Err(JoinError::AlreadyMember));
-        assert_eq!(book.join(1, 1), Ok(7));
+        let mut table = table(&[1; MEMBERS]);
+        assert_eq!(table.join(1, 1), Err(JoinError::Full));
+        table.leave(7);
+        assert_eq!(table.join(100, 1), Err(JoinError::AlreadyMember));
+        assert_eq!(table.join(1, 1), Ok(7));
     }
 }

@@ -2,13 +2,13 @@
 //! time-stamp counter.
 //!
 //! `control` runs on a CPU of its own. Whatever would enter the kernel is left to others: `log`, in the other partition, or
-//! the helper thread that `punctual::helper::submit` hands a call to.
+//! the background thread that `punctual::background::submit` hands a call to.
 //!
 //! cpus: 2
 
 #[punctual::app(partitions = [io, fast(poll)])]
 mod app {
-    use punctual::helper;
+    use punctual::background;
     use punctual::prelude::*;
 
     #[shared]
@@ -32,7 +32,7 @@ mod app {
         }
         *cx.local.position += 1;
         if *cx.local.position == setpoint {
-            helper::submit(move || println!("reached {setpoint}")).ok();
+            background::submit(move || println!("reached {setpoint}")).ok();
             log::spawn(setpoint).ok();
         }
     }

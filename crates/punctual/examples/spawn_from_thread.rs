@@ -1,6 +1,6 @@
 //! Any thread may spawn into an app. What it spawns is queued, and the level's worker is woken.
 //!
-//! `punctual::helper::spawn` starts threads for what is not real time, off the app's CPU. `ask` waits for its
+//! `punctual::background::spawn` starts threads for what is not real time, off the app's CPU. `ask` waits for its
 //! helper here, which makes the order certain: the answers are of the level of `ask`, so they wait until it
 //! has ended. A real-time task would not wait for a thread; it would let the answers come.
 
@@ -21,7 +21,7 @@ mod app {
     #[task]
     fn ask(_: ask::Context) {
         println!("ask starts");
-        let helper = punctual::helper::spawn("helper", || {
+        let helper = punctual::background::spawn("helper", || {
             for n in 1..=3 {
                 answer::spawn(n, format!("the answer {n}")).expect("there is room for three");
             }

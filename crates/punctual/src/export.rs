@@ -10,16 +10,16 @@ pub use punctual_core::{
 };
 
 pub use crate::app::event_source::OnIdle;
-pub use crate::app::partition::{Declared, Part, Style};
+pub use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
 pub use crate::app::reactor::Reactor;
 pub use crate::app::run::{App, Drops, main, run};
 pub use crate::app::runtime::{Options, Registered, Runtime};
-pub use crate::helper::calls::Calls;
+pub use crate::background::calls::Calls;
 pub use crate::lock::{AsyncLocked, CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
 pub use crate::port::AppPort;
 #[cfg(feature = "async")]
 pub use crate::task::async_task::{
-    AsyncBody, AsyncTask, Stays, Timers, future_drop, future_place, future_place_local, future_poll,
+    AsyncBody, AsyncTask, NonSend, Timers, future_drop, future_place, future_place_local, future_poll,
     future_size,
 };
 pub use crate::task::bound::{Bound, BoundTask};

@@ -67,27 +67,27 @@
 //!
 //! Mutual exclusion, freedom from deadlock, at most one running job per level and no lost job hold
 //! whatever the tasks do and whatever the kernel granted; see `punctual_core::Partition` for the proof.
-//! *Timing* needs the real-time settings: the run's [`Report`] says per thread what really applied, and
+//! *Timing* needs the real-time settings: the run's [`Report`] shows which applied to each thread, and
 //! [`Config::strict`] refuses to run with less.
 //!
 //! # Forks
 //!
-//! A child made by `fork` has none of the app's threads but the one that forked, whatever that was: a job, `idle`, `init` or
-//! a thread of yours. It may `exec` or `_exit`, as `std::process::Command` does. In it every app is stopping, so that spawns
-//! are refused; and one that comes back to the executor, by returning from the job that forked, is ended there with a
-//! message and exit code 70, before another job runs. It does not notice children made past the C library, by
-//! `clone(2)` itself.
+//! A child process made by `fork` has a single thread, a copy of the one that forked. It may `exec` or `_exit`, as
+//! `std::process::Command` does. In it every app is stopping, so spawns
+//! are refused; and if it returns from the job that forked into the executor, it is ended with a
+//! message and exit code 70 before another job runs. Children made by `clone(2)` directly, without the C library, are
+//! not detected.
 //!
 //! # In the kernel's trace
 //!
 //! With `PUNCTUAL_TRACE=1` or [`Config::trace`] every job marks its start and end in the trace of the kernel, where
-//! `punctual-trace` tells what each of its microseconds went to.
+//! `punctual-trace` shows where each microsecond went.
 //!
 //! # Messages
 //!
 //! What an app misses when it starts goes to the [`log`] crate at the level of a warning, with the target `punctual`, if the program
 //! has set a logger, and to standard error otherwise. The logger is called on ordinary threads only, before `init`, on the one that
-//! runs the app, and in [`helper::spawn`], on the new one; so it may allocate and block, and holds up what comes after. No thread with a
+//! runs the app, and in [`background::spawn`], on the new one; so it may allocate and block, and holds up what comes after. No thread with a
 //! real-time priority calls it, and nobody does after a fault: what is said of panics, overflowing stacks and jobs that do not end is
 //! written to standard error, without allocating.
 //!
@@ -104,10 +104,10 @@
 //! # Modules
 //!
 //! * [`mod@config`]: where and how to run; [`mod@report`]: what happened.
-//! * [`helper`]: threads for everything that is not real time.
+//! * [`background`]: threads for everything that is not real-time.
 #![warn(missing_docs)]
 
-pub mod helper;
+pub mod background;
 
 mod app;
 mod lock;
@@ -124,7 +124,7 @@ pub use app::start_error::StartError;
 pub use app::{config, report};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 pub use punctual_macros::app;
-/// What tasks and threads share beyond the resources of an app: channels, queues, rings, mutexes.
+/// Channels, queues, rings and mutexes, for use beyond the resources of an app.
 pub use punctual_sync as sync;
 #[cfg(feature = "async")]
 pub use task::async_task::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
@@ -133,7 +133,7 @@ pub use task::async_task::{Readiness, readable, writable};
 pub use task::message::SpawnHandle;
 pub use task::spawn_error::{SpawnError, TooLate};
 
-/// What an app module usually imports.
+/// The usual imports of an app module.
 ///
 /// [`Mutex`] for `lock`, the same for tuples of up to 16 resources, `100.micros()` and `Duration::micros(100)`.
 pub mod prelude {

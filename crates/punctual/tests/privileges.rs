@@ -75,7 +75,7 @@ pub(crate) struct Seen {
 
 /// Starts threads from here and says what they are.
 fn look(by: &'static str, seen: &std::sync::mpsc::Sender<Seen>) {
-    let helper = punctual::helper::spawn("looks", || (policy(), cpus())).expect("threads can be started");
+    let helper = punctual::background::spawn("looks", || (policy(), cpus())).expect("threads can be started");
     let plain = std::thread::spawn(policy).join().expect("looking does not panic");
     let helper = helper.join().expect("looking does not panic");
     seen.send(Seen { by, helper, plain }).expect("the test keeps the other end");

@@ -153,7 +153,7 @@ mod app {
         let timeline = match setpoints {
             Setpoints::Timeline(timeline) => timeline,
             Setpoints::ByHand(read) => {
-                punctual::helper::spawn("setpoints", read).expect("a thread can be started");
+                punctual::background::spawn("setpoints", read).expect("a thread can be started");
                 Timeline::new()
             }
         };

@@ -196,7 +196,7 @@ fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &Shared
             quote!(::punctual::export::AsyncLocked::new(&#resource.0, &#part))
         }
         LockKind::Exclusive | LockKind::Locked(_) => {
-            quote!(::punctual::export::Lock::new(&#resource.0, ::punctual::export::Part::partition(&#part), #worker))
+            quote!(::punctual::export::Lock::new(&#resource.0, ::punctual::export::PartitionState::core(&#part), #worker))
         }
     }
 }

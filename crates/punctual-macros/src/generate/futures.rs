@@ -82,7 +82,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
         #(#cfgs)* #quiet
         impl ::punctual::export::AsyncBody for #body {
             type Message = #args;
-            const STAYS: ::punctual::export::Stays = ::punctual::export::Stays::#stays;
+            const NON_SEND: ::punctual::export::NonSend = ::punctual::export::NonSend::#stays;
 
             unsafe fn make(#storage: *mut ::core::primitive::u8, #message: #args) {
                 // The caller has claimed the task, so the one that had its resources before is gone.

@@ -85,10 +85,10 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
         #calls_static
         #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
         // Levels and workers are named after their part, and each is in its list once.
-        #quiet static #statik: ::punctual::export::Part = unsafe { ::punctual::export::Part::new(
-            ::punctual::export::Declared {
+        #quiet static #statik: ::punctual::export::PartitionState = unsafe { ::punctual::export::PartitionState::new(
+            ::punctual::export::PartitionConfig {
                 name: #name,
-                style: ::punctual::export::Style::#style,
+                model: ::punctual::export::ThreadModel::#style,
                 cpu: #cpu,
                 stack: #stack,
             },

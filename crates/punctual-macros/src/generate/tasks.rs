@@ -86,7 +86,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
             }
 
             #[inline(always)]
-            fn part() -> &'static ::punctual::export::Part {
+            fn partition() -> &'static ::punctual::export::PartitionState {
                 &#part
             }
 

@@ -31,7 +31,7 @@ use core::marker::PhantomData;
 
 use rustix::io::Errno;
 
-use super::book::{Book, MEMBERS, bit, members};
+use super::lock_table::{LockTable, MEMBERS, bit, members};
 use super::{JoinError, PcpLockError, Rank, rank};
 use crate::atomic::{AtomicBool, AtomicU32, Ordering, UnsafeCell, const_new};
 use crate::futex;

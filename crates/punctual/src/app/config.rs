@@ -26,17 +26,17 @@ pub(crate) enum Platform {
     Virtual,
 }
 
-/// Numbers that somebody asked for: of CPUs, of bytes of stack.
+/// Requested numbers: CPUs, or bytes of stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PerPartition {
-    /// For the only partition, or for all.
+    /// For the only partition, or for all partitions.
     pub(crate) sole: Option<usize>,
     /// For partitions by name.
     pub(crate) named: Vec<(String, usize)>,
 }
 
 impl PerPartition {
-    /// What was asked for `partition`.
+    /// The number requested for `partition`.
     pub(crate) fn of(&self, partition: &str) -> Option<usize> {
         let named = self.named.iter().rev().find(|(name, _)| name == partition);
         named.map(|&(_, number)| number).or(self.sole)
@@ -67,14 +67,14 @@ impl PerPartition {
     }
 }
 
-/// Whether jobs are marked in the kernel's trace, and where.
+/// Whether and where jobs write marks into the kernel's trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Marks {
     #[default]
     Off,
-    /// In the buffer that every system has.
+    /// Into the global trace buffer.
     On,
-    /// By this file `trace_marker_raw`.
+    /// Through this file `trace_marker_raw`.
     In(PathBuf),
 }
 
@@ -84,7 +84,7 @@ impl Marks {
     }
 }
 
-/// Where and how to run an app. What is not set here is taken from the `#[app]` attribute.
+/// Where and how to run an app. Whatever is not set here comes from the `#[app]` attribute.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) platform: Platform,
@@ -104,25 +104,24 @@ pub struct Config {
 }
 
 impl Config {
-    /// Linux, and otherwise what the `#[app]` attribute says.
+    /// Linux threads, with the settings of the `#[app]` attribute.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// [`new`](Self::new), as modified by the environment: what a generated `main` uses.
+    /// [`new`](Self::new), modified by the environment. A generated `main` uses it.
     ///
     /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
-    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`; it overrides the program's choice in
-    ///   any case.
-    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see [`stack`](Self::stack); it
-    ///   overrides the program's choice in any case.
+    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`. Always overrides the program.
+    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see [`stack`](Self::stack). Always
+    ///   overrides the program.
     /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
     /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
     /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file, with a `/` in it, see
     ///   [`report`](Self::report).
     ///
-    /// A value that makes no sense is reported when the app is run.
+    /// An invalid value is an error when the app is run.
     pub fn from_env() -> Self {
         let mut config = Self::new();
         let mut read = |name: &str, expected: &str, set: &mut dyn FnMut(&str) -> bool| {
@@ -193,56 +192,54 @@ impl Config {
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
     /// time it shows, and by the execution times that tasks declare.
     ///
-    /// The run ends when nothing can happen any more, at the latest after [`until`](Self::until), and without that
-    /// with the end of virtual time, 2⁶⁴ − 2 ns or 584 years after its beginning: what is to be released then or later
-    /// is dropped, and the outcome is [`TimeUp`](crate::app::report::Outcome::TimeUp). Event sources are
-    /// looked at between jobs; one that stays readable, because its task does not read it, keeps time from passing.
+    /// The run ends when nothing can happen any more, at the latest after [`until`](Self::until) or at the
+    /// end of virtual time, 2⁶⁴ − 2 ns (584 years) after the start: jobs due then or later
+    /// are dropped, and the outcome is [`TimeUp`](crate::report::Outcome::TimeUp). Event sources are
+    /// polled between jobs; one that stays readable, because its task does not read it, stops the clock.
     ///
-    /// Time does not pass in `idle` either, until it returns or calls [`wait_for_event`](crate::wait_for_event). One that does
-    /// neither for two seconds is told of on standard error.
+    /// Time does not pass in `idle` either, until it returns or calls [`wait_for_event`](crate::wait_for_event). After two
+    /// seconds without either, a message on standard error says so.
     pub fn virtual_time(mut self) -> Self {
         self.platform = Platform::Virtual;
         self
     }
 
-    /// Runs on this CPU. Without it: an isolated CPU if there is one, else the highest allowed.
+    /// Runs on this CPU. Default: an isolated CPU if there is one, otherwise the highest allowed.
     pub fn cpu(mut self, cpu: usize) -> Self {
         self.cpus.sole = Some(cpu);
         self
     }
 
-    /// Runs the partition `name` on this CPU. Without it: as for [`cpu`](Self::cpu), a CPU of its own.
+    /// Runs the partition `name` on this CPU. Default: a CPU of its own, chosen as for [`cpu`](Self::cpu).
     ///
-    /// A name that the app does not have is reported when the app is run.
+    /// An unknown name is an error when the app is run.
     pub fn partition_cpu(mut self, name: &str, cpu: usize) -> Self {
         self.cpus.named.push((name.to_owned(), cpu));
         self
     }
 
-    /// The size of the stack that each thread of the app gets which runs tasks, in bytes. Default: 2 MiB, or 1 MiB and 256 KiB
-    /// for each level that may run on the thread if that is more. What is asked for here comes before the `stack` of the
-    /// `#[app]` attribute. At least 64 KiB.
+    /// The stack of each thread that runs tasks, in bytes, at least 64 KiB. Overrides `stack` in the `#[app]` attribute.
+    /// Default: 1 MiB plus 256 KiB for each level that may run on the thread, at least 2 MiB.
     ///
     /// A spawn of a higher task is a call on the spawner's stack, so a thread needs **the sum, over its own level and all above
-    /// it, of what the deepest job of each level takes**, and some KiB for what lies between. The
-    /// [report](crate::app::report::ThreadSettings::stack_used) says how much of it was in use. A thread that uses up its
-    /// stack ends the process by SIGABRT, after a message that names the task and its level.
+    /// it, of what the deepest job of each level takes**, and some KiB in between. The
+    /// [report](crate::report::ThreadSettings::stack_used) shows how much was used. A stack overflow
+    /// ends the process by SIGABRT, after a message that names the task and its level.
     ///
-    /// Each thread touches its whole stack before its first job, so that no job takes a page fault for it, also where memory
-    /// is not locked. Where it is, the kernel keeps all of it resident: what is asked for here is memory that is
-    /// taken, once for each thread.
+    /// Each thread touches its whole stack before its first job, so jobs take no page faults on it even if memory
+    /// is not locked. So the whole stack of each thread takes up memory.
     ///
-    /// A partition that polls has one thread, on which all of its levels run. In virtual time the same goes for every
-    /// partition but that of `idle`, whose jobs run on the thread that runs the app; its stack is not ours to choose.
-    /// Without real-time privileges `idle`'s thread runs jobs on threads of the kernel, too.
+    /// A polling partition has one thread, which runs all of its levels. In virtual time so does every
+    /// partition except that of `idle`, whose jobs run on the thread that calls `run`, on its stack.
+    /// Without real-time privileges `idle`'s thread runs jobs on Linux, too.
     pub fn stack(mut self, bytes: usize) -> Self {
         self.stacks.sole = Some(bytes);
         self
     }
 
-    /// The same for the threads of the partition `name`, which comes before what [`stack`](Self::stack) says.
+    /// The stack of each thread of the partition `name`. Overrides [`stack`](Self::stack).
     ///
-    /// A name that the app does not have is reported when the app is run.
+    /// An unknown name is an error when the app is run.
     pub fn partition_stack(mut self, name: &str, bytes: usize) -> Self {
         self.stacks.named.push((name.to_owned(), bytes));
         self
@@ -255,35 +252,35 @@ impl Config {
         self
     }
 
-    /// Bounds how long a CPU may take to wake up: deeper idle states are not used while the app runs, by any CPU. Default: no
-    /// bound, and if a state of the app's CPU takes more than 20 µs to leave, the
-    /// [report](crate::app::report::Settings::notes) says so.
+    /// Bounds the wake-up latency of all CPUs: while the app runs, none enters a deeper idle state. Default: no
+    /// bound; the [report](crate::report::Settings::notes) has a note if a state of the app's CPU takes more than 20 µs to
+    /// leave.
     ///
-    /// Less latency costs power: with zero, CPUs that have nothing to do run a loop, which warms them and takes turns
-    /// from a neighbour that shares their core. The bound is rounded down to µs, held through `/dev/cpu_dma_latency`, which
-    /// takes root or a udev rule, and gone when the app ends, in whatever way.
+    /// Lower latency costs power: with zero, idle CPUs spin, which heats them and slows down their
+    /// hyper-thread siblings. The bound is rounded down to µs and set through `/dev/cpu_dma_latency`, which
+    /// takes root or a udev rule. It ends with the app, however that ends.
     pub fn wake_latency(mut self, longest: impl IntoDuration) -> Self {
         self.wake_latency = Some(longest.into_duration());
         self
     }
 
-    /// Whether to refuse to start if any real-time setting does not apply.
+    /// Refuses to start unless every real-time setting applies.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = Some(strict);
         self
     }
 
     /// Whether every job marks its start and end in the kernel's trace, so that `punctual-trace` shows it with its task's name
-    /// and its exact release. Default: not.
+    /// and its exact release. Default: `false`.
     ///
     /// The release is the nominal one of periodic and timed jobs, the time of the spawn of others. A mark is one `write(2)`
     /// to `/sys/kernel/tracing/trace_marker_raw`, which neither sleeps nor allocates, and costs the job about
-    /// a microsecond; jobs that do not mark pay for one predictable branch. If that file cannot be written to, the app runs
-    /// without marks, and says so loudly and in its [report](crate::app::report::Settings::notes).
+    /// a microsecond; without marks, a job pays for one predictable branch. If the file cannot be written, the app runs
+    /// without marks, with a warning on standard error and a note in its [report](crate::report::Settings::notes).
     ///
-    /// Recordings in a buffer of their own see these marks on kernels that can copy them. On others, set
-    /// `PUNCTUAL_TRACE` to the path of that buffer's `trace_marker_raw`, as recorders that start the app do. It overrides
-    /// the program's choice in any case. Partitions that poll do not mark, and nothing does in virtual time.
+    /// Recordings in a trace instance get these marks on kernels that can copy them. On others, set
+    /// `PUNCTUAL_TRACE` to the path of the instance's `trace_marker_raw`, as recorders that start the app do. It always
+    /// overrides the program. Polling partitions write no marks, and neither does virtual time.
     pub fn trace(mut self, trace: bool) -> Self {
         self.trace = Some(Marks::new(trace));
         self
@@ -298,18 +295,18 @@ impl Config {
         self
     }
 
-    /// Whether a panic on a thread of the app goes to the program's panic hook (`std::panic::set_hook`). Default: not.
+    /// Whether a panic on a thread of the app calls the program's panic hook (`std::panic::set_hook`). Default: `false`.
     ///
-    /// A panic hook runs on the thread that panics, before unwinding starts: at the priority of a job, with its level occupied,
-    /// and the app does not know yet that it has to stop. A hook that blocks, as the standard library's does when standard
-    /// error is a pipe that is full, or that panics, keeps the app from its safe stop. So while an app runs on threads, what
-    /// a panic on one of them says is noted down, without allocating or entering the kernel for output, and an ordinary thread
-    /// writes it to standard error: the thread, the place and up to 1000 bytes of message. The program's hook is called for all other
-    /// threads meanwhile, and for panics of the app only in virtual time, which has no such threads.
+    /// A panic hook runs on the panicking thread before unwinding starts: at the priority of a job, with its level occupied,
+    /// and before the app is stopping. A hook that panics, or that blocks, as the standard library's does when standard
+    /// error is a full pipe, would keep the app from its safe stop. So while an app runs on threads, the message of
+    /// a panic on one of them is stored without allocating or entering the kernel, and an ordinary thread
+    /// writes it to standard error: thread, location and up to 1000 bytes of text. The program's hook is still called for all
+    /// other threads, and for panics of the app in virtual time, which has no such threads.
     ///
-    /// With `true` the program's hook is called for them all the same, and printing, blocking and allocating in it is the program's
-    /// responsibility. That is also how to get a backtrace (`RUST_BACKTRACE`), which can be had on the panicking thread only. A hook
-    /// that is set while the app runs, in `init` say, is called in any case.
+    /// With `true` the program's hook is called for the app's threads as well, and must not block. Use it
+    /// to get a backtrace (`RUST_BACKTRACE`), which only the panicking thread can take. A hook
+    /// set while the app runs, in `init` for example, is always called.
     pub fn keep_panic_hook(mut self, keep: bool) -> Self {
         self.keep_panic_hook = keep;
         self

@@ -1,31 +1,31 @@
-//! Which app, and which of its threads, the calling code runs on.
+//! The partition and the worker of the calling thread.
 
 use std::cell::Cell;
 
 use punctual_core::{CurrentWorker, Worker};
 use punctual_sync::{PcpGroup, pcp};
 
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
-use crate::app::spawn_gate::Visit;
+use crate::app::spawn_gate::GatePass;
 
 thread_local! {
-    static CURRENT: Cell<Option<(&'static Part, CurrentWorker)>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<(&'static PartitionState, CurrentWorker)>> = const { Cell::new(None) };
     static CEILING_MEMBER: Cell<Option<&'static pcp::Member<'static>>> = const { Cell::new(None) };
 }
 
-/// Makes the calling thread a thread of `part` until dropped.
+/// Makes the calling thread a thread of `partition` until dropped.
 #[derive(Debug)]
 pub(crate) struct Member {
     _membership: Option<Membership>,
-    /// What the thread was before: an app may run another.
-    before: Option<(&'static Part, CurrentWorker)>,
+    /// The thread's previous membership: an app may run another.
+    before: Option<(&'static PartitionState, CurrentWorker)>,
 }
 
 impl Member {
-    pub(crate) fn join(part: &'static Part, worker: CurrentWorker) -> Self {
-        let before = CURRENT.replace(Some((part, worker)));
-        let ceilings = part.runtime.ceilings.filter(|_| !part.partition.port().is_virtual());
+    pub(crate) fn join(partition: &'static PartitionState, worker: CurrentWorker) -> Self {
+        let before = CURRENT.replace(Some((partition, worker)));
+        let ceilings = partition.runtime.ceilings.filter(|_| !partition.core.port().is_virtual());
         Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)), before }
     }
 }
@@ -71,32 +71,32 @@ pub(crate) fn ceiling_member() -> Option<&'static pcp::Member<'static>> {
     CEILING_MEMBER.get()
 }
 
-/// Of which part, and which of its workers, the calling thread is, if it is one of an app.
+/// The partition of the calling thread and its worker, if it is a thread of an app.
 #[inline]
-pub(crate) fn get() -> Option<(&'static Part, CurrentWorker)> {
+pub(crate) fn get() -> Option<(&'static PartitionState, CurrentWorker)> {
     CURRENT.get()
 }
 
-/// The worker that the calling thread is in `part`, if it is one of its threads.
+/// The worker of the calling thread, if it is a thread of `partition`.
 #[inline]
-pub(crate) fn worker_of(part: &'static Part) -> Option<CurrentWorker> {
-    CURRENT.get().filter(|(p, _)| std::ptr::eq(*p, part)).map(|(_, worker)| worker)
+pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWorker> {
+    CURRENT.get().filter(|(p, _)| std::ptr::eq(*p, partition)).map(|(_, worker)| worker)
 }
 
-/// The right to release something in an app that is not stopping, while this lives.
+/// The right to release jobs in an app that is not stopping, while this lives.
 pub(crate) enum Entry<'a> {
-    /// The run waits for its own threads.
+    /// A thread of the app, for which the run waits anyway.
     Member,
-    /// Of other threads it waits for those that are in the middle of this.
-    Visitor { _visit: Visit<'a> },
+    /// A foreign thread, for which the run waits until it drops this.
+    Foreign { _pass: GatePass<'a> },
 }
 
-/// Lets the calling thread release something in `runtime`; `None` if that is not running, or stopping.
+/// Lets the calling thread release jobs of `runtime`; `None` if that is not running, or stopping.
 #[inline]
 pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
     let entry = match is_of(runtime) {
         true => Entry::Member,
-        false => Entry::Visitor { _visit: runtime.enter_from_outside()? },
+        false => Entry::Foreign { _pass: runtime.pass_gate()? },
     };
     (!runtime.is_stopping()).then_some(entry)
 }
@@ -104,5 +104,5 @@ pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
 /// Whether the calling thread is one of `runtime`'s.
 #[inline]
 pub(crate) fn is_of(runtime: &'static Runtime) -> bool {
-    CURRENT.get().is_some_and(|(part, _)| std::ptr::eq(part.runtime, runtime))
+    CURRENT.get().is_some_and(|(partition, _)| std::ptr::eq(partition.runtime, runtime))
 }

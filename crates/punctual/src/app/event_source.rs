@@ -1,12 +1,12 @@
-//! Event sources that are ready and have nothing to give: at the end of a file, or after a hang-up.
+//! Event sources, and those that are *idle*: ready with nothing to read, at the end of a file or after a hang-up.
 //!
-//! Readiness is level-triggered, and no job can take such a state away by reading. So a task that does nothing about it is
-//! released without end, and starves what is below. The first job in the state is an event like others: it is how a task
-//! learns of the end. What happens after it the task [chooses](OnIdle).
+//! Readiness is level-triggered, and reading does not clear the idle state. So a task that does not handle it is
+//! released again and again, and starves lower levels. The first job in the state is an event like others, which tells the
+//! task of the end. What happens next is up to the [task](OnIdle).
 //!
-//! What tells the state is what `poll` says besides that there is something to read, and of regular files, of which it always
-//! says just that, how much is left. So events of a source that is alive cost no further system call. An error alone is not
-//! the state: reading fetches it, and the next one is an event again.
+//! The state follows from the other bits that `poll` returns; for regular files, which are always
+//! readable, from the number of bytes left. So events of a live source cost no further system call. An error alone is not
+//! the idle state: reading clears it.
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use punctual_core::Worker;
 use rustix::event::PollFlags;
 use rustix::io::ioctl_fionread;
 
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::port::linux;
 use crate::port::linux::stderr;
 
 /// A task released by the readiness of a file descriptor.
 pub trait Source: Sync {
     /// The partition of its task.
-    fn part(&self) -> &'static Part;
+    fn partition(&self) -> &'static PartitionState;
     /// The thread that waits for it.
     fn worker(&self) -> &'static Worker;
     /// Name of the task.
@@ -52,14 +52,14 @@ pub trait Source: Sync {
     fn stop_idle(&self);
 }
 
-/// What happens when a source has nothing to give, a job has seen that, and the source is ready again.
+/// What happens when a source is still idle after a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnIdle {
     /// Another job.
     Every,
-    /// No further job until the source is replaced, stops being ready, or has something to give.
+    /// No further job until the source is replaced, is no longer ready, or has data.
     Once,
-    /// The app ends.
+    /// The app stops.
     Stop,
 }
 
@@ -67,21 +67,21 @@ pub enum OnIdle {
 pub(crate) const NONE: RawFd = -1;
 /// What `poll` is asked for besides [`PollFlags::IN`] and what it says unasked.
 pub(crate) const ENDS: PollFlags = PollFlags::RDHUP;
-/// After so many jobs in a row that had nothing to do, there is a warning.
-const MANY: u32 = 100;
+/// The number of consecutive idle jobs after which a warning is printed.
+const WARN_AFTER: u32 = 100;
 
-/// What is known of one source. Written to by the thread that waits for it, or in virtual time by the one whose turn it is.
+/// What is known of one source. FlushDeferred to by the thread that waits for it, or in virtual time by the one whose turn it is.
 #[derive(Debug)]
 pub struct Idleness {
     on_idle: OnIdle,
-    /// The descriptor that has nothing to give, if a job was released because of that.
+    /// The idle descriptor, if a job was released for it.
     fd: AtomicI32,
-    /// How many jobs had ended by then.
+    /// The number of jobs that had ended by then.
     ended: AtomicU32,
     in_a_row: AtomicU32,
     repeated: AtomicU64,
     warned: AtomicBool,
-    /// The descriptor that was last asked what it is, and the answer.
+    /// The descriptor last checked for being a regular file, and the result.
     asked: AtomicI32,
     is_file: AtomicBool,
 }
@@ -108,12 +108,12 @@ impl Idleness {
         self.asked.store(NONE, Ordering::Relaxed);
     }
 
-    /// How many jobs were released in the state, without the first ones.
+    /// The number of jobs released in the idle state, except the first ones.
     pub(crate) fn repeated(&self) -> u64 {
         self.repeated.load(Ordering::Relaxed)
     }
 
-    /// Whether the source was in the state when it was last ready.
+    /// Whether the source was idle when it was last ready.
     pub(crate) fn lasts(&self) -> bool {
         self.fd.load(Ordering::Relaxed) != NONE
     }
@@ -137,14 +137,14 @@ impl Idleness {
             return true;
         }
         if self.ended.load(Ordering::Relaxed) == ended {
-            // The job that is to see it has not ended.
+            // The first job in the state has not ended.
             return false;
         }
         match self.on_idle {
             OnIdle::Every => {
                 self.ended.store(ended, Ordering::Relaxed);
                 self.repeated.fetch_add(1, Ordering::Relaxed);
-                if self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 == MANY {
+                if self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 == WARN_AFTER {
                     self.warn(source);
                 }
                 true
@@ -179,14 +179,14 @@ impl Idleness {
             return;
         }
         stderr::defer(format_args!(
-            "punctual: the event source of task `{}` is at its end and has released {MANY} jobs in a row that had \
+            "punctual: the event source of task `{}` is at its end and has released {WARN_AFTER} jobs in a row that had \
              nothing to read, which keeps what is below from running; replace the source, or let the task say \
              `on_idle_source = once` or `stop`\n",
             source.name()
         ));
-        let runtime = source.part().runtime;
+        let runtime = source.partition().runtime;
         match runtime.is_watched() {
-            true => runtime.ring(),
+            true => runtime.notify_supervisor(),
             false => stderr::write_deferred(),
         }
     }

@@ -1,11 +1,10 @@
-//! Faults: panics of the user's code, wherever it runs, and how the app comes to stop for them.
+//! Faults: panics of the user's code, and how they stop the app.
 //!
-//! The order matters. First come atomic operations that make the app stop, so that nothing that happens afterwards can keep
-//! it from stopping. Then the fault is recorded, without allocating: the payload is kept as it is. What is said of it is left to
-//! an ordinary thread.
+//! The order matters. First, atomic operations stop the app, so that nothing that happens afterwards can prevent
+//! it. Then the fault is recorded without allocating: the payload is kept as it is. An ordinary thread prints the message.
 //!
-//! Payloads of panics, messages, resources, futures and wakers are the user's, and dropping one may panic again. So whatever
-//! drops one outside of a job does it in here.
+//! Panic payloads, messages, resources, futures and wakers are the user's, and dropping one may panic again. So outside of
+//! jobs they are dropped by [`contained`].
 
 use std::any::Any;
 use std::cell::Cell;
@@ -15,7 +14,7 @@ use crate::app::runtime::Runtime;
 use crate::app::stop::{Culprit, Fault, panic_text};
 use crate::port::linux::stderr;
 
-/// Ends the app because of a panic with this payload.
+/// Stops the app because of a panic with this payload.
 #[cold]
 pub(crate) fn panicked(runtime: &'static Runtime, culprit: Culprit, payload: Box<dyn Any + Send>) {
     runtime.abort();
@@ -32,7 +31,7 @@ pub(crate) fn panicked(runtime: &'static Runtime, culprit: Culprit, payload: Box
     }
 }
 
-/// Runs code of the user's that is no job. If it panics, the app stops for it.
+/// Runs user code that is not a job. If it panics, the app stops.
 pub(crate) fn contained<R>(runtime: &'static Runtime, culprit: Culprit, f: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => Some(result),
@@ -44,26 +43,26 @@ pub(crate) fn contained<R>(runtime: &'static Runtime, culprit: Culprit, f: impl 
 }
 
 thread_local! {
-    /// Whether a panic has left a critical section on this thread, in the job at hand.
-    static LEFT_SECTION: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread is leaving `idle`, which is no fault.
-    static LEAVES_IDLE: Cell<bool> = const { Cell::new(false) };
+    /// Whether a panic has unwound out of a critical section of the current job on this thread.
+    static UNWOUND_SECTION: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread unwinds out of `idle` because the app is stopping, which is no fault.
+    static LEAVING_IDLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A panic is about to leave a critical section, and the level is held still.
+/// A panic is about to unwind out of a critical section, whose level is still occupied.
 #[cold]
-pub(crate) fn leaves_section(runtime: &'static Runtime) {
-    if !LEAVES_IDLE.get() {
-        LEFT_SECTION.set(true);
+pub(crate) fn section_unwinds(runtime: &'static Runtime) {
+    if !LEAVING_IDLE.get() {
+        UNWOUND_SECTION.set(true);
         runtime.abort();
     }
 }
 
-/// At the end of a job, of `idle` or of the hook: ends the app if that panicked, or if it caught a panic that had left a critical
-/// section.
+/// At the end of a job, `idle` or the hook: stops the app if it panicked, or caught a panic that had unwound out of a
+/// critical section.
 #[cold]
 pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::thread::Result<()>) {
-    let left_section = LEFT_SECTION.take();
+    let left_section = UNWOUND_SECTION.take();
     match result {
         Err(payload) => panicked(runtime, culprit, payload),
         Ok(()) if left_section => {
@@ -77,18 +76,18 @@ pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::th
     }
 }
 
-/// Leaves `idle` because the app stops.
+/// PanicRedirect `idle` because the app stops.
 pub(crate) fn leave_idle() -> ! {
-    LEAVES_IDLE.set(true);
-    resume_unwind(Box::new(LeftIdle))
+    LEAVING_IDLE.set(true);
+    resume_unwind(Box::new(IdleExit))
 }
 
-/// [`ended`] for `idle`, which is no fault if it was left by [`leave_idle`].
+/// [`ended`] for `idle`; unwinding by [`leave_idle`] is no fault.
 pub(crate) fn idle_ended(runtime: &'static Runtime, result: std::thread::Result<()>) {
-    LEAVES_IDLE.set(false);
-    let result = result.or_else(|payload| if payload.is::<LeftIdle>() { Ok(()) } else { Err(payload) });
+    LEAVING_IDLE.set(false);
+    let result = result.or_else(|payload| if payload.is::<IdleExit>() { Ok(()) } else { Err(payload) });
     ended(runtime, Culprit::Handler("idle"), result);
 }
 
-/// The payload with which `idle` is left.
-struct LeftIdle;
+/// The payload of [`leave_idle`].
+struct IdleExit;

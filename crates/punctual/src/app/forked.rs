@@ -1,12 +1,12 @@
 //! The child of a `fork` in a process that runs an app.
 //!
-//! The child has a copy of everything and of the threads only the one that forked. It may do what children do, `exec` or
-//! `_exit`. If it comes back to the executor instead, from the job that forked, it would go on as the app's last thread:
-//! run the jobs that were queued, against devices that the parent has open as well, and then wait for threads that do
-//! not exist. So it is ended there, saying so.
+//! The child has a copy of the memory, and only the thread that forked. It may `exec` or
+//! `_exit`. If it returns from the job that forked into the executor instead, it would go on as the app's only thread:
+//! run the queued jobs against devices that the parent has open as well, and then wait for threads that do
+//! not exist. So it is ended there with a message.
 //!
 //! Nothing is asked for that on the real-time path. In the child, before `fork` returns, every running app is
-//! stopped, which refuses spawns, and made unusual (see [`Runtime::is_unusual`]); and who comes by here on the way to sleep or
+//! stopped, which refuses spawns, and made job_flags (see [`Runtime::has_job_flags`]); and who comes by here on the way to sleep or
 //! to the end of a thread is looked at.
 
 use std::io;
@@ -23,7 +23,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// The apps that have ever run, linked by [`Process::next`](crate::app::runtime::Process::next). No lock: another thread may have it when its process forks.
 static FIRST: AtomicPtr<Runtime> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Notes that `runtime`, which nobody else has taken, begins to run in this process.
+/// Records that `runtime` begins to run in this process. The caller has claimed it.
 pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
     static HANDLER: OnceLock<i32> = OnceLock::new();
     runtime.process.generation.store(GENERATION.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -55,7 +55,7 @@ unsafe extern "C" fn in_child() {
     }
 }
 
-/// Ends the process if it is a child that has come back to the executor of `runtime`.
+/// Ends the process if it is a child that has returned into the executor of `runtime`.
 #[inline]
 pub(crate) fn check(runtime: &Runtime) {
     if runtime.process.generation.load(Ordering::Relaxed) != GENERATION.load(Ordering::Relaxed) {
@@ -67,8 +67,8 @@ pub(crate) fn check(runtime: &Runtime) {
 fn end() -> ! {
     let process = std::process::id();
     match current::get() {
-        Some((part, worker)) if worker.running() > 0 => {
-            let (tasks, level) = (part.names_at(worker.running()), worker.running());
+        Some((partition, worker)) if worker.running() > 0 => {
+            let (tasks, level) = (partition.names_at(worker.running()), worker.running());
             stderr::line(format_args!(
                 "process {process}, forked by {tasks} at level {level}, has returned from the job and ends: {ADVICE}"
             ));

@@ -32,6 +32,6 @@ impl Host for runtime::Runtime {
     }
 
     fn unwinds(&'static self) {
-        fault::leaves_section(self);
+        fault::section_unwinds(self);
     }
 }

@@ -6,14 +6,14 @@ use std::task::Waker;
 use punctual_core::Worker;
 use rustix::io::Result;
 
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 
 /// The descriptors that the async tasks of an app wait for, and the thread that does.
 #[derive(Debug)]
 pub enum Reactor {}
 
 impl Reactor {
-    pub(crate) fn part(&self) -> &'static Part {
+    pub(crate) fn partition(&self) -> &'static PartitionState {
         match *self {}
     }
 

@@ -1,4 +1,4 @@
-//! The panic hook of a run: the message of a panic on a thread of the app is left to the supervisor.
+//! The panic hook of a run: panic messages of the app's threads are deferred to the supervisor.
 //!
 //! The standard library's hook prints before unwinding starts, on the thread that panics. There it would keep the level of
 //! a job from being vacated, and the app from being stopped, for as long as standard error takes nothing.
@@ -17,14 +17,14 @@ use crate::app::stop::panic_text;
 use crate::port::linux::stderr::{defer, write_deferred};
 
 thread_local! {
-    /// The run that the thread leaves what it says of panics to.
+    /// The run that the thread defers its panic messages to.
     static RUN: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
 }
 
-/// Whether the hook is in force, itself or called by one that came later.
+/// Whether the hook is installed, possibly behind one that was set later.
 static IN_FORCE: AtomicBool = AtomicBool::new(false);
 
-/// Sets the hook unless it is in force.
+/// Installs the hook unless it is installed.
 pub(crate) fn record_panics() {
     // The standard library lets no thread change the hook that panics itself, as one may that runs an app in a destructor.
     if thread::panicking() || IN_FORCE.swap(true, Ordering::AcqRel) {
@@ -56,31 +56,31 @@ fn record(runtime: &'static Runtime, info: &PanicHookInfo<'_>) {
         Some(place) => defer(format_args!("\nthread '{name}' panicked at {place}:\n{text}\n")),
         None => defer(format_args!("\nthread '{name}' panicked:\n{text}\n")),
     }
-    runtime.ring();
+    runtime.notify_supervisor();
 }
 
-/// Makes the calling thread leave what is to be said of its panics to the supervisor of a run, until dropped.
-pub(crate) struct Leaves {
+/// Redirects the panic messages of the calling thread to the supervisor of a run, until dropped.
+pub(crate) struct PanicRedirect {
     before: Option<&'static Runtime>,
 }
 
-impl Leaves {
+impl PanicRedirect {
     /// For a thread of `runtime`.
     pub(crate) fn to(runtime: &'static Runtime) -> Self {
         Self { before: RUN.replace((!runtime.keeps_panic_hook()).then_some(runtime)) }
     }
 }
 
-impl Drop for Leaves {
+impl Drop for PanicRedirect {
     fn drop(&mut self) {
         RUN.set(self.before);
     }
 }
 
-/// Writes out what was left, when dropped: at the end of a run, when there is no supervisor any more.
-pub(crate) struct Written;
+/// Writes deferred messages when dropped: at the end of a run, after the supervisor has ended.
+pub(crate) struct FlushDeferred;
 
-impl Drop for Written {
+impl Drop for FlushDeferred {
     fn drop(&mut self) {
         write_deferred();
     }

@@ -14,7 +14,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::{Errno, Result};
 
 use crate::app::event_source::NONE;
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::runtime;
 
 /// How many bits of an event's data say which slot. The rest is the generation, whose upper bits nobody gets to see.
@@ -25,7 +25,7 @@ const CONTROL: u64 = u64::MAX;
 /// The descriptors that the async tasks of an app wait for, and the thread that does.
 #[derive(Debug)]
 pub struct Reactor {
-    part: &'static Part,
+    partition: &'static PartitionState,
     worker: &'static Worker,
     /// One more than there may be waits: the thread that fires may still be at one that is over.
     slots: &'static [WaitSlot<Waker>],
@@ -44,13 +44,13 @@ pub(crate) struct Ticket {
 impl Reactor {
     /// A reactor for one wait less than there are `slots`; `worker` is its thread.
     pub const fn new(
-        part: &'static Part,
+        partition: &'static PartitionState,
         worker: &'static Worker,
         slots: &'static [WaitSlot<Waker>],
     ) -> Self {
         assert!(slots.len() < 1 << SLOT_BITS, "the `waits` of all async tasks add up to 65534 at most");
         Self {
-            part,
+            partition,
             worker,
             slots,
             waits: AtomicU32::new(0),
@@ -60,8 +60,8 @@ impl Reactor {
     }
 
     /// The partition of the thread.
-    pub(crate) fn part(&self) -> &'static Part {
-        self.part
+    pub(crate) fn partition(&self) -> &'static PartitionState {
+        self.partition
     }
 
     pub(crate) fn worker(&self) -> &'static Worker {
@@ -83,8 +83,8 @@ impl Reactor {
         interest: epoll::EventFlags,
         waker: &Waker,
     ) -> Result<Option<Ticket>> {
-        let Some(_visit) = self.part.runtime.enter_from_outside() else { return Ok(None) };
-        if self.part.partition.is_stopping() {
+        let Some(_pass) = self.partition.runtime.pass_gate() else { return Ok(None) };
+        if self.partition.core.is_stopping() {
             return Ok(None);
         }
         let ticket = self.claim(waker.clone());
@@ -127,9 +127,9 @@ impl Reactor {
     /// # Safety
     /// The ticket is of this reactor, and the caller's alone.
     pub(crate) unsafe fn renew(&self, ticket: Ticket, waker: &Waker) -> Standing {
-        match self.part.runtime.enter_from_outside() {
-            // SAFETY: by this function's contract.
-            Some(_visit) => unsafe { self.slots[ticket.slot].renew(ticket.wait, waker.clone()) },
+        match self.partition.runtime.pass_gate() {
+            // SAFETY: the ticket is of this reactor and the caller's alone, by this function's contract.
+            Some(_pass) => unsafe { self.slots[ticket.slot].renew(ticket.wait, waker.clone()) },
             None => self.standing(ticket),
         }
     }
@@ -140,7 +140,7 @@ impl Reactor {
     /// The ticket is of this reactor, and the caller's alone.
     pub(crate) unsafe fn end(&self, ticket: Ticket, fd: BorrowedFd<'_>) {
         // The run may be over, and the next one may have the same numbers for other files.
-        let Some(_visit) = self.part.runtime.enter_from_outside() else { return };
+        let Some(_pass) = self.partition.runtime.pass_gate() else { return };
         if self.standing(ticket) != Standing::Over {
             // It is gone already if its file was closed under it.
             let _ = epoll::delete(self.epoll(), fd);
@@ -204,7 +204,7 @@ impl Reactor {
 
     /// Makes the thread look whether the app is stopping.
     pub(crate) fn interrupt(&self) {
-        runtime::ring(self.control.load(Ordering::Acquire));
+        runtime::notify(self.control.load(Ordering::Acquire));
     }
 
     // ---- for the run --------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ impl Reactor {
         self.control.store(NONE, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
         for slot in self.slots {
-            // SAFETY: by this function's contract.
+            // SAFETY: the app's other threads have ended, and no foreign thread is in the gate, by this function's contract.
             discard(unsafe { slot.clear() });
         }
     }

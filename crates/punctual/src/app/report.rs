@@ -1,7 +1,7 @@
-//! What happened in a run: why it ended, what real-time settings applied, and how every task fared.
+//! What happened in a run: why it ended, which real-time settings applied, and the timing of every task.
 //!
-//! Printed with `{}` it is the table a user reads; the fields hold the same for a program. Maxima come
-//! first, and nothing is dropped from them.
+//! `{}` prints a table for people; the fields hold the same data for programs. Maxima come
+//! first and include every job.
 //!
 //! ```
 //! use punctual::report::{Outcome, Report, TaskReport};
@@ -29,9 +29,9 @@ pub enum Outcome {
     /// `punctual::shutdown` was called.
     #[default]
     Shutdown,
-    /// The time set with [`Config::until`](crate::Config::until) was up, or virtual time was at its end.
+    /// The time set with [`Config::until`](crate::Config::until) was up, or virtual time ended.
     TimeUp,
-    /// In virtual time: nothing was left that could happen.
+    /// In virtual time: nothing was left to do.
     Quiescent,
     /// The process got this signal.
     Signal(i32),
@@ -39,7 +39,7 @@ pub enum Outcome {
     Panicked {
         /// Which one.
         task: String,
-        /// What the panic said.
+        /// The panic message.
         message: String,
     },
     /// A periodic task with `on_overrun = stop` was released while its previous job was unfinished.
@@ -120,7 +120,7 @@ pub struct TaskReport {
     pub execution: Summary,
 }
 
-/// What the kernel gave the app.
+/// The real-time settings that the kernel granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Settings {
@@ -130,14 +130,14 @@ pub struct Settings {
     pub memory: String,
     /// Every thread that runs tasks, and the idle thread.
     pub threads: Vec<ThreadSettings>,
-    /// What the process as a whole lacks, each with the fix.
+    /// Missing settings of the whole process, each with the fix.
     pub missing: Vec<String>,
     /// What else affects timing on the partition's CPU.
     pub notes: Vec<String>,
 }
 
 impl Settings {
-    /// Everything that is missing, each with the fix, naming the thread where it is a thread's.
+    /// All missing settings, each with the fix and, if it is of one thread, with the thread's name.
     pub fn all_missing(&self) -> Vec<String> {
         let threads = self
             .threads
@@ -159,11 +159,11 @@ pub struct Report {
     pub outcome: Outcome,
     /// How long it ran, from the end of `init`.
     pub elapsed: std::time::Duration,
-    /// What the kernel gave; empty in virtual time.
+    /// The granted settings; empty in virtual time.
     pub settings: Settings,
     /// Every task, highest level first.
     pub tasks: Vec<TaskReport>,
-    /// Jobs that were released and not run, because the app ended before they could.
+    /// Jobs that were released but not run, because the app ended first.
     pub dropped_jobs: u64,
 }
 
@@ -173,7 +173,7 @@ impl Report {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// What the process should exit with: 0, 101 after a panic, 1 after an overrun or the end of an event source that stops.
+    /// The exit code of the process: 0; 101 after a panic; 1 after an overrun, or an idle event source that stops the app.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Panicked { .. } => 101,

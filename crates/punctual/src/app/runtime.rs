@@ -9,29 +9,29 @@ use punctual_core::{Duration, Instant, Level, Port};
 use punctual_sync::PcpGroup;
 
 use crate::app::event_source::Source;
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::reactor::Reactor;
 use crate::app::report::{Outcome, TaskReport};
-use crate::app::spawn_gate::{Outside, Visit};
+use crate::app::spawn_gate::{GatePass, SpawnGate};
 use crate::app::start_error::StartError;
 use crate::app::stop::Fault;
-use crate::app::stop::{Cause, FirstCause};
+use crate::app::stop::{FirstStopReason, StopReason};
 use crate::port::linux::futex;
 use crate::port::linux::trace_marker::Mark;
 use crate::port::virtual_time::{Claims, Turns};
 
-/// Nobody runs the app.
+/// The app is not running.
 const FREE: u8 = 0;
 /// A run is in progress.
 const TAKEN: u8 = 1;
-/// A run did not get as far as making the app as it was before.
+/// A run ended without removing all state.
 const NOT_RESET: u8 = 2;
 
-/// Set by a panic: queued jobs are not run any more.
+/// Set by a panic: queued jobs are dropped instead of run.
 const ABORTS: u8 = 1;
-/// Jobs are marked in the kernel's trace.
+/// Jobs write marks into the kernel's trace.
 const MARKS: u8 = 2;
-/// This is the copy of a running app that the child of a `fork` has.
+/// This is the copy of a running app in the child of a `fork`.
 const COPY: u8 = 4;
 
 /// What the `#[app]` attribute says about where to run.
@@ -52,16 +52,16 @@ pub struct Options {
 }
 
 /// A task, as far as marks and messages go.
-pub struct Marked {
+pub struct TaskInfo {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
-    pub(crate) part: &'static Part,
+    pub(crate) partition: &'static PartitionState,
     pub(crate) mark: &'static Mark,
 }
 
-/// A task, as far as starting and reporting go.
+/// A task, as starting, stopping and reporting see it.
 pub trait Registered: Sync {
-    /// Makes room for a run's measurements.
+    /// Allocates memory for a run's measurements.
     ///
     /// # Safety
     /// No job of the task can run.
@@ -83,7 +83,7 @@ pub trait Registered: Sync {
     }
 
     /// The task, as far as marks in the kernel's trace go, if it has jobs.
-    fn marked(&'static self) -> Option<Marked>;
+    fn info(&'static self) -> Option<TaskInfo>;
 
     /// The task's event source, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {
@@ -95,36 +95,36 @@ pub trait Registered: Sync {
 pub struct Runtime {
     pub(crate) name: &'static str,
     pub(crate) options: Options,
-    pub(crate) parts: &'static [&'static Part],
+    pub(crate) partitions: &'static [&'static PartitionState],
     /// The partition of `idle`.
-    pub(crate) home: &'static Part,
+    pub(crate) home: &'static PartitionState,
     pub(crate) tasks: &'static [&'static dyn Registered],
     reactor: Option<&'static Reactor>,
-    /// Of the global executor: what the locks belong to.
+    /// The group of all locks, under the global executor.
     pub(crate) ceilings: Option<&'static PcpGroup>,
     /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
     state: AtomicU8,
-    outside: Outside,
-    /// What makes a queued job no usual one, [`ABORTS`] or [`MARKS`]: one word, so that one look is enough.
-    unusual: AtomicU8,
-    /// Jobs released and never run.
+    gate: SpawnGate,
+    /// [`ABORTS`], [`MARKS`] and [`COPY`]: in one byte, so that a queued job checks all of them at once.
+    job_flags: AtomicU8,
+    /// The number of jobs released and never run.
     dropped: AtomicU64,
     started: AtomicU64,
-    cause: FirstCause,
+    stop_reason: FirstStopReason,
     fault: Mutex<Option<Fault>>,
-    /// Whether a supervisor writes out what the threads of the app leave to it.
+    /// Whether a supervisor writes out the deferred messages of the app's threads.
     watched: AtomicBool,
     /// Whether a panic on a thread of the app goes to the panic hook of the program.
     keeps_panic_hook: AtomicBool,
     /// 0 while running, 1 once it is to stop; a futex.
     stop_requested: AtomicU32,
-    /// A descriptor to write to when the app begins to stop, -1 if there is none.
-    bell: AtomicI32,
+    /// The descriptor that wakes the supervisor, -1 if there is none.
+    supervisor_fd: AtomicI32,
     first_mark: OnceLock<u16>,
     pub(crate) process: Process,
-    /// Who runs in virtual time.
+    /// Which partition runs in virtual time.
     pub(crate) turns: Turns,
-    /// Who holds what across partitions in virtual time.
+    /// The locks that partitions hold in virtual time.
     pub(crate) claims: Claims,
 }
 
@@ -158,8 +158,8 @@ impl Runtime {
     pub const fn new(
         name: &'static str,
         options: Options,
-        parts: &'static [&'static Part],
-        home: &'static Part,
+        partitions: &'static [&'static PartitionState],
+        home: &'static PartitionState,
         tasks: &'static [&'static dyn Registered],
         reactor: Option<&'static Reactor>,
         ceilings: Option<&'static PcpGroup>,
@@ -167,22 +167,22 @@ impl Runtime {
         Self {
             name,
             options,
-            parts,
+            partitions,
             home,
             tasks,
             reactor,
             ceilings,
             state: AtomicU8::new(FREE),
-            outside: Outside::closed(),
-            unusual: AtomicU8::new(0),
+            gate: SpawnGate::closed(),
+            job_flags: AtomicU8::new(0),
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
-            cause: FirstCause::none(),
+            stop_reason: FirstStopReason::none(),
             fault: Mutex::new(None),
             watched: AtomicBool::new(false),
             keeps_panic_hook: AtomicBool::new(false),
             stop_requested: AtomicU32::new(0),
-            bell: AtomicI32::new(-1),
+            supervisor_fd: AtomicI32::new(-1),
             first_mark: OnceLock::new(),
             process: Process::new(),
             turns: Turns::new(),
@@ -190,8 +190,8 @@ impl Runtime {
         }
     }
 
-    /// Takes the app for a run, if it may be run.
-    pub(crate) fn take(&'static self, virtual_time: bool) -> Result<Taken, StartError> {
+    /// Claims the app for a run.
+    pub(crate) fn take(&'static self, virtual_time: bool) -> Result<RunGuard, StartError> {
         match self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => {}
             Err(NOT_RESET) => return Err(StartError::NotReset(self.name)),
@@ -199,18 +199,18 @@ impl Runtime {
         }
         // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and dropped every job.
         unsafe {
-            self.parts.iter().for_each(|part| part.reset(virtual_time));
+            self.partitions.iter().for_each(|partition| partition.reset(virtual_time));
             self.tasks.iter().for_each(|task| task.begin());
         }
-        self.unusual.store(0, Ordering::Relaxed);
+        self.job_flags.store(0, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
         self.stop_requested.store(0, Ordering::Relaxed);
         self.started.store(0, Ordering::Relaxed);
-        self.cause.forget();
+        self.stop_reason.reset();
         self.forget_fault();
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(self);
-        self.outside.open();
-        Ok(Taken { runtime: self, ended: Cell::new(false) })
+        self.gate.open();
+        Ok(RunGuard { runtime: self, ended: Cell::new(false) })
     }
 
     /// The number of its first task in the trace, the same in every run; `numbers` gives so many theirs.
@@ -218,12 +218,12 @@ impl Runtime {
         *self.first_mark.get_or_init(|| numbers(self.tasks.len().min(usize::from(u16::MAX)) as u16))
     }
 
-    /// Every part but the partition of `idle`.
-    pub(crate) fn away(&self) -> impl Iterator<Item = &'static Part> + use<> {
-        self.parts.iter().copied().filter(|part| !part.is_home())
+    /// Every partition except that of `idle`.
+    pub(crate) fn away(&self) -> impl Iterator<Item = &'static PartitionState> + use<> {
+        self.partitions.iter().copied().filter(|partition| !partition.is_home())
     }
 
-    /// Notes when the app started, which is where the periodic grids begin.
+    /// Records when the app started, which is the origin of the periodic grids.
     pub(crate) fn set_started(&self, start: Instant) {
         self.started.store(start.as_ticks(), Ordering::Relaxed);
     }
@@ -235,39 +235,39 @@ impl Runtime {
     }
 
     pub(crate) fn elapsed(&self) -> u64 {
-        self.home.partition.port().now().as_ticks().saturating_sub(self.started())
+        self.home.core.port().now().as_ticks().saturating_sub(self.started())
     }
 
-    /// Whether the app is stopping: nothing more is released, what was released is finished.
+    /// Whether the app is stopping: no more jobs are released, and those released are finished.
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
-        self.home.partition.is_stopping()
+        self.home.core.is_stopping()
     }
 
-    /// Begins to stop. The first cause is the one reported, unless there is a fault. Neither allocates nor takes a lock.
-    pub(crate) fn stop(&self, cause: &'static Cause) {
-        // Not after the stop: once that is known the run may end and ask for the cause.
-        self.cause.note(cause);
+    /// Begins to stop. Reports the first reason, unless there is a fault. Neither allocates nor takes a lock.
+    pub(crate) fn stop(&self, reason: &'static StopReason) {
+        // Before the stop: afterwards the run may end and read the reason.
+        self.stop_reason.record(reason);
         self.begin_to_stop();
     }
 
     /// Begins to stop because of a fault: queued jobs are dropped. Neither allocates nor takes a lock.
     ///
-    /// Whoever starts a job because of something that the calling thread does afterwards sees that it is to be dropped.
+    /// A job that starts because of something that the calling thread does afterwards is dropped.
     pub(crate) fn abort(&self) {
-        self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
+        self.job_flags.fetch_or(ABORTS, Ordering::Relaxed);
         self.begin_to_stop();
     }
 
     fn begin_to_stop(&self) {
-        self.parts.iter().for_each(|part| part.partition.stop());
+        self.partitions.iter().for_each(|partition| partition.core.stop());
         self.stop_requested.store(1, Ordering::Release);
         futex::wake_all(&self.stop_requested);
         self.interrupt();
     }
 
-    /// Notes a fault, which comes before any other cause of the stop, for which the app [aborts](Self::abort) already. The
-    /// first counts: what comes after it may be its consequence.
+    /// Records a fault, for which the app has been [aborted](Self::abort). It takes precedence over any other reason for the
+    /// stop. The first fault counts: later ones may be its consequences.
     pub(crate) fn record(&self, fault: Fault) {
         let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         let another = match *first {
@@ -285,9 +285,9 @@ impl Runtime {
         drop(fault);
     }
 
-    /// Makes the supervisor look. For threads of the app.
-    pub(crate) fn ring(&self) {
-        ring(self.bell.load(Ordering::Acquire));
+    /// Notifies the supervisor. For threads of the app.
+    pub(crate) fn notify_supervisor(&self) {
+        notify(self.supervisor_fd.load(Ordering::Acquire));
     }
 
     /// Notes whether a panic on a thread of the app goes to the panic hook of the program, before there are threads.
@@ -299,22 +299,22 @@ impl Runtime {
         self.keeps_panic_hook.load(Ordering::Relaxed)
     }
 
-    /// Whether a supervisor writes out what the threads of the app leave to it.
+    /// Whether a supervisor writes out the deferred messages of the app's threads.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
     }
 
-    /// Ends a run before it has begun. What other threads have spawned by now is dropped: there are no resources for it.
+    /// Ends a run before it has begun. Jobs spawned by foreign threads are dropped: there are no resources for them.
     pub(crate) fn give_up(&self) {
-        self.unusual.fetch_or(ABORTS, Ordering::Relaxed);
-        self.parts.iter().for_each(|part| part.partition.stop());
+        self.job_flags.fetch_or(ABORTS, Ordering::Relaxed);
+        self.partitions.iter().for_each(|partition| partition.core.stop());
     }
 
     /// Sets the descriptor to write to when the app begins to stop. It stays open until this is set to -1,
     /// after every thread of the app has ended.
-    pub(crate) fn set_bell(&self, bell: RawFd) {
-        self.bell.store(bell, Ordering::Release);
-        self.watched.store(bell >= 0, Ordering::Relaxed);
+    pub(crate) fn set_supervisor_fd(&self, supervisor_fd: RawFd) {
+        self.supervisor_fd.store(supervisor_fd, Ordering::Release);
+        self.watched.store(supervisor_fd >= 0, Ordering::Relaxed);
     }
 
     /// Whether `init` is done.
@@ -334,40 +334,40 @@ impl Runtime {
         if let Some(fault) = &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
             return Outcome::Panicked { task: fault.culprit.to_string(), message: fault.text().to_owned() };
         }
-        self.cause.get().map_or(Outcome::Shutdown, Outcome::from)
+        self.stop_reason.get().map_or(Outcome::Shutdown, Outcome::from)
     }
 
-    /// Whether a queued job may be one to drop or to mark.
+    /// Whether queued jobs have to be dropped, marked or checked.
     #[inline]
-    pub(crate) fn is_unusual(&self) -> bool {
-        self.unusual.load(Ordering::Relaxed) != 0
+    pub(crate) fn has_job_flags(&self) -> bool {
+        self.job_flags.load(Ordering::Relaxed) != 0
     }
 
     /// Stops the copy of a running app that the child of a `fork` has. Does what a signal handler may do.
     pub(crate) fn stop_copy(&self) {
         if self.state.load(Ordering::Relaxed) == TAKEN {
-            self.unusual.fetch_or(COPY, Ordering::Relaxed);
-            self.parts.iter().for_each(|part| part.partition.stop());
+            self.job_flags.fetch_or(COPY, Ordering::Relaxed);
+            self.partitions.iter().for_each(|partition| partition.core.stop());
         }
     }
 
     /// Notes whether there are tasks that mark their jobs, while none can run.
     pub(crate) fn set_marks(&self, marks: bool) {
         match marks {
-            true => self.unusual.fetch_or(MARKS, Ordering::Relaxed),
-            false => self.unusual.fetch_and(!MARKS, Ordering::Relaxed),
+            true => self.job_flags.fetch_or(MARKS, Ordering::Relaxed),
+            false => self.job_flags.fetch_and(!MARKS, Ordering::Relaxed),
         };
     }
 
     /// Whether there was a fault.
     #[inline]
     pub(crate) fn aborts(&self) -> bool {
-        self.unusual.load(Ordering::Relaxed) & ABORTS != 0
+        self.job_flags.load(Ordering::Relaxed) & ABORTS != 0
     }
 
     /// Whether this is the copy of a running app that the child of a `fork` has.
     pub(crate) fn is_copy(&self) -> bool {
-        self.unusual.load(Ordering::Relaxed) & COPY != 0
+        self.job_flags.load(Ordering::Relaxed) & COPY != 0
     }
 
     /// Whether there was a fault, so that the queued job at hand is dropped instead of run.
@@ -385,19 +385,19 @@ impl Runtime {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Counts a job that is not run.
+    /// Counts a dropped job.
     pub(crate) fn drop_job(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets a thread of no app spawn: holds off the end of the run while the guard lives.
-    pub(crate) fn enter_from_outside(&self) -> Option<Visit<'_>> {
-        self.outside.enter()
+    /// Lets a foreign thread spawn: the run does not end while the pass lives.
+    pub(crate) fn pass_gate(&self) -> Option<GatePass<'_>> {
+        self.gate.enter()
     }
 
-    /// Lets no thread of no app spawn any more, and waits for those that do.
-    pub(crate) fn close_to_others(&self) {
-        self.outside.close();
+    /// Refuses spawns of foreign threads from now on, and waits for those in progress.
+    pub(crate) fn close_gate(&self) {
+        self.gate.close();
     }
 
     /// What the async tasks wait for descriptors with, if there are any.
@@ -410,8 +410,8 @@ impl Runtime {
     pub(crate) fn interrupt(&self) {
         // When nobody is let in any more, those threads have ended and their descriptors are being closed. The supervisor
         // looks by itself then.
-        let Some(_visit) = self.outside.enter() else { return };
-        self.ring();
+        let Some(_pass) = self.gate.enter() else { return };
+        self.notify_supervisor();
         self.sources().for_each(|source| source.interrupt());
         if let Some(reactor) = self.reactor {
             reactor.interrupt();
@@ -423,12 +423,12 @@ impl Runtime {
     }
 }
 
-/// Makes the thread that polls eventfd or socket `fd` look; does nothing if it is -1.
-pub(crate) fn ring(fd: RawFd) {
+/// Notifies the thread that polls the eventfd or socket `fd`; does nothing if it is -1.
+pub(crate) fn notify(fd: RawFd) {
     if fd >= 0 {
         // SAFETY: whoever published the descriptor keeps it open until every thread of the app has ended.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        // Full means that it is ringing already.
+        // If it is full, the thread has been notified already.
         let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
     }
 }
@@ -442,22 +442,22 @@ pub(crate) fn each_running(f: impl Fn(&'static Runtime)) {
     running.into_iter().for_each(f);
 }
 
-/// A run in progress. When dropped it gives the app free again, if the run has [ended](Self::end).
+/// A run in progress. Releases the app when dropped, if the run has [ended](Self::end).
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct RunGuard {
     runtime: &'static Runtime,
     ended: Cell<bool>,
 }
 
-impl Taken {
+impl RunGuard {
     /// Ends the run: no spawns any more, every waiting job dropped. Returns measurements and how many these were, besides
     /// those that [`dropped`](Runtime::dropped) counts.
     ///
     /// # Safety
     /// Every thread of the run has ended.
     pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
-        self.runtime.outside.close();
-        // SAFETY: by this function's contract, and nobody comes in from outside any more.
+        self.runtime.gate.close();
+        // SAFETY: by this function's contract, and nobody passes the gate any more.
         let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
         let (mut tasks, mut dropped) = (Vec::new(), 0);
         for (task, waiting) in ended {
@@ -469,9 +469,9 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.runtime.outside.close();
+        self.runtime.gate.close();
         RUNNING
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

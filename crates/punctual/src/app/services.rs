@@ -1,9 +1,9 @@
-//! What a task can ask of its app: the time, to stop, to consume execution time, and in `idle` to wait.
+//! What a task can ask of its app: the time, to stop, to consume execution time, and to wait in `idle`.
 
 use punctual_core::{CurrentWorker, Duration, Instant, IntoDuration, Port};
 
-use crate::app::partition::Part;
-use crate::app::stop::Cause;
+use crate::app::partition::PartitionState;
+use crate::app::stop::StopReason;
 use crate::app::{current, fault, runtime, virtual_time};
 use crate::port::linux;
 
@@ -14,38 +14,38 @@ use crate::port::linux;
 #[inline]
 pub fn now() -> Instant {
     match current::get() {
-        Some((part, _)) => part.partition.port().now(),
+        Some((partition, _)) => partition.core.port().now(),
         None => linux::clock::now(),
     }
 }
 
 /// Stops the app of the calling thread (on any other thread: every app of this process).
 ///
-/// Nothing more is released; jobs already released are finished, the `#[shutdown]` hook runs, every thread is joined, and
-/// the app's `run` returns. What a thread of the app spawns meanwhile counts among the jobs that were not run: see
+/// No more jobs are released; those already released are finished, the `#[shutdown]` hook runs, all threads are joined, and
+/// the app's `run` returns. Jobs that a thread of the app spawns meanwhile are counted as dropped: see
 /// [`SpawnError`](crate::SpawnError).
 ///
-/// Real-time safety: enters the kernel to wake the threads; from a thread of no app it takes a lock.
+/// Real-time safety: enters the kernel to wake the threads; on a foreign thread it takes a lock.
 pub fn shutdown() {
     match current::get() {
-        Some((part, _)) => part.runtime.stop(&Cause::Shutdown),
-        None => runtime::each_running(|runtime| runtime.stop(&Cause::Shutdown)),
+        Some((partition, _)) => partition.runtime.stop(&StopReason::Shutdown),
+        None => runtime::each_running(|runtime| runtime.stop(&StopReason::Shutdown)),
     }
 }
 
-/// Consumes execution time: virtual time passes, but not in `init`, or this thread's CPU time is burnt.
+/// Consumes execution time: of virtual time (except in `init`), or of the CPU.
 ///
-/// In virtual time, jobs of higher levels released meanwhile preempt the calling job and their execution
-/// time is not counted, as on a CPU. What would take longer than virtual time lasts, until 2⁶⁴ − 2 ns, takes until then.
-/// For models of a load, tests and demonstrations.
+/// In virtual time, jobs of higher levels released meanwhile preempt the calling job, and their execution
+/// time does not count, as on a CPU. Ends with virtual time, at 2⁶⁴ − 2 ns.
+/// For load models, tests and demonstrations.
 pub fn spend(duration: impl IntoDuration) {
     let duration = duration.into_duration();
     match current::get() {
-        Some((part, worker)) if part.partition.port().is_virtual() => {
-            virtual_time::spend(part, worker, duration);
+        Some((partition, worker)) if partition.core.port().is_virtual() => {
+            virtual_time::spend(partition, worker, duration);
         }
-        Some((part, _)) if !part.partition.port().may_sleep() => {
-            let now = || part.partition.port().now().as_ticks();
+        Some((partition, _)) if !partition.core.port().may_sleep() => {
+            let now = || partition.core.port().now().as_ticks();
             let end = now().saturating_add(duration.as_ticks());
             while now() < end {
                 std::hint::spin_loop();
@@ -60,34 +60,34 @@ pub fn spend(duration: impl IntoDuration) {
     }
 }
 
-/// Waits in `idle` until something may have happened; does not return once the app is stopping.
+/// Waits in `idle` for the next event; does not return once the app is stopping.
 ///
 /// The counterpart of `wfi` on a microcontroller: for the loop of an `idle` that never returns. Returns after 10 ms
-/// at the latest, since jobs may have run, on other threads, in the meantime. In virtual time it moves the clock to the
-/// next event, in whichever partition. When the app stops it leaves `idle` by unwinding, running destructors on the way,
-/// and without a panic message.
+/// at the latest, since jobs may have run on other threads. In virtual time it moves the clock to the
+/// next event of any partition. When the app stops, it unwinds out of `idle`, which runs destructors
+/// and prints no panic message.
 ///
 /// # Panics
 /// If called anywhere but in `idle`.
 pub fn wait_for_event() {
-    let idles = |&(part, worker): &(&'static Part, CurrentWorker)| {
+    let idles = |&(partition, worker): &(&'static PartitionState, CurrentWorker)| {
         // The thread of `init` is the same one.
-        let initialised = match part.partition.port().is_virtual() {
-            true => part.runtime.turns.is_open(),
-            false => part.runtime.has_started(),
+        let initialised = match partition.core.port().is_virtual() {
+            true => partition.runtime.turns.is_open(),
+            false => partition.runtime.has_started(),
         };
         worker.base() == 0 && worker.running() == 0 && initialised
     };
     let current = current::get().filter(idles);
-    let (part, worker) = current.expect("wait_for_event is for idle only");
-    if part.partition.port().is_virtual() {
-        virtual_time::wait_for_event(part, worker);
-    } else if !part.partition.is_stopping() {
+    let (partition, worker) = current.expect("wait_for_event is for idle only");
+    if partition.core.port().is_virtual() {
+        virtual_time::wait_for_event(partition, worker);
+    } else if !partition.core.is_stopping() {
         // Jobs preempt idle by themselves; the tick only lets loops that poll something see it.
-        let tick = part.partition.port().now() + Duration::from_millis(10);
-        part.partition.port().wait(&worker, Some(tick));
+        let tick = partition.core.port().now() + Duration::from_millis(10);
+        partition.core.port().wait(&worker, Some(tick));
     }
-    if part.partition.is_stopping() {
+    if partition.core.is_stopping() {
         fault::leave_idle();
     }
 }

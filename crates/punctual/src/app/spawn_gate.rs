@@ -1,13 +1,13 @@
-//! The gate through which threads of no app come to spawn, so that the end of a run can wait for them.
+//! The gate that spawns of foreign threads pass, so that the end of a run can wait for them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many threads of no app are in the middle of a spawn, and whether any may begin one.
-pub(crate) struct Outside(AtomicU32);
+/// The number of foreign threads in the middle of a spawn, and whether more may enter.
+pub(crate) struct SpawnGate(AtomicU32);
 
 const OPEN: u32 = 1 << 31;
 
-impl Outside {
+impl SpawnGate {
     pub(crate) const fn closed() -> Self {
         Self(AtomicU32::new(0))
     }
@@ -16,13 +16,13 @@ impl Outside {
         self.0.fetch_or(OPEN, Ordering::Release);
     }
 
-    pub(crate) fn enter(&self) -> Option<Visit<'_>> {
-        let visit = Visit(self);
+    pub(crate) fn enter(&self) -> Option<GatePass<'_>> {
+        let pass = GatePass(self);
         let before = self.0.fetch_add(1, Ordering::Acquire);
-        (before & OPEN != 0).then_some(visit)
+        (before & OPEN != 0).then_some(pass)
     }
 
-    /// Lets nobody in and waits until everybody is out. Visits are short and never block.
+    /// Refuses new passes, and waits until all are dropped. They are short-lived, and their holders never block.
     pub(crate) fn close(&self) {
         self.0.fetch_and(!OPEN, Ordering::AcqRel);
         while self.0.load(Ordering::Acquire) != 0 {
@@ -31,10 +31,10 @@ impl Outside {
     }
 }
 
-/// A thread of no app, in the middle of a spawn.
-pub(crate) struct Visit<'a>(&'a Outside);
+/// A foreign thread in the middle of a spawn.
+pub(crate) struct GatePass<'a>(&'a SpawnGate);
 
-impl Drop for Visit<'_> {
+impl Drop for GatePass<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Release);
     }
@@ -45,15 +45,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_comes_in_when_closed() {
-        let outside = Outside::closed();
-        assert!(outside.enter().is_none());
-        outside.open();
-        let visit = outside.enter();
-        assert!(visit.is_some());
-        drop(visit);
-        outside.close();
-        assert!(outside.enter().is_none());
-        assert_eq!(outside.0.load(Ordering::Relaxed), 0);
+    fn refuses_to_enter_when_closed() {
+        let gate = SpawnGate::closed();
+        assert!(gate.enter().is_none());
+        gate.open();
+        let pass = gate.enter();
+        assert!(pass.is_some());
+        drop(pass);
+        gate.close();
+        assert!(gate.enter().is_none());
+        assert_eq!(gate.0.load(Ordering::Relaxed), 0);
     }
 }

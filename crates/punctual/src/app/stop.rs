@@ -1,7 +1,7 @@
-//! Why an app stops: a [`Cause`], or a [`Fault`].
+//! Why an app stops: a [`StopReason`] or a [`Fault`].
 //!
-//! A cause is a constant, and to note it is one atomic step: whoever stops the app may be a job, which must not allocate or
-//! take a lock that it could wait for before the app knows that it is to stop.
+//! A reason is a constant, recorded by one atomic operation: it may be a job that stops the app, and that must not allocate
+//! or wait for a lock before the app is stopping.
 
 use std::any::Any;
 use std::fmt;
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::app::report::Outcome;
 
-/// A cause, as in [`Outcome`].
+/// A reason, as in [`Outcome`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum StopReason {
     Shutdown,
     TimeUp,
     Quiescent,
@@ -23,40 +23,40 @@ pub(crate) enum Cause {
     IdleSource(&'static str),
 }
 
-impl From<&Cause> for Outcome {
-    fn from(cause: &Cause) -> Self {
-        match *cause {
-            Cause::Shutdown => Self::Shutdown,
-            Cause::TimeUp => Self::TimeUp,
-            Cause::Quiescent => Self::Quiescent,
-            Cause::Signal(signal) => Self::Signal(signal),
-            Cause::Overrun(task) => Self::Overrun { task: task.into() },
-            Cause::IdleSource(task) => Self::IdleSource { task: task.into() },
+impl From<&StopReason> for Outcome {
+    fn from(reason: &StopReason) -> Self {
+        match *reason {
+            StopReason::Shutdown => Self::Shutdown,
+            StopReason::TimeUp => Self::TimeUp,
+            StopReason::Quiescent => Self::Quiescent,
+            StopReason::Signal(signal) => Self::Signal(signal),
+            StopReason::Overrun(task) => Self::Overrun { task: task.into() },
+            StopReason::IdleSource(task) => Self::IdleSource { task: task.into() },
         }
     }
 }
 
-/// The first cause of a run.
+/// The first reason of a run.
 #[derive(Debug)]
-pub(crate) struct FirstCause(AtomicPtr<Cause>);
+pub(crate) struct FirstStopReason(AtomicPtr<StopReason>);
 
-impl FirstCause {
+impl FirstStopReason {
     pub(crate) const fn none() -> Self {
         Self(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// Notes `cause` unless there is one. Neither allocates nor waits.
-    pub(crate) fn note(&self, cause: &'static Cause) {
-        let cause = std::ptr::from_ref(cause).cast_mut();
+    /// Records `reason` if it is the first. Neither allocates nor waits.
+    pub(crate) fn record(&self, reason: &'static StopReason) {
+        let reason = std::ptr::from_ref(reason).cast_mut();
         // Relaxed: what it points to is a constant, and whoever asks has been told of the stop by then.
-        let _ = self.0.compare_exchange(std::ptr::null_mut(), cause, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.0.compare_exchange(std::ptr::null_mut(), reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    pub(crate) fn forget(&self) {
+    pub(crate) fn reset(&self) {
         self.0.store(std::ptr::null_mut(), Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self) -> Option<&'static Cause> {
+    pub(crate) fn get(&self) -> Option<&'static StopReason> {
         // SAFETY: it is null, or was made in `note` of a reference for ever to something that nobody writes to.
         unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() }
     }
@@ -71,7 +71,7 @@ pub(crate) enum Culprit {
     Argument(&'static str),
     /// The destructor of this resource.
     Resource(&'static str),
-    /// A call given to `helper::submit`.
+    /// A call given to `background::submit`.
     Call,
     /// A waker that a future of the user's has made.
     Waker,
@@ -86,7 +86,7 @@ impl fmt::Display for Culprit {
             Self::Handler(name) => f.write_str(name),
             Self::Argument(task) => write!(f, "drop of an argument for {task}"),
             Self::Resource(name) => write!(f, "drop of {name}"),
-            Self::Call => f.write_str("a call submitted to the helper thread"),
+            Self::Call => f.write_str("a call submitted to the background thread"),
             Self::Waker => f.write_str("a waker"),
             Self::Executor => f.write_str("the executor"),
         }
@@ -139,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_cause_stays_until_it_is_forgotten() {
-        let first = FirstCause::none();
+    fn keeps_the_first_reason_until_reset() {
+        let first = FirstStopReason::none();
         assert_eq!(first.get(), None);
-        first.note(&Cause::Overrun("late"));
-        first.note(&Cause::Shutdown);
+        first.record(&StopReason::Overrun("late"));
+        first.record(&StopReason::Shutdown);
         assert_eq!(first.get().map(Outcome::from), Some(Outcome::Overrun { task: "late".into() }));
-        first.forget();
-        first.note(&Cause::Signal(15));
-        assert_eq!(first.get(), Some(&Cause::Signal(15)));
+        first.reset();
+        first.record(&StopReason::Signal(15));
+        assert_eq!(first.get(), Some(&StopReason::Signal(15)));
     }
 }

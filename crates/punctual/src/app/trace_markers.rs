@@ -1,6 +1,6 @@
 //! Which tasks of an app mark their jobs in the kernel's trace, and by which numbers.
 //!
-//! What never marks: virtual time, whose instants mean nothing in the kernel's trace, and the jobs of polling partitions,
+//! There are no marks in virtual time, whose instants mean nothing in the kernel's trace, or of jobs of polling partitions,
 //! whose thread does not enter the kernel. Its helper could, but the kernel would note when the helper wrote, not when the job
 //! started.
 
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use punctual_core::trace_marker;
 
 use crate::app::config::Marks as Wanted;
-use crate::app::partition::{Part, Style};
-use crate::app::runtime::{Marked, Runtime};
+use crate::app::partition::{PartitionState, ThreadModel};
+use crate::app::runtime::{Runtime, TaskInfo};
 use crate::port::linux::notice;
 use crate::port::linux::trace_marker::{find, open};
 
@@ -41,10 +41,10 @@ impl Marks {
             }
         };
         let mut notes = vec![format!("each job is marked in the trace, by two writes to {}", path.display())];
-        for part in runtime.parts.iter().filter(|part| !marks(part)) {
+        for partition in runtime.partitions.iter().filter(|partition| !marks(partition)) {
             notes.push(format!(
                 "the jobs of partition {} are not marked: its thread does not enter the kernel",
-                part.name
+                partition.name
             ));
         }
         let marks = Self { runtime, marker: Some(marker), notes };
@@ -72,11 +72,11 @@ impl Marks {
     }
 
     /// The tasks that mark, with their numbers.
-    fn tasks(&self, act: impl Fn(u16, Marked, BorrowedFd<'_>)) {
+    fn tasks(&self, act: impl Fn(u16, TaskInfo, BorrowedFd<'_>)) {
         let Some(marker) = &self.marker else { return };
         let first = self.runtime.first_mark(numbers);
         for (number, task) in (first..=u16::MAX).zip(self.runtime.tasks) {
-            if let Some(task) = task.marked().filter(|task| marks(task.part)) {
+            if let Some(task) = task.info().filter(|task| marks(task.partition)) {
                 act(number, task, marker.as_fd());
             }
         }
@@ -90,8 +90,8 @@ impl Drop for Marks {
     }
 }
 
-fn marks(part: &Part) -> bool {
-    part.style != Style::Polling
+fn marks(partition: &PartitionState) -> bool {
+    partition.model != ThreadModel::Polling
 }
 
 /// Numbers for so many tasks. Each app of this process gets its own. Those of other processes probably have others, as

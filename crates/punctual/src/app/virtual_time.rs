@@ -16,24 +16,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::app::event_source::{ENDS, NONE};
 use crate::app::fault;
 use crate::app::forked;
-use crate::app::partition::{Part, Style};
+use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::runtime::Runtime;
-use crate::app::stop::{Cause, Culprit};
+use crate::app::stop::{Culprit, StopReason};
 
 use crate::port::AppPort;
 use crate::port::virtual_time::{Claim, END, Simulated, Until};
 
 /// Begins a run in virtual time with the turn of `first`.
-pub(crate) fn begin_turns(first: &'static Part, limit: Option<Instant>) {
+pub(crate) fn begin_turns(first: &'static PartitionState, limit: Option<Instant>) {
     let runtime = first.runtime;
-    runtime.turns.begin(runtime, ranked(runtime.parts), first.index(), limit);
+    runtime.turns.begin(runtime, ranked(runtime.partitions), first.index(), limit);
 }
 
-/// The parts in the order in which they go at equal times.
-fn ranked(parts: &[&'static Part]) -> Vec<usize> {
-    let mut ranked: Vec<usize> = (0..parts.len()).collect();
-    ranked.sort_by_key(|&index| match parts[index].style {
-        Style::Anywhere => Reverse(parts[index].highest_level()),
+/// The partitions in the order in which they go at equal times.
+fn ranked(partitions: &[&'static PartitionState]) -> Vec<usize> {
+    let mut ranked: Vec<usize> = (0..partitions.len()).collect();
+    ranked.sort_by_key(|&index| match partitions[index].model {
+        ThreadModel::Anywhere => Reverse(partitions[index].highest_level()),
         _ => Reverse(u8::MAX),
     });
     ranked
@@ -41,15 +41,15 @@ fn ranked(parts: &[&'static Part]) -> Vec<usize> {
 
 impl Simulated for Runtime {
     fn partitions(&self) -> usize {
-        self.parts.len()
+        self.partitions.len()
     }
 
     fn port(&self, partition: usize) -> &AppPort {
-        self.parts[partition].partition.port()
+        self.partitions[partition].core.port()
     }
 
     fn next_due(&self, partition: usize) -> Option<Instant> {
-        self.parts[partition].partition.levels().iter().filter_map(|level| level.next_due()).min()
+        self.partitions[partition].core.levels().iter().filter_map(|level| level.next_due()).min()
     }
 
     fn is_stopping(&self) -> bool {
@@ -57,82 +57,82 @@ impl Simulated for Runtime {
     }
 
     fn stop(&self, quiescent: bool) {
-        self.stop(if quiescent { &Cause::Quiescent } else { &Cause::TimeUp });
+        self.stop(if quiescent { &StopReason::Quiescent } else { &StopReason::TimeUp });
     }
 }
 
 /// A claim that was granted; given up when dropped.
 pub(crate) struct Claimed {
-    part: &'static Part,
+    partition: &'static PartitionState,
     claim: Claim,
 }
 
-/// Waits until `part` may have `claim`.
-pub(crate) fn acquire(part: &'static Part, claim: Claim) -> Claimed {
-    let pause = || pause(part, Until::Woken);
-    part.runtime.claims.acquire(part.index(), claim, part.partition.port(), pause);
-    Claimed { part, claim }
+/// Waits until `partition` may have `claim`.
+pub(crate) fn acquire(partition: &'static PartitionState, claim: Claim) -> Claimed {
+    let pause = || pause(partition, Until::Woken);
+    partition.runtime.claims.acquire(partition.index(), claim, partition.core.port(), pause);
+    Claimed { partition, claim }
 }
 
 impl Drop for Claimed {
     fn drop(&mut self) {
-        let runtime = self.part.runtime;
-        for next in runtime.claims.give_up(self.part.index(), self.claim) {
-            let next = runtime.parts[next];
-            next.partition.port().wake(next.idle);
+        let runtime = self.partition.runtime;
+        for next in runtime.claims.give_up(self.partition.index(), self.claim) {
+            let next = runtime.partitions[next];
+            next.core.port().wake(next.idle);
         }
     }
 }
 
-/// Lays the grids of `part`, and lets time pass from now on. By the thread of `init`, when the resources are there.
-pub(crate) fn lay_grids(part: &'static Part) {
-    part.runtime.turns.open();
-    part.partition.levels().iter().for_each(|level| level.start(Instant::from_ticks(0)));
+/// Starts the grids of `partition`, and lets time pass from now on. Called by the thread of `init`, once the resources exist.
+pub(crate) fn lay_grids(partition: &'static PartitionState) {
+    partition.runtime.turns.open();
+    partition.core.levels().iter().for_each(|level| level.start(Instant::from_ticks(0)));
 }
 
-/// Ends the holding of everything in `part`, and before it releases what the clock releases at the very start: what `init`
-/// spawned is not to go before what is above it.
+/// Vacates the top level of `partition`, after releasing all jobs that are due at time 0: jobs spawned by `init` must not
+/// run before higher ones.
 ///
 /// # Safety
 /// As for [`Partition::go`](punctual_core::Partition::go).
-pub(crate) unsafe fn begin(part: &'static Part, me: CurrentWorker) {
-    mark_due(part, me, Instant::from_ticks(0));
-    // SAFETY: by this function's contract.
-    unsafe { part.partition().abandon(me) };
+pub(crate) unsafe fn begin(partition: &'static PartitionState, me: CurrentWorker) {
+    mark_due(partition, me, Instant::from_ticks(0));
+    // SAFETY: this thread holds everything, by this function's contract.
+    unsafe { partition.core().abandon(me) };
 }
 
-/// Lets all partitions do what they have to do at this time, before `idle` begins, which is below everything.
-pub(crate) fn settle(part: &'static Part, me: CurrentWorker) {
-    let port = part.partition.port();
+/// Lets all partitions run their jobs of this time before `idle` begins, which is below every level.
+pub(crate) fn settle(partition: &'static PartitionState, me: CurrentWorker) {
+    let port = partition.core.port();
     let mut woken = true;
     while woken {
         port.take_woken();
-        pause(part, Until::Others);
+        pause(partition, Until::Others);
         woken = port.is_woken();
-        release_due(part, me);
+        release_due(partition, me);
     }
 }
 
-/// Moves to the next event and serves it. When there is none the app is stopped, since nothing can happen then.
-pub(crate) fn step(part: &'static Part, me: CurrentWorker) {
-    step_until(part, me, None);
+/// Moves the clock to the next event and serves it. Without one, the app is stopped.
+pub(crate) fn step(partition: &'static PartitionState, me: CurrentWorker) {
+    step_until(partition, me, None);
 }
 
-/// Moves to the next event, in whichever partition it is, and serves it if it is one of `part`.
-pub(crate) fn wait_for_event(part: &'static Part, me: CurrentWorker) {
-    step_until(part, me, part.runtime.turns.next_elsewhere(part.index()));
+/// Moves the clock to the next event of any partition, and serves it if it is one of `partition`.
+pub(crate) fn wait_for_event(partition: &'static PartitionState, me: CurrentWorker) {
+    step_until(partition, me, partition.runtime.turns.next_elsewhere(partition.index()));
 }
 
 /// See [`step`]; does not wait for longer than until `limit`.
-fn step_until(part: &'static Part, me: CurrentWorker, limit: Option<Instant>) {
+fn step_until(partition: &'static PartitionState, me: CurrentWorker, limit: Option<Instant>) {
     // Before the look at what there is to do: a wake from here on is for the next step.
-    part.partition.port().take_woken();
-    if part.partition.is_stopping() {
+    partition.core.port().take_woken();
+    if partition.core.is_stopping() {
         return;
     }
-    let here = look_at_sources(part);
-    if part.partition.snapshot().must_serve() {
-        return part.partition().serve(me, None);
+    let here = look_at_sources(partition);
+    if partition.core.snapshot().must_serve() {
+        return partition.core().serve(me, None);
     }
     // What ran here may have made something ready again, at this time.
     let until = match limit {
@@ -140,60 +140,60 @@ fn step_until(part: &'static Part, me: CurrentWorker, limit: Option<Instant>) {
         Some(limit) => Until::Event(limit),
         None => Until::Due(None),
     };
-    pause(part, until);
-    release_due(part, me);
+    pause(partition, until);
+    release_due(partition, me);
 }
 
-/// Lets `duration` of execution time pass for the calling job; none in `init`, since others would have their turns in it
-/// before there are resources.
-pub(crate) fn spend(part: &'static Part, me: CurrentWorker, duration: Duration) {
-    if !part.runtime.turns.is_open() {
+/// Lets `duration` of execution time pass for the calling job; none in `init`, since other partitions would run before
+/// the resources exist.
+pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, duration: Duration) {
+    if !partition.runtime.turns.is_open() {
         return;
     }
-    let now = || part.partition.port().now();
+    let now = || partition.core.port().now();
     let mut left = duration.as_ticks();
     while left > 0 {
-        part.partition.port().take_woken();
-        look_at_sources(part);
+        partition.core.port().take_woken();
+        look_at_sources(partition);
         let end = Instant::from_ticks(now().as_ticks().saturating_add(left).min(END));
         // When the app is stopping nothing is released any more, and a thread that polls looks after the job.
-        let preempts = part.style != Style::Polling;
-        let released = preempts && !part.partition.is_stopping();
-        pause(part, if released { Until::Due(Some(end)) } else { Until::At(end) });
+        let preempts = partition.model != ThreadModel::Polling;
+        let released = preempts && !partition.core.is_stopping();
+        pause(partition, if released { Until::Due(Some(end)) } else { Until::At(end) });
         left = end.as_ticks().saturating_sub(now().as_ticks());
         if preempts {
             // Whatever preempts the job here moves the clock by its own execution time, not by ours.
-            release_due(part, me);
+            release_due(partition, me);
         }
     }
 }
 
-/// Lets time pass for `part`.
-pub(crate) fn pause(part: &'static Part, until: Until) {
-    forked::check(part.runtime);
-    part.runtime.turns.pause(part.index(), until);
+/// Pauses `partition` and lets time pass.
+pub(crate) fn pause(partition: &'static PartitionState, until: Until) {
+    forked::check(partition.runtime);
+    partition.runtime.turns.pause(partition.index(), until);
 }
 
 /// Releases and serves everything that is due.
-fn release_due(part: &'static Part, me: CurrentWorker) {
-    mark_due(part, me, part.partition.port().now());
-    part.partition().serve(me, None);
+fn release_due(partition: &'static PartitionState, me: CurrentWorker) {
+    mark_due(partition, me, partition.core.port().now());
+    partition.core().serve(me, None);
 }
 
 /// Releases everything that is due at `now`.
-fn mark_due(part: &Part, me: CurrentWorker, now: Instant) {
-    let partition = &part.partition;
-    if !partition.is_stopping() {
-        for level in partition.levels() {
-            partition.release_due(me, level, now);
+fn mark_due(partition: &PartitionState, me: CurrentWorker, now: Instant) {
+    let core = &partition.core;
+    if !core.is_stopping() {
+        for level in core.levels() {
+            core.release_due(me, level, now);
         }
     }
 }
 
 /// Releases the tasks whose descriptor is ready now, in whichever partition, and wakes those that wait for one; returns
-/// whether there were any that `part` has to see to.
-fn look_at_sources(part: &'static Part) -> bool {
-    let (runtime, mut any) = (part.runtime, false);
+/// whether there were any that `partition` has to see to.
+fn look_at_sources(partition: &'static PartitionState) -> bool {
+    let (runtime, mut any) = (partition.runtime, false);
     for source in runtime.sources() {
         // It could not be asked for its descriptor, and the app stops.
         if source.fd() == NONE {
@@ -209,7 +209,7 @@ fn look_at_sources(part: &'static Part) -> bool {
         } else if source.idleness().releases(source, fd, fds[0].revents()) {
             source.release();
             // Others go on by themselves, and not before the job is over that they may be in the middle of.
-            any |= std::ptr::eq(source.part(), part);
+            any |= std::ptr::eq(source.partition(), partition);
         }
     }
     let wake = |waker: Waker| {

@@ -8,7 +8,7 @@ use punctual_sync::{PcpGroup, PcpMutex};
 
 use super::{critical, user};
 use crate::app::current;
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::virtual_time;
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
@@ -22,7 +22,7 @@ pub type CeilingMutex = PcpMutex<'static, ()>;
 /// The right of a job at `LEVEL` to lock a resource of the global executor.
 pub struct CeilingLocked<'a, T, const LEVEL: u8> {
     resource: &'a Resource<T>,
-    part: &'static Part,
+    partition: &'static PartitionState,
     mutex: &'static CeilingMutex,
 }
 
@@ -33,8 +33,12 @@ impl<'a, T, const LEVEL: u8> CeilingLocked<'a, T, LEVEL> {
     /// * `resource` is filled for as long as the app's threads run, and used by others only through locks with `mutex`.
     /// * The task makes one such value per resource.
     #[inline(always)]
-    pub unsafe fn new(resource: &'a Resource<T>, part: &'static Part, mutex: &'static CeilingMutex) -> Self {
-        Self { resource, part, mutex }
+    pub unsafe fn new(
+        resource: &'a Resource<T>,
+        partition: &'static PartitionState,
+        mutex: &'static CeilingMutex,
+    ) -> Self {
+        Self { resource, partition, mutex }
     }
 }
 
@@ -42,15 +46,15 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
     type T = T;
 
     /// # Panics
-    /// Outside the task: on a thread that it has started, say.
+    /// SpawnGate the task: on a thread that it has started, say.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let (resource, _) = (self.resource, user(self.part, LEVEL));
-        if self.part.partition.port().is_virtual() {
+        let (resource, _) = (self.resource, user(self.partition, LEVEL));
+        if self.partition.core.port().is_virtual() {
             let claim = Claim::Ceiling { level: LEVEL, ceiling: self.mutex.ceiling() };
-            let _claimed = virtual_time::acquire(self.part, claim);
+            let _claimed = virtual_time::acquire(self.partition, claim);
             // SAFETY: as below: nobody else's claim of this ceiling is granted meanwhile.
-            return critical(self.part, unsafe { resource.get_mut() }, f);
+            return critical(self.partition, unsafe { resource.get_mut() }, f);
         }
         let member = current::ceiling_member().expect("every thread of the app is a member");
         let waits = member.waits();
@@ -60,8 +64,8 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
                 waited => suspension::blocked(waited),
             }
             // SAFETY: who has the mutex is alone with the resource: of other threads by the mutex, of this thread because
-            // the mutex refuses to be locked twice.
-            critical(self.part, unsafe { resource.get_mut() }, f)
+            // the mutex refuses to be locked restarting_once.
+            critical(self.partition, unsafe { resource.get_mut() }, f)
         });
         match locked {
             Ok(result) => result,

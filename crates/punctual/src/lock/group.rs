@@ -1,8 +1,8 @@
 //! Resources shared across partitions: the Multiprocessor Stack Resource Policy.
 //!
-//! Who locks such a resource first raises its partition to the top, so that nothing of its own CPU gets in between, and
-//! then waits its turn, spinning, in order of arrival. So a job is held up once, for at most one critical section of each
-//! other partition, and wastes that time on its CPU instead of giving it away (P. Gai, G. Lipari, M. Di Natale,
+//! A job that locks such a resource first raises its partition to the top level, so that nothing preempts it on its CPU, and
+//! then spins in order of arrival. So a job is blocked once, for at most one critical section of each
+//! other partition, and spends that time spinning instead of yielding its CPU (P. Gai, G. Lipari, M. Di Natale,
 //! "Minimizing memory utilization of real-time task sets in single and multi-processor systems-on-a-chip", RTSS 2001).
 //!
 //! The bound holds for critical sections that run. A holder that the kernel has taken off its CPU, or that suspends
@@ -24,7 +24,7 @@ use punctual_sync::shared::TicketLock;
 use punctual_sync::{MsrpLock, MsrpThread};
 
 use super::{critical, user};
-use crate::app::partition::{Part, Style};
+use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::virtual_time;
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
@@ -64,7 +64,12 @@ impl Group {
 
     /// Runs `f` while nobody else is in a critical section of the group. The partition is at its top.
     #[inline]
-    fn with<R>(&'static self, part: &'static Part, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
+    fn with<R>(
+        &'static self,
+        partition: &'static PartitionState,
+        me: CurrentWorker,
+        f: impl FnOnce() -> R,
+    ) -> R {
         let mark = std::ptr::from_ref(me.worker()).cast_mut();
         // Inside another resource of the group. Only this thread writes its own mark.
         if self.holder.load(Ordering::Relaxed) == mark {
@@ -74,9 +79,9 @@ impl Group {
             let _mark = Mark::set(&self.holder, mark);
             f()
         };
-        if part.partition.port().is_virtual() {
+        if partition.core.port().is_virtual() {
             let claim = Claim::Group(std::ptr::from_ref(self).addr());
-            let _claimed = virtual_time::acquire(part, claim);
+            let _claimed = virtual_time::acquire(partition, claim);
             return f();
         }
         match &self.lock {
@@ -95,7 +100,7 @@ impl Group {
             }
             Kind::Spinning(lock) => loop {
                 // Who must not sleep has no use for a limit, and no clock that is sure not to enter the kernel.
-                let polls = part.style == Style::Polling;
+                let polls = partition.model == ThreadModel::Polling;
                 let locked = if polls { lock.lock_while(|| true) } else { lock.lock(SPIN) };
                 if let Ok(_guard) = locked {
                     return f();
@@ -129,7 +134,7 @@ impl Drop for Mark<'_> {
 /// The right of a job at `LEVEL` of a partition to lock a resource that other partitions use too.
 pub struct GroupLocked<'a, T, const LEVEL: u8> {
     resource: &'a Resource<T>,
-    part: &'static Part,
+    partition: &'static PartitionState,
     group: &'static Group,
 }
 
@@ -140,8 +145,12 @@ impl<'a, T, const LEVEL: u8> GroupLocked<'a, T, LEVEL> {
     /// * `resource` is filled for as long as the app's threads run, and used by others only through locks of `group`.
     /// * The task makes one such value per resource.
     #[inline(always)]
-    pub unsafe fn new(resource: &'a Resource<T>, part: &'static Part, group: &'static Group) -> Self {
-        Self { resource, part, group }
+    pub unsafe fn new(
+        resource: &'a Resource<T>,
+        partition: &'static PartitionState,
+        group: &'static Group,
+    ) -> Self {
+        Self { resource, partition, group }
     }
 }
 
@@ -149,14 +158,14 @@ impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
     type T = T;
 
     /// # Panics
-    /// Outside the task: on a thread that it has started, say.
+    /// SpawnGate the task: on a thread that it has started, say.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let (resource, me) = (self.resource, user(self.part, LEVEL));
-        self.part.partition().at_top_level(me, || {
+        let (resource, me) = (self.resource, user(self.partition, LEVEL));
+        self.partition.core().at_top_level(me, || {
             // SAFETY: the group lets one thread at a time in here. Of that thread only the job at hand is in a critical
             // section, since its partition is at the top; it has one right to lock this resource, which is borrowed.
-            self.group.with(self.part, me, || critical(self.part, unsafe { resource.get_mut() }, f))
+            self.group.with(self.partition, me, || critical(self.partition, unsafe { resource.get_mut() }, f))
         })
     }
 }

@@ -1,12 +1,12 @@
-//! Resources whose users run apart: in several partitions, or each level for itself under the global executor.
+//! Locks of resources whose users run in parallel: in several partitions, or under the global executor.
 //!
-//! Within a partition the ceiling of a resource is enough, since a partition runs one job at a time. Jobs that truly run
-//! at once need a lock besides:
+//! Within a partition the ceiling of a resource is enough, since a partition runs one job at a time. Jobs that run in
+//! parallel need a lock as well:
 //!
 //! * across partitions, the Multiprocessor Stack Resource Policy: [`GroupLocked`];
 //! * under the global executor, the Priority Ceiling Protocol: [`CeilingLocked`].
 //!
-//! Which of them a resource has is for the macro to decide; a task's code is the same with either.
+//! The macro decides which one a resource has; a task's code is the same with either.
 
 mod ceiling;
 mod group;
@@ -17,46 +17,45 @@ pub use group::{Group, GroupLocked};
 use punctual_core::{CurrentWorker, Locked, Mutex, Port, Resource};
 
 use crate::app::current;
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::port::AppPort;
 
-/// Runs `f` with the value of a resource. A panic that leaves it is a fault of the app, of which it is told before anybody else
-/// can enter.
+/// Runs `f` with the value of a resource. If a panic unwinds out of it, the app is stopped before another job can enter.
 #[inline]
-fn critical<T, R>(part: &'static Part, value: &mut T, f: impl FnOnce(&mut T) -> R) -> R {
-    let section = Section(part);
+fn critical<T, R>(partition: &'static PartitionState, value: &mut T, f: impl FnOnce(&mut T) -> R) -> R {
+    let section = Section(partition);
     let result = f(value);
     std::mem::forget(section);
     result
 }
 
-/// A critical section; to drop it is to unwind out of it.
-struct Section(&'static Part);
+/// A critical section; dropped only by unwinding.
+struct Section(&'static PartitionState);
 
 impl Drop for Section {
     #[cold]
     fn drop(&mut self) {
-        self.0.partition.port().unwinds();
+        self.0.core.port().unwinds();
     }
 }
 
-/// The worker that the calling thread is, which runs a job of `level` of `part`.
+/// The worker of the calling thread, which runs a job of `level` of `partition`.
 ///
 /// # Panics
-/// If it does not: a lock right has left its task.
+/// If it does not, because a lock right has left its task.
 #[inline]
-pub(crate) fn user(part: &'static Part, level: u8) -> CurrentWorker {
-    let worker = current::worker_of(part).filter(|worker| worker.running() == level);
+pub(crate) fn user(partition: &'static PartitionState, level: u8) -> CurrentWorker {
+    let worker = current::worker_of(partition).filter(|worker| worker.running() == level);
     worker.expect("a shared resource is locked by its task only, while it runs")
 }
 
 /// The right of an async task at `LEVEL` to lock a resource whose ceiling is `CEILING`.
 ///
-/// As [`Locked`], but not bound to a thread: an async task is polled now by one thread of its app, now by another.
-/// Which one it is, is found out at each lock.
+/// As [`Locked`], but not bound to a thread, since different threads poll an async task.
+/// Each lock looks the thread up.
 pub struct AsyncLocked<'a, T, const LEVEL: u8, const CEILING: u8> {
     resource: &'a Resource<T>,
-    part: &'static Part,
+    partition: &'static PartitionState,
 }
 
 impl<'a, T, const LEVEL: u8, const CEILING: u8> AsyncLocked<'a, T, LEVEL, CEILING> {
@@ -67,8 +66,8 @@ impl<'a, T, const LEVEL: u8, const CEILING: u8> AsyncLocked<'a, T, LEVEL, CEILIN
     ///   ceiling in the same app, or by tasks of the level `CEILING` while they run.
     /// * The task makes one such value per resource.
     #[inline(always)]
-    pub unsafe fn new(resource: &'a Resource<T>, part: &'static Part) -> Self {
-        Self { resource, part }
+    pub unsafe fn new(resource: &'a Resource<T>, partition: &'static PartitionState) -> Self {
+        Self { resource, partition }
     }
 }
 
@@ -76,14 +75,14 @@ impl<T, const LEVEL: u8, const CEILING: u8> Mutex for AsyncLocked<'_, T, LEVEL, 
     type T = T;
 
     /// # Panics
-    /// Outside the task's own polls: on a thread that the task has started, say.
+    /// SpawnGate the task's own polls: on a thread that the task has started, say.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let worker = user(self.part, LEVEL);
+        let worker = user(self.partition, LEVEL);
         // SAFETY: the resource is as `new` demands. The calling thread runs a job of this level,
         // and the value lives for this call only. `&mut self` is borrowed for as long, and there is one per task.
         let mut locked = unsafe {
-            Locked::<T, AppPort, LEVEL, CEILING>::new(self.resource, self.part.partition(), worker)
+            Locked::<T, AppPort, LEVEL, CEILING>::new(self.resource, self.partition.core(), worker)
         };
         locked.lock(f)
     }

@@ -12,11 +12,11 @@ use punctual_core::{CurrentWorker, Level, Port, Stamp, Worker};
 
 use crate::app::event_source::{Idleness, NONE, OnIdle, Source};
 use crate::app::fault;
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::report::TaskReport;
-use crate::app::runtime::{self, Marked, Registered};
-use crate::app::stop::Cause;
+use crate::app::runtime::{self, Registered, TaskInfo};
 use crate::app::stop::Culprit;
+use crate::app::stop::StopReason;
 use crate::task::job::Body;
 use crate::task::message::Task;
 
@@ -43,7 +43,7 @@ impl<B: Bound> BoundTask<B> {
     /// A task whose node in `level` is `base` and whose descriptor `worker` waits for.
     ///
     /// # Safety
-    /// As for [`Task::new`]; `worker` is one of the part's, and of nobody else.
+    /// As for [`Task::new`]; `worker` is one of the partition's, and of nobody else.
     pub const unsafe fn new(
         level: &'static Level,
         base: u32,
@@ -51,7 +51,7 @@ impl<B: Bound> BoundTask<B> {
         on_idle: OnIdle,
     ) -> Self {
         Self {
-            // SAFETY: by this function's contract.
+            // SAFETY: the node is used by this task alone, and the level is of the task's partition, by this function's contract.
             task: unsafe { Task::new(level, base) },
             worker,
             fd: AtomicI32::new(NONE),
@@ -73,7 +73,7 @@ impl<B: Bound> BoundTask<B> {
     /// As for [`Task::run`].
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: by this function's contract.
+        // SAFETY: the node was popped by this thread, which occupies the level, and is this task's, by this function's contract.
         unsafe { self.task.run(me, node, now) }
     }
 
@@ -92,20 +92,20 @@ impl<B: Bound> BoundTask<B> {
     pub unsafe fn after_job(&self) {
         let before = self.fd();
         // The descriptor is the user's to tell.
-        // SAFETY: by this function's contract.
+        // SAFETY: no job of the task runs, by this function's contract; the resource is filled, since one has run.
         fault::contained(B::runtime(), Culprit::Handler(B::NAME), || unsafe { self.refresh() });
         // The thread of a polling partition does not enter the kernel, and the waiting thread looks by itself.
-        if before != self.fd() && B::part().partition.port().may_sleep() {
+        if before != self.fd() && B::partition().core.port().may_sleep() {
             self.interrupt();
         }
         self.ended.fetch_add(1, Ordering::Release);
-        B::part().partition.port().wake(self.worker);
+        B::partition().core.port().wake(self.worker);
     }
 }
 
 impl<B: Bound> Source for BoundTask<B> {
-    fn part(&self) -> &'static Part {
-        B::part()
+    fn partition(&self) -> &'static PartitionState {
+        B::partition()
     }
 
     fn worker(&self) -> &'static Worker {
@@ -121,7 +121,7 @@ impl<B: Bound> Source for BoundTask<B> {
     }
 
     unsafe fn refresh(&self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the resource is filled and no job of the task runs, by this function's contract.
         self.fd.store(unsafe { B::fd() }, Ordering::Relaxed);
     }
 
@@ -138,7 +138,7 @@ impl<B: Bound> Source for BoundTask<B> {
     }
 
     fn interrupt(&self) {
-        runtime::ring(self.control());
+        runtime::notify(self.control());
     }
 
     fn ended(&self) -> u32 {
@@ -154,7 +154,7 @@ impl<B: Bound> Source for BoundTask<B> {
     }
 
     fn stop_idle(&self) {
-        B::runtime().stop(const { &Cause::IdleSource(B::NAME) });
+        B::runtime().stop(const { &StopReason::IdleSource(B::NAME) });
     }
 }
 
@@ -163,12 +163,12 @@ impl<B: Bound> Registered for BoundTask<B> {
         // A run in virtual time leaves its descriptor, whose number means nothing to the next run.
         self.forget();
         self.idleness.begin();
-        // SAFETY: by this function's contract.
+        // SAFETY: no job of the task can run, by this function's contract.
         unsafe { self.task.begin() };
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no job of the task can run or be spawned, by this function's contract.
         let (mut report, dropped) = unsafe { self.task.end() };
         if let Some(report) = &mut report {
             report.idle_releases = self.idleness.repeated();
@@ -176,8 +176,8 @@ impl<B: Bound> Registered for BoundTask<B> {
         (report, dropped)
     }
 
-    fn marked(&'static self) -> Option<Marked> {
-        self.task.marked()
+    fn info(&'static self) -> Option<TaskInfo> {
+        self.task.info()
     }
 
     fn source(&'static self) -> Option<&'static dyn Source> {

@@ -1,10 +1,10 @@
-//! What running one job involves, whatever kind of task it is of.
+//! Running one job of any kind of task.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_core::{CurrentWorker, Duration, Instant, Port, Stamp};
 
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
 use crate::app::virtual_time;
@@ -12,7 +12,7 @@ use crate::app::{fault, forked};
 use crate::port::linux::suspension;
 use crate::task::monitor::{self, Monitor};
 
-/// What the generated code says of a task.
+/// A task, as the generated code declares it.
 pub trait Body: 'static {
     /// The arguments beyond the context: none, one, or a tuple.
     type Args: Send + 'static;
@@ -31,7 +31,7 @@ pub trait Body: 'static {
     fn runtime() -> &'static Runtime;
 
     /// The task's partition.
-    fn part() -> &'static Part;
+    fn partition() -> &'static PartitionState;
 
     /// Runs the user's function.
     ///
@@ -49,10 +49,10 @@ pub trait Body: 'static {
     }
 }
 
-/// The release of a job that runs as a call, which is its start. Not 0: that is when virtual time begins.
+/// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time begins.
 pub(crate) const AT_ITS_START: u64 = u64::MAX;
 
-/// Runs one job: measured, marked in the kernel's trace if that is wanted, and with a panic turned into the end of the app.
+/// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a fault.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -65,14 +65,14 @@ pub(crate) unsafe fn execute<B: Body>(
     now: Stamp,
 ) -> Stamp {
     if monitor.mark.is_on() {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread runs this job at the task's level, by this function's contract.
         return unsafe { marked::<B>(monitor, me, args, release) };
     }
-    // SAFETY: by this function's contract.
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { measured::<B>(monitor, me, args, release, now) }
 }
 
-/// [`execute`] for a job that was queued: not if the app aborts. Asks once for all that is not usual.
+/// [`execute`] for a queued job, which is dropped instead if the app aborts. One check covers all exceptions.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -84,11 +84,11 @@ pub(crate) unsafe fn execute_queued<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    if B::runtime().is_unusual() {
-        // SAFETY: by this function's contract.
-        return unsafe { execute_unusual::<B>(monitor, me, args, release, now) };
+    if B::runtime().has_job_flags() {
+        // SAFETY: this thread runs this job at the task's level, by this function's contract.
+        return unsafe { execute_flagged::<B>(monitor, me, args, release, now) };
     }
-    // SAFETY: by this function's contract.
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { measured::<B>(monitor, me, args, release, now) }
 }
 
@@ -96,7 +96,7 @@ pub(crate) unsafe fn execute_queued<B: Body>(
 /// As for [`Body::call`].
 #[cold]
 #[inline(never)]
-unsafe fn execute_unusual<B: Body>(
+unsafe fn execute_flagged<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
     args: B::Args,
@@ -110,12 +110,12 @@ unsafe fn execute_unusual<B: Body>(
         fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
         return None;
     }
-    // SAFETY: by this function's contract.
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { execute::<B>(monitor, me, args, release, now) }
 }
 
-/// [`execute`] between two marks. What they cost belongs to no term of this job's measurements: the clock is read after
-/// the first and before the second, and again for what comes after this job.
+/// [`execute`] between two marks. Their cost is in none of this job's measurements: the clock is read after
+/// the first and before the second, and again for the next job.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -123,11 +123,11 @@ unsafe fn execute_unusual<B: Body>(
 #[inline(never)]
 unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, release: u64) -> Stamp {
     let released = match release {
-        AT_ITS_START => B::part().partition.port().now().as_ticks(),
+        AT_ITS_START => B::partition().core.port().now().as_ticks(),
         release => release.max(B::runtime().started()),
     };
     monitor.mark.start(released);
-    // SAFETY: by this function's contract.
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { measured::<B>(monitor, me, args, release, None) };
     monitor.mark.end();
     None
@@ -145,44 +145,44 @@ unsafe fn measured<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    let (runtime, part) = (B::runtime(), B::part());
-    let port = part.partition.port();
+    let (runtime, partition) = (B::runtime(), B::partition());
+    let port = partition.core.port();
     let body = |release| {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread runs this job at the task's level, by this function's contract.
         catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
     };
     if !measures::<B>() {
         // As below, and not in one closure with it: that makes a spawn a tenth slower.
         let result = body(Instant::from_ticks(release));
-        if result.is_err() || runtime.is_unusual() {
+        if result.is_err() || runtime.has_job_flags() {
             fault::ended(runtime, Culprit::Handler(B::NAME), result);
         }
         if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-            virtual_time::spend(part, me, B::EXECUTION);
+            virtual_time::spend(partition, me, B::EXECUTION);
         }
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.
         unsafe { B::after(None) };
         return None;
     }
     let start = now.unwrap_or_else(|| port.now());
     let release = match release {
         AT_ITS_START => start,
-        // What `init` spawned is released when the app starts.
+        // Jobs spawned by `init` are released when the app starts.
         release => Instant::from_ticks(release.max(runtime.started())),
     };
-    let executed = part.executed();
+    let executed = partition.executed();
     let result = body(release);
-    if result.is_err() || runtime.is_unusual() {
+    if result.is_err() || runtime.has_job_flags() {
         fault::ended(runtime, Culprit::Handler(B::NAME), result);
     }
     if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
-        virtual_time::spend(part, me, B::EXECUTION);
+        virtual_time::spend(partition, me, B::EXECUTION);
     }
     let end = port.now();
     let gross = monitor::since(end, start);
-    let preempted = part.executed().saturating_sub(executed);
-    part.set_executed(executed + gross);
-    let suspended = gross > suspension::SHORTEST.as_ticks() && port.may_sleep() && {
+    let preempted = partition.executed().saturating_sub(executed);
+    partition.set_executed(executed + gross);
+    let suspended = gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() && {
         // A job that forked took longer than that.
         forked::check(runtime);
         suspension::since() > 0
@@ -190,7 +190,7 @@ unsafe fn measured<B: Body>(
     let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe { monitor.record(job) };
-    // SAFETY: by this function's contract.
+    // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.
     unsafe { B::after(Some(end)) };
     Some(end)
 }
@@ -203,5 +203,5 @@ pub(crate) const fn measures<B: Body>() -> bool {
 /// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody wants to know.
 #[inline]
 pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
-    if measures::<B>() || monitor.mark.is_on() { B::part().partition.port().now().as_ticks() } else { 0 }
+    if measures::<B>() || monitor.mark.is_on() { B::partition().core.port().now().as_ticks() } else { 0 }
 }

@@ -5,7 +5,7 @@ use punctual_core::{Armed, CurrentWorker, Duration, Instant, IntoDuration, Level
 use crate::app::current;
 use crate::app::fault;
 use crate::app::report::TaskReport;
-use crate::app::runtime::{Marked, Registered};
+use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::task::job::{AT_ITS_START, Body, execute, execute_queued, measures, stamp};
 use crate::task::monitor::Monitor;
@@ -21,10 +21,10 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// A task whose nodes start at `base` in `level`.
     ///
     /// # Safety
-    /// As for [`Slots::new`]; `level` is one of [`Body::part`].
+    /// As for [`Slots::new`]; `level` is one of [`Body::partition`].
     pub const unsafe fn new(level: &'static Level, base: u32) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
-        // SAFETY: by this function's contract.
+        // SAFETY: the nodes are used by these slots alone, by this function's contract.
         Self { slots: unsafe { Slots::new(level, base) }, monitor: Monitor::new() }
     }
 
@@ -41,9 +41,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// task's.
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: by this function's contract.
+        // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
         let (args, release) = unsafe { self.slots.take(node) };
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread occupies the task's level, by this function's contract, and the arguments are those of this job.
         unsafe { execute_queued::<B>(&self.monitor, me, args, release, now) }
     }
 
@@ -63,13 +63,13 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         args: B::Args,
         stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
     ) -> Result<(), SpawnError<B::Args>> {
-        let part = B::part();
-        let Some(me) = current::worker_of(part) else { return self.release_from_outside(args, stopped) };
-        let partition = part.partition();
-        // SAFETY: the level is the part's, by `new`'s contract; the job is over when this preemption is finished.
-        if let Some(preemption) = unsafe { partition.preempt(me, self.slots.level()) } {
+        let partition = B::partition();
+        let Some(me) = current::worker_of(partition) else { return self.release_from_outside(args, stopped) };
+        let core = partition.core();
+        // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this preemption is finished.
+        if let Some(preemption) = unsafe { core.preempt(me, self.slots.level()) } {
             // Not before: a fault that let this thread come to occupy the level is seen now.
-            if partition.is_stopping() {
+            if core.is_stopping() {
                 preemption.finish(None);
                 return stopped(args);
             }
@@ -78,12 +78,12 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             preemption.finish(end);
             return Ok(());
         }
-        if partition.is_stopping() {
+        if core.is_stopping() {
             return stopped(args);
         }
         let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
-        // SAFETY: the level is the part's, by `new`'s contract, and the node was just given out.
-        unsafe { partition.spawn(me, self.slots.level(), node) };
+        // SAFETY: the level is the partition's, by `new`'s contract, and the node was just given out.
+        unsafe { core.spawn(me, self.slots.level(), node) };
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let Some(_entry) = current::enter(B::runtime()) else { return stopped(args) };
         let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: as in `spawn`.
-        unsafe { B::part().partition.spawn_from_outside(self.slots.level(), node) };
+        unsafe { B::partition().core.spawn_from_outside(self.slots.level(), node) };
         Ok(())
     }
 
@@ -110,16 +110,16 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         time: Instant,
         args: B::Args,
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
-        let partition = B::part().partition();
+        let core = B::partition().core();
         // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
-        let visit = B::runtime().enter_from_outside();
-        if visit.is_none() || partition.is_stopping() {
+        let visit = B::runtime().pass_gate();
+        if visit.is_none() || core.is_stopping() {
             // Dropping the arguments is the user's code, which may do as it likes.
             drop(visit);
             return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
         }
         let armed = self.slots.arm(args, time).map_err(SpawnError::Full)?;
-        partition.armed(self.slots.level(), time);
+        core.armed(self.slots.level(), time);
         Ok(SpawnHandle { task: self, armed: Some(armed) })
     }
 
@@ -157,20 +157,20 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
     }
 
     fn after(&self, duration: Duration) -> Instant {
-        let now = B::part().partition.port().now().as_ticks();
+        let now = B::partition().core.port().now().as_ticks();
         Instant::from_ticks(now.saturating_add(duration.as_ticks()))
     }
 
     fn cancel(&self, armed: Armed) -> Option<B::Args> {
-        let _visit = B::runtime().enter_from_outside()?;
+        let _pass = B::runtime().pass_gate()?;
         self.slots.cancel(armed)
     }
 
     fn reschedule(&self, armed: Armed, time: Instant) -> bool {
-        let Some(_visit) = B::runtime().enter_from_outside() else { return false };
+        let Some(_pass) = B::runtime().pass_gate() else { return false };
         let moved = self.slots.reschedule(armed, time);
         if moved {
-            B::part().partition.armed(self.slots.level(), time);
+            B::partition().core.armed(self.slots.level(), time);
         }
         moved
     }
@@ -227,8 +227,8 @@ impl<A> std::fmt::Debug for SpawnHandle<A> {
 }
 
 impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
-    fn marked(&'static self) -> Option<Marked> {
-        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
+    fn info(&'static self) -> Option<TaskInfo> {
+        Some(TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition(), mark: &self.monitor.mark })
     }
 
     unsafe fn begin(&self) {
@@ -242,9 +242,9 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
         let drop = |args| {
             fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
         };
-        // SAFETY: by this function's contract.
+        // SAFETY: no job of the task can run or be spawned, by this function's contract.
         let (report, dropped) = unsafe {
-            (self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()), self.slots.clear(drop))
+            (self.monitor.report(B::NAME, B::LEVEL, B::partition().public_name()), self.slots.clear(drop))
         };
         (Some(report), dropped)
     }

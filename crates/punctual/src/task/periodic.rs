@@ -3,8 +3,8 @@
 use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
 
 use crate::app::report::TaskReport;
-use crate::app::runtime::{Marked, Registered};
-use crate::app::stop::Cause;
+use crate::app::runtime::{Registered, TaskInfo};
+use crate::app::stop::StopReason;
 use crate::task::job::{Body, execute_queued, measures};
 use crate::task::monitor::Monitor;
 
@@ -37,7 +37,7 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// task's.
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread occupies the task's level and has popped this job, by this function's contract.
         unsafe { execute_queued::<B>(&self.monitor, me, (), self.level.released(node), now) }
     }
 }
@@ -51,21 +51,21 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
-        // SAFETY: by this function's contract.
-        let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()) };
+        // SAFETY: no job of the task can run, by this function's contract.
+        let mut report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::partition().public_name()) };
         report.period = Some(self.period);
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();
         (Some(report), 0)
     }
 
-    fn marked(&'static self) -> Option<Marked> {
-        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
+    fn info(&'static self) -> Option<TaskInfo> {
+        Some(TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition(), mark: &self.monitor.mark })
     }
 }
 
 /// The overrun hook of `on_overrun = stop`.
 #[cold]
 pub fn stop_on_overrun<B: Body>() {
-    B::runtime().stop(const { &Cause::Overrun(B::NAME) });
+    B::runtime().stop(const { &StopReason::Overrun(B::NAME) });
 }

@@ -1,4 +1,4 @@
-//! Why a job could not be spawned, or an armed one not be changed any more.
+//! Why a job could not be spawned, or an armed job could not be changed.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use crate::app::runtime::Runtime;
 
 /// A job that was not spawned, with its arguments: none, one, or a tuple.
 ///
-/// Only a thread that is not the app's is told that the app is stopping. To a thread of the app itself, a spawn in an app
-/// that is stopping succeeds: the job is one of those that were released and not run, its arguments are dropped at
-/// once, and [`Report::dropped_jobs`](crate::Report::dropped_jobs) counts it. So code that relies on its spawns, and
-/// says so by `unwrap`, does so whenever the app happens to be stopped; and whoever spawns until there is room
-/// is not kept from ending.
+/// Only foreign threads get [`Stopping`](Self::Stopping). On a thread of the app, a spawn succeeds while the app
+/// is stopping: the arguments are dropped at once, and
+/// [`Report::dropped_jobs`](crate::Report::dropped_jobs) counts the job as released and not run. So a spawn with
+/// `unwrap` does not fail because the app happens to be stopping, and a loop that spawns until there is room
+/// ends.
 ///
 /// ```
 /// use punctual::SpawnError;
@@ -22,9 +22,9 @@ use crate::app::runtime::Runtime;
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError<A> {
-    /// As many jobs as the task's `capacity` wait already; an async task has not completed yet.
+    /// All slots of the task's `capacity` are taken; or an async task has not completed yet.
     Full(A),
-    /// The app is stopping, or does not run.
+    /// The app is stopping or not running.
     Stopping(A),
 }
 
@@ -36,18 +36,18 @@ impl<A> SpawnError<A> {
         }
     }
 
-    /// Whether there is no room for the job now, though there may be later.
+    /// Whether there is no room for the job now; there may be later.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))
     }
 
-    /// Whether the app is stopping, or does not run.
+    /// Whether the app is stopping or not running.
     pub fn is_stopping(&self) -> bool {
         matches!(self, Self::Stopping(_))
     }
 }
 
-/// Arguments need not be `Debug`, so that `unwrap` is for all of them.
+/// Does not require `Debug` of the arguments, so that `unwrap` works with all of them.
 impl<A> fmt::Debug for SpawnError<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -68,7 +68,7 @@ impl<A> fmt::Display for SpawnError<A> {
 
 impl<A> std::error::Error for SpawnError<A> {}
 
-/// An armed job cannot be taken back or moved: it has been released, or its run has ended.
+/// An armed job cannot be cancelled or rescheduled: it has been released, or its run has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLate;
 
@@ -80,7 +80,7 @@ impl fmt::Display for TooLate {
 
 impl std::error::Error for TooLate {}
 
-/// What becomes of a spawn when nothing is released any more; see [`SpawnError`].
+/// The result of a spawn while the app is stopping or not running; see [`SpawnError`].
 #[cold]
 #[inline(never)]
 pub(crate) fn not_released<A>(runtime: &'static Runtime, args: A) -> Result<(), SpawnError<A>> {

@@ -23,7 +23,7 @@ pub(crate) enum Place {
     ReadyWaker,
     /// The destructor of a waker that was never woken.
     DroppedWaker,
-    /// A closure given to `helper::submit`.
+    /// A closure given to `background::submit`.
     Call,
 }
 
@@ -125,7 +125,7 @@ macro_rules! app {
 
             #[task(priority = 2)]
             fn job(_: job::Context) {
-                punctual::helper::submit(|| panic!("not this")).expect("there is room");
+                punctual::background::submit(|| panic!("not this")).expect("there is room");
             }
 
             /// Has a waker of its own woken, and never completes.
@@ -219,7 +219,7 @@ fn so_does_one_that_panics_when_dropped() {
 fn a_submitted_call_that_panics_ends_the_app() {
     // Where it is made at once it is a part of the job.
     let culprit = |executor, report: &Report| match (executor, report.virtual_time) {
-        (Executor::Polling, false) => "a call submitted to the helper thread",
+        (Executor::Polling, false) => "a call submitted to the background thread",
         _ => "job",
     };
     is_a_fault(Place::Call, culprit, "not this");
@@ -227,7 +227,7 @@ fn a_submitted_call_that_panics_ends_the_app() {
 
 #[test]
 fn a_helper_that_panics_is_for_who_joins_it() {
-    let helper = punctual::helper::spawn("fails", || std::panic::resume_unwind(Box::new("text")));
+    let helper = punctual::background::spawn("fails", || std::panic::resume_unwind(Box::new("text")));
     let payload = helper.expect("threads can be started").join().expect_err("it panics");
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"text"));
 }

@@ -54,9 +54,9 @@ pub(crate) enum Scenario {
     PanicsAllOver,
     /// Nothing happens until a signal comes.
     Waits,
-    /// A call given to `helper::submit` panics.
+    /// A call given to `background::submit` panics.
     CallPanics,
-    /// A helper thread does, and perhaps blocks in saying so.
+    /// A background thread does, and perhaps blocks in saying so.
     HelperPanics,
 }
 
@@ -70,7 +70,7 @@ const SCENARIOS: [Scenario; 5] = [
 
 /// A helper that panics, given some time to.
 fn failing_helper() {
-    let helper = punctual::helper::spawn("fails", || panic!("here")).expect("threads can be started");
+    let helper = punctual::background::spawn("fails", || panic!("here")).expect("threads can be started");
     let begun = Instant::now();
     while !helper.is_finished() && begun.elapsed() < Duration::from_millis(200) {
         thread::yield_now();
@@ -122,7 +122,7 @@ macro_rules! app {
                         cx.shared.fragile.lock(|_| panic!("here"))
                     }
                     Scenario::Waits => println!("READY"),
-                    Scenario::CallPanics => punctual::helper::submit(|| panic!("here")).expect("there is room"),
+                    Scenario::CallPanics => punctual::background::submit(|| panic!("here")).expect("there is room"),
                     Scenario::HelperPanics => punctual::shutdown(),
                 }
             }

@@ -8,14 +8,14 @@ use crate::witness;
 static STRAY: AtomicBool = AtomicBool::new(false);
 /// Jobs of the polling partition that have run.
 static JOBS: AtomicU32 = AtomicU32::new(0);
-/// Calls that the helper thread has made.
+/// Calls that the background thread has made.
 static SUBMITTED: AtomicU32 = AtomicU32::new(0);
 
 const ENOUGH: u32 = 3_000;
 
 #[punctual::app(partitions = [ordinary, fast(poll)], main = false)]
 mod app {
-    use punctual::helper;
+    use punctual::background;
     use punctual::prelude::*;
 
     use super::*;
@@ -78,7 +78,7 @@ mod app {
         let call = || {
             SUBMITTED.fetch_add(1, Ordering::Relaxed);
         };
-        helper::submit(call).ok();
+        background::submit(call).ok();
     }
 
     #[task(core = "fast", priority = 3, capacity = 8, shared = [near])]

@@ -90,7 +90,7 @@ mod calls {
     /// Submits calls, each of which expects the one before to have been made.
     #[punctual::app(partitions = [fast(poll)], main = false)]
     pub(super) mod app {
-        use punctual::helper;
+        use punctual::background;
         use punctual::prelude::*;
 
         use super::{ORDER, Ordering};
@@ -120,10 +120,10 @@ mod calls {
                     punctual::shutdown();
                 }
             };
-            match helper::submit(call) {
+            match background::submit(call) {
                 Ok(()) if n == 999 => {}
                 Ok(()) => submit::spawn(n + 1).unwrap(),
-                // Full: the helper thread needs a moment.
+                // Full: the background thread needs a moment.
                 Err(_) => drop(submit::spawn_after(50.micros(), n)),
             }
         }
@@ -264,7 +264,7 @@ mod hangs {
                     std::thread::park();
                 }
             };
-            punctual::helper::submit(call).ok();
+            punctual::background::submit(call).ok();
         }
     }
 }
@@ -283,5 +283,5 @@ fn a_call_that_hangs_does_not_hang_the_end() {
     }
     let ended = process::start(process::program("work::hanging"), Duration::from_secs(30)).end();
     assert_eq!(ended.code, 1, "{}", ended.output);
-    assert!(ended.output.contains("`helper::submit`"), "{}", ended.output);
+    assert!(ended.output.contains("`background::submit`"), "{}", ended.output);
 }

@@ -1,7 +1,7 @@
-//! The thread that makes the system calls of partitions that must not enter the kernel; see [`helper::submit`].
+//! The thread that makes the system calls of partitions that must not enter the kernel; see [`background::submit`].
 //!
-//! The same thread wakes the sleeping threads that a spawn from there is for. It is never told that there is something to do,
-//! for that would take a system call; it looks, every [`PAUSE`] while there is nothing.
+//! The same thread wakes sleeping workers of other partitions on behalf of these. Nothing notifies it,
+//! since that would take a system call; it polls, every [`PAUSE`] while there is nothing to do.
 
 use std::io;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::app::fault;
-use crate::app::panic_hook::Leaves;
+use crate::app::panic_hook::PanicRedirect;
 use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
-use crate::helper::{self, Consumer};
+use crate::background::{self, Consumer};
 use crate::port::linux::{futex, settings};
 
 /// How long the thread sleeps when there is nothing to do.
@@ -35,19 +35,20 @@ impl Caller {
         alive: impl Send + 'static,
     ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        let calls: Vec<_> = runtime.parts.iter().filter_map(|part| part.calls?.consumer().ok()).collect();
+        let calls: Vec<_> =
+            runtime.partitions.iter().filter_map(|partition| partition.calls?.consumer().ok()).collect();
         let thread = match calls.is_empty() {
             true => None,
             false => {
                 let over = Arc::clone(&over);
                 let life = move || {
-                    // Else a pause would take twice as long.
+                    // Else a pause would take restarting_once as long.
                     let _ = settings::set_timer_slack();
-                    let _leaves = Leaves::to(runtime);
+                    let _redirect = PanicRedirect::to(runtime);
                     make(runtime, calls, || over.load(Ordering::Acquire) || alone());
                     drop(alive);
                 };
-                Some(helper::spawn("punctual-calls", life)?)
+                Some(background::spawn("punctual-calls", life)?)
             }
         };
         Ok(Self { over, thread })
@@ -68,8 +69,8 @@ fn make(runtime: &'static Runtime, mut calls: Vec<Consumer>, is_over: impl Fn() 
     loop {
         // Before the look: what was submitted until then is made.
         let last = is_over();
-        let sleepers = runtime.parts.iter().filter(|part| part.calls.is_none());
-        let workers = sleepers.flat_map(|part| part.partition.workers());
+        let sleepers = runtime.partitions.iter().filter(|partition| partition.calls.is_none());
+        let workers = sleepers.flat_map(|partition| partition.core.workers());
         let mut any = workers.filter(|worker| futex::wake_called(worker)).count() > 0;
         for calls in &mut calls {
             while let Some(call) = calls.pop() {

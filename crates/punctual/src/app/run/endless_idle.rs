@@ -1,7 +1,7 @@
-//! An `idle` that neither returns nor waits for events: the process ends in its stead.
+//! Ends the process if `idle` neither returns nor waits for events.
 //!
-//! `#[shutdown]` still runs if nobody can hold what it may touch. Every worker has ended then, and what of the app is left
-//! is the thread of `idle`:
+//! `#[shutdown]` still runs if no thread can use its resources. Every worker has ended then, and only the thread of `idle`
+//! is left:
 //!
 //! * *Jobs on it*, which without privileges it runs as well: no job runs from when the partitions are
 //!   [closed](punctual_core::Partition::close), which fails while one does.
@@ -16,21 +16,21 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::App;
 use crate::app::fault;
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::report::Report;
 use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
 use crate::port::linux::exit_process;
 use crate::port::linux::stderr;
 
-/// How often closing the partitions is attempted.
+/// How many times closing the partitions is attempted.
 const ATTEMPTS: u32 = 100;
 
-/// Who has the hook and the resources in the end: the thread of `idle`, or the supervisor in its stead.
+/// Which thread runs the hook and drops the resources: that of `idle`, or the supervisor instead.
 #[derive(Debug, Default)]
 pub(super) struct Idle(AtomicU8);
 
-/// Not in `idle`: the hook is this thread's.
+/// Outside of `idle`: its thread runs the hook.
 const AWAY: u8 = 0;
 /// In `idle`.
 const IDLES: u8 = 1;
@@ -43,7 +43,7 @@ impl Idle {
         self.0.store(IDLES, Ordering::Release);
     }
 
-    /// `idle` has ended. Returns if what comes after it is the calling thread's to do, and else never.
+    /// `idle` has ended. Returns if the calling thread runs the hook, and otherwise never.
     pub(super) fn ends(&self) {
         if self.0.compare_exchange(IDLES, AWAY, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // The supervisor is running the hook, and then it ends the process.
@@ -62,24 +62,24 @@ impl Idle {
     }
 }
 
-/// What of an app is needed to end the process in the stead of its `idle`.
-pub(super) struct LastResort {
+/// What it takes to end the process in place of `idle`.
+pub(super) struct EndlessIdle {
     runtime: &'static Runtime,
     /// The hook, if there is one.
     hook: Option<unsafe fn()>,
-    /// What `idle` and the hook have in common.
+    /// The resources that both `idle` and the hook use.
     in_common: &'static [&'static str],
     attempts: u32,
 }
 
-impl LastResort {
+impl EndlessIdle {
     pub(super) fn of<A: App>(runtime: &'static Runtime) -> Self {
         let hook = A::HAS_SHUTDOWN.then_some(A::shutdown as unsafe fn());
         Self { runtime, hook, in_common: A::IDLE_AND_SHUTDOWN, attempts: 0 }
     }
 
-    /// Ends the process, after every worker has ended. Returns if that is not to be: because `idle` has just returned, or because
-    /// it is worth another attempt later.
+    /// Ends the process, after every worker has ended. Returns if `idle` has just returned, or if another attempt later may
+    /// succeed.
     pub(super) fn attempt(&mut self, idle: &Idle) {
         let Some(hook) = self.hook else {
             if idle.take_over() {
@@ -92,7 +92,7 @@ impl LastResort {
             let why = format_args!("may be using {names}, which #[shutdown] uses too");
             return self.give_up(idle, why);
         }
-        if !home_first(self.runtime).all(|part| part.partition.close()) {
+        if !home_first(self.runtime).all(|partition| partition.core.close()) {
             self.attempts += 1;
             if self.attempts >= ATTEMPTS && self.runtime.home.idle.running() == 0 {
                 self.give_up(idle, format_args!("holds the lock of a resource"));
@@ -100,7 +100,7 @@ impl LastResort {
             return;
         }
         if !idle.take_over() {
-            // It does what is left to do by itself, and needs no closed partition for it.
+            // Its thread does the rest, and needs no closed partition.
             return;
         }
         // SAFETY: the resources are filled, since `idle` runs. Every worker has ended, and on the thread of `idle` no job runs
@@ -127,9 +127,9 @@ impl LastResort {
     }
 }
 
-/// The parts, those last that nobody but their workers runs jobs of: closing them cannot fail, so an attempt that fails
+/// The partitions, those last that nobody but their workers runs jobs of: closing them cannot fail, so an attempt that fails
 /// leaves nothing closed.
-fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static Part> {
+fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static PartitionState> {
     std::iter::once(runtime.home).chain(runtime.away())
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_after_idle_is_done_once() {
+    fn the_hook_is_claimed_once() {
         let idle = Idle::default();
         assert!(!idle.take_over(), "the thread is not in `idle`");
         idle.begins();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn names_as_in_a_sentence() {
+    fn lists_names_as_in_a_sentence() {
         assert_eq!(List(&["a"]).to_string(), "`a`");
         assert_eq!(List(&["a", "b", "c"]).to_string(), "`a`, `b` and `c`");
     }

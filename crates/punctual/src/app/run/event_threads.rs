@@ -51,15 +51,15 @@ impl Drop for Controls {
 
 /// The life of such a thread, which is `me`; returns once the app is stopping.
 pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
-    let partition = source.part().partition();
+    let core = source.partition().core();
     // A polling partition wakes nobody and has its jobs run by its own thread.
-    let sleeps = partition.port().may_sleep();
-    while !partition.is_stopping() {
+    let sleeps = core.port().may_sleep();
+    while !core.is_stopping() {
         match wait_for_event(source, (!sleeps).then_some(&LOOK_AGAIN)) {
             Ok(Event::LookAgain) => continue,
             Ok(Event::Ready) => {}
             Err(problem) => {
-                let (runtime, message) = (source.part().runtime, format!("its event source {problem}"));
+                let (runtime, message) = (source.partition().runtime, format!("its event source {problem}"));
                 fault::panicked(runtime, Culprit::Handler(source.name()), Box::new(message));
                 break;
             }
@@ -67,16 +67,16 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
         let ended = source.ended();
         source.release();
         // Not before the job has had its chance to consume the event.
-        while source.ended() == ended && !partition.is_stopping() {
+        while source.ended() == ended && !core.is_stopping() {
             match sleeps {
-                true => partition.port().wait(&me, None),
+                true => core.port().wait(&me, None),
                 false => std::thread::sleep(PAUSE),
             }
         }
     }
     if sleeps {
         // A job released just now may have been handed to this thread to run.
-        partition.serve(me, None);
+        core.serve(me, None);
     }
 }
 
@@ -163,7 +163,7 @@ impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(reactor) = self.runtime.reactor() {
             // A run that does not come about ends here as well, and somebody may be letting go of a wait.
-            self.runtime.close_to_others();
+            self.runtime.close_gate();
             let discard = |waker| {
                 fault::contained(self.runtime, Culprit::Waker, || drop(waker));
             };
@@ -175,17 +175,17 @@ impl Drop for Opened {
 
 /// The life of the thread that waits for async tasks, which is `me`; returns once the app is stopping.
 pub(crate) fn listen_for_async(reactor: &'static Reactor, me: CurrentWorker) {
-    let partition = reactor.part().partition();
+    let core = reactor.partition().core();
     let wake = |waker: Waker| {
-        fault::contained(reactor.part().runtime, Culprit::Waker, || waker.wake());
+        fault::contained(reactor.partition().runtime, Culprit::Waker, || waker.wake());
     };
-    while !partition.is_stopping() {
+    while !core.is_stopping() {
         if let Err(error) = reactor.react(true, suspension::slept, wake) {
             let message = format!("the descriptors of async tasks cannot be waited for: {error}");
-            fault::panicked(reactor.part().runtime, Culprit::Executor, Box::new(message));
+            fault::panicked(reactor.partition().runtime, Culprit::Executor, Box::new(message));
             break;
         }
     }
     // As the other threads that wait for events: what was woken just now may have been handed to this one.
-    partition.serve(me, None);
+    core.serve(me, None);
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use punctual_core::Port;
 
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::port::format_nanos;
 use crate::port::linux::stderr;
 
 /// How long virtual time stands still in `idle` before that is said.
-const PATIENCE: Duration = Duration::from_secs(2);
+const STANDSTILL: Duration = Duration::from_secs(2);
 
 /// Watches `idle` until dropped.
 pub(super) struct IdleWatch {
@@ -24,19 +24,19 @@ pub(super) struct IdleWatch {
 
 impl IdleWatch {
     /// Watches the `idle` of the partition `home`, whose thread is about to run it.
-    pub(super) fn begin(home: &'static Part) -> Self {
+    pub(super) fn begin(home: &'static PartitionState) -> Self {
         let (watched, is_watched) = channel::<()>();
         let watch = move || {
-            let mut before = home.partition.port().now();
-            while is_watched.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                let now = home.partition.port().now();
+            let mut before = home.core.port().now();
+            while is_watched.recv_timeout(STANDSTILL) == Err(RecvTimeoutError::Timeout) {
+                let now = home.core.port().now();
                 // A job that takes long is another matter.
-                if now == before && home.partition.snapshot().level() == 0 && !home.partition.is_stopping() {
+                if now == before && home.core.snapshot().level() == 0 && !home.core.is_stopping() {
                     return stderr::line(format_args!(
                         "`idle` has kept virtual time at {} for {} s; time passes when it returns, or calls \
                          `punctual::wait_for_event()`",
                         format_nanos(now.as_ticks() as f64),
-                        PATIENCE.as_secs()
+                        STANDSTILL.as_secs()
                     ));
                 }
                 before = now;

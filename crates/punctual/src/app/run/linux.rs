@@ -9,7 +9,7 @@ use punctual_core::Port;
 
 use super::App;
 use super::caller::Caller;
-use super::endless_idle::LastResort;
+use super::endless_idle::EndlessIdle;
 use super::event_threads::Controls;
 use super::event_threads::Opened;
 use super::plan::Plan;
@@ -17,10 +17,10 @@ use super::supervisor::Supervisor;
 use super::threads::{Alive, Threads};
 use crate::app::config::Config;
 use crate::app::current::Member;
-use crate::app::panic_hook::{self, Leaves, Written};
-use crate::app::partition::Part;
+use crate::app::panic_hook::{self, FlushDeferred, PanicRedirect};
+use crate::app::partition::PartitionState;
 use crate::app::report::{Report, Settings, ThreadSettings};
-use crate::app::runtime::{Runtime, Taken};
+use crate::app::runtime::{RunGuard, Runtime};
 use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::app::trace_markers::Marks;
@@ -33,15 +33,15 @@ pub(super) fn run<A: App>(
     runtime: &'static Runtime,
     config: &Config,
     app: A,
-    taken: &Taken,
+    taken: &RunGuard,
 ) -> Result<Report, StartError> {
     let plan = Plan::new(runtime, config)?;
     runtime.keep_panic_hook(config.keep_panic_hook);
     if !config.keep_panic_hook {
         panic_hook::record_panics();
     }
-    let _written = Written;
-    let _leaves = Leaves::to(runtime);
+    let _flush = FlushDeferred;
+    let _redirect = PanicRedirect::to(runtime);
     let system =
         |attempt| move |error: rustix::io::Errno| StartError::System { attempt, error: error.into() };
     futex::probe()?;
@@ -51,7 +51,7 @@ pub(super) fn run<A: App>(
     let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let marks = Arc::new(Marks::new(runtime, &plan.marks));
-    let supervisor = Supervisor::start(runtime, until, &marks, LastResort::of::<A>(runtime))?;
+    let supervisor = Supervisor::start(runtime, until, &marks, EndlessIdle::of::<A>(runtime))?;
     let placement = Placement::new(&plan);
     let progress = Arc::clone(supervisor.progress());
     let alone = move || runtime.is_stopping() && progress.workers.load(Ordering::Acquire) == 1;
@@ -62,11 +62,11 @@ pub(super) fn run<A: App>(
     })?;
 
     let home = runtime.home;
-    for part in runtime.parts {
+    for partition in runtime.partitions {
         // SAFETY: the app is taken, so no thread of another run is left. One that polls takes over at `hand_over`.
-        let idle = unsafe { part.enter_idle() };
+        let idle = unsafe { partition.enter_idle() };
         idle.enter(linux::kernel_thread(), false);
-        part.partition.hold_everything(idle);
+        partition.core.hold_everything(idle);
     }
     // SAFETY: as above; home does not poll.
     let me = unsafe { home.enter_idle() };
@@ -94,12 +94,14 @@ pub(super) fn run<A: App>(
             unsafe { super::refresh_sources(runtime) };
             placement.idle(runtime, &plan);
             runtime.sources().for_each(|source| source.interrupt());
-            let start = home.partition.port().now();
+            let start = home.core.port().now();
             runtime.set_started(start);
             // SAFETY: this thread holds everything, and has nobody take over yet.
-            let go_one = |part: &'static Part| unsafe { part.partition().go(part.enter_idle(), start) };
+            let go_one = |partition: &'static PartitionState| unsafe {
+                partition.core().go(partition.enter_idle(), start)
+            };
             let go = || starting_order(runtime).into_iter().for_each(go_one);
-            match runtime.parts {
+            match runtime.partitions {
                 [_] => go(),
                 // All at once, and not whenever this thread gets a CPU again.
                 _ => settings::boosted(plan.highest_priority(), go),
@@ -109,11 +111,14 @@ pub(super) fn run<A: App>(
             // SAFETY: the resources are filled, and this is the idle thread.
             unsafe { super::idle::<A>(runtime, me, kept) };
             // A panic may have left jobs ready that wait for nobody else.
-            home.partition().serve(me, None);
+            home.core().serve(me, None);
             supervisor.progress().idle.ends();
         } else {
             // SAFETY: this thread holds everything, and has nobody take over yet.
-            runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
+            runtime
+                .partitions
+                .iter()
+                .for_each(|partition| unsafe { partition.core().abandon(partition.enter_idle()) });
         }
     });
     forked::check(runtime);
@@ -124,15 +129,15 @@ pub(super) fn run<A: App>(
     Ok(unsafe { super::finish::<A>(runtime, taken, kept, false, granted) })
 }
 
-/// The parts in the order in which they are let go.
+/// The partitions in the order in which they are let go.
 ///
-/// Where parts share CPUs, a job of the first may keep this thread from letting the next one go; so the highest go first, as
+/// Where partitions share CPUs, a job of the first may keep this thread from letting the next one go; so the highest go first, as
 /// they would if all went at once. Home comes last: without privileges this thread
 /// runs jobs of it.
-fn starting_order(runtime: &Runtime) -> Vec<&'static Part> {
-    let mut parts = runtime.parts.to_vec();
-    parts.sort_by_key(|part| (part.is_home(), Reverse(part.highest_level())));
-    parts
+fn starting_order(runtime: &Runtime) -> Vec<&'static PartitionState> {
+    let mut partitions = runtime.partitions.to_vec();
+    partitions.sort_by_key(|partition| (partition.is_home(), Reverse(partition.highest_level())));
+    partitions
 }
 
 /// What the kernel gave the app.
@@ -144,12 +149,12 @@ fn report_settings(
 ) -> Settings {
     let mut idle = settings::ordinary("idle");
     let mut notes = marks.notes().to_vec();
-    for part in runtime.parts {
-        let Some(cpu) = plan.cpu(part) else { continue };
+    for partition in runtime.partitions {
+        let Some(cpu) = plan.cpu(partition) else { continue };
         notes.extend(cpu::isolation(cpu));
         notes.extend(awake.note(cpu));
         notes.extend(interference::throttling(cpu));
-        notes.extend(interference::in_band(cpu, plan.band(part)));
+        notes.extend(interference::in_band(cpu, plan.band(partition)));
     }
     let mut seen = Vec::new();
     notes.retain(|note: &String| {
@@ -194,7 +199,7 @@ struct Placement {
 
 impl Placement {
     fn new(plan: &Plan) -> Self {
-        linux::set_helper_cpus(Some(plan.helper_cpus()));
+        linux::set_background_cpus(Some(plan.background_cpus()));
         Self { before: plan.allowed.clone() }
     }
 
@@ -202,7 +207,7 @@ impl Placement {
     fn idle(&self, runtime: &Runtime, plan: &Plan) {
         let pinned = match plan.cpu(runtime.home) {
             Some(cpu) => cpu::pin(cpu),
-            None => plan.helper_cpus().apply(),
+            None => plan.background_cpus().apply(),
         };
         if let Err(error) = pinned {
             let cpus = idle_cpus(runtime, plan);
@@ -212,12 +217,12 @@ impl Placement {
 }
 
 fn idle_cpus(runtime: &Runtime, plan: &Plan) -> String {
-    plan.cpu(runtime.home).map_or_else(|| plan.helper_cpus().to_string(), |cpu| cpu.to_string())
+    plan.cpu(runtime.home).map_or_else(|| plan.background_cpus().to_string(), |cpu| cpu.to_string())
 }
 
 impl Drop for Placement {
     fn drop(&mut self) {
-        linux::set_helper_cpus(None);
+        linux::set_background_cpus(None);
         if let Err(error) = self.before.apply() {
             stderr::line(format_args!("this thread stays pinned: {error}"));
         }

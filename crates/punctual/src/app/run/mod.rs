@@ -31,7 +31,7 @@ use crate::app::fault;
 use crate::app::forked;
 use crate::app::report::{Report, Settings};
 use crate::app::reporting::Reporting;
-use crate::app::runtime::{Runtime, Taken};
+use crate::app::runtime::{RunGuard, Runtime};
 use crate::app::stop::Culprit;
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::stderr;
@@ -125,7 +125,7 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
 /// # Safety
 /// As for [`App::init`].
 unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> Option<A::Kept> {
-    // SAFETY: by this function's contract.
+    // SAFETY: no task runs, and the resources are empty, by this function's contract.
     let made = fault::contained(runtime, Culprit::Handler("init"), || unsafe { app.init(me) });
     forked::check(runtime);
     made
@@ -137,7 +137,7 @@ unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> 
 /// The resources are filled, and no job runs.
 unsafe fn refresh_sources(runtime: &'static Runtime) {
     for source in runtime.sources() {
-        // SAFETY: by this function's contract.
+        // SAFETY: the resources are filled, and no job runs, by this function's contract.
         fault::contained(runtime, Culprit::Handler(source.name()), || unsafe { source.refresh() });
     }
 }
@@ -150,7 +150,7 @@ unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut 
     if !A::HAS_IDLE || runtime.is_stopping() {
         return;
     }
-    // SAFETY: by this function's contract.
+    // SAFETY: the resources are filled, and this is the only call, on the idle thread, by this function's contract.
     let left = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(me, kept) }));
     forked::check(runtime);
     fault::idle_ended(runtime, left);
@@ -162,20 +162,20 @@ unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut 
 /// Every thread of the run but this one has ended; if there is something `kept` the resources are filled.
 unsafe fn finish<A: App>(
     runtime: &'static Runtime,
-    taken: &Taken,
+    taken: &RunGuard,
     kept: Option<A::Kept>,
     virtual_time: bool,
     settings: Settings,
 ) -> Report {
     let elapsed = StdDuration::from_nanos(runtime.elapsed());
     // Nobody comes in from outside any more, and waiting jobs' arguments are dropped before the hook runs.
-    // SAFETY: by this function's contract.
+    // SAFETY: every other thread of the run has ended, by this function's contract.
     let (mut tasks, waiting) = unsafe { taken.end() };
     if let Some(kept) = kept {
-        // SAFETY: by this function's contract.
+        // SAFETY: the resources are filled, and every other thread of the run has ended, by this function's contract.
         fault::contained(runtime, Culprit::Handler("shutdown"), || unsafe { A::shutdown() });
         forked::check(runtime);
-        // SAFETY: by this function's contract.
+        // SAFETY: the resources are filled, every other thread has ended, and nothing uses them afterwards, by this function's contract.
         fault::contained(runtime, Culprit::Executor, || unsafe { A::drop_resources(kept, &Drops(runtime)) });
         forked::check(runtime);
     }

@@ -4,7 +4,7 @@ use punctual_core::Worker;
 
 use super::stacks::Stacks;
 use crate::app::config::{Config, Marks, PerPartition};
-use crate::app::partition::{Part, Style};
+use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::runtime::Runtime;
 use crate::app::start_error::{StartError, list};
 use crate::port::linux::cpu::{self, Allowed};
@@ -16,7 +16,7 @@ const PRIORITY_BASE: u8 = 50;
 /// How a run is going to be.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The CPU of each part of the app, in its order; `None` for any.
+    /// The CPU of each partition of the app, in its order; `None` for any.
     cpus: Vec<Option<usize>>,
     pub(super) priority_base: u8,
     /// How long CPUs may take to wake up, if that is bounded.
@@ -25,7 +25,7 @@ pub(super) struct Plan {
     pub(super) marks: Marks,
     /// What this process may use.
     pub(super) allowed: Allowed,
-    parts: &'static [&'static Part],
+    partitions: &'static [&'static PartitionState],
     pub(super) stacks: Stacks,
 }
 
@@ -40,11 +40,11 @@ impl Plan {
         if let Some(problem) = from_environment.bad_environment {
             return Err(StartError::Environment(problem));
         }
-        let wishes = wishes(runtime.parts, [&from_environment.cpus, &config.cpus])?;
+        let wishes = wishes(runtime.partitions, [&from_environment.cpus, &config.cpus])?;
         let usable = cpu::usable(&allowed);
         let cpus = place(&wishes, &usable, &cpu::isolated())?;
         let base = config.priority_base.or(runtime.options.priority_base).unwrap_or(PRIORITY_BASE);
-        let highest = runtime.parts.iter().map(|part| part.highest_level()).max().unwrap_or(0);
+        let highest = runtime.partitions.iter().map(|partition| partition.highest_level()).max().unwrap_or(0);
         if u32::from(base) + u32::from(highest) > 99 || base == 0 {
             return Err(StartError::Priority { base, highest });
         }
@@ -53,13 +53,13 @@ impl Plan {
         let wake_latency = wake_latency.or(runtime.options.wake_latency);
         let marks = from_environment.trace.or(config.trace.clone());
         let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
-        let (stacks, parts) = (Stacks::new(runtime, config)?, runtime.parts);
-        Ok(Self { cpus, priority_base: base, wake_latency, strict, marks, allowed, parts, stacks })
+        let (stacks, partitions) = (Stacks::new(runtime, config)?, runtime.partitions);
+        Ok(Self { cpus, priority_base: base, wake_latency, strict, marks, allowed, partitions, stacks })
     }
 
-    /// The CPU of `part`; `None` for any.
-    pub(super) fn cpu(&self, part: &Part) -> Option<usize> {
-        self.cpus[part.index()]
+    /// The CPU of `partition`; `None` for any.
+    pub(super) fn cpu(&self, partition: &PartitionState) -> Option<usize> {
+        self.cpus[partition.index()]
     }
 
     /// The kernel priority of `worker`.
@@ -69,26 +69,27 @@ impl Plan {
 
     /// The highest kernel priority of any worker.
     pub(super) fn highest_priority(&self) -> u8 {
-        self.priority_base + self.parts.iter().map(|part| part.highest_level()).max().unwrap_or(0)
+        self.priority_base
+            + self.partitions.iter().map(|partition| partition.highest_level()).max().unwrap_or(0)
     }
 
-    /// The kernel priorities that `part` has for itself on its CPU: those of its levels, or all if an ordinary thread is to
+    /// The kernel priorities that `partition` has for itself on its CPU: those of its levels, or all if an ordinary thread is to
     /// have the CPU for itself.
-    pub(super) fn band(&self, part: &Part) -> std::ops::RangeInclusive<u8> {
-        match part.style {
-            Style::Polling => 1..=99,
-            Style::Levels | Style::Anywhere => {
-                self.priority_base + 1..=self.priority_base + part.highest_level()
+    pub(super) fn band(&self, partition: &PartitionState) -> std::ops::RangeInclusive<u8> {
+        match partition.model {
+            ThreadModel::Polling => 1..=99,
+            ThreadModel::Levels | ThreadModel::Anywhere => {
+                self.priority_base + 1..=self.priority_base + partition.highest_level()
             }
         }
     }
 
     /// Where threads belong that are not real time.
-    pub(super) fn helper_cpus(&self) -> Allowed {
-        let polled = |&(_, part): &(_, &&Part)| part.style == Style::Polling;
+    pub(super) fn background_cpus(&self) -> Allowed {
+        let polled = |&(_, partition): &(_, &&PartitionState)| partition.model == ThreadModel::Polling;
         let all: Vec<usize> = self.cpus.iter().copied().flatten().collect();
         let polled: Vec<usize> =
-            self.cpus.iter().zip(self.parts).filter(polled).flat_map(|(cpu, _)| *cpu).collect();
+            self.cpus.iter().zip(self.partitions).filter(polled).flat_map(|(cpu, _)| *cpu).collect();
         // Rather among real-time threads than among those that never sleep.
         [&all, &polled]
             .into_iter()
@@ -101,14 +102,17 @@ impl Plan {
 #[derive(Debug, Clone, Copy)]
 struct Wish {
     name: &'static str,
-    style: Style,
+    model: ThreadModel,
     cpu: Option<usize>,
 }
 
 /// What is asked for, the first of `overriding` before the next and all before the program.
-fn wishes(parts: &[&'static Part], overriding: [&PerPartition; 2]) -> Result<Vec<Wish>, StartError> {
-    let placed = || parts.iter().filter(|part| part.style != Style::Anywhere);
-    let names: Vec<&str> = placed().map(|part| part.name).collect();
+fn wishes(
+    partitions: &[&'static PartitionState],
+    overriding: [&PerPartition; 2],
+) -> Result<Vec<Wish>, StartError> {
+    let placed = || partitions.iter().filter(|partition| partition.model != ThreadModel::Anywhere);
+    let names: Vec<&str> = placed().map(|partition| partition.name).collect();
     for cpus in overriding {
         if let Some((name, _)) = cpus.named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
             return Err(StartError::UnknownPartition { name: name.clone(), partitions: list(&names) });
@@ -117,11 +121,14 @@ fn wishes(parts: &[&'static Part], overriding: [&PerPartition; 2]) -> Result<Vec
             return Err(StartError::WhichPartition { cpu, partitions: list(&names) });
         }
     }
-    let asked = |part: &Part| match part.style {
-        Style::Anywhere => None,
-        _ => overriding.iter().find_map(|cpus| cpus.of(part.name)).or(part.cpu),
+    let asked = |partition: &PartitionState| match partition.model {
+        ThreadModel::Anywhere => None,
+        _ => overriding.iter().find_map(|cpus| cpus.of(partition.name)).or(partition.cpu),
     };
-    Ok(parts.iter().map(|&part| Wish { name: part.name, style: part.style, cpu: asked(part) }).collect())
+    Ok(partitions
+        .iter()
+        .map(|&partition| Wish { name: partition.name, model: partition.model, cpu: asked(partition) })
+        .collect())
 }
 
 /// Gives every partition a CPU of its own: the one it wants, or else an isolated one, or else the highest left. Those
@@ -141,15 +148,15 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
         }
         given.push(wish.cpu);
     }
-    for style in [Style::Polling, Style::Levels] {
+    for model in [ThreadModel::Polling, ThreadModel::Levels] {
         for (index, _) in
-            wishes.iter().enumerate().filter(|(_, wish)| wish.style == style && wish.cpu.is_none())
+            wishes.iter().enumerate().filter(|(_, wish)| wish.model == model && wish.cpu.is_none())
         {
             let free = || usable.iter().rev().filter(|cpu| !given.contains(&Some(**cpu)));
             let best = free().find(|cpu| isolated.contains(cpu)).or_else(|| free().next()).copied();
             let Some(cpu) = best else {
                 let partitions =
-                    wishes.iter().filter(|wish| wish.style != Style::Anywhere).map(|wish| wish.name);
+                    wishes.iter().filter(|wish| wish.model != ThreadModel::Anywhere).map(|wish| wish.name);
                 let partitions = list(&partitions.collect::<Vec<_>>());
                 return Err(StartError::TooFewCpus { partitions, allowed: list(usable) });
             };
@@ -157,7 +164,10 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
         }
     }
     let polled = |cpu: &usize| {
-        wishes.iter().zip(&given).find(|(wish, given)| wish.style == Style::Polling && **given == Some(*cpu))
+        wishes
+            .iter()
+            .zip(&given)
+            .find(|(wish, given)| wish.model == ThreadModel::Polling && **given == Some(*cpu))
     };
     if let (true, Some((wish, _))) =
         (usable.iter().all(|cpu| polled(cpu).is_some()), usable.last().and_then(polled))
@@ -172,11 +182,11 @@ mod tests {
     use super::*;
 
     fn wish(name: &'static str, cpu: Option<usize>) -> Wish {
-        Wish { name, style: Style::Levels, cpu }
+        Wish { name, model: ThreadModel::Levels, cpu }
     }
 
     fn polling(name: &'static str) -> Wish {
-        Wish { style: Style::Polling, ..wish(name, None) }
+        Wish { model: ThreadModel::Polling, ..wish(name, None) }
     }
 
     #[track_caller]
@@ -186,10 +196,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(wishes: &[Wish], usable: &[usize], parts: &[&str]) {
+    fn refused(wishes: &[Wish], usable: &[usize], partitions: &[&str]) {
         let message = place(wishes, usable, &[]).expect_err("it cannot be").to_string();
-        for part in parts {
-            assert!(message.contains(part), "{part:?} is not in {message:?}");
+        for partition in partitions {
+            assert!(message.contains(partition), "{partition:?} is not in {message:?}");
         }
     }
 
@@ -202,9 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn who_polls_chooses_first() {
+    fn polling_partitions_choose_cpus_first() {
         placed(&[wish("a", None), polling("b")], &[1], &[3, 1]);
-        let anywhere = Wish { style: Style::Anywhere, ..wish("idle", None) };
+        let anywhere = Wish { model: ThreadModel::Anywhere, ..wish("idle", None) };
         assert_eq!(place(&[polling("a"), anywhere], &[0, 1], &[]).unwrap(), [Some(1), None]);
     }
 

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, which a run takes for itself.
+//! SIGINT and SIGTERM, which a run handles.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,41 +7,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// How many runs take signals for themselves.
-static TAKERS: AtomicUsize = AtomicUsize::new(0);
+/// The number of runs that handle signals.
+static SIGNAL_USERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes signals for a run; while nobody does, a signal does again what it did before.
-struct Taker;
+/// Handles signals for a run. Without one, signals have their default effect again.
+struct SignalUse;
 
-impl Taker {
+impl SignalUse {
     fn new(signals: &[i32]) -> std::io::Result<Self> {
-        static SEEN_TO: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-        let mut seen_to = SEEN_TO.lock().unwrap_or_else(PoisonError::into_inner);
+        static HANDLED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+        let mut handled = HANDLED.lock().unwrap_or_else(PoisonError::into_inner);
         for &signal in signals {
-            if seen_to.contains(&signal) {
+            if handled.contains(&signal) {
                 continue;
             }
             // A handler that was there before is called in any case. The default is not, and would not come
             // back.
             if is_default(signal)? {
                 let action = move || {
-                    if TAKERS.load(Ordering::SeqCst) == 0 {
+                    if SIGNAL_USERS.load(Ordering::SeqCst) == 0 {
                         let _ = signal_hook::low_level::emulate_default_handler(signal);
                     }
                 };
                 // SAFETY: a signal handler may read an atomic, and `emulate_default_handler` is made for one.
                 unsafe { signal_hook::low_level::register(signal, action) }?;
             }
-            seen_to.push(signal);
+            handled.push(signal);
         }
-        TAKERS.fetch_add(1, Ordering::SeqCst);
+        SIGNAL_USERS.fetch_add(1, Ordering::SeqCst);
         Ok(Self)
     }
 }
 
-impl Drop for Taker {
+impl Drop for SignalUse {
     fn drop(&mut self) {
-        TAKERS.fetch_sub(1, Ordering::SeqCst);
+        SIGNAL_USERS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -59,23 +59,23 @@ fn is_default(signal: i32) -> std::io::Result<bool> {
 
 /// The signals of a run, until dropped.
 pub(super) struct Signals {
-    /// The last one that came and was not seen to, or 0.
+    /// The last pending signal, or 0.
     caught: Arc<AtomicUsize>,
     handlers: Vec<SigId>,
-    _taker: Taker,
+    _signal_use: SignalUse,
 }
 
 impl Signals {
-    /// Takes them; each also writes to `bell`.
-    pub(super) fn take(bell: &UnixStream) -> std::io::Result<Self> {
+    /// Takes them; each also writes to `notifier`.
+    pub(super) fn take(notifier: &UnixStream) -> std::io::Result<Self> {
         const TAKEN: [i32; 2] = [SIGINT, SIGTERM];
-        let taker = Taker::new(&TAKEN)?;
+        let signal_use = SignalUse::new(&TAKEN)?;
         // From here on, what is registered is given back if something fails.
-        let mut signals = Self { caught: Arc::default(), handlers: Vec::new(), _taker: taker };
+        let mut signals = Self { caught: Arc::default(), handlers: Vec::new(), _signal_use: signal_use };
         for signal in TAKEN {
             let caught = signals.caught();
             signals.handlers.push(signal_hook::flag::register_usize(signal, caught, signal as usize)?);
-            signals.handlers.push(signal_hook::low_level::pipe::register(signal, bell.try_clone()?)?);
+            signals.handlers.push(signal_hook::low_level::pipe::register(signal, notifier.try_clone()?)?);
         }
         Ok(signals)
     }
@@ -84,7 +84,7 @@ impl Signals {
         Arc::clone(&self.caught)
     }
 
-    /// Sees to no further signal. Until dropped, one still does not do what it would without a run.
+    /// Handles no further signal. Until dropped, signals still do not have their default effect.
     pub(super) fn leave(&mut self) {
         for handler in self.handlers.drain(..) {
             signal_hook::low_level::unregister(handler);

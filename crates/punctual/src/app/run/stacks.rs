@@ -6,25 +6,25 @@
 use crate::app::config::Config;
 use crate::app::config::PerPartition;
 use crate::app::current;
-use crate::app::partition::{Part, Style};
+use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::runtime::Runtime;
 use crate::app::start_error::{StartError, list};
 use crate::port::linux::stack::{Bounds, Watched};
 use crate::port::linux::{kernel_thread, stderr};
 
 /// What a thread gets for itself, if nobody says how much it is to have, and what for each level that may run on it.
-const ITSELF: usize = 1024 * 1024;
-const EACH_LEVEL: usize = 256 * 1024;
+const BASE_STACK: usize = 1024 * 1024;
+const STACK_PER_LEVEL: usize = 256 * 1024;
 /// What it gets at least, if nobody says.
-const LEAST: usize = 2 * 1024 * 1024;
+const MIN_DEFAULT_STACK: usize = 2 * 1024 * 1024;
 /// With less a thread does not get as far as its first job.
-const SMALLEST: usize = 64 * 1024;
+const MIN_STACK: usize = 64 * 1024;
 
 /// What was asked for.
 #[derive(Debug)]
 pub(super) struct Stacks {
     runtime: &'static Runtime,
-    /// By part, in the app's order.
+    /// By partition, in the app's order.
     asked: Vec<Option<usize>>,
 }
 
@@ -36,8 +36,12 @@ impl Stacks {
             return Err(StartError::Environment(problem));
         }
         let overriding = [&from_environment.stacks, &config.stacks];
-        let names: Vec<&str> =
-            runtime.parts.iter().filter(|part| part.style != Style::Anywhere).map(|part| part.name).collect();
+        let names: Vec<&str> = runtime
+            .partitions
+            .iter()
+            .filter(|partition| partition.model != ThreadModel::Anywhere)
+            .map(|partition| partition.name)
+            .collect();
         for stacks in overriding {
             if let Some((name, _)) = stacks.named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
                 return Err(StartError::StackOfUnknownPartition {
@@ -46,27 +50,27 @@ impl Stacks {
                 });
             }
         }
-        let of = |part: &Part, stacks: &PerPartition| match part.style {
-            Style::Anywhere => stacks.sole,
-            _ => stacks.of(part.name),
+        let of = |partition: &PartitionState, stacks: &PerPartition| match partition.model {
+            ThreadModel::Anywhere => stacks.sole,
+            _ => stacks.of(partition.name),
         };
-        let asked = runtime.parts.iter().map(|part| {
-            let overridden = overriding.iter().find_map(|stacks| of(part, stacks));
-            overridden.or(part.stack).or(runtime.options.stack)
+        let asked = runtime.partitions.iter().map(|partition| {
+            let overridden = overriding.iter().find_map(|stacks| of(partition, stacks));
+            overridden.or(partition.stack).or(runtime.options.stack)
         });
         let asked: Vec<Option<usize>> = asked.collect();
-        match asked.iter().flatten().find(|&&bytes| bytes < SMALLEST) {
-            Some(&bytes) => Err(StartError::Stack { bytes, least: SMALLEST }),
+        match asked.iter().flatten().find(|&&bytes| bytes < MIN_STACK) {
+            Some(&bytes) => Err(StartError::Stack { bytes, least: MIN_STACK }),
             None => Ok(Self { runtime, asked }),
         }
     }
 
-    /// How much a thread of `part` gets that runs jobs of `base` and above.
-    pub(super) fn size(&self, part: &Part, base: u8) -> usize {
-        debug_assert!(std::ptr::eq(part.runtime, self.runtime));
-        self.asked[part.index()].unwrap_or_else(|| {
-            let levels = part.partition.levels().iter().filter(|level| level.number() >= base).count();
-            LEAST.max(ITSELF + EACH_LEVEL * levels)
+    /// How much a thread of `partition` gets that runs jobs of `base` and above.
+    pub(super) fn size(&self, partition: &PartitionState, base: u8) -> usize {
+        debug_assert!(std::ptr::eq(partition.runtime, self.runtime));
+        self.asked[partition.index()].unwrap_or_else(|| {
+            let levels = partition.core.levels().iter().filter(|level| level.number() >= base).count();
+            MIN_DEFAULT_STACK.max(BASE_STACK + STACK_PER_LEVEL * levels)
         })
     }
 }
@@ -80,11 +84,11 @@ pub(super) fn watch(stack: Option<Bounds>) -> Option<Watched> {
 /// Says whose stack is used up. Neither allocates nor takes a lock.
 fn explain(stack: Bounds) {
     let (size, thread) = (stack.size() / 1024, kernel_thread());
-    let Some((part, worker)) = current::get() else {
+    let Some((partition, worker)) = current::get() else {
         return stderr::line(format_args!("thread {thread} has used up its stack of {size} KiB"));
     };
     let level = worker.running();
-    let idle = std::ptr::eq(&*worker, part.runtime.home.idle);
+    let idle = std::ptr::eq(&*worker, partition.runtime.home.idle);
     let (whose, advice) = if idle { ("idle's thread", OF_CALLER) } else { ("thread", MORE) };
     let below = if level > worker.base() { ", on top of what it has preempted" } else { "" };
     match (level, idle) {
@@ -97,7 +101,7 @@ fn explain(stack: Bounds) {
             ));
         }
         _ => {
-            let tasks = part.names_at(level);
+            let tasks = partition.names_at(level);
             stderr::line(format_args!(
                 "{tasks} at level {level} has used up the stack of {whose} {thread}, {size} KiB{below}; {advice}"
             ));

@@ -13,13 +13,13 @@ use super::{event_threads, stacks};
 use crate::app::current::Member;
 use crate::app::fault;
 use crate::app::forked;
-use crate::app::panic_hook::Leaves;
-use crate::app::partition::{Part, Style};
+use crate::app::panic_hook::PanicRedirect;
+use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::report::ThreadSettings;
 use crate::app::runtime::Runtime;
 use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
-use crate::helper;
+use crate::background;
 use crate::port::linux::settings::{self, Place, Wanted};
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::{self, polling, suspension};
@@ -66,55 +66,55 @@ impl<'a> Threads<'a> {
 
     fn add_all(&mut self) -> std::io::Result<()> {
         let runtime = self.runtime;
-        for part in runtime.parts {
-            let partition = part.partition();
-            if part.style == Style::Polling {
-                self.add_polling(part)?;
+        for partition in runtime.partitions {
+            let core = partition.core();
+            if partition.model == ThreadModel::Polling {
+                self.add_polling(partition)?;
                 continue;
             }
-            let mut levels: Vec<_> = partition.levels().to_vec();
+            let mut levels: Vec<_> = core.levels().to_vec();
             levels.sort_by_key(|level| std::cmp::Reverse(level.number()));
             for level in levels {
                 let name = format!("level {}", level.number());
                 let worker = level.worker();
                 let life = move |me| {
-                    partition.work(me, level);
+                    core.work(me, level);
                     // SAFETY: this is the level's worker, and there is no other thread that runs every level.
-                    unsafe { part.retire(level) };
+                    unsafe { partition.retire(level) };
                 };
-                self.add(part, name, worker, move |me| as_member(part, me, life))?;
+                self.add(partition, name, worker, move |me| as_member(partition, me, life))?;
             }
         }
         for source in runtime.sources() {
             let name = format!("event {}", source.name());
-            let (part, worker) = (source.part(), source.worker());
-            self.add(part, name, worker, move |me| match part.style {
+            let (partition, worker) = (source.partition(), source.worker());
+            self.add(partition, name, worker, move |me| match partition.model {
                 // It runs no jobs there.
-                Style::Polling => event_threads::listen(source, me),
-                _ => as_member(part, me, |me| event_threads::listen(source, me)),
+                ThreadModel::Polling => event_threads::listen(source, me),
+                _ => as_member(partition, me, |me| event_threads::listen(source, me)),
             })?;
         }
         if let Some(reactor) = runtime.reactor() {
-            let (part, worker) = (reactor.part(), reactor.worker());
-            let life = move |me| as_member(part, me, |me| event_threads::listen_for_async(reactor, me));
-            self.add(part, "event async".to_owned(), worker, life)?;
+            let (partition, worker) = (reactor.partition(), reactor.worker());
+            let life = move |me| as_member(partition, me, |me| event_threads::listen_for_async(reactor, me));
+            self.add(partition, "event async".to_owned(), worker, life)?;
         }
         Ok(())
     }
 
     /// Starts the one thread of a partition that polls. It is an ordinary one: a real-time thread that never sleeps would
     /// be throttled, and on its own CPU there is nobody for it to come before.
-    fn add_polling(&mut self, part: &'static Part) -> std::io::Result<()> {
+    fn add_polling(&mut self, partition: &'static PartitionState) -> std::io::Result<()> {
         let (begin, begun) = channel::<()>();
         self.begin.push(begin);
         let life = move |_| {
             // Until then the worker is used by the thread of `init`. Nothing is ever sent.
             let _ = begun.recv();
             // SAFETY: the thread of `init` does not use it any more, since it has handed it over.
-            let me = unsafe { part.enter_idle() };
-            as_member(part, me, |me| poll(part, me));
+            let me = unsafe { partition.enter_idle() };
+            as_member(partition, me, |me| poll(partition, me));
         };
-        self.add_thread(part, "polling".to_owned(), None, life)
+        self.add_thread(partition, "polling".to_owned(), None, life)
     }
 
     /// Lets the threads that poll begin; the calling thread does not use their workers any more.
@@ -125,28 +125,28 @@ impl<'a> Threads<'a> {
     /// Starts one thread and waits until it has its settings.
     fn add(
         &mut self,
-        part: &'static Part,
+        partition: &'static PartitionState,
         what: String,
         worker: &'static Worker,
         life: impl FnOnce(CurrentWorker) + Send + 'static,
     ) -> std::io::Result<()> {
         let life = |me: Option<CurrentWorker>| life(me.expect("it is started with a worker"));
-        self.add_thread(part, what, Some(worker), life)
+        self.add_thread(partition, what, Some(worker), life)
     }
 
     fn add_thread(
         &mut self,
-        part: &'static Part,
+        partition: &'static PartitionState,
         what: String,
         worker: Option<&'static Worker>,
         life: impl FnOnce(Option<CurrentWorker>) + Send + 'static,
     ) -> std::io::Result<()> {
-        let wanted = self.wanted(part, worker);
-        let polls = part.style == Style::Polling && worker.is_none();
-        let name = part.public_name().map_or(what.clone(), |name| format!("{name} {what}"));
+        let wanted = self.wanted(partition, worker);
+        let polls = partition.model == ThreadModel::Polling && worker.is_none();
+        let name = partition.public_name().map_or(what.clone(), |name| format!("{name} {what}"));
         let alive = Alive::new(Arc::clone(self.progress));
         let (report, settings) = channel();
-        let size = self.plan.stacks.size(part, worker.unwrap_or(part.idle).base());
+        let size = self.plan.stacks.size(partition, worker.unwrap_or(partition.idle).base());
         let handle = Builder::new().name(name.clone()).stack_size(size).spawn(move || {
             let _alive = alive;
             let stack = Bounds::of_this_thread();
@@ -156,10 +156,10 @@ impl<'a> Threads<'a> {
             let report = report;
             // SAFETY: the worker is of this run, which starts one thread for it, and those of earlier runs have ended.
             let me = worker.map(|worker| unsafe { CurrentWorker::new(worker) });
-            let _leaves = Leaves::to(part.runtime);
+            let _redirect = PanicRedirect::to(partition.runtime);
             prepare(&name, me, wanted, polls, stack, &report);
             // Jobs' panics are caught where they run; one that arrives here is the executor's own.
-            fault::contained(part.runtime, Culprit::Executor, || life(me));
+            fault::contained(partition.runtime, Culprit::Executor, || life(me));
             stack.map(|stack| stack.used())
         })?;
         self.handles.push(handle);
@@ -171,26 +171,27 @@ impl<'a> Threads<'a> {
         Ok(())
     }
 
-    fn wanted(&self, part: &'static Part, worker: Option<&'static Worker>) -> Wanted {
-        let place = match (part.style, self.plan.cpu(part)) {
+    fn wanted(&self, partition: &'static PartitionState, worker: Option<&'static Worker>) -> Wanted {
+        let place = match (partition.model, self.plan.cpu(partition)) {
             // What a polling partition does not do itself is done for it elsewhere.
-            (Style::Polling, _) if worker.is_some() => Place::Among(self.plan.helper_cpus()),
+            (ThreadModel::Polling, _) if worker.is_some() => Place::Among(self.plan.background_cpus()),
             (_, Some(cpu)) => Place::Cpu(cpu),
             (_, None) => Place::Anywhere,
         };
-        let priority =
-            worker.filter(|_| part.style != Style::Polling).map(|worker| self.plan.priority(worker));
+        let priority = worker
+            .filter(|_| partition.model != ThreadModel::Polling)
+            .map(|worker| self.plan.priority(worker));
         Wanted { place, priority }
     }
 
     /// Rule 6: a spawn runs as a call only on a worker that has its policy, or if nobody of its partition has.
     pub(super) fn allow_calls(&self) {
-        for part in self.runtime.parts {
+        for partition in self.runtime.partitions {
             let has = |worker: &&Worker| self.real_time.iter().any(|w| std::ptr::eq(*w, *worker));
-            let nobody = !part.partition.workers().iter().any(has);
-            for worker in part.partition.workers() {
+            let nobody = !partition.core.workers().iter().any(has);
+            for worker in partition.core.workers() {
                 // The thread of `init` stands in for the idle threads of partitions that have none.
-                let absent = std::ptr::eq(*worker, part.idle) && !part.is_home();
+                let absent = std::ptr::eq(*worker, partition.idle) && !partition.is_home();
                 worker.allow_calls(!absent && (nobody || has(worker)));
             }
         }
@@ -201,7 +202,10 @@ impl<'a> Threads<'a> {
         self.runtime.give_up();
         self.runtime.interrupt();
         // SAFETY: the calling thread holds everything, and has nobody take over yet.
-        self.runtime.parts.iter().for_each(|part| unsafe { part.partition().abandon(part.enter_idle()) });
+        self.runtime
+            .partitions
+            .iter()
+            .for_each(|partition| unsafe { partition.core().abandon(partition.enter_idle()) });
         self.hand_over();
         self.join();
     }
@@ -214,25 +218,25 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// Runs `life` as a thread of `part`.
-fn as_member(part: &'static Part, me: CurrentWorker, life: impl FnOnce(CurrentWorker)) {
-    let _member = Member::join(part, me);
+/// Runs `life` as a thread of `partition`.
+fn as_member(partition: &'static PartitionState, me: CurrentWorker, life: impl FnOnce(CurrentWorker)) {
+    let _member = Member::join(partition, me);
     life(me);
-    forked::check(part.runtime);
+    forked::check(partition.runtime);
 }
 
-/// The life of the thread of a polling partition, the only one to run jobs of `part`; returns once the app is stopping.
-fn poll(part: &'static Part, me: CurrentWorker) {
+/// The life of the thread of a polling partition, the only one to run jobs of `partition`; returns once the app is stopping.
+fn poll(partition: &'static PartitionState, me: CurrentWorker) {
     me.enter(linux::kernel_thread(), false);
     // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.
     unsafe { me.set_polling() };
-    let calls = part.calls.expect("a polling partition has calls");
+    let calls = partition.calls.expect("a polling partition has calls");
     polling::as_mine(|| {
-        helper::with(calls, || {
-            part.partition().poll(me);
-            forked::check(part.runtime);
+        background::with(calls, || {
+            partition.core().poll(me);
+            forked::check(partition.runtime);
             // SAFETY: this thread alone runs jobs of the partition.
-            part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
+            partition.core.levels().iter().for_each(|level| unsafe { partition.retire(level) });
         });
     });
 }

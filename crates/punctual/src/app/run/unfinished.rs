@@ -5,21 +5,20 @@ use std::fs;
 
 use punctual_core::{MAX_LEVEL, Worker};
 
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
 
 /// A thread that is in a job or holds something.
-struct Stuck {
-    part: &'static Part,
+struct Unfinished {
+    partition: &'static PartitionState,
     worker: &'static Worker,
 }
 
-impl Stuck {
+impl Unfinished {
     fn all(runtime: &Runtime) -> Vec<Self> {
-        let all = runtime
-            .parts
-            .iter()
-            .flat_map(|&part| part.partition.workers().iter().map(move |&worker| Self { part, worker }));
+        let all = runtime.partitions.iter().flat_map(|&partition| {
+            partition.core.workers().iter().map(move |&worker| Self { partition, worker })
+        });
         let mut stuck: Vec<Self> =
             all.filter(|of| of.worker.running() > 0 || of.worker.level() > 0).collect();
         stuck.sort_by_key(|of| std::cmp::Reverse(of.worker.level()));
@@ -27,7 +26,7 @@ impl Stuck {
     }
 
     fn is_idle(&self) -> bool {
-        self.worker.running() == 0 && std::ptr::eq(self.worker, self.part.runtime.home.idle)
+        self.worker.running() == 0 && std::ptr::eq(self.worker, self.partition.runtime.home.idle)
     }
 
     fn holds_resource(&self) -> bool {
@@ -35,14 +34,14 @@ impl Stuck {
     }
 }
 
-impl fmt::Display for Stuck {
+impl fmt::Display for Unfinished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.worker.running() {
             0 if self.is_idle() => f.write_str("idle")?,
             0 => f.write_str("the executor")?,
-            level => write!(f, "{} at level {level}", self.part.names_at(level))?,
+            level => write!(f, "{} at level {level}", self.partition.names_at(level))?,
         }
-        if let Some(name) = self.part.public_name() {
+        if let Some(name) = self.partition.public_name() {
             write!(f, " of the partition `{name}`")?;
         }
         let thread = self.worker.thread();
@@ -52,7 +51,7 @@ impl fmt::Display for Stuck {
             f.write_str("holds or waits for a resource that other partitions use too, ")?;
         } else if self.holds_resource() {
             write!(f, "holds a resource of ceiling {}, ", self.worker.level())?;
-        } else if self.part.partition.snapshot().level() > self.worker.level() {
+        } else if self.partition.core.snapshot().level() > self.worker.level() {
             f.write_str("is below a level that somebody occupies, ")?;
         }
         let sleeps_in = fs::read_to_string(format!("/proc/self/task/{thread}/wchan")).unwrap_or_default();
@@ -65,13 +64,13 @@ impl fmt::Display for Stuck {
 
 /// What does not end, for "… does not end"; and a line for each thread.
 pub(super) fn describe(runtime: &Runtime) -> (String, Vec<String>) {
-    let stuck = Stuck::all(runtime);
+    let stuck = Unfinished::all(runtime);
     let mut levels: Vec<u8> = stuck.iter().map(|of| of.worker.running()).filter(|&level| level > 0).collect();
     levels.sort_unstable();
     let mut what = String::new();
     match (levels.as_slice(), stuck.iter().any(|of| of.is_idle() && of.holds_resource())) {
         ([], true) => what.push_str("idle, which holds a resource,"),
-        ([], false) => what.push_str("a thread of the app, perhaps in a call given to `helper::submit`,"),
+        ([], false) => what.push_str("a thread of the app, perhaps in a call given to `background::submit`,"),
         ([first, others @ ..], _) => {
             let _ = write!(what, "the job at level {first}");
             others.iter().for_each(|level| {
@@ -79,5 +78,5 @@ pub(super) fn describe(runtime: &Runtime) -> (String, Vec<String>) {
             });
         }
     }
-    (what, stuck.iter().map(Stuck::to_string).collect())
+    (what, stuck.iter().map(Unfinished::to_string).collect())
 }

@@ -11,9 +11,9 @@ use super::stacks::{self, Stacks};
 use crate::app::config::Config;
 use crate::app::current::Member;
 use crate::app::fault;
-use crate::app::partition::{Part, Style};
+use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::report::{Report, Settings};
-use crate::app::runtime::{Runtime, Taken};
+use crate::app::runtime::{RunGuard, Runtime};
 use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::app::{forked, virtual_time};
@@ -23,26 +23,26 @@ pub(super) fn run<A: App>(
     runtime: &'static Runtime,
     config: &Config,
     app: A,
-    taken: &Taken,
+    taken: &RunGuard,
 ) -> Result<Report, StartError> {
     let home = runtime.home;
     let stacks = Stacks::new(runtime, config)?;
     let system =
         |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
     let _opened = Opened::new(runtime, false).map_err(system)?;
-    for part in runtime.parts {
-        // SAFETY: the app is taken, so no thread of another run is left. Those of the other parts take over when they are
+    for partition in runtime.partitions {
+        // SAFETY: the app is taken, so no thread of another run is left. Those of the other partitions take over when they are
         // given their first turn, from when on this thread uses those workers no more.
-        let idle = unsafe { part.enter_idle() };
+        let idle = unsafe { partition.enter_idle() };
         idle.enter(0, false);
-        // SAFETY: there is one thread for each part, of which this is the worker.
+        // SAFETY: there is one thread for each partition, of which this is the worker.
         unsafe {
-            match part.style {
-                Style::Polling => idle.set_polling(),
+            match partition.model {
+                ThreadModel::Polling => idle.set_polling(),
                 _ => idle.set_alone(),
             }
         }
-        part.partition.hold_everything(idle);
+        partition.core.hold_everything(idle);
     }
     // SAFETY: as above.
     let me = unsafe { home.enter_idle() };
@@ -61,7 +61,7 @@ pub(super) fn run<A: App>(
     if let Some(kept) = &mut kept {
         // SAFETY: the resources are filled and no job runs.
         unsafe { super::refresh_sources(runtime) };
-        runtime.parts.iter().for_each(|part| virtual_time::lay_grids(part));
+        runtime.partitions.iter().for_each(|partition| virtual_time::lay_grids(partition));
         // SAFETY: this thread holds everything, and `init` is over.
         unsafe { virtual_time::begin(home, me) };
         // Nothing in here panics but by mistake. The other threads are not left waiting for their turns then.
@@ -75,7 +75,7 @@ pub(super) fn run<A: App>(
         });
     } else {
         // SAFETY: this thread holds everything, and `init` is over.
-        unsafe { home.partition.abandon(me) };
+        unsafe { home.core.abandon(me) };
     }
     retire(home);
     runtime.turns.leave(home.index());
@@ -84,19 +84,19 @@ pub(super) fn run<A: App>(
     Ok(unsafe { super::finish::<A>(runtime, taken, kept, true, Settings::default()) })
 }
 
-/// Runs what happens in `part` until the app stops, and then what was released before.
-fn live(part: &'static Part, me: CurrentWorker) {
-    while !part.partition.is_stopping() {
-        virtual_time::step(part, me);
+/// Runs what happens in `partition` until the app stops, and then what was released before.
+fn live(partition: &'static PartitionState, me: CurrentWorker) {
+    while !partition.core.is_stopping() {
+        virtual_time::step(partition, me);
     }
-    part.partition.serve(me, None);
-    forked::check(part.runtime);
+    partition.core.serve(me, None);
+    forked::check(partition.runtime);
 }
 
 /// Drops what has to be dropped on the partition's thread, which this is.
-fn retire(part: &'static Part) {
+fn retire(partition: &'static PartitionState) {
     // SAFETY: this thread alone runs jobs of the partition, and has run the last.
-    part.partition.levels().iter().for_each(|level| unsafe { part.retire(level) });
+    partition.core.levels().iter().for_each(|level| unsafe { partition.retire(level) });
 }
 
 /// The threads of the other partitions.
@@ -105,36 +105,36 @@ struct Others(Vec<JoinHandle<()>>);
 impl Others {
     fn start(runtime: &'static Runtime, stacks: &Stacks) -> std::io::Result<Self> {
         let mut others = Self(Vec::new());
-        let mut parts = runtime.away();
-        while let Some(part) = parts.next() {
-            let size = stacks.size(part, part.idle.base());
-            let started = Builder::new().name(part.name.into()).stack_size(size).spawn(move || {
+        let mut partitions = runtime.away();
+        while let Some(partition) = partitions.next() {
+            let size = stacks.size(partition, partition.idle.base());
+            let started = Builder::new().name(partition.name.into()).stack_size(size).spawn(move || {
                 let _watched = stacks::watch(Bounds::of_this_thread());
-                runtime.turns.wait(part.index());
-                // SAFETY: whoever started this thread has left the part to it, or has given up the run and does so.
-                let me = unsafe { part.enter_idle() };
-                let _member = Member::join(part, me);
+                runtime.turns.wait(partition.index());
+                // SAFETY: whoever started this thread has left the partition to it, or has given up the run and does so.
+                let me = unsafe { partition.enter_idle() };
+                let _member = Member::join(partition, me);
                 let life = || {
                     // SAFETY: everything is held since the start.
-                    unsafe { virtual_time::begin(part, me) };
-                    live(part, me);
-                    retire(part);
+                    unsafe { virtual_time::begin(partition, me) };
+                    live(partition, me);
+                    retire(partition);
                 };
                 // Jobs' panics are caught where they run; one that arrives here is the executor's own.
                 fault::contained(runtime, Culprit::Executor, life);
-                runtime.turns.leave(part.index());
+                runtime.turns.leave(partition.index());
             });
             match started {
                 Ok(thread) => others.0.push(thread),
                 Err(error) => {
                     runtime.give_up();
-                    for part in std::iter::once(part).chain(parts) {
-                        runtime.turns.forget(part.index());
+                    for partition in std::iter::once(partition).chain(partitions) {
+                        runtime.turns.forget(partition.index());
                         // SAFETY: it has no thread, and everything is held since the start.
-                        unsafe { part.partition.abandon(part.enter_idle()) };
+                        unsafe { partition.core.abandon(partition.enter_idle()) };
                     }
                     // SAFETY: this is its thread, and everything is held since the start.
-                    unsafe { runtime.home.partition.abandon(runtime.home.enter_idle()) };
+                    unsafe { runtime.home.core.abandon(runtime.home.enter_idle()) };
                     runtime.turns.leave(runtime.home.index());
                     others.join();
                     return Err(error);

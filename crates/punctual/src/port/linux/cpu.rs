@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_lists() {
+    fn parses_kernel_lists() {
         assert_eq!(parse_list("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(parse_list("\n"), [0_usize; 0]);
         assert_eq!(parse_list("3-1,x,7"), [7]);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn isolation_in_words() {
+    fn describes_isolation() {
         assert_eq!(describe(1, false, false), None);
         let said = |isolated, without_tick| describe(1, isolated, without_tick).expect("there is something");
         assert!(said(true, false).starts_with("CPU 1 is isolated:"));

@@ -2,7 +2,7 @@
 //!
 //! A worker's `signal` is [`AWAKE`], [`ASLEEP`], [`SIGNALLED`] or [`CALLED`]. A wake enters the kernel only when it
 //! finds `ASLEEP`; a wake that comes before the sleep leaves `SIGNALLED`, which makes the sleep return. A thread that must
-//! not enter the kernel leaves `CALLED` instead, for a helper thread that looks for it ([`wake_called`]).
+//! not enter the kernel leaves `CALLED` instead, for a background thread that looks for it ([`wake_called`]).
 //! Time-outs are absolute on `CLOCK_MONOTONIC`, so a preempted worker does not sleep longer for it.
 
 use std::num::NonZeroU32;

@@ -21,13 +21,13 @@ use std::sync::{Mutex, PoisonError};
 
 static HELPER_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
 
-/// Where helper threads belong while an app runs; `None` leaves them where they are.
-pub(crate) fn helper_cpus() -> Option<cpu::Allowed> {
+/// Where background threads belong while an app runs; `None` leaves them where they are.
+pub(crate) fn background_cpus() -> Option<cpu::Allowed> {
     HELPER_CPUS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Keeps helper threads on `cpus` from now on.
-pub(crate) fn set_helper_cpus(cpus: Option<cpu::Allowed>) {
+/// Keeps background threads on `cpus` from now on.
+pub(crate) fn set_background_cpus(cpus: Option<cpu::Allowed>) {
     *HELPER_CPUS.lock().unwrap_or_else(PoisonError::into_inner) = cpus;
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn kernel() -> String {
     format!("Linux {}, {kind}", uname.release().to_string_lossy())
 }
 
-/// The kernel's number for the calling thread.
+/// The caller's TID.
 pub(crate) fn kernel_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
@@ -67,9 +67,9 @@ pub(crate) fn end_process(code: i32) -> ! {
 
 /// Ends the process in good order, under a thread that may hold something which that waits for: then without.
 pub(crate) fn exit_process(code: i32) -> ! {
-    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+    const EXIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
     let ended = std::thread::Builder::new().spawn(move || {
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(EXIT_TIMEOUT);
         end_process(code)
     });
     match ended {

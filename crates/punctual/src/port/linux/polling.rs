@@ -27,7 +27,7 @@ pub(crate) fn as_mine(f: impl FnOnce()) {
     MINE.set(false);
 }
 
-/// Leaves signals to the other threads of the process.
+/// PanicRedirect signals to the other threads of the process.
 fn block_signals() {
     // SAFETY: the set is a valid place for one, and is filled before it is used.
     unsafe {

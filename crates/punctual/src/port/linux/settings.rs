@@ -1,8 +1,8 @@
 //! The real-time settings of a worker thread: apply them, then read back what really applies.
 //!
-//! Every setting is tried and nothing is assumed: a kernel with real-time group scheduling refuses
+//! Every setting is attempted and nothing is assumed: a kernel with real-time group scheduling refuses
 //! SCHED_FIFO to root in a new group, a container may hide capabilities, an administrator may change an
-//! affinity. What the report shows is what the kernel answered when asked.
+//! affinity. The report shows what was read back.
 
 use std::io::Error;
 
@@ -33,13 +33,13 @@ pub(crate) enum Place {
     Anywhere,
 }
 
-/// What one thread was given.
+/// The settings granted to one thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ThreadSettings {
-    /// What the thread does.
+    /// The role of the thread.
     pub thread: String,
-    /// The kernel's number for it.
+    /// Its TID.
     pub kernel_thread: u32,
     /// The scheduling policy, as read back.
     pub policy: String,
@@ -47,11 +47,11 @@ pub struct ThreadSettings {
     pub priority: i32,
     /// The CPUs it may run on, as read back.
     pub cpus: String,
-    /// The size of its stack, in bytes; `None` if it is not known, as of `idle`, whose thread is the caller's.
+    /// The size of its stack in bytes; `None` if unknown, as for `idle`, whose thread is the caller's.
     pub stack: Option<usize>,
-    /// How much of its stack has been in use at most, in bytes; `None` if that was not measured.
+    /// The most stack it has used, in bytes; `None` if not measured.
     pub stack_used: Option<usize>,
-    /// What it lacks, each with the fix.
+    /// Missing settings, each with the fix.
     pub missing: Vec<String>,
 }
 

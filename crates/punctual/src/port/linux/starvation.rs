@@ -1,25 +1,25 @@
-//! Whether a thread has had a chance to run.
+//! Whether a thread is starved of CPU time.
 //!
-//! Patience with a thread that ought to do something is not a matter of time alone: on a busy machine it may be ready
-//! to run and not get a CPU for seconds.
+//! A timeout alone cannot tell whether a thread hangs: on a busy machine it may be ready to run and not get a CPU for
+//! seconds.
 
 use std::fs;
 
-/// A look at one thread of this process now and then.
+/// Checks one thread of this process periodically.
 #[derive(Debug)]
-pub(crate) struct Chances {
+pub(crate) struct StarvationCheck {
     thread: u32,
-    /// The CPU time it has had, in ns, when it was last looked at.
+    /// Its CPU time in ns at the last check.
     seen: u64,
 }
 
-impl Chances {
+impl StarvationCheck {
     pub(crate) fn of(thread: u32) -> Self {
         Self { thread, seen: u64::MAX }
     }
 
-    /// Whether the thread has run since the last look, or sleeps. Where the kernel does not tell: `true`.
-    pub(crate) fn had_one(&mut self) -> bool {
+    /// Whether the thread has run since the last check, or sleeps. `true` if the kernel does not provide this.
+    pub(crate) fn is_not_starved(&mut self) -> bool {
         let read = |what: &str| fs::read_to_string(format!("/proc/self/task/{}/{what}", self.thread)).ok();
         let Some(had) = read("schedstat").as_deref().and_then(cpu_time) else { return true };
         let ran = had != self.seen;
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_writes_is_read() {
+    fn parses_schedstat_and_stat() {
         assert_eq!(cpu_time("81234 5678 9\n"), Some(81234));
         assert_eq!(cpu_time(""), None);
         assert!(is_ready("17 (a) R) (name) R 1 2 3"));
@@ -51,13 +51,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_looks_at_itself_runs() {
+    fn the_calling_thread_is_not_starved() {
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        assert!(Chances::of(me).had_one());
+        assert!(StarvationCheck::of(me).is_not_starved());
     }
 
     #[test]
-    fn a_thread_that_is_not_there_is_not_waited_for() {
-        assert!(Chances::of(0).had_one());
+    fn a_missing_thread_is_not_starved() {
+        assert!(StarvationCheck::of(0).is_not_starved());
     }
 }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use punctual_core::Duration;
 
 /// No kernel switches away from a thread and back in less; measured 1.9 µs one way on a virtual machine.
-pub(crate) const SHORTEST: Duration = Duration::from_micros(2);
+pub(crate) const MIN_SWITCH_TIME: Duration = Duration::from_micros(2);
 
 thread_local! {
     static ACCOUNTED: Cell<i64> = const { Cell::new(0) };

@@ -27,7 +27,7 @@ pub(crate) const INTERVAL: StdDuration = StdDuration::from_millis(20);
 /// The fraction bits of a rate.
 const FRACTION: u32 = 32;
 
-/// The most that a rate is bent to catch up with the clock: 1/1024, twice what the kernel steers by.
+/// The most that a rate is bent to catch up with the clock: 1/1024, restarting_once what the kernel steers by.
 const BEND: u64 = 1024;
 
 /// A reading of the counter and of the clock, in ns, at one time.

@@ -18,11 +18,11 @@ pub(crate) enum Claim {
 
 /// What is held and what is waited for.
 #[derive(Debug)]
-pub(crate) struct Claims(Mutex<Book>);
+pub(crate) struct Claims(Mutex<LockTable>);
 
 impl Claims {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Book { held: Vec::new(), waiting: Vec::new() }))
+        Self(Mutex::new(LockTable { held: Vec::new(), waiting: Vec::new() }))
     }
 
     /// Waits until partition `who`, whose port this is, may have `claim`; `pause` returns when the partition is woken.
@@ -43,21 +43,21 @@ impl Claims {
         self.lock().give_up(who, claim)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
+    fn lock(&self) -> MutexGuard<'_, LockTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The decisions: parts are numbers here, and nobody really waits.
+/// The decisions: partitions are numbers here, and nobody really waits.
 #[derive(Debug)]
-struct Book {
+struct LockTable {
     /// Who holds what, the innermost last.
     held: Vec<(usize, Claim)>,
-    /// Who waits for what, in order of arrival. A part waits for one claim at a time.
+    /// Who waits for what, in order of arrival. A partition waits for one claim at a time.
     waiting: Vec<(usize, Claim)>,
 }
 
-impl Book {
+impl LockTable {
     /// Grants `who` the claim, or else makes it wait.
     fn ask(&mut self, who: usize, claim: Claim) {
         self.waiting.push((who, claim));
@@ -120,60 +120,60 @@ mod tests {
         Claim::Ceiling { level, ceiling }
     }
 
-    fn book(asks: &[(usize, Claim)]) -> Book {
-        let mut book = Book { held: Vec::new(), waiting: Vec::new() };
-        asks.iter().for_each(|&(who, claim)| book.ask(who, claim));
-        book
+    fn table(asks: &[(usize, Claim)]) -> LockTable {
+        let mut table = LockTable { held: Vec::new(), waiting: Vec::new() };
+        asks.iter().for_each(|&(who, claim)| table.ask(who, claim));
+        table
     }
 
     #[track_caller]
-    fn assert_waiting(book: &Book, expected: &[usize]) {
-        assert_eq!(book.waiting.iter().map(|(who, _)| *who).collect::<Vec<_>>(), expected, "{book:?}");
+    fn assert_waiting(table: &LockTable, expected: &[usize]) {
+        assert_eq!(table.waiting.iter().map(|(who, _)| *who).collect::<Vec<_>>(), expected, "{table:?}");
     }
 
     #[test]
     fn a_group_is_served_in_order_of_arrival() {
-        let mut book = book(&[(0, BUS), (2, BUS), (1, BUS), (3, DISK)]);
-        assert_waiting(&book, &[2, 1]);
-        assert_eq!(book.give_up(3, DISK), [0_usize; 0], "groups do not know of each other");
-        assert_eq!(book.give_up(0, BUS), [2]);
-        book.ask(0, BUS);
-        assert_waiting(&book, &[1, 0]);
-        assert_eq!(book.give_up(2, BUS), [1]);
-        assert_eq!(book.give_up(1, BUS), [0]);
+        let mut table = table(&[(0, BUS), (2, BUS), (1, BUS), (3, DISK)]);
+        assert_waiting(&table, &[2, 1]);
+        assert_eq!(table.give_up(3, DISK), [0_usize; 0], "groups do not know of each other");
+        assert_eq!(table.give_up(0, BUS), [2]);
+        table.ask(0, BUS);
+        assert_waiting(&table, &[1, 0]);
+        assert_eq!(table.give_up(2, BUS), [1]);
+        assert_eq!(table.give_up(1, BUS), [0]);
     }
 
     #[test]
     fn a_level_passes_only_above_every_ceiling_that_others_hold() {
-        let mut book = book(&[(1, ceiling(1, 2)), (2, ceiling(2, 2)), (3, ceiling(3, 3))]);
-        assert_waiting(&book, &[2]);
-        book.ask(1, ceiling(1, 1));
-        assert_waiting(&book, &[2, 1]);
-        assert_eq!(book.give_up(3, ceiling(3, 3)), [1], "its own ceilings do not count");
-        assert_eq!(book.give_up(1, ceiling(1, 1)), [0_usize; 0]);
-        assert_eq!(book.give_up(1, ceiling(1, 2)), [2]);
+        let mut table = table(&[(1, ceiling(1, 2)), (2, ceiling(2, 2)), (3, ceiling(3, 3))]);
+        assert_waiting(&table, &[2]);
+        table.ask(1, ceiling(1, 1));
+        assert_waiting(&table, &[2, 1]);
+        assert_eq!(table.give_up(3, ceiling(3, 3)), [1], "its own ceilings do not count");
+        assert_eq!(table.give_up(1, ceiling(1, 1)), [0_usize; 0]);
+        assert_eq!(table.give_up(1, ceiling(1, 2)), [2]);
     }
 
     #[test]
     fn of_those_that_pass_the_highest_goes_and_keeps_the_others_out() {
-        let mut book =
-            book(&[(0, ceiling(0, 9)), (1, ceiling(1, 9)), (5, ceiling(5, 9)), (3, ceiling(3, 9))]);
-        assert_eq!(book.give_up(0, ceiling(0, 9)), [5]);
-        book.ask(6, ceiling(6, 9));
-        assert_waiting(&book, &[1, 3, 6]);
-        assert_eq!(book.give_up(5, ceiling(5, 9)), [6], "it came later and is higher");
-        assert_eq!(book.give_up(6, ceiling(6, 9)), [3]);
-        assert_eq!(book.give_up(3, ceiling(3, 9)), [1]);
+        let mut table =
+            table(&[(0, ceiling(0, 9)), (1, ceiling(1, 9)), (5, ceiling(5, 9)), (3, ceiling(3, 9))]);
+        assert_eq!(table.give_up(0, ceiling(0, 9)), [5]);
+        table.ask(6, ceiling(6, 9));
+        assert_waiting(&table, &[1, 3, 6]);
+        assert_eq!(table.give_up(5, ceiling(5, 9)), [6], "it came later and is higher");
+        assert_eq!(table.give_up(6, ceiling(6, 9)), [3]);
+        assert_eq!(table.give_up(3, ceiling(3, 9)), [1]);
     }
 
     #[test]
     fn a_free_mutex_is_refused_below_a_ceiling() {
         // The ceiling blocking of the protocol: the mutex that 2 asks for is held by nobody.
-        let mut book = book(&[(1, ceiling(1, 3)), (2, ceiling(2, 2))]);
-        assert_waiting(&book, &[2]);
-        book.ask(1, ceiling(1, 2));
-        assert_waiting(&book, &[2]);
-        assert_eq!(book.give_up(1, ceiling(1, 2)), [0_usize; 0]);
-        assert_eq!(book.give_up(1, ceiling(1, 3)), [2]);
+        let mut table = table(&[(1, ceiling(1, 3)), (2, ceiling(2, 2))]);
+        assert_waiting(&table, &[2]);
+        table.ask(1, ceiling(1, 2));
+        assert_waiting(&table, &[2]);
+        assert_eq!(table.give_up(1, ceiling(1, 2)), [0_usize; 0]);
+        assert_eq!(table.give_up(1, ceiling(1, 3)), [2]);
     }
 }

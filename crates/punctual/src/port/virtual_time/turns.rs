@@ -153,8 +153,8 @@ impl State {
     fn pass(&mut self, mine: usize) {
         let app = self.app();
         let now = app.port(mine).now().as_ticks();
-        let woken = |part: usize| app.port(part).is_woken();
-        let Some((time, next)) = self.order.next(now, woken, |part| self.due(part)) else { return };
+        let woken = |partition: usize| app.port(partition).is_woken();
+        let Some((time, next)) = self.order.next(now, woken, |partition| self.due(partition)) else { return };
         // What is left when the app is stopping is finished, whatever the limit.
         if time >= self.limit && !app.is_stopping() {
             self.turn = mine;
@@ -172,19 +172,19 @@ impl State {
         self.app.expect("a run has begun")
     }
 
-    fn due(&self, part: usize) -> u64 {
-        self.app().next_due(part).map_or(NEVER, |due| due.as_ticks())
+    fn due(&self, partition: usize) -> u64 {
+        self.app().next_due(partition).map_or(NEVER, |due| due.as_ticks())
     }
 
     /// See [`Order::wish`].
-    fn wish(&self, part: usize) -> Option<(u64, u64)> {
-        let port = self.app().port(part);
-        self.order.wish(part, port.now().as_ticks(), port.is_woken(), self.due(part))
+    fn wish(&self, partition: usize) -> Option<(u64, u64)> {
+        let port = self.app().port(partition);
+        self.order.wish(partition, port.now().as_ticks(), port.is_woken(), self.due(partition))
     }
 
     fn set_clock(&self, time: u64) {
         let app = self.app();
-        (0..app.partitions()).for_each(|part| app.port(part).set_now(Instant::from_ticks(time)));
+        (0..app.partitions()).for_each(|partition| app.port(partition).set_now(Instant::from_ticks(time)));
     }
 }
 
@@ -197,11 +197,11 @@ pub(crate) const END: u64 = NEVER - 1;
 /// Who goes next: a decision without clock or thread in it.
 #[derive(Debug)]
 struct Order {
-    /// Indices of the parts, first those that go first at equal times.
+    /// Indices of the partitions, first those that go first at equal times.
     ranked: Vec<usize>,
-    /// By part; `None` for those that have left.
+    /// By partition; `None` for those that have left.
     until: Vec<Option<Until>>,
-    /// By part: the number of its last pause for others.
+    /// By partition: the number of its last pause for others.
     stood_back: Vec<u64>,
     pauses: u64,
 }
@@ -212,19 +212,19 @@ impl Order {
         Self { ranked, until: Vec::new(), stood_back: Vec::new(), pauses: 0 }
     }
 
-    fn pauses(&mut self, part: usize, until: Until) {
+    fn pauses(&mut self, partition: usize, until: Until) {
         self.grow();
         self.pauses += 1;
-        self.until[part] = Some(until);
-        self.stood_back[part] = match until {
+        self.until[partition] = Some(until);
+        self.stood_back[partition] = match until {
             Until::Others | Until::Event(_) => self.pauses,
             _ => 0,
         };
     }
 
-    fn leaves(&mut self, part: usize) {
+    fn leaves(&mut self, partition: usize) {
         self.grow();
-        self.until[part] = None;
+        self.until[partition] = None;
     }
 
     fn grow(&mut self) {
@@ -240,21 +240,21 @@ impl Order {
         woken: impl Fn(usize) -> bool,
         due: impl Fn(usize) -> u64,
     ) -> Option<(u64, usize)> {
-        let wish = |part: &usize| self.wish(*part, now, woken(*part), due(*part));
+        let wish = |partition: &usize| self.wish(*partition, now, woken(*partition), due(*partition));
         let wishes = self
             .ranked
             .iter()
-            .filter_map(|part| wish(part).map(|(time, stood_back)| (time, stood_back, *part)));
+            .filter_map(|partition| wish(partition).map(|(time, stood_back)| (time, stood_back, *partition)));
         // The first of several minima, which is the one of the highest rank.
         let next = wishes.min_by_key(|&(time, stood_back, _)| (time, stood_back));
-        next.map(|(time, _, part)| (time, part))
+        next.map(|(time, _, partition)| (time, partition))
     }
 
-    /// When `part` goes on, in ns, and behind whom of that time; `None` if it has left. `due` is when the clock releases
+    /// When `partition` goes on, in ns, and behind whom of that time; `None` if it has left. `due` is when the clock releases
     /// something in it.
-    fn wish(&self, part: usize, now: u64, woken: bool, due: u64) -> Option<(u64, u64)> {
-        let stood_back = *self.stood_back.get(part)?;
-        let (time, stood_back) = match (*self.until.get(part)?)? {
+    fn wish(&self, partition: usize, now: u64, woken: bool, due: u64) -> Option<(u64, u64)> {
+        let stood_back = *self.stood_back.get(partition)?;
+        let (time, stood_back) = match (*self.until.get(partition)?)? {
             _ if woken => (now, 0),
             Until::At(time) => (time.as_ticks(), 0),
             Until::Due(most) => (due.min(most.map_or(NEVER, |most| most.as_ticks())), 0),
@@ -278,8 +278,8 @@ mod tests {
     /// Parts that pause like this, the first of them ranking first.
     fn order(until: &[Until]) -> Order {
         let mut order = Order::new((0..until.len()).collect());
-        for (part, until) in until.iter().enumerate() {
-            order.pauses(part, *until);
+        for (partition, until) in until.iter().enumerate() {
+            order.pauses(partition, *until);
         }
         order
     }
@@ -292,14 +292,18 @@ mod tests {
         assert_eq!(order(&[at(9), at(7), at(7)]).next(5, NOBODY, NOTHING), Some((7, 1)));
         assert_eq!(order(&[at(9), at(2), at(1)]).next(5, NOBODY, NOTHING), Some((5, 1)), "both are late");
         let mut order = Order::new(vec![1, 0]);
-        [0, 1].into_iter().for_each(|part| order.pauses(part, at(3)));
+        [0, 1].into_iter().for_each(|partition| order.pauses(partition, at(3)));
         assert_eq!(order.next(0, NOBODY, NOTHING), Some((3, 1)));
     }
 
     #[test]
     fn a_wake_counts_whatever_somebody_waits_for() {
         for until in [at(9), Until::Due(None), Until::Woken] {
-            assert_eq!(order(&[at(6), until]).next(5, |part| part == 1, NOTHING), Some((5, 1)), "{until:?}");
+            assert_eq!(
+                order(&[at(6), until]).next(5, |partition| partition == 1, NOTHING),
+                Some((5, 1)),
+                "{until:?}"
+            );
         }
     }
 
@@ -307,8 +311,8 @@ mod tests {
     fn what_is_due_is_looked_up_when_it_matters() {
         let order = order(&[Until::Due(Some(Instant::from_ticks(8))), Until::Due(None), Until::Woken]);
         assert_eq!(order.next(5, NOBODY, NOTHING), Some((8, 0)));
-        assert_eq!(order.next(5, NOBODY, |part| [9, 7, 1][part]), Some((7, 1)));
-        assert_eq!(order.next(5, NOBODY, |part| [6, 7, 1][part]), Some((6, 0)));
+        assert_eq!(order.next(5, NOBODY, |partition| [9, 7, 1][partition]), Some((7, 1)));
+        assert_eq!(order.next(5, NOBODY, |partition| [6, 7, 1][partition]), Some((6, 0)));
     }
 
     #[test]
@@ -337,7 +341,7 @@ mod tests {
         assert_eq!(order.next(5, NOBODY, NOTHING), Some((NEVER, 0)));
         order.leaves(0);
         assert_eq!(
-            order.next(5, |part| part == 0, NOTHING),
+            order.next(5, |partition| partition == 0, NOTHING),
             Some((NEVER, 1)),
             "a wake does not bring it back"
         );

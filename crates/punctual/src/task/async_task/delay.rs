@@ -77,7 +77,7 @@ impl Future for Delay {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let timers = timers::current().expect("delays are for the async tasks of an app");
-        let now = timers.part().partition.port().now();
+        let now = timers.partition().core.port().now();
         let time = match self.due {
             Due::At(time) => time,
             Due::After(duration) => {

@@ -21,7 +21,8 @@ pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
 /// # Safety
 /// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and is used by nobody else.
 pub unsafe fn future_place<J, F: Future + Send>(make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
-    // SAFETY: by this function's contract; `future_size` has checked the alignment.
+    // SAFETY: the storage is unused, large enough and aligned, by this function's contract; `future_size` has checked that
+    // the future needs no stricter alignment.
     unsafe { storage.cast::<F>().write(make(job)) }
 }
 
@@ -30,7 +31,8 @@ pub unsafe fn future_place<J, F: Future + Send>(make: impl FnOnce(J) -> F, job: 
 /// # Safety
 /// As for [`future_place`]; and on no other thread is the future polled or dropped.
 pub unsafe fn future_place_local<J, F: Future>(make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
-    // SAFETY: by this function's contract; `future_size` has checked the alignment.
+    // SAFETY: the storage is unused, large enough and aligned, by this function's contract; `future_size` has checked that
+    // the future needs no stricter alignment.
     unsafe { storage.cast::<F>().write(make(job)) }
 }
 
@@ -43,7 +45,7 @@ pub unsafe fn future_poll<J, F: Future>(
     storage: *mut u8,
     cx: &mut Context<'_>,
 ) -> bool {
-    // SAFETY: by this function's contract.
+    // SAFETY: the storage holds this future, which never moves and is used by no one else, by this function's contract.
     let future = unsafe { Pin::new_unchecked(&mut *storage.cast::<F>()) };
     matches!(future.poll(cx), Poll::Ready(_))
 }
@@ -53,6 +55,6 @@ pub unsafe fn future_poll<J, F: Future>(
 /// # Safety
 /// As for [`future_poll`]; there is no future afterwards.
 pub unsafe fn future_drop<J, F: Future>(_: &impl FnOnce(J) -> F, storage: *mut u8) {
-    // SAFETY: by this function's contract.
+    // SAFETY: the storage holds this future, which is used by no one else, by this function's contract.
     unsafe { storage.cast::<F>().drop_in_place() }
 }

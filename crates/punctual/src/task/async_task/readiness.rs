@@ -11,7 +11,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::timers;
-use crate::app::partition::Style;
+use crate::app::partition::ThreadModel;
 use crate::app::reactor::{Reactor, Ticket};
 
 /// Waits until something can be read from `fd`: a socket, a pipe, a `timerfd`, an `eventfd`, a GPIO line, anything
@@ -143,12 +143,12 @@ impl Future for Readiness<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let timers = timers::current().expect("descriptors are waited for by the async tasks of an app");
-        if timers.part().style == Style::Polling {
+        if timers.partition().model == ThreadModel::Polling {
             let why = "a task of a polling partition must not enter the kernel, so it cannot wait for a descriptor; bind a \
                        task to it, or wait in a task of another partition that spawns this one";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::Unsupported, why)));
         }
-        let reactor = timers.part().runtime.reactor().expect("an app with async tasks has a reactor");
+        let reactor = timers.partition().runtime.reactor().expect("an app with async tasks has a reactor");
         // A future may be moved to another app between polls, and to another run.
         if let Some(pending) = &mut self.pending
             && std::ptr::eq(pending.reactor, reactor)

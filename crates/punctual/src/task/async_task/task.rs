@@ -10,7 +10,7 @@ use super::timers::{self, AnyTimers};
 use crate::app::current;
 use crate::app::fault;
 use crate::app::report::TaskReport;
-use crate::app::runtime::{Marked, Registered};
+use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::task::job::Body;
 use crate::task::job::{AT_ITS_START, execute, measures, stamp};
@@ -19,7 +19,7 @@ use crate::task::spawn_error::{SpawnError, not_released};
 
 /// What of an async task is kept on the one thread that runs its level, and so need not be `Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stays {
+pub enum NonSend {
     /// Nothing: its level is not local.
     Nothing,
     /// Its future: its level is local.
@@ -33,7 +33,7 @@ pub trait AsyncBody: Body<Args = ()> {
     /// The arguments of the task beyond the context: none, one, or a tuple.
     type Message: 'static;
     /// What of it stays on one thread.
-    const STAYS: Stays;
+    const NON_SEND: NonSend;
 
     /// Makes the future.
     ///
@@ -57,7 +57,7 @@ pub trait AsyncBody: Body<Args = ()> {
     unsafe fn drop(storage: *mut u8);
 }
 
-impl Stays {
+impl NonSend {
     const fn future(self) -> bool {
         !matches!(self, Self::Nothing)
     }
@@ -101,14 +101,14 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// A task whose node is `node` in `level`.
     ///
     /// # Safety
-    /// `level` is one of [`Body::part`], and the node is used by this task alone.
+    /// `level` is one of [`Body::partition`], and the node is used by this task alone.
     pub const unsafe fn new<const N: usize, const W: usize>(
         level: &'static Level,
         node: u32,
         timers: &'static super::Timers<N, W>,
     ) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
-        assert!(level.is_local() == B::STAYS.future(), "futures stay in a local level");
+        assert!(level.is_local() == B::NON_SEND.future(), "futures stay in a local level");
         Self {
             activation: Activation::new(level, node),
             timers,
@@ -131,7 +131,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is this task's.
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread occupies the level to run this node, by this function's contract.
         unsafe { self.activate(me, self.activation.level().released(node), now) }
     }
 
@@ -144,10 +144,10 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return None;
         }
         // After its retirement it may be released once more, by what is dropped on this thread.
-        if B::STAYS.future() && self.activation.is_retired() || !self.activation.poll() {
+        if B::NON_SEND.future() && self.activation.is_retired() || !self.activation.poll() {
             return now;
         }
-        // SAFETY: by this function's contract, there is a future, and `call` polls it.
+        // SAFETY: this thread occupies the level, by this function's contract; there is a future, which `call` polls.
         unsafe { execute::<B>(&self.monitor, me, (), release, now) }
     }
 
@@ -200,9 +200,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// As [`spawn`](Self::spawn); and if the calling thread is not the one that runs the level.
     #[inline]
     pub fn spawn_local(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
-        const { assert!(matches!(B::STAYS, Stays::Everything)) };
+        const { assert!(matches!(B::NON_SEND, NonSend::Everything)) };
         // The spawner in a context leaves neither its thread nor its job. That is not relied upon: here it is seen.
-        let here = current::worker_of(B::part()).is_some_and(|me| self.activation.level().keeps_to(me));
+        let here = current::worker_of(B::partition()).is_some_and(|me| self.activation.level().keeps_to(me));
         if B::runtime().is_stopping() {
             return not_released(B::runtime(), message);
         }
@@ -237,11 +237,11 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Polls now or queues the poll; the activation is marked as queued.
     #[inline]
     fn release(&'static self, time: Option<u64>) {
-        let me = current::worker_of(B::part());
-        let (partition, level) = (B::part().partition(), self.activation.level());
+        let me = current::worker_of(B::partition());
+        let (core, level) = (B::partition().core(), self.activation.level());
         if let Some(me) = me
-            // SAFETY: the level is the part's, by `new`'s contract; the poll is over when this preemption is finished.
-            && let Some(preemption) = unsafe { partition.preempt(me, level) }
+            // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this preemption is finished.
+            && let Some(preemption) = unsafe { core.preempt(me, level) }
         {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
             let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
@@ -250,10 +250,10 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         self.activation.stamp(time.unwrap_or_else(|| stamp::<B>(&self.monitor)));
         let node = self.activation.node();
         match me {
-            // SAFETY: the level is the part's, by `new`'s contract, and the activation has left the node to this caller.
-            Some(me) => unsafe { partition.spawn(me, level, node) },
+            // SAFETY: the level is the partition's, by `new`'s contract, and the activation has left the node to this caller.
+            Some(me) => unsafe { core.spawn(me, level, node) },
             // SAFETY: the same.
-            None => unsafe { partition.spawn_from_outside(level, node) },
+            None => unsafe { core.spawn_from_outside(level, node) },
         }
     }
 
@@ -262,7 +262,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// # Safety
     /// The calling thread alone uses the task. If `future` is set there is an instance.
     unsafe fn abandon(&self, future: bool) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no other thread uses the task, by this function's contract.
         let message = unsafe { (*self.message.get()).take() };
         let storage = self.storage();
         let drop = || match message {
@@ -308,29 +308,29 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
         }
     }
 
-    fn marked(&'static self) -> Option<Marked> {
-        Some(Marked { name: B::NAME, level: B::LEVEL, part: B::part(), mark: &self.monitor.mark })
+    fn info(&'static self) -> Option<TaskInfo> {
+        Some(TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition(), mark: &self.monitor.mark })
     }
 
     unsafe fn retire(&self, level: &'static Level) {
-        if B::STAYS.future() && std::ptr::eq(level, self.activation.level()) && self.activation.retire() {
+        if B::NON_SEND.future() && std::ptr::eq(level, self.activation.level()) && self.activation.retire() {
             // SAFETY: there is an instance, and this thread, the only one to poll it, will not do so any more.
             unsafe { self.abandon(true) };
         }
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no other thread uses the task, by this function's contract.
         let instance = unsafe { self.activation.reset() };
-        if B::STAYS == Stays::Everything {
-            // SAFETY: by this function's contract.
+        if B::NON_SEND == NonSend::Everything {
+            // SAFETY: no other thread uses the task, by this function's contract.
             std::mem::forget(unsafe { (*self.message.get()).take() });
         } else {
             // SAFETY: nobody polls it any more.
-            unsafe { self.abandon(instance.is_some() && !B::STAYS.future()) };
+            unsafe { self.abandon(instance.is_some() && !B::NON_SEND.future()) };
         }
-        // SAFETY: by this function's contract.
-        let report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::part().public_name()) };
+        // SAFETY: no job of the task can run, by this function's contract.
+        let report = unsafe { self.monitor.report(B::NAME, B::LEVEL, B::partition().public_name()) };
         // A wait that is broken off is no job; a poll that is never made is one.
         (Some(report), instance.is_some_and(|waits| waits).into())
     }

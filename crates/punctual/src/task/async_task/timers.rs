@@ -10,21 +10,21 @@ use std::task::Waker;
 use punctual_core::{Armed, Instant, Level, Slots};
 
 use crate::app::fault;
-use crate::app::partition::Part;
+use crate::app::partition::PartitionState;
 use crate::app::report::TaskReport;
-use crate::app::runtime::{Marked, Registered};
+use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 
 /// The timers of one level: `N` of them; `W` is `N.div_ceil(64)`.
 pub struct Timers<const N: usize, const W: usize> {
     slots: Slots<Waker, N, W>,
-    part: &'static Part,
+    partition: &'static PartitionState,
 }
 
 /// [`Timers`] of whatever number.
 pub(crate) trait AnyTimers: Sync {
     /// The partition of their tasks.
-    fn part(&self) -> &'static Part;
+    fn partition(&self) -> &'static PartitionState;
 
     /// Sets a timer; `None` if the app is ending, and then nothing has to be woken any more.
     ///
@@ -74,10 +74,10 @@ impl<const N: usize, const W: usize> Timers<N, W> {
     /// Timers whose nodes start at `base` in `level`.
     ///
     /// # Safety
-    /// As for [`Slots::new`]; `level` is one of `part`.
-    pub const unsafe fn new(part: &'static Part, level: &'static Level, base: u32) -> Self {
-        // SAFETY: by this function's contract.
-        Self { slots: unsafe { Slots::new(level, base) }, part }
+    /// As for [`Slots::new`]; `level` is one of `partition`.
+    pub const unsafe fn new(partition: &'static PartitionState, level: &'static Level, base: u32) -> Self {
+        // SAFETY: the nodes are used by these slots alone, by this function's contract.
+        Self { slots: unsafe { Slots::new(level, base) }, partition }
     }
 
     /// Whether `node` is one of these.
@@ -91,28 +91,28 @@ impl<const N: usize, const W: usize> Timers<N, W> {
     /// # Safety
     /// `node` was popped from the level's queue by the calling thread, which occupies the level, and is one of these.
     pub unsafe fn run(&'static self, node: u32) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
         let (waker, due) = unsafe { self.slots.take(node) };
         let _outer = Restore(&DUE, DUE.replace(Some(due)));
         // It may be one that a future of the user's has made.
-        fault::contained(self.part.runtime, Culprit::Waker, || waker.wake());
+        fault::contained(self.partition.runtime, Culprit::Waker, || waker.wake());
     }
 }
 
 impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
-    fn part(&self) -> &'static Part {
-        self.part
+    fn partition(&self) -> &'static PartitionState {
+        self.partition
     }
 
     fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed> {
-        let _visit = self.part.runtime.enter_from_outside()?;
-        if self.part.partition.is_stopping() {
+        let _pass = self.partition.runtime.pass_gate()?;
+        if self.partition.core.is_stopping() {
             return None;
         }
         let level = self.slots.level();
         match self.slots.arm(waker.clone(), time) {
             Ok(armed) => {
-                self.part.partition.armed(level, time);
+                self.partition.core.armed(level, time);
                 Some(armed)
             }
             Err(_) => panic!(
@@ -123,7 +123,7 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
     }
 
     fn cancel(&self, armed: Armed) {
-        if let Some(_visit) = self.part.runtime.enter_from_outside() {
+        if let Some(_pass) = self.partition.runtime.pass_gate() {
             drop(self.slots.cancel(armed));
         }
     }
@@ -134,15 +134,15 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         let drop = |waker: Waker| {
-            fault::contained(self.part.runtime, Culprit::Waker, || drop(waker));
+            fault::contained(self.partition.runtime, Culprit::Waker, || drop(waker));
         };
-        // SAFETY: by this function's contract.
+        // SAFETY: no job of the level can run, and no timer can be armed, by this function's contract.
         unsafe { self.slots.clear(drop) };
         // A waker is nobody's job.
         (None, 0)
     }
 
-    fn marked(&'static self) -> Option<Marked> {
+    fn info(&'static self) -> Option<TaskInfo> {
         None
     }
 }

@@ -21,14 +21,14 @@ use crate::port::linux;
 pub(crate) use deferred::{defer, write_deferred};
 
 /// `PIPE_BUF`: a pipe takes so much in one piece, not mixed with what others write.
-const PIECE: usize = 4096;
+const CHUNK: usize = 4096;
 /// How long a line waits for a standard error that takes nothing. The lines after it do not wait at all.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-const NO_PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+const WRITE_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 static LOST: AtomicU32 = AtomicU32::new(0);
 /// Whether the last write failed.
-static FAILS: AtomicBool = AtomicBool::new(false);
+static LAST_WRITE_FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Writes a line that begins with the name of the library. For ordinary threads.
 pub(crate) fn line(line: fmt::Arguments<'_>) {
@@ -37,27 +37,27 @@ pub(crate) fn line(line: fmt::Arguments<'_>) {
 
 /// Writes `text`, which ends with a line's end. For ordinary threads.
 pub(crate) fn text(text: fmt::Arguments<'_>) {
-    let mut pieces = Pieces { room: [0; PIECE], length: 0, lost: LOST.swap(0, Ordering::Relaxed) };
-    if pieces.lost > 0 {
-        let lost = std::mem::take(&mut pieces.lost);
-        let _ = writeln!(pieces, "punctual: {lost} lines could not be written to standard error");
-        pieces.lost = lost;
+    let mut chunks = Chunks { room: [0; CHUNK], length: 0, lost: LOST.swap(0, Ordering::Relaxed) };
+    if chunks.lost > 0 {
+        let lost = std::mem::take(&mut chunks.lost);
+        let _ = writeln!(chunks, "punctual: {lost} lines could not be written to standard error");
+        chunks.lost = lost;
     }
     // What `Display` of an argument refuses to write is not said.
-    let _ = pieces.write_fmt(text);
-    pieces.flush();
-    LOST.fetch_add(pieces.lost, Ordering::Relaxed);
+    let _ = chunks.write_fmt(text);
+    chunks.flush();
+    LOST.fetch_add(chunks.lost, Ordering::Relaxed);
 }
 
 /// Collects a text and writes it piece by piece.
-struct Pieces {
-    room: [u8; PIECE],
+struct Chunks {
+    room: [u8; CHUNK],
     length: usize,
     /// How many lines have been lost and not been said to be.
     lost: u32,
 }
 
-impl Pieces {
+impl Chunks {
     fn flush(&mut self) {
         let piece = &self.room[..std::mem::take(&mut self.length)];
         let left = write(piece);
@@ -68,10 +68,10 @@ impl Pieces {
     }
 }
 
-impl Write for Pieces {
+impl Write for Chunks {
     fn write_str(&mut self, mut text: &str) -> fmt::Result {
         while !text.is_empty() {
-            let fits = fitting(text, PIECE - self.length);
+            let fits = fitting(text, CHUNK - self.length);
             let (now, later) = text.split_at(fits);
             self.room[self.length..self.length + fits].copy_from_slice(now.as_bytes());
             self.length += fits;
@@ -101,14 +101,14 @@ fn write(mut bytes: &[u8]) -> &[u8] {
             Err(_) => break,
         }
     }
-    FAILS.store(!bytes.is_empty(), Ordering::Relaxed);
+    LAST_WRITE_FAILED.store(!bytes.is_empty(), Ordering::Relaxed);
     bytes
 }
 
 fn write_some(stderr: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-    let patience = if FAILS.load(Ordering::Relaxed) { NO_PATIENCE } else { PATIENCE };
+    let timeout = if LAST_WRITE_FAILED.load(Ordering::Relaxed) { NO_WAIT } else { WRITE_TIMEOUT };
     let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
-    poll(&mut fds, Some(&patience))?;
+    poll(&mut fds, Some(&timeout))?;
     // Without a reader a pipe is always ready, and writing to it may even be deadly.
     if fds[0].revents() != PollFlags::OUT {
         return Err(Errno::AGAIN);

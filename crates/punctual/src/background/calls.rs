@@ -1,6 +1,6 @@
-//! System calls on behalf of partitions that must not enter the kernel.
+//! System calls on behalf of polling partitions, which must not enter the kernel.
 //!
-//! A polling partition has a ring of calls, small closures, which one ordinary thread of the app takes out and makes.
+//! A polling partition has a ring of calls, small closures, which one ordinary thread of the app makes.
 
 use std::cell::RefCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -9,12 +9,12 @@ use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 use punctual_sync::{Full, Taken};
 
 /// How many calls of a partition may wait.
-const WAITING: usize = 64;
+const CAPACITY: usize = 64;
 /// The largest closure, in bytes.
-const LARGEST: usize = 112;
+const MAX_CLOSURE_SIZE: usize = 112;
 
-/// The calls that a polling partition wants to have made.
-pub struct Calls(Ring<Call, WAITING>);
+/// The submitted calls of a polling partition.
+pub struct Calls(Ring<Call, CAPACITY>);
 
 impl Calls {
     /// None yet.
@@ -39,13 +39,13 @@ impl std::fmt::Debug for Calls {
 }
 
 /// The end of [`Calls`] that takes them out.
-pub(crate) type Consumer = RingConsumer<'static, Call, WAITING>;
+pub(crate) type Consumer = RingConsumer<'static, Call, CAPACITY>;
 
 thread_local! {
-    static MINE: RefCell<Option<RingProducer<'static, Call, WAITING>>> = const { RefCell::new(None) };
+    static MINE: RefCell<Option<RingProducer<'static, Call, CAPACITY>>> = const { RefCell::new(None) };
 }
 
-/// Makes `calls` those of the calling thread, while `f` runs.
+/// Lets the calling thread submit to `calls` while `f` runs.
 pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
     MINE.set(calls.0.producer().ok());
     let result = f();
@@ -53,16 +53,16 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Has `call` made where entering the kernel does no harm: writing to a file or a socket, printing, allocating.
+/// Makes `call` where it may enter the kernel: to write to a file or a socket, to print, to allocate.
 ///
-/// From a task of a polling partition it goes to an ordinary thread on another CPU, which makes the calls of a partition
-/// one by one in their order, each within some 100 µs on an idle CPU. What has come of it, it can tell by
-/// spawning a task. From anywhere else, where the kernel may be entered, and in virtual time, the call is made at once.
+/// In a task of a polling partition, an ordinary thread on another CPU makes the call. It makes the calls of a partition
+/// one by one in order, each within some 100 µs on an idle CPU. A call can return a result by
+/// spawning a task. Anywhere else, and in virtual time, `submit` makes the call at once.
 ///
-/// The calls still waiting when the app stops are made before `#[shutdown]` runs, also after a fault. One that panics ends the app
-/// as a task that panics does, and keeps no other from being made; one that is made at once is a part of the task.
+/// Calls still waiting when the app stops are made before `#[shutdown]` runs, also after a fault. A panic in a call stops the
+/// app like a panic in a task; the remaining calls are made. A call made at once is a part of the task.
 ///
-/// The closure may have up to 112 bytes, which the compiler checks.
+/// The closure may have up to 112 bytes, checked at compile time.
 ///
 /// Real-time safety: in a polling partition wait-free; does not allocate or enter the kernel.
 ///
@@ -70,9 +70,9 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
 /// [`Full`] with the closure if 64 calls of the partition wait already.
 ///
 /// ```
-/// # use punctual::helper;
+/// # use punctual::background;
 /// let angle = 0.25_f32;
-/// if helper::submit(move || println!("{angle}")).is_err() {
+/// if background::submit(move || println!("{angle}")).is_err() {
 ///     // The log cannot keep up; the control loop can.
 /// }
 /// ```
@@ -99,7 +99,7 @@ pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), Full<F>> {
 }
 
 #[repr(C, align(16))]
-struct Room(MaybeUninit<[u8; LARGEST]>);
+struct Room(MaybeUninit<[u8; MAX_CLOSURE_SIZE]>);
 
 /// A closure without its type.
 pub(crate) struct Call {
@@ -115,7 +115,7 @@ impl Call {
     fn new<F: FnOnce() + Send + 'static>(call: F) -> Self {
         const {
             assert!(
-                size_of::<F>() <= LARGEST,
+                size_of::<F>() <= MAX_CLOSURE_SIZE,
                 "a submitted closure may have up to 112 bytes; send a pointer"
             );
             assert!(
@@ -178,8 +178,8 @@ mod tests {
     fn what_does_not_fit_is_given_back() {
         static CALLS: Calls = Calls::new();
         with(&CALLS, || {
-            let submitted = (0..WAITING + 3).filter(|_| submit(|| ()).is_ok()).count();
-            assert_eq!(submitted, WAITING);
+            let submitted = (0..CAPACITY + 3).filter(|_| submit(|| ()).is_ok()).count();
+            assert_eq!(submitted, CAPACITY);
         });
     }
 

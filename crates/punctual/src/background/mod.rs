@@ -1,0 +1,46 @@
+//! Threads for everything that is not real time: logging, networking, user interfaces.
+//!
+//! A thread started from a task inherits the task's CPU, but not its policy. [`spawn`] starts an
+//! ordinary thread off the partitions' CPUs, if the machine has others. Tasks of a polling
+//! partition, which must not enter the kernel, [`submit`] their system calls to such a thread.
+//!
+//! ```
+//! let answer = punctual::background::spawn("adder", || 40 + 2).expect("threads can be started");
+//! assert_eq!(answer.join().unwrap(), 42);
+//! ```
+
+pub(crate) mod calls;
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+use crate::port::linux::notice;
+
+pub use calls::submit;
+pub(crate) use calls::{Consumer, with};
+
+/// Starts a named ordinary thread off the partitions' CPUs.
+///
+/// A panic of `body` ends only that thread: [`JoinHandle::join`] returns the payload, and the app goes on.
+/// The program's panic hook is called for it, even while an app runs. If the hook's output blocks, so does the thread, but
+/// the app does not wait for it.
+///
+/// Real-time safety: allocates and enters the kernel; call it from `init` or from other background threads.
+///
+/// # Errors
+/// As [`std::thread::Builder::spawn`].
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let cpus = crate::port::linux::background_cpus();
+    Builder::new().name(name.into()).spawn(move || {
+        if let Some(cpus) = cpus {
+            // Staying on the parent's CPUs is worse for timing, but no error for this thread.
+            if let Err(error) = cpus.apply() {
+                notice::warn(format_args!("a background thread stays on its parent's CPUs: {error}"));
+            }
+        }
+        body()
+    })
+}

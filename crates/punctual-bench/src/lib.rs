@@ -51,7 +51,7 @@ mod time;
 pub use gpio::GpioLines;
 pub use load::LoadKind;
 pub use machine::Machine;
-pub use options::{BadOptions, MOST_SAMPLES, Options, SuiteName};
+pub use options::{BadOptions, MAX_SAMPLES, Options, SuiteName};
 pub use session::{Progress, run};
 pub use stop::Stop;
 

@@ -1,4 +1,4 @@
-//! What to measure, how often and where; and what of that makes no sense.
+//! What to measure, how often and where, and validation of these options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -66,14 +66,14 @@ impl FromStr for SuiteName {
     }
 }
 
-/// How a run is asked for. What is `None` is chosen.
+/// Options of a run. Whatever is `None` is chosen automatically.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The suites to run; none means all.
     pub suites: Vec<SuiteName>,
     /// Of their steps those with one of these in their names, as progress shows them; none means all.
     pub only: Vec<String>,
-    /// Less of everything, so that all suites together take less than a minute.
+    /// Take fewer samples, so that all suites finish within a minute.
     pub quick: bool,
     /// Samples of each row; 4096, or 256 if quick.
     pub samples: Option<u32>,
@@ -94,19 +94,19 @@ pub enum BadOptions {
     #[error("at least one sample is needed")]
     NoSamples,
     /// More samples than are kept in memory.
-    #[error("at most {MOST_SAMPLES} samples are kept, {0} are too many")]
+    #[error("{0} samples are too many; the maximum is {MAX_SAMPLES}")]
     TooManySamples(u32),
     /// An hourglass of no length or of more than a day.
-    #[error("the hourglass lasts from 10 ms to a day")]
+    #[error("the length must be between 10 ms and one day")]
     HourglassLength,
     /// A load whose program is not there.
     #[error("the program {} is not installed", .0.as_str())]
     NoSuchLoad(LoadKind),
     /// No step with such a name.
-    #[error("no step of these suites has {} in its name", quoted(.0))]
+    #[error("no step of the selected suites contains {} in its name", quoted(.0))]
     NoSuchStep(Vec<String>),
     /// A CPU that is not there or not allowed.
-    #[error("this process may not use CPU {cpu}, it may use {}", list(allowed))]
+    #[error("this process may not run on CPU {cpu}; allowed: {}", list(allowed))]
     UnknownCpu {
         /// Which one.
         cpu: usize,
@@ -115,8 +115,8 @@ pub enum BadOptions {
     },
 }
 
-/// So many samples of one row take 80 MB.
-pub const MOST_SAMPLES: u32 = 10_000_000;
+/// The most samples of one row; they take 80 MB.
+pub const MAX_SAMPLES: u32 = 10_000_000;
 
 fn quoted(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| format!("`{text}`")).collect();
@@ -128,7 +128,7 @@ fn list(cpus: &[usize]) -> String {
     cpus.join(",")
 }
 
-/// [`Options`] with everything chosen.
+/// [`Options`] with every choice made.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) suites: Vec<SuiteName>,
@@ -149,7 +149,7 @@ impl Plan {
         let samples = options.samples.unwrap_or(if options.quick { 256 } else { 4096 });
         match samples {
             0 => return Err(BadOptions::NoSamples),
-            1..=MOST_SAMPLES => {}
+            1..=MAX_SAMPLES => {}
             _ => return Err(BadOptions::TooManySamples(samples)),
         }
         let hourglass = options.hourglass.unwrap_or(Duration::from_secs(if options.quick { 2 } else { 10 }));
@@ -202,7 +202,7 @@ mod tests {
         );
         let unknown = bad(Options { cpu: Some(100_000), ..Options::default() });
         assert!(
-            unknown.to_string().starts_with("this process may not use CPU 100000, it may use "),
+            unknown.to_string().starts_with("this process may not run on CPU 100000; allowed: "),
             "{unknown}"
         );
     }

@@ -231,8 +231,8 @@ fn steps(name: SuiteName, plan: &Plan) -> Vec<Step> {
 
 /// How long a thread of a measurement may be at work without sleeping: what the longest of them takes, and some more.
 fn longest_without_sleep(plan: &Plan) -> Duration {
-    const OF_A_SAMPLE: Duration = Duration::from_micros(50);
-    plan.hourglass + OF_A_SAMPLE * plan.samples + Duration::from_secs(5)
+    const TIME_PER_SAMPLE: Duration = Duration::from_micros(50);
+    plan.hourglass + TIME_PER_SAMPLE * plan.samples + Duration::from_secs(5)
 }
 
 /// In milliseconds' resolution.

@@ -24,7 +24,7 @@ const BUCKETS_PER_DECADE: f64 = 10.0;
 const DIGITS: u8 = 3;
 
 /// Longer times, of more than two hours, count as this long in percentiles and buckets, though not in the maximum.
-const LONGEST_PS: u64 = 10_u64.pow(16);
+const MAX_PS: u64 = 10_u64.pow(16);
 
 /// Times as they come in.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Statistics {
     /// No times.
     pub fn new() -> Self {
         // Not one that grows: what grows can fail to.
-        let histogram = Histogram::new_with_max(LONGEST_PS, DIGITS).expect("the bounds are within its own");
+        let histogram = Histogram::new_with_max(MAX_PS, DIGITS).expect("the bounds are within its own");
         Self { histogram, max_ps: 0, min_ps: u64::MAX, mean_ps: 0.0, squares: 0.0 }
     }
 

@@ -60,9 +60,9 @@ impl Figures {
     }
 }
 
-/// What took the time of a row.
+/// What caused the gaps of a row.
 pub(crate) fn causes(title: &str, row: &Row) -> Table {
-    let heads = ["at most at once", "in all", "gaps mostly due to it"].map(Column::right);
+    let heads = ["longest", "total", "gaps mostly caused"].map(Column::right);
     let mut table = Table::new([Column::left(title)].into_iter().chain(heads));
     for cause in &row.causes {
         let (max, total) = (Cell::nanos(cause.max_ns), Cell::nanos(cause.total_ns));
@@ -71,7 +71,7 @@ pub(crate) fn causes(title: &str, row: &Row) -> Table {
     table
 }
 
-/// Rules, with those who were to keep them and what was seen.
+/// Rules, with the verdict on every subject and what was observed.
 pub(crate) fn checks(checks: &[Check], footnotes: &mut Footnotes) -> Table {
     let heads =
         [Column::wrap("rule"), Column::left("subject"), Column::left("verdict"), Column::wrap("observed")];
@@ -92,7 +92,7 @@ pub(crate) fn checks(checks: &[Check], footnotes: &mut Footnotes) -> Table {
     table
 }
 
-/// What has changed since an earlier run, regressions first.
+/// What changed since an earlier run, regressions first.
 pub(crate) fn comparison(comparison: &Comparison) -> Table {
     let heads = ["before", "now", "ratio", "ratio of maxima"].map(Column::right);
     let heads = [Column::left(""), Column::left("p50, or rule")].into_iter().chain(heads);

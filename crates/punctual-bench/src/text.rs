@@ -9,7 +9,7 @@ use crate::grouping::{Footnotes, Group, groups};
 use crate::model::{Check, Run, Suite, Verdict};
 use crate::tables::{self, Figures, quantity_text};
 
-/// What is known before anything is measured: machine, own overhead, remarks.
+/// What is known before measuring: the machine, the overhead of measuring, and notes.
 pub fn head(run: &Run) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}\n{}", run.machine.hardware_line(), run.machine.kernel_line());
@@ -19,8 +19,8 @@ pub fn head(run: &Run) -> String {
     let empty = &run.overhead;
     let _ = writeln!(
         out,
-        "own overhead: an empty measurement takes {} at most, {} at the median (by {}, in steps of {}); \
-         no figure has it subtracted",
+        "own overhead: an empty measurement takes {} at most, {} at the median (clock: {}, resolution {}); \
+         it is not subtracted from any figure",
         format_nanos(empty.max_ns),
         format_nanos(empty.p50_ns),
         run.machine.clock,
@@ -63,14 +63,14 @@ fn rows(groups: &[Group<'_>], empty_ns: f64, footnotes: &mut Footnotes, out: &mu
                 table.lines(format!("    {}: {}", quantity.name, quantity_text(quantity)));
             }
             if !row.causes.is_empty() {
-                table.lines(tables::causes("what took the time", row).indent(4).to_string());
+                table.lines(tables::causes("causes of gaps", row).indent(4).to_string());
             }
         });
     }
     let _ = writeln!(out, "\n{}", figures.table.indent(2));
 }
 
-/// Rule by rule, with those who were to keep it.
+/// Each rule, with the verdict on every subject.
 fn checks(checks: &[Check], footnotes: &mut Footnotes, out: &mut String) {
     out.push('\n');
     let mut rule = "";
@@ -90,7 +90,7 @@ fn checks(checks: &[Check], footnotes: &mut Footnotes, out: &mut String) {
     out.push('\n');
 }
 
-/// What has changed since an earlier run: everything that has become slower or faster, and how many have not.
+/// What changed since an earlier run: every row that became slower or faster, and the number of regressions.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut out = format!("compared with the run of {}\n", comparison.old_started);
     for note in &comparison.notes {

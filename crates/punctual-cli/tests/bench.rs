@@ -170,7 +170,7 @@ fn names_flag_of_bad_input_and_exits_with_2() {
     let (other, newer) = (other.to_str().unwrap(), newer.to_str().unwrap());
     for (arguments, message) in [
         (vec!["--samples", "0"], "error: --samples: at least one sample is needed"),
-        (vec!["--cpu", "4095"], "error: --cpu: this process may not use CPU 4095, it may use "),
+        (vec!["--cpu", "4095"], "error: --cpu: this process may not run on CPU 4095; allowed: "),
         (vec!["--seconds", "0"], "error: --seconds: "),
         (vec!["--compare", "/no/such/file"], "error: --compare: cannot read /no/such/file: "),
         (vec!["--compare", other], "is not a result of `punctual bench --json`"),

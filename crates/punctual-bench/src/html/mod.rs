@@ -1,4 +1,4 @@
-//! A run as one page of HTML that needs nothing else: no network, no scripts.
+//! A run as one self-contained page of HTML, without network access or scripts.
 //!
 //! Every group of rows is a chart, with a histogram for each row on one logarithmic axis of time, and a table. The page
 //! follows the reader's choice of light or dark.
@@ -30,8 +30,7 @@ pub fn page(run: &Run, compared: Option<&Comparison>) -> String {
         Page::new(&Frame { title: "punctual bench", lines: &lines, style: STYLE, ..Frame::default() });
     let out = page.body();
     if run.interrupted {
-        *out +=
-            "<p class=\"fault\">The run was ended before it was through: this is what it had measured.</p>\n";
+        *out += "<p class=\"fault\">The run was stopped early; these are the results so far.</p>\n";
     }
     run.machine.notes.iter().for_each(|text| *out += &note(text));
     page.figures(&key_figures(run, compared));
@@ -44,7 +43,7 @@ pub fn page(run: &Run, compared: Option<&Comparison>) -> String {
     page.finish()
 }
 
-/// The numbers one looks for first.
+/// The most important numbers.
 fn key_figures(run: &Run, comparison: Option<&Comparison>) -> Vec<Figure> {
     let mut figures = Vec::new();
     let judged =
@@ -96,15 +95,15 @@ fn navigation(run: &Run, comparison: Option<&Comparison>, out: &mut String) {
 fn comparison(comparison: &Comparison, out: &mut String) {
     let _ = writeln!(
         out,
-        "<section id=\"comparison\"><h2>Compared with the run of {}</h2><p>{} regressions: a median that has grown by more \
-         than a tenth, with middle halves that do not overlap, or a rule that was kept and is not.</p>",
+        "<section id=\"comparison\"><h2>Compared with the run of {}</h2><p>{} regressions: the median grew by more than a \
+         tenth and the middle halves do not overlap, or a rule that was kept is now broken.</p>",
         Escaped(&comparison.old_started),
         comparison.regressions()
     );
     comparison.notes.iter().for_each(|text| *out += &note(text));
     let table = tables::comparison(comparison);
     *out += &match table.is_empty() {
-        true => note("Nothing that both have measured differs."),
+        true => note("Nothing measured by both runs differs."),
         false => table.html("What has changed"),
     };
     *out += "</section>\n";
@@ -146,7 +145,7 @@ fn details(row: &Row, out: &mut String) {
         *out += "</p>\n";
     }
     if !row.causes.is_empty() {
-        let title = format!("{}: what took the time", row.subject);
+        let title = format!("{}: causes of gaps", row.subject);
         *out += &tables::causes(&title, row).html(&title);
     }
 }
@@ -196,6 +195,6 @@ mod tests {
         run.suites.clear();
         run.interrupted = true;
         let page = super::page(&run, None);
-        assert!(page.ends_with("</html>\n") && page.contains("ended before it was through"));
+        assert!(page.ends_with("</html>\n") && page.contains("stopped early"));
     }
 }

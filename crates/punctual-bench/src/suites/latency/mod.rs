@@ -96,7 +96,7 @@ impl<'a> Contender<'a> {
 /// How often the contenders take turns, unless there are too few samples for that.
 const WINDOWS: usize = 8;
 /// Samples in a window, at least.
-const FEWEST: usize = 6;
+const MIN_SAMPLES: usize = 6;
 
 /// Measures all contenders in turns and adds their rows.
 fn alternate(session: &mut Session<'_>, samples: usize, contenders: Vec<Contender<'_>>) {
@@ -104,7 +104,7 @@ fn alternate(session: &mut Session<'_>, samples: usize, contenders: Vec<Contende
         .into_iter()
         .map(|contender| (contender, Arc::new(Recorder::new(samples)), Lack::new(), None))
         .collect();
-    let windows = (samples / FEWEST).clamp(1, WINDOWS);
+    let windows = (samples / MIN_SAMPLES).clamp(1, WINDOWS);
     for window in 1..=windows {
         for (contender, recorder, lack, failure) in &mut all {
             if session.stop.is_requested() || failure.is_some() {

@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What the preempting side writes: not 0.
 const PREEMPTED: u64 = 1;
 /// What the watchdog writes when it did not come.
-const GIVEN_UP: u64 = 2;
+const NOT_PREEMPTED: u64 = 2;
 
 pub(super) fn steps() -> Vec<Step> {
     vec![
@@ -126,7 +126,7 @@ fn with_watchdog<R>(flag: &AtomicU64, body: impl FnOnce() -> R) -> R {
         scope.spawn(move || {
             // The other end is dropped when the body has ended.
             if end.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                flag.compare_exchange(0, GIVEN_UP, Ordering::AcqRel, Ordering::Relaxed).ok();
+                flag.compare_exchange(0, NOT_PREEMPTED, Ordering::AcqRel, Ordering::Relaxed).ok();
             }
         });
         let result = body();
@@ -136,7 +136,7 @@ fn with_watchdog<R>(flag: &AtomicU64, body: impl FnOnce() -> R) -> R {
 }
 
 fn describe(damage: Damage, flag: u64) -> String {
-    if flag == GIVEN_UP { "there was no preemption".into() } else { damage.describe() }
+    if flag == NOT_PREEMPTED { "there was no preemption".into() } else { damage.describe() }
 }
 
 #[punctual::app(main = false, monitor = false)]
@@ -184,6 +184,6 @@ mod tests {
         let damage = Damage { flags: true, vector: true, ..Damage::default() };
         assert_eq!(damage.describe(), "changed: flags, vector registers");
         assert_eq!(describe(Damage::default(), PREEMPTED), PRESERVED.expected);
-        assert_eq!(describe(Damage::default(), GIVEN_UP), "there was no preemption");
+        assert_eq!(describe(Damage::default(), NOT_PREEMPTED), "there was no preemption");
     }
 }

@@ -179,7 +179,7 @@ mod tests {
             "license": "MIT",
             "repository": "https://example.org",
             "readme": "README.md",
-            "rust_version": "1.88",
+            "rust_version": "1.95",
             "keywords": ["x"],
             "categories": ["embedded"],
             "metadata": { "docs": { "rs": {} } },

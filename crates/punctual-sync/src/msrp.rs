@@ -316,3 +316,18 @@ impl fmt::Display for MsrpLockError {
 }
 
 impl core::error::Error for MsrpLockError {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "refuses to unlock")]
+    fn panics_if_it_cannot_unlock() {
+        let (lock, me) = (MsrpLock::new(), MsrpThread::current());
+        let held = lock.lock_while(&me, || false).unwrap();
+        // Another thread has it, and a third one waits: so it looks in the child of a fork.
+        lock.owner.0.store(0x8000_0000 | 0x3fff_fffe, Ordering::Relaxed);
+        drop(held);
+    }
+}

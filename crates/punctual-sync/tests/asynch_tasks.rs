@@ -4,9 +4,8 @@
 mod support;
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, scope};
 
 use punctual_sync::asynch::arbiter::Arbiter;
@@ -14,45 +13,8 @@ use punctual_sync::asynch::channel::{Channel, NoReceiver, ReceiveError, TrySendE
 use punctual_sync::asynch::signal::Signal;
 use punctual_sync::asynch::watch::Watch;
 use punctual_sync::{make_channel, make_signal, make_watch};
+use support::tasks::{preempting, task};
 use support::until;
-
-/// A task that is polled by hand, and how often it was woken.
-struct Task<F: Future> {
-    future: Pin<Box<F>>,
-    wakes: Arc<Wakes>,
-}
-
-#[derive(Default)]
-struct Wakes(AtomicUsize);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn task<F: Future>(future: F) -> Task<F> {
-    Task { future: Box::pin(future), wakes: Arc::default() }
-}
-
-impl<F: Future> Task<F> {
-    fn poll(&mut self) -> Option<F::Output> {
-        let waker = Waker::from(self.wakes.clone());
-        match self.future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => Some(output),
-            Poll::Pending => None,
-        }
-    }
-
-    fn wakes(&self) -> usize {
-        self.wakes.0.load(Ordering::Relaxed)
-    }
-
-    /// Ends the task's memory to be used or freed, but not the task.
-    fn leak(self) {
-        std::mem::forget(self.future);
-    }
-}
 
 /// Runs a future to its end on this thread.
 fn run<F: Future>(future: F) -> F::Output {
@@ -430,43 +392,6 @@ fn values_between_threads_are_whole() {
         let mut writer = watch.writer().unwrap();
         scope.spawn(move || (1..=LAST).for_each(|value| writer.write([value; 8])));
     });
-}
-
-/// A waker whose every operation does something else with the object that it is used by: what a task of a higher level
-/// does that preempts there, on the same CPU.
-struct Preempting {
-    then: Box<dyn Fn(&'static str) + Send + Sync>,
-}
-
-static PREEMPTING: RawWakerVTable = RawWakerVTable::new(
-    |data| {
-        preempt(data, "clone");
-        // SAFETY: `data` came from `Arc::into_raw`, and this waker keeps it.
-        unsafe { Arc::increment_strong_count(data.cast::<Preempting>()) };
-        RawWaker::new(data, &PREEMPTING)
-    },
-    |data| {
-        preempt(data, "wake");
-        // SAFETY: `data` came from `Arc::into_raw`, and this waker is its owner.
-        drop(unsafe { Arc::from_raw(data.cast::<Preempting>()) });
-    },
-    |data| preempt(data, "wake"),
-    |data| {
-        preempt(data, "drop");
-        // SAFETY: as for waking.
-        drop(unsafe { Arc::from_raw(data.cast::<Preempting>()) });
-    },
-);
-
-fn preempt(data: *const (), at: &'static str) {
-    // SAFETY: the waker keeps what `data` points to.
-    (unsafe { &*data.cast::<Preempting>() }.then)(at);
-}
-
-fn preempting(then: impl Fn(&'static str) + Send + Sync + 'static) -> Waker {
-    let data = Arc::into_raw(Arc::new(Preempting { then: Box::new(then) }));
-    // SAFETY: the table keeps to the contract: it counts the wakers of `data`, which may be used by any thread.
-    unsafe { Waker::from_raw(RawWaker::new(data.cast(), &PREEMPTING)) }
 }
 
 #[test]

@@ -153,3 +153,13 @@ fn a_deadline_and_an_item() {
         sender.join();
     });
 }
+
+#[test]
+fn an_item_before_the_deadline() {
+    check(2, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 1>::new());
+        queue.send_at(3, at(3)).unwrap();
+        let item = queue.receiver().unwrap().recv_deadline(at(9));
+        on_time(&item.expect("it is due earlier"));
+    });
+}

@@ -153,3 +153,14 @@ fn items_that_are_ready_cost_no_system_call() {
     }
     assert_eq!(futex::calls() - before, 0);
 }
+
+/// The receiver knows of the scheduled item already when the immediate one is sent.
+#[test]
+fn a_single_scheduled_item_keeps_its_place() {
+    let queue = TimedQueue::<u32, 2>::new();
+    let mut receiver = queue.receiver().unwrap();
+    queue.send_at(1, now()).unwrap();
+    assert_eq!(receiver.len(), 1);
+    queue.send(2).unwrap();
+    assert_eq!(drain(&mut receiver), [1, 2]);
+}

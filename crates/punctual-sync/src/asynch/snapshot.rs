@@ -168,3 +168,31 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
         &self.nodes[(word & NODE) as usize]
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_count_writes_and_clears() {
+        let snapshot = Snapshot::<u64, 2>::new();
+        assert_eq!((snapshot.version(), snapshot.read()), (0, (0, None)));
+        // Beyond what the lower bits of the word could hide in a division.
+        for version in (1..2_000).step_by(2) {
+            snapshot.write(version);
+            assert_eq!((snapshot.version(), snapshot.read()), (version, (version, Some(version))));
+            snapshot.clear();
+            assert_eq!((snapshot.version(), snapshot.read()), (version + 1, (version + 1, None)));
+        }
+    }
+
+    #[test]
+    fn readers_are_counted_out() {
+        let snapshot = Snapshot::<u8, 2>::new();
+        snapshot.write(1);
+        assert_eq!(snapshot.read().1, Some(1));
+        let mut users = snapshot.nodes.each_ref().map(|node| node.users.load(Ordering::Relaxed));
+        users.sort_unstable();
+        assert_eq!(users, [0, 1], "one node is current, and nobody uses the other");
+    }
+}

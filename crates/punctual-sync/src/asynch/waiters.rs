@@ -118,8 +118,9 @@ impl<const W: usize> Waiters<W> {
             let state = place.state.load(Ordering::Acquire);
             let generation = state & !STATE;
             match state & STATE {
-                WAITING => {
-                    if !place.change(state, generation | UPDATING) {
+                // In `UPDATING` the clone of an earlier poll panicked, and the waker is still the one before.
+                WAITING | UPDATING => {
+                    if state & STATE == WAITING && !place.change(state, generation | UPDATING) {
                         continue;
                     }
                     place.waker.with_mut(|cell| {
@@ -142,16 +143,6 @@ impl<const W: usize> Waiters<W> {
                     *waiting = None;
                     self.free(index);
                     return true;
-                }
-                UPDATING => {
-                    // A clone panicked in an earlier poll, and the future was polled again.
-                    place.waker.with_mut(|cell| {
-                        // SAFETY: as above.
-                        unsafe { *cell = Some(waker.clone()) };
-                    });
-                    if place.change(state, generation | WAITING) {
-                        return false;
-                    }
                 }
                 _ => {}
             }
@@ -324,7 +315,7 @@ impl<'a, const W: usize> Until<'a, W> {
         Self { waiters, waiting: None }
     }
 
-    /// Gives what `look` gives, as soon as it gives something.
+    /// Gives what `look` gives, as soon as it gives something. It is dropped then, and no longer waits.
     pub(super) fn poll<R>(
         &mut self,
         waker: &Waker,
@@ -336,7 +327,6 @@ impl<'a, const W: usize> Until<'a, W> {
         let mut waits = self.waiting.is_some() && !self.waiters.poll(&mut self.waiting, waker);
         loop {
             if let Some(found) = look() {
-                self.waiters.withdraw(&mut self.waiting);
                 return Poll::Ready(found);
             }
             if waits {

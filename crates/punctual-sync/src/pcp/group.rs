@@ -361,4 +361,78 @@ mod tests {
         group.lower(&member, outside);
         assert_eq!(word(), FREE);
     }
+
+    /// Makes somebody a member that holds a mutex of this ceiling, as a thread that the kernel does not know: waiting for
+    /// it fails at once.
+    fn with_holder(group: &PcpGroup, priority: u8, ceiling: u8) -> usize {
+        group.with_shared(futex::thread_id(), |table| {
+            let index = table.join(0x3fff_fffe, rank(priority)).unwrap();
+            table.hold(index, rank(ceiling));
+            index
+        })
+    }
+
+    const NO_SUCH_THREAD: Result<Rank, PcpLockError> = Err(PcpLockError::Refused(Errno::SRCH.raw_os_error()));
+
+    #[test]
+    fn waits_once_for_a_holder_and_no_longer_if_refused() {
+        let group = PcpGroup::new();
+        let member = group.join(1).unwrap();
+        with_holder(&group, 2, 5);
+        let calls = futex::calls();
+        assert_eq!(group.raise(&member, rank(5)), NO_SUCH_THREAD);
+        assert_eq!((member.waits(), futex::calls() - calls), (1, 1));
+    }
+
+    #[test]
+    fn tests_the_ceiling_again_for_a_mutex_within() {
+        let group = PcpGroup::new();
+        let member = group.join(1).unwrap();
+        let before = group.raise(&member, rank(5)).unwrap();
+        with_holder(&group, 9, 9);
+        assert_eq!(group.raise(&member, rank(3)), NO_SUCH_THREAD);
+        group.lower(&member, before);
+    }
+
+    #[test]
+    fn holds_beside_a_lower_holder() {
+        let group = PcpGroup::new();
+        let member = group.join(9).unwrap();
+        with_holder(&group, 1, 2);
+        let before = group.raise(&member, rank(9)).unwrap();
+        let another = group.with_shared(member.thread, |table| {
+            let another = table.join(0x3fff_fffd, rank(9)).unwrap();
+            table.admit(another)
+        });
+        assert_eq!(another, Err(member.index));
+        group.lower(&member, before);
+    }
+
+    #[test]
+    fn takes_a_grant_once_and_asks_no_more() {
+        let group = PcpGroup::new();
+        let member = group.join(1).unwrap();
+        group.with_shared(member.thread, |table| table.hold(member.index, rank(5)));
+        // Since then a higher one has been admitted.
+        with_holder(&group, 9, 9);
+        let seat = &group.seats[member.index];
+        seat.granted.store(true, Ordering::Relaxed);
+        assert_eq!(group.raise(&member, rank(5)), Ok(0));
+        assert!(!seat.take_grant());
+        group.lower(&member, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a fork of the one that joined")]
+    fn panics_if_it_cannot_tell_who_waits() {
+        let group = PcpGroup::new();
+        let member = group.join(1).unwrap();
+        let before = group.raise(&member, rank(5)).unwrap();
+        // It waits for this member, but by a futex that is nobody's.
+        group.with_shared(member.thread, |table| {
+            let waiting = table.join(0x3fff_fffe, rank(2)).unwrap();
+            table.wait(waiting, rank(5), member.index);
+        });
+        group.lower(&member, before);
+    }
 }

@@ -132,7 +132,6 @@ impl LockTable {
     /// Takes `member` off the waiting ones.
     pub(super) fn admitted(&mut self, member: usize) {
         self.waiters &= !bit(member);
-        self.slots[member].blocker = NOBODY;
     }
 
     /// Lets `member` hold no more than `held`, and admits whoever waited for that.
@@ -194,6 +193,7 @@ mod tests {
         assert_eq!(table.admit(2), Ok(()));
         table.hold(2, 6);
         assert_eq!(table.admit(0), Err(2), "a later holder keeps the earlier ones from locking more");
+        assert_eq!(table.settled(), None, "there are two holders");
     }
 
     #[test]
@@ -211,8 +211,20 @@ mod tests {
     }
 
     #[test]
+    fn one_that_waits_again_keeps_its_place_in_line() {
+        let mut table = table(&[1, 3, 3, 3]);
+        table.hold(0, 5);
+        for member in [1, 2, 3, 1] {
+            table.wait(member, 5, 0);
+        }
+        for member in 1..4 {
+            assert_eq!(table.lower(member - 1, 0).granted, Some(member));
+        }
+    }
+
+    #[test]
     fn lowering_within_a_nest_frees_only_those_above_what_remains() {
-        let mut table = table(&[1, 2, 4]);
+        let mut table = table(&[1, 3, 4]);
         table.hold(0, 5);
         table.wait(1, 5, 0);
         table.wait(2, 5, 0);

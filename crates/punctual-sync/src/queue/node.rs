@@ -158,4 +158,19 @@ mod tests {
         nodes.release(1);
         assert_eq!((nodes.claim(), nodes.claim()), (Some(1), None));
     }
+
+    #[test]
+    fn the_free_list_is_never_as_it_was_before() {
+        let nodes = Nodes::<u8, 2>::new();
+        let mut words: Vec<_> = (0..500)
+            .map(|_| {
+                let node = nodes.claim().unwrap();
+                nodes.release(node);
+                nodes.free.load(Ordering::Relaxed)
+            })
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), 500);
+    }
 }

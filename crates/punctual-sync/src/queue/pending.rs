@@ -164,6 +164,31 @@ mod tests {
     }
 
     #[test]
+    fn scheduled_items_of_one_time_in_order_of_arrival() {
+        let mut pending = Pending::<8>::new();
+        for node in (0..8).rev() {
+            pending.push_scheduled(node, 1);
+        }
+        assert_eq!(drain(&mut pending, 1), [7, 6, 5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn scheduled_items_in_every_order() {
+        const N: u32 = 7;
+        for mut number in 0..(1..=N).product() {
+            let mut times: Vec<u32> = (0..N).collect();
+            let mut pending = Pending::<{ N as usize }>::new();
+            while !times.is_empty() {
+                let count = times.len() as u32;
+                let time = times.remove((number % count) as usize);
+                number /= count;
+                pending.push_scheduled(time, time.into());
+            }
+            assert_eq!(drain(&mut pending, 9), [0, 1, 2, 3, 4, 5, 6]);
+        }
+    }
+
+    #[test]
     fn an_item_is_ready_at_its_time_and_not_before() {
         let mut pending = Pending::<2>::new();
         pending.push_scheduled(4, 10);

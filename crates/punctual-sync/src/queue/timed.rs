@@ -234,3 +234,20 @@ impl<T, const N: usize> core::fmt::Debug for TimedQueue<T, N> {
         f.debug_struct("TimedQueue").field("capacity", &N).field("parked", &parked).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_need_no_clock_when_nothing_is_scheduled_any_more() {
+        let queue = TimedQueue::<u8, 2>::new();
+        let mut receiver = queue.receiver().unwrap();
+        let inbox = || queue.inbox.load(Ordering::Relaxed);
+        queue.send_at(1, now()).unwrap();
+        assert_eq!(inbox() & TIMERS, TIMERS);
+        assert_eq!(receiver.try_recv().map(|item| item.value), Some(1));
+        assert!(receiver.try_recv().is_none());
+        assert_eq!(inbox(), 0);
+    }
+}

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test uses its own part of this")]
 
+pub(crate) mod tasks;
+
 use std::time::{Duration, Instant};
 
 /// Repeats `attempt` until it gives something. Far beyond any load of the machine, it gives up.

@@ -10,6 +10,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::app::forked;
 use crate::app::runtime::Runtime;
 use crate::app::stop::{Culprit, Fault, panic_text};
 use crate::port::linux::stderr;
@@ -74,6 +75,8 @@ pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::th
         }
         Ok(()) => {}
     }
+    // A child made by `fork` has a job flag set. The job that forked is still the one that runs.
+    forked::check(runtime);
 }
 
 /// PanicRedirect `idle` because the app stops.

@@ -151,8 +151,9 @@ impl PcpGroup {
         let after = before.max(rank);
         let (from, to) = (sole(member.index, before), sole(member.index, after));
         let alone = if from == to {
-            // The ceiling test once more, although the rank stays: others may hold something by now.
-            self.word.load(Ordering::Acquire) == from
+            // The ceiling test once more, although the rank stays: others may hold something by now. Relaxed: since this
+            // member holds a ceiling that is no lower, nobody else has locked the mutex.
+            self.word.load(Ordering::Relaxed) == from
         } else {
             self.word.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
@@ -211,7 +212,8 @@ impl PcpGroup {
     fn wait_for_blocker(&self, member: &Member<'_>) -> Result<(), PcpLockError> {
         member.waits.set(member.waits.get().wrapping_add(1));
         let wait = &self.seats[member.index].wait;
-        while let Err(refused) = futex::lock_owned(wait, member.thread, Ordering::Acquire) {
+        // Relaxed: what others did comes with `granted` or through the gate.
+        while let Err(refused) = futex::lock_owned(wait, member.thread, Ordering::Relaxed) {
             if self.with_shared(member.thread, |table| table.withdraw(member.index)) {
                 // Nobody knows of this futex any more, and the next wait writes it anew.
                 return Err(match refused {
@@ -236,7 +238,7 @@ impl PcpGroup {
         // The next holder first. Until the others are told, they still lend this thread their priority.
         let first = freed.granted.map_or(0, bit) & freed.woken;
         for waiting in members(first).chain(members(freed.woken & !first)) {
-            let told = futex::unlock_owned(&self.seats[waiting].wait, member.thread, Ordering::Release);
+            let told = futex::unlock_owned(&self.seats[waiting].wait, member.thread, Ordering::Relaxed);
             told.unwrap_or_else(|error| refused(error));
         }
     }
@@ -244,7 +246,8 @@ impl PcpGroup {
     /// Runs `change` behind the gate with everything in the table.
     fn with_shared<R>(&self, thread: u32, change: impl FnOnce(&mut LockTable) -> R) -> R {
         self.with_table(thread, |table| {
-            let word = self.word.swap(SHARED, Ordering::AcqRel);
+            // Acquire: what the last one did that did not need the gate.
+            let word = self.word.swap(SHARED, Ordering::Acquire);
             if word != SHARED && word != FREE {
                 table.hold((word >> RANK_BITS) as usize - 1, word & ((1 << RANK_BITS) - 1));
             }

@@ -41,16 +41,6 @@ impl<T> Node<T> {
         self.cargo.with_mut(|place| unsafe { (*place).write(cargo) });
     }
 
-    /// Says when the item was sent.
-    ///
-    /// # Safety
-    ///
-    /// The node is the calling sender's and filled.
-    pub(super) unsafe fn stamp(&self, time: u64) {
-        // SAFETY: the caller has the node to itself and has filled it.
-        self.cargo.with_mut(|place| unsafe { (*place).assume_init_mut().time = time });
-    }
-
     /// Whether the item is scheduled, and its time.
     ///
     /// # Safety
@@ -114,6 +104,7 @@ impl<T, const N: usize> Nodes<T, N> {
     /// Takes a node off the free list; any thread. It is the caller's then.
     #[inline]
     pub(super) fn claim(&self) -> Option<u32> {
+        // Acquire, here and on failure: the link of the first node, and that its last item has been taken out.
         let mut free = self.free.load(Ordering::Acquire);
         loop {
             let node = (free as u32 & INDEX).checked_sub(1)?;
@@ -121,8 +112,8 @@ impl<T, const N: usize> Nodes<T, N> {
             let next = self.get(node).next.load(Ordering::Relaxed) & INDEX;
             let claims = (free >> INDEX_BITS) + 1;
             let rest = claims << INDEX_BITS | next as u64;
-            // Acquire: the receiver has taken the last item out before.
-            match self.free.compare_exchange(free, rest, Ordering::Acquire, Ordering::Acquire) {
+            // Relaxed: the count makes every word unique, so what it finds is what was acquired.
+            match self.free.compare_exchange(free, rest, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => return Some(node),
                 Err(now) => free = now,
             }

@@ -83,15 +83,11 @@ impl<T, const N: usize> TimedQueue<T, N> {
         let Some(node) = self.nodes.claim() else { return Err(Full(value)) };
         let place = self.nodes.get(node);
         let mut word = self.inbox.load(Ordering::Relaxed);
-        let mut time = sent(word);
+        // If something is scheduled from here on, that happens during this call, and this item may count as sent before.
+        let time = sent(word);
         // SAFETY: `claim` gave the node to this thread, and it is pushed only below.
         unsafe { place.fill(Cargo { value, scheduled: false, time }) };
         loop {
-            if word & TIMERS != 0 && time == 0 {
-                time = sent(word);
-                // SAFETY: as above, and it is filled.
-                unsafe { place.stamp(time) };
-            }
             place.next.store(word & INDEX, Ordering::Relaxed);
             // Release: the receiver sees the item and its link. Whoever takes the mark down wakes.
             let pushed = word & TIMERS | (node + 1);

@@ -34,8 +34,9 @@ impl Ends {
 
     /// Counts one less; gives how many are left.
     pub(super) fn remove(&self) -> u32 {
-        // Release and acquire: whoever sees that none is left sees what all of them did.
-        self.0.fetch_sub(1, Ordering::AcqRel) - 1
+        // Release: whoever sees in `count` that none is left sees what all of them did, since each exchange passes on
+        // what those before it released.
+        self.0.fetch_sub(1, Ordering::Release) - 1
     }
 
     pub(super) fn count(&self) -> u32 {

@@ -12,8 +12,8 @@
 //! being replaced, plus [`WRITER`] while a writer has it. A writer takes only a node that has no users at all.
 //! *N2* A reader that announced itself and then found the node current reads a node that no writer has: it was current at
 //! that moment, so no writer had it, and none takes it while the reader is counted. If instead a writer had taken the
-//! node before the announcement, then the announcement saw the writer's mark, acquired with it that another node is
-//! current, and the validation fails.
+//! node before the announcement, then the announcement acquired that another node had become current, and the validation
+//! fails unless the writer has made this one current since; then it acquires the new value.
 //! *N3* There are at most `K − 1` ends, each with one operation at a time, which keeps one node from the others: the one
 //! it announced itself on, is writing, or has just replaced. One more node is current. So there is a free one among `K`
 //! for each writer.
@@ -87,13 +87,13 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
             unsafe { (*cell).write(value) };
         });
         // From "a writer has it" to "it is current"; readers that announce themselves for nothing stay counted.
-        // Release: whoever announces itself after this sees the value, which it may find current.
+        // Release: the next writer of the node writes after this one.
         node.users.fetch_sub(WRITER - 1, Ordering::Release);
         let mut word = self.current.load(Ordering::Relaxed);
         loop {
             let next = (word & !(NODE | EMPTY)).wrapping_add(ONE_VERSION) | index as u64;
-            // Release: whoever sees the word sees the value. Acquire: the word passes on what its last writer did.
-            match self.current.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+            // Release: whoever sees the word sees the value.
+            match self.current.compare_exchange_weak(word, next, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
@@ -108,7 +108,8 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
         loop {
             // The node stays current, though nobody reads it.
             let next = word.wrapping_add(ONE_VERSION) | EMPTY;
-            match self.current.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+            // Relaxed: no value comes with it.
+            match self.current.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => word = now,
             }
@@ -117,15 +118,15 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
 
     /// The newest write: its version and, unless it was a [`clear`](Self::clear), its value.
     pub(super) fn read(&self) -> (Version, Option<T>) {
-        let mut word = self.current.load(Ordering::Acquire);
+        // Relaxed: a guess, which the second look confirms with acquire.
+        let mut word = self.current.load(Ordering::Relaxed);
         loop {
             if word & EMPTY != 0 {
                 return (word / ONE_VERSION, None);
             }
             let node = self.node(word);
-            // Acquire: if a writer had the node, this sees that another is current (N2). Release: the chain of
-            // changes to `users` that a writer acquires stays whole.
-            node.users.fetch_add(1, Ordering::AcqRel);
+            // Acquire: if a writer had the node, this sees that another is current (N2).
+            node.users.fetch_add(1, Ordering::Acquire);
             let now = self.current.load(Ordering::Acquire);
             let valid = now & (NODE | EMPTY) == word & (NODE | EMPTY);
             // SAFETY: by N2 the node is not written while this reader is counted. It holds a value: it is current and
@@ -142,7 +143,7 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
 
     /// The version of the newest write.
     pub(super) fn version(&self) -> Version {
-        self.current.load(Ordering::Acquire) / ONE_VERSION
+        self.current.load(Ordering::Relaxed) / ONE_VERSION
     }
 
     /// Takes a node that nobody uses.
@@ -151,10 +152,10 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
             for (index, node) in self.nodes.iter().enumerate() {
                 // The look first: an attempt that must fail would still take the cache line from the readers.
                 let is_free = node.users.load(Ordering::Relaxed) == 0;
-                // Acquire: all readers have finished with the node, and it is seen not to be current. Release: a
-                // reader that announces itself too late sees that as well (N2).
+                // Acquire: all readers have finished with the node, and it is seen not to be current. A reader that
+                // announces itself too late sees that as well (N2): the exchange passes on what it found released.
                 if is_free
-                    && node.users.compare_exchange(0, WRITER, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                    && node.users.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
                 {
                     return index;
                 }

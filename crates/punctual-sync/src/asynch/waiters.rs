@@ -193,7 +193,8 @@ impl<const W: usize> Waiters<W> {
             // Repeated only while the owner changes the state, and no longer than the same owner waits.
             let generation = state & !STATE;
             while !self.notify(index, state) {
-                state = self.places[index].state.load(Ordering::Acquire);
+                // Relaxed: `notify` acquires.
+                state = self.places[index].state.load(Ordering::Relaxed);
                 if state & !STATE != generation || !matches!(state & STATE, WAITING | UPDATING) {
                     break;
                 }

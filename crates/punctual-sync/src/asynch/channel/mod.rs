@@ -155,7 +155,8 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
     /// [`Taken`] the second time.
     #[doc(hidden)]
     pub fn split_once(&self) -> Result<(Sender<'_, T, N, W>, Receiver<'_, T, N, W>), Taken> {
-        if self.is_split.swap(true, Ordering::AcqRel) {
+        // Relaxed: there is nothing to see but that another was first.
+        if self.is_split.swap(true, Ordering::Relaxed) {
             return Err(Taken);
         }
         Ok((Sender::new(self), Receiver::new(self)))
@@ -163,14 +164,15 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
 
     /// Takes a node from the free list. There is one for whoever has a permit, unless the receiver was dropped (C2).
     fn take_node(&self) -> Option<u32> {
+        // Acquire, here and on failure: the link of the first node, and that the receiver has read its last message.
         let mut head = self.free.load(Ordering::Acquire);
         loop {
             let node = (head as u32).checked_sub(1)?;
             // May be stale, if another sender took the node meanwhile; then the count has moved on.
             let next = self.next[node as usize].load(Ordering::Relaxed);
             let taken = (head & !u64::from(u32::MAX)).wrapping_add(1 << 32) | u64::from(next);
-            // Acquire: the receiver has read the node's last message.
-            match self.free.compare_exchange_weak(head, taken, Ordering::Acquire, Ordering::Acquire) {
+            // Relaxed: the count makes every word unique, so what it finds is what was acquired.
+            match self.free.compare_exchange_weak(head, taken, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => return Some(node),
                 Err(now) => head = now,
             }

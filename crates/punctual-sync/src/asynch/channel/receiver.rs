@@ -85,9 +85,9 @@ impl<'a, T, const N: usize, const W: usize> Receiver<'a, T, N, W> {
 
 impl<T, const N: usize, const W: usize> Drop for Receiver<'_, T, N, W> {
     fn drop(&mut self) {
-        // Release: a sender that sees it and finds no node knows why. `wake_all` puts the fence that `Room::poll`
-        // relies on.
-        self.channel.is_closed.store(true, Ordering::Release);
+        // Relaxed: it tells nothing but itself. Those who wait are woken after it, and `wake_all` puts the fence that
+        // `Room::poll` relies on.
+        self.channel.is_closed.store(true, Ordering::Relaxed);
         self.channel.permits.wake_all();
         while self.channel.next_message().is_some() {}
     }

@@ -71,7 +71,7 @@ impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
 
     /// Whether there is no receiver any more.
     pub fn is_closed(&self) -> bool {
-        self.channel.is_closed.load(Ordering::Acquire)
+        self.channel.is_closed.load(Ordering::Relaxed)
     }
 
     /// Whether there is no room, as far as one can tell while others use the channel.
@@ -100,7 +100,7 @@ impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
 
 impl<T, const N: usize, const W: usize> Room<'_, T, N, W> {
     fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Closed>> {
-        let is_closed = || self.channel.is_closed.load(Ordering::Acquire);
+        let is_closed = || self.channel.is_closed.load(Ordering::Relaxed);
         if !is_closed() {
             let polled = self.channel.permits.poll_acquire(&mut self.waiting, waker);
             // Again: the receiver's end wakes those who wait without giving them permits. Whoever begins to wait

@@ -6,6 +6,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 
+#[macro_use]
 #[path = "support/apps.rs"]
 mod apps;
 #[path = "support/peers.rs"]
@@ -14,31 +15,38 @@ mod peers;
 mod pi_mutex;
 
 use apps::Operation;
+use punctual::Config;
+
+app!(plain, false, false);
+app!(monitored, true, false);
+app!(marked, false, true);
 
 fn spawns(c: &mut Criterion) {
     let mut group = c.benchmark_group("spawn to run");
-    group.bench_function("same level", |b| b.iter_custom(|n| apps::plain::measure(Operation::SameLevel, n)));
+    group.bench_function("same level", |b| {
+        b.iter_custom(|n| plain::measure(Config::new(), Operation::SameLevel, n))
+    });
     group.bench_function("peer: futex-queue send + recv", |b| b.iter_custom(peers::futex_queue));
     group.bench_function("higher level, one CPU", |b| {
-        b.iter_custom(|n| apps::plain::measure(Operation::HigherLevel, n))
+        b.iter_custom(|n| plain::measure(Config::new(), Operation::HigherLevel, n))
     });
     group.bench_function("peer: futex hand-over, one CPU", |b| b.iter_custom(peers::futex_hand_over));
     group.bench_function("same level, monitored", |b| {
-        b.iter_custom(|n| apps::monitored::measure(Operation::SameLevel, n))
+        b.iter_custom(|n| monitored::measure(Config::new(), Operation::SameLevel, n))
     });
     group.bench_function("higher level, monitored", |b| {
-        b.iter_custom(|n| apps::monitored::measure(Operation::HigherLevel, n))
+        b.iter_custom(|n| monitored::measure(Config::new(), Operation::HigherLevel, n))
     });
     // Without a trace to write to, which the app says, this is the row without marks once more.
     group.bench_function("higher level, marked in the kernel's trace", |b| {
-        b.iter_custom(|n| apps::marked::measure(Operation::HigherLevel, n))
+        b.iter_custom(|n| marked::measure(Config::new(), Operation::HigherLevel, n))
     });
     group.bench_function("one clock reading", |b| b.iter(|| std::hint::black_box(punctual::now())));
     group.bench_function("wake of an async task of a higher level", |b| {
-        b.iter_custom(|n| apps::plain::measure(Operation::Wake, n))
+        b.iter_custom(|n| plain::measure(Config::new(), Operation::Wake, n))
     });
     group.bench_function("arm + cancel", |b| {
-        b.iter_custom(|n| apps::plain::measure(Operation::ArmAndCancel, n))
+        b.iter_custom(|n| plain::measure(Config::new(), Operation::ArmAndCancel, n))
     });
     group.finish();
 }
@@ -46,10 +54,10 @@ fn spawns(c: &mut Criterion) {
 fn locks(c: &mut Criterion) {
     let mut group = c.benchmark_group("lock + unlock");
     group.bench_function("shared with a higher task", |b| {
-        b.iter_custom(|n| apps::plain::measure(Operation::Lock, n))
+        b.iter_custom(|n| plain::measure(Config::new(), Operation::Lock, n))
     });
     group.bench_function("shared with nobody", |b| {
-        b.iter_custom(|n| apps::plain::measure(Operation::LockAlone, n))
+        b.iter_custom(|n| plain::measure(Config::new(), Operation::LockAlone, n))
     });
     group.bench_function("peer: pcp-mutex", |b| b.iter_custom(peers::pcp_mutex));
     group.bench_function("peer: PI pthread mutex", |b| b.iter_custom(peers::pi_mutex));

@@ -3,8 +3,6 @@
 //! Each measurement is a run of the app: real-time threads are started and pinned, the driver does
 //! `iterations` operations in a row and takes the time around all of them, and the app is shut down.
 
-use std::time::Duration;
-
 /// What the driver is to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation {
@@ -26,12 +24,18 @@ macro_rules! app {
     ($name:ident, $monitor:literal, $trace:literal) => {
         /// The app.
         pub(crate) mod $name {
-            use super::*;
+            use std::time::Duration;
+
+            use crate::apps::Operation;
 
             /// Does it so many times and returns how long that took.
-            pub(crate) fn measure(operation: Operation, iterations: u64) -> Duration {
+            pub(crate) fn measure(
+                config: punctual::Config,
+                operation: Operation,
+                iterations: u64,
+            ) -> Duration {
                 let (answer, took) = std::sync::mpsc::channel();
-                let report = app::run(punctual::Config::new().trace($trace), operation, iterations, answer);
+                let report = app::run(config.trace($trace), operation, iterations, answer);
                 report.expect("the app starts");
                 took.recv().expect("the driver answers")
             }
@@ -150,7 +154,3 @@ macro_rules! app {
         }
     };
 }
-
-app!(plain, false, false);
-app!(monitored, true, false);
-app!(marked, false, true);

@@ -10,6 +10,7 @@ mod confined;
 mod examples;
 mod fuzz;
 mod loom;
+mod miri;
 mod mutants;
 mod release;
 mod sanitize;
@@ -44,6 +45,8 @@ enum Chore {
     Mutants(mutants::Options),
     /// Run the runtime's tests under AddressSanitizer and ThreadSanitizer
     Sanitize(sanitize::Options),
+    /// Run unit tests under Miri
+    Miri,
     /// Fuzz the readers of traces, then run random apps, for a minute each
     Fuzz(fuzz::Options),
     /// Stress each kind of executor on real threads, in a release build
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Chore::Loom(options) => loom::run(&options),
         Chore::Mutants(options) => mutants::run(&options),
         Chore::Sanitize(options) => sanitize::run(&options),
+        Chore::Miri => miri::run(),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Stress(options) => stress::run(&options),
         // Its status may be that of the program it has run.

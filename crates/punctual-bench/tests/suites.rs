@@ -38,7 +38,7 @@ fn selects_steps_by_their_names() {
     assert!(run.rows().count() > 0);
     assert!(run.rows().all(|row| row.id.starts_with("latency/eventfd/")));
     let none = punctual_bench::run(&options("teapot"), &Stop::default(), &Silent).unwrap_err();
-    assert_eq!(none.to_string(), "no step of these suites has `teapot` in its name");
+    assert_eq!(none.to_string(), "no step of the selected suites contains `teapot` in its name");
 }
 
 /// Fails with every place at which the JSON is not as documented.

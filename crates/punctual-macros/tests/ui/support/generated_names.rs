@@ -19,7 +19,6 @@ names! {
     Copy
     CurrentWorker
     DEADLINE
-    Declared
     Drops
     Duration
     EXECUTION
@@ -46,14 +45,17 @@ names! {
     MONITOR
     Message
     NAME
+    NON_SEND
     Node
+    NonSend
     None
     Nothing
     OnIdle
     Option
     Options
     OverrunPolicy
-    Part
+    PartitionConfig
+    PartitionState
     Periodic
     PeriodicTask
     PhantomData
@@ -65,7 +67,6 @@ names! {
     Resource
     Result
     Runtime
-    STAYS
     Send
     SharedResources
     Some
@@ -74,10 +75,9 @@ names! {
     SpawnedAnywhere
     Stamp
     StartError
-    Stays
-    Style
     Sync
     Task
+    ThreadModel
     Timers
     Undo
     WaitSlot
@@ -125,6 +125,7 @@ names! {
     make
     marker
     mem
+    model
     name
     new
     now
@@ -132,7 +133,6 @@ names! {
     option
     os
     owns
-    part
     partition
     pedantic
     pend
@@ -158,7 +158,6 @@ names! {
     stop_on_overrun
     str
     strict
-    style
     take
     task
     trace

@@ -181,7 +181,7 @@ impl Port for ModelPort {
     }
 
     fn wait_while(&self, count: &AtomicU32, seen: u32) {
-        let mut turns = self.changes.0.lock().unwrap();
+        let mut turns = self.turn.0.lock().unwrap();
         let before = turns.wakes;
         // Under the lock, as the kernel compares under its bucket's lock.
         if count.load(Ordering::Relaxed) == seen {
@@ -191,16 +191,16 @@ impl Port for ModelPort {
                 stuck();
             }
             while turns.wakes == before {
-                turns = self.changes.1.wait(turns).unwrap();
+                turns = self.turn.1.wait(turns).unwrap();
             }
         }
     }
 
     fn wake_all(&self, _: &AtomicU32) {
-        let mut turns = self.changes.0.lock().unwrap();
+        let mut turns = self.turn.0.lock().unwrap();
         turns.wakes += 1;
         awake().more(std::mem::take(&mut turns.asleep));
-        self.changes.1.notify_all();
+        self.turn.1.notify_all();
     }
 
     fn boost(&self, boost: &AtomicU32) -> bool {

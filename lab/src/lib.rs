@@ -3,11 +3,11 @@
 //! The kernel is Debian's, or built from Debian's source, and runs in QEMU without hardware virtualization, so it takes
 //! neither privileges nor modules of the host, and works inside a virtual machine. `docs/lab.md` says what its times mean.
 //!
-//! * [`options`] is the command line.
-//! * [`kernels`] downloads or builds kernels and their modules, and keeps them.
-//! * [`driver`] runs a program on one machine: a guest in QEMU, or a board over ssh.
-//! * [`suite`] runs the [`cases`] on every machine that they need, and reports how they went.
-//! * [`arch`], [`tools`], [`trouble`] and [`workdir`] serve all of them.
+//! * `options` is the command line.
+//! * `kernels` downloads or builds kernels and their modules, and keeps them.
+//! * `driver` runs a program on one machine: a guest in QEMU, or a board over ssh.
+//! * `suite` runs the `cases` on every machine that they need, and reports how they went.
+//! * `arch`, `tools`, `trouble` and `workdir` serve all of them.
 
 mod arch;
 mod cases;

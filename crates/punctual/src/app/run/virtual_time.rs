@@ -54,6 +54,8 @@ pub(super) fn run<A: App>(
         Ok(others) => others,
         Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),
     };
+    // Until the end of the run: a thread that starts or ends allocates or gives back.
+    let watch = A::HAS_IDLE.then(|| IdleWatch::begin(home));
 
     // SAFETY: everything is held, and a taken app has no resources filled.
     let mut kept = unsafe { super::init(runtime, me, app) };
@@ -67,10 +69,10 @@ pub(super) fn run<A: App>(
         // Nothing in here panics but by mistake. The other threads are not left waiting for their turns then.
         fault::contained(runtime, Culprit::Executor, || {
             virtual_time::settle(home, me);
-            let watch = A::HAS_IDLE.then(|| IdleWatch::begin(home));
+            watch.iter().for_each(IdleWatch::entered);
             // SAFETY: the resources are filled, and this is the idle thread.
             unsafe { super::idle::<A>(runtime, me, kept) };
-            drop(watch);
+            watch.iter().for_each(IdleWatch::left);
             live(home, me);
         });
     } else {

@@ -2,16 +2,8 @@
 #![cfg(not(loom))]
 
 mod support {
+    pub(crate) mod looks;
     pub(crate) mod steps;
-
-    /// Lets a thread look so many times.
-    pub(crate) fn looks(mut left: u32) -> impl FnMut() -> bool {
-        move || {
-            let go_on = left > 0;
-            left = left.saturating_sub(1);
-            go_on
-        }
-    }
 }
 
 use std::thread::scope;
@@ -21,7 +13,7 @@ use punctual_sync::shared::{
     TicketLockError,
 };
 use punctual_sync::{Duration, Instant, now};
-use support::looks;
+use support::looks::looks;
 use support::steps::{Child, Killed, end_of, in_shared_memory, kill_at_every_step, start_asleep};
 
 /// Long before.

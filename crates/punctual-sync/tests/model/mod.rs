@@ -1,9 +1,13 @@
 //! What the models of `shared` and `asynch` have in common.
 
-#![allow(dead_code, reason = "every model uses its own part of this")]
+#![allow(dead_code, unused_imports, reason = "every model uses its own part of this")]
+
+#[path = "../support/looks.rs"]
+mod looks;
 
 use std::sync::{Mutex, PoisonError};
 
+pub(crate) use looks::looks;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
 
@@ -63,14 +67,5 @@ impl Region {
     pub(crate) fn count(&self) -> u32 {
         // SAFETY: `with` panics if a writing access is in progress.
         self.entered.with(|entered| unsafe { *entered })
-    }
-}
-
-/// Lets a thread look so many times.
-pub(crate) fn looks(mut left: u32) -> impl FnMut() -> bool {
-    move || {
-        let go_on = left > 0;
-        left = left.saturating_sub(1);
-        go_on
     }
 }

@@ -1,10 +1,13 @@
 //! What the tests of `shared` and `asynch` have in common.
 
-#![allow(dead_code, reason = "every test uses its own part of this")]
+#![allow(dead_code, unused_imports, reason = "every test uses its own part of this")]
 
+mod looks;
 pub(crate) mod tasks;
 
 use std::time::{Duration, Instant};
+
+pub(crate) use looks::looks;
 
 /// Repeats `attempt` until it gives something. Far beyond any load of the machine, it gives up.
 #[track_caller]
@@ -22,13 +25,4 @@ pub(crate) fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T 
         }
     }
     panic!("waited two minutes for {what}");
-}
-
-/// Lets a thread look so many times.
-pub(crate) fn looks(mut left: u32) -> impl FnMut() -> bool {
-    move || {
-        let go_on = left > 0;
-        left = left.saturating_sub(1);
-        go_on
-    }
 }

@@ -6,8 +6,8 @@
 //! not exist. So it is ended there with a message.
 //!
 //! Nothing is asked for that on the real-time path. In the child, before `fork` returns, every running app is
-//! stopped, which refuses spawns, and made job_flags (see [`Runtime::has_job_flags`]); and who comes by here on the way to sleep or
-//! to the end of a thread is looked at.
+//! stopped, which refuses spawns, and gets a flag that each job looks at (see [`Runtime::has_job_flags`]); and who comes by
+//! here on the way to sleep or to the end of a thread is looked at.
 
 use std::io;
 use std::sync::OnceLock;

@@ -26,6 +26,8 @@ fn main() -> ExitCode {
         Ok(Punctual { command }) => command,
         Err(message) => return output::settle(tell(&message)),
     };
+    // Even if this run fails: the kernel goes on recording for a recorder that was killed.
+    let _names = punctual_trace::record::remove_leftovers();
     output::settle(match command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),

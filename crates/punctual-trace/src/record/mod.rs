@@ -41,6 +41,7 @@ pub use error::RecordError;
 pub use events::{Absent, Group};
 pub use filter::Filter;
 pub use live::{Live, LiveError};
+pub use tracefs::remove_leftovers;
 
 use self::drain::Drain;
 use self::save::Saver;

@@ -42,7 +42,7 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     schedule::check_clock(config)?;
     let threads = config.filter.threads()?;
     let tracefs = tracefs::find()?;
-    let removed = tracefs::remove_leftovers(&tracefs);
+    let removed = tracefs::remove_leftovers_in(&tracefs);
     let mut absent = Vec::new();
     let main = Instance::create(&tracefs)?;
     // First, as the kernel says of other CPUs that they are too large a value.

@@ -66,8 +66,14 @@ fn maker(name: &str) -> Option<(u32, u64)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Removes the instances of recorders that are gone, and says which.
-pub(super) fn remove_leftovers(tracefs: &Path) -> Vec<String> {
+/// Removes the instances of recorders that were killed, which go on recording until then, and returns their names.
+///
+/// Every recording does so when it starts. Where tracefs is not mounted or not accessible, nothing happens.
+pub fn remove_leftovers() -> Vec<String> {
+    find().map_or(Vec::new(), |tracefs| remove_leftovers_in(&tracefs))
+}
+
+pub(super) fn remove_leftovers_in(tracefs: &Path) -> Vec<String> {
     let entries = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let gone =

@@ -189,3 +189,25 @@ fn ends_quietly_when_reader_stops() {
     drop(reader);
     assert_eq!(nobody.stderr(writer).output().unwrap().status.code(), Some(1));
 }
+
+/// To record for longer would not help.
+#[test]
+fn says_which_format_cannot_be_read() {
+    let scratch = Scratch::new("formats");
+    file(&scratch, "good.dat", &worked::concurrent_activation());
+    let format = scratch.file("good.dat.raw/events/sched/sched_switch/format");
+    let text = fs::read_to_string(&format).unwrap();
+    for (damaged, why, status) in [
+        (text.replace("offset:", "place:"), "the format of sched:sched_switch cannot be read", 1),
+        (text.replace("next_pid", "next_number"), "next_pid", 0),
+    ] {
+        fs::write(&format, damaged).unwrap();
+        let (out, err, code) = report(&scratch.0, &["good.dat.raw", "--all"]);
+        assert_eq!(code, status, "{out}{err}");
+        assert!(err.contains(why) && !err.contains("for longer"), "{err}");
+        dat::write(&scratch.file("good.dat.raw"), &scratch.file("bad.dat")).unwrap();
+        let (out, err, code) = report(&scratch.0, &["bad.dat", "--all"]);
+        assert_eq!(code, status, "{out}{err}");
+        assert!(err.contains(why) && !err.contains("for longer"), "{err}");
+    }
+}

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         Ok::<_, Failure>((span, problems, events))
     });
     let (span, problems, events) = read?;
-    let is_whole = problems.is_empty();
+    let is_whole = problems.is_empty() && trace.unusable().next().is_none();
     // The rest of the trace was not read.
     let is_unread = outputs.is_unread();
     analyzer.finish(&mut |job, names| outputs.job(job, names));
@@ -48,6 +48,9 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         return Ok(if is_whole { 0 } else { FAILED });
     }
     events.incomplete().iter().for_each(|what| say!("warning: {what}"));
+    for (event, error) in trace.unusable() {
+        say!("warning: the format of {event} cannot be read, so its events are left out: {error}");
+    }
     let counters = analyzer.watch().counters();
     losses(&trace, &counters);
     if !is_printed {
@@ -59,7 +62,8 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
             print(&format!("\n{written}"));
         }
     }
-    match warn_of_missing(&analyzer, arguments) {
+    let is_readable = events.incomplete().is_empty() && trace.unusable().next().is_none();
+    match warn_of_missing(&analyzer, arguments, is_readable) {
         true => Ok(FAILED),
         false => Ok(if is_whole { 0 } else { FAILED }),
     }
@@ -98,8 +102,9 @@ fn analyse(reading: &Reading<'_>, analyzer: &mut Analyzer, outputs: &mut Outputs
     (span, problems)
 }
 
-/// Prints what the command line asks for and the trace lacks; returns whether anything is missing.
-fn warn_of_missing(analyzer: &Analyzer, arguments: &Report) -> bool {
+/// Prints what the command line asks for and the trace lacks; returns whether anything is missing. What is missing may be in
+/// events that are not `readable`.
+fn warn_of_missing(analyzer: &Analyzer, arguments: &Report, readable: bool) -> bool {
     let trace = arguments.trace.display();
     let unknown = analyzer.unknown();
     for name in &unknown {
@@ -108,6 +113,10 @@ fn warn_of_missing(analyzer: &Analyzer, arguments: &Report) -> bool {
     let nothing = unknown.is_empty() && analyzer.tasks().is_empty();
     if nothing {
         let (whose, fix) = match arguments.analysis.all {
+            true if !readable => (
+                "",
+                "some of its events cannot be read, as the warnings say; record it again, or with another kernel",
+            ),
             true => ("", "record for longer, or while the program is busy"),
             false => (" of a real-time thread or Punctual task", "select others with --task NAME or --all"),
         };

@@ -8,7 +8,7 @@ use super::error::ReadError;
 use super::format::{EventFormat, FormatError, PageLayout};
 use super::merge::Merge;
 use super::stream::{CpuStream, Input, Scale};
-use super::translate::{Interrupts, Threads, Translator};
+use super::translate::{Interrupts, Threads, Translator, recipe};
 use super::{Bytes, Order, Range, dat, marker, raw};
 use crate::event::Event;
 
@@ -177,6 +177,16 @@ impl Trace {
     /// The events whose formats could not be read; their records are left out.
     pub fn unreadable(&self) -> &[(String, FormatError)] {
         &self.unreadable
+    }
+
+    /// Those of them that the analysis has a use for, as `group:event`.
+    pub fn unusable(&self) -> impl Iterator<Item = (&str, &FormatError)> {
+        let used =
+            |event: &str| event.split_once(':').is_some_and(|(group, name)| recipe(group, name).is_some());
+        self.unreadable
+            .iter()
+            .map(|(event, error)| (event.as_str(), error))
+            .filter(move |(event, _)| used(event))
     }
 }
 

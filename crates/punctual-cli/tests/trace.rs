@@ -1,6 +1,8 @@
 //! `punctual trace record` and `watch` as a user calls them, where tracefs can be used.
 
 mod support;
+#[path = "../../punctual/tests/support/tracefs.rs"]
+mod tracefs;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -24,6 +26,10 @@ const WATCHED: &str = "watched one";
 
 /// Whether this machine lets us trace; if not, says so loudly.
 fn can_trace(scratch: &Scratch) -> bool {
+    if let Err(why) = tracefs::enter() {
+        eprintln!("SKIPPED: nothing is traced in this test: {why}");
+        return false;
+    }
     let probe =
         punctual(&["trace", "record", "--duration", "0", "-o"]).arg(scratch.file("probe")).output().unwrap();
     if !probe.status.success() {
@@ -35,7 +41,11 @@ fn can_trace(scratch: &Scratch) -> bool {
 /// A command line that ends in this program doing jobs.
 fn traced(worker: &str, jobs: u32, arguments: &[&str]) -> Command {
     let mut command = punctual(&[&["trace"], arguments, &["--"]].concat());
-    command.arg(std::env::current_exe().unwrap()).args(["--exact", "jobs_to_be_traced", "--nocapture"]);
+    command.arg(std::env::current_exe().unwrap()).args([
+        "--exact",
+        "selects_jobs_to_be_traced",
+        "--nocapture",
+    ]);
     command.env(JOBS, format!("{worker}:{jobs}"));
     command
 }
@@ -342,4 +352,72 @@ fn tells_unprivileged_user_what_to_do() {
         assert!(err.contains("record as root") || err.contains("mount it as root"), "{err}");
     }
     assert_clean(&scratch, 0);
+}
+
+/// What `watch` prints as JSON stays lines of JSON, whatever the command prints.
+#[test]
+fn keeps_output_of_command_out_of_json_lines() {
+    let scratch = Scratch::new("json-lines");
+    if !can_trace(&scratch) {
+        return;
+    }
+    let noise = "printf 'no object'; echo; sleep 0.2; printf half";
+    let (out, err, code) =
+        run(punctual(&["trace", "watch", "--all", "--json", "--every", "0.01", "--", "sh", "-c", noise]));
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(!out.is_empty() && err.contains("no object\n") && err.contains("half"), "{out}{err}");
+    for line in out.lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok_and(|line| line.is_object()), "{line}");
+    }
+}
+
+#[test]
+fn succeeds_when_its_time_is_over() {
+    let scratch = Scratch::new("over");
+    if !can_trace(&scratch) {
+        return;
+    }
+    let file = scratch.file("trace.dat");
+    let output = ["record", "-o", file.to_str().unwrap()];
+    for how in [&["watch", "--all"][..], &output] {
+        let arguments = [&["trace"], how, &["--duration", "0.05", "--", "sleep", "1000"]].concat();
+        let (out, err, code) = run(punctual(&arguments));
+        assert_eq!(code, Some(0), "{how:?}: the command was ended as asked: {out}{err}");
+        // A status of its own is told.
+        let own = "trap 'exit 9' TERM; while :; do sleep 0.01; done";
+        let arguments = [&["trace"], how, &["--duration", "0.3", "--", "sh", "-c", own]].concat();
+        let (out, err, code) = run(punctual(&arguments));
+        assert!(matches!(code, Some(9 | 0)), "{how:?}: {out}{err}");
+    }
+}
+
+#[test]
+fn removes_what_killed_recorder_left_even_if_run_fails() {
+    let scratch = Scratch::new("left-over");
+    if !can_trace(&scratch) {
+        return;
+    }
+    let failing: [&[&str]; 4] = [
+        &["trace", "report", "missing.dat"],
+        &["trace", "record", "-o", "/no/such/place/t.dat"],
+        &["trace", "record", "--comm", "a\"b", "-o", "other.dat"],
+        &["trace", "watch", "--every", "0"],
+    ];
+    for arguments in failing {
+        let mut killed = punctual(&["trace", "record", "-o", "t.dat"]);
+        let mut killed = killed.current_dir(&scratch.0).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(killed.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "recording, until Ctrl-C\n");
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        fs::remove_dir_all(scratch.file("t.dat.raw")).unwrap();
+        let mut next = punctual(arguments);
+        let (_, err, code) = run({
+            next.current_dir(&scratch.0);
+            next
+        });
+        assert_ne!(code, Some(0), "{arguments:?}: {err}");
+        assert_clean(&scratch, killed.id());
+    }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Source {
     #[arg(long = "prio", value_name = "LOW..HIGH")]
     pub(crate) priorities: Option<Priorities>,
 
-    /// Stop after this many seconds [default: when the command ends, otherwise on Ctrl-C]
+    /// Stop after this many seconds, ending the command [default: when the command ends, otherwise on Ctrl-C]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
 
@@ -234,7 +234,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub(crate) every: Duration,
 
-    /// Print JSON objects, one per line, instead of text
+    /// Print JSON objects, one per line, instead of text; what the command prints goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }

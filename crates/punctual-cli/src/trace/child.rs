@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 /// Tells the runtime of a Punctual app to mark its jobs in the trace.
@@ -22,14 +22,15 @@ pub(crate) struct HeldChild {
 }
 
 impl HeldChild {
-    /// Creates a child that waits until it may become this command, which must not be empty.
-    pub(crate) fn new(command: &[OsString]) -> Result<Self, String> {
+    /// Creates a child that waits until it may become this command, which must not be empty. What that prints goes to
+    /// `output`.
+    pub(crate) fn new(command: &[OsString], output: Stdio) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot create a process for the command: {error}");
         let (name, arguments) = command.split_first().ok_or("there is no command")?;
         let (mut number, tell) = io::pipe().map_err(failed)?;
         let (wait, go) = io::pipe().map_err(failed)?;
         let mut process = Command::new(name);
-        process.args(arguments).env(MARKS, "1");
+        process.args(arguments).env(MARKS, "1").stdout(output);
         let parents_end = go.as_raw_fd();
         let prepare = move || {
             // SAFETY: this is the child, in which nobody else uses its copy of the parent's descriptor, and which
@@ -64,7 +65,7 @@ impl HeldChild {
         // If the child is gone, `spawn` knows why.
         let _ = self.go.write_all(&[1]);
         match self.spawning.join() {
-            Ok(Ok(child)) => Ok(Running { child, status: None }),
+            Ok(Ok(child)) => Ok(Running { child, status: None, signalled: Vec::new() }),
             Ok(Err(error)) => {
                 Err(format!("{}: {error}; give a command that can be executed", self.name.display()))
             }
@@ -98,6 +99,8 @@ fn hold(mut tell: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
 pub(crate) struct Running {
     child: Child,
     status: Option<ExitStatus>,
+    /// What has been sent to it.
+    signalled: Vec<i32>,
 }
 
 impl Running {
@@ -115,8 +118,15 @@ impl Running {
         if self.ended().is_none()
             && let Some(signal) = rustix::process::Signal::from_named_raw(signal)
         {
+            self.signalled.push(signal.as_raw());
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal);
         }
+    }
+
+    /// Whether it died of a signal that [`Running::signal`] sent.
+    pub(crate) fn was_ended(&mut self) -> bool {
+        let signal = self.ended().and_then(|status| status.signal());
+        signal.is_some_and(|signal| self.signalled.contains(&signal))
     }
 }
 
@@ -136,7 +146,8 @@ mod tests {
 
     #[test]
     fn knows_pid_before_command_runs() {
-        let held = HeldChild::new(&[OsString::from("sh"), "-c".into(), "kill -TERM $$".into()]).unwrap();
+        let line = [OsString::from("sh"), "-c".into(), "kill -TERM $$".into()];
+        let held = HeldChild::new(&line, Stdio::inherit()).unwrap();
         let exe = std::fs::read_link(format!("/proc/{}/exe", held.pid())).unwrap();
         assert_eq!(exe, std::env::current_exe().unwrap(), "it is still a copy of this process");
         let mut running = held.go().unwrap();
@@ -145,15 +156,16 @@ mod tests {
 
     #[test]
     fn reports_command_that_cannot_run() {
-        let error = HeldChild::new(&command("/no/such/program")).unwrap().go().err().unwrap();
+        let held = HeldChild::new(&command("/no/such/program"), Stdio::inherit()).unwrap();
+        let error = held.go().err().unwrap();
         assert!(error.contains("/no/such/program: No such file"), "{error}");
-        assert!(HeldChild::new(&[]).is_err());
+        assert!(HeldChild::new(&[], Stdio::inherit()).is_err());
     }
 
     #[test]
     fn ends_held_child_when_recorder_goes_away() {
         let HeldChild { spawning, go, .. } =
-            HeldChild::new(&command("touch /no/such/directory/file")).unwrap();
+            HeldChild::new(&command("touch /no/such/directory/file"), Stdio::inherit()).unwrap();
         drop(go);
         assert_eq!(spawning.join().unwrap().unwrap_err().raw_os_error(), Some(libc::ECANCELED));
     }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use punctual_report::format::{format_count, format_nanos};
@@ -40,9 +41,9 @@ impl Source {
         }
     }
 
-    /// Creates the child that waits to become the command, if there is one.
-    pub(crate) fn hold(&self) -> Result<Option<HeldChild>, Failure> {
-        let held = (!self.command.is_empty()).then(|| HeldChild::new(&self.command));
+    /// Creates the child that waits to become the command, if there is one. What that prints goes to `output`.
+    pub(crate) fn hold(&self, output: Stdio) -> Result<Option<HeldChild>, Failure> {
+        let held = (!self.command.is_empty()).then(|| HeldChild::new(&self.command, output));
         Ok(held.transpose()?)
     }
 }
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
             directory.display()
         )));
     }
-    let held = source.hold()?;
+    let held = source.hold(Stdio::inherit())?;
     record::drop_real_time_policy(&[]);
     let signals = Signals::listen()?;
     let config = source.config(clock, held.as_ref().map(HeldChild::pid));
@@ -118,7 +119,7 @@ fn beside(output: &Path) -> PathBuf {
 pub(crate) enum StopReason {
     /// A signal asked for it.
     Asked,
-    /// Its time is up.
+    /// Its time is up, or what it waited for has happened.
     Over,
     /// The command has ended.
     Ended,
@@ -161,14 +162,19 @@ fn wait(
     }
 }
 
-/// Ends the command after the recording; returns its status.
+/// Ends the command after the recording; returns its status. That it was ended because there is nothing more to record, or
+/// nobody who reads, is no failure of the command.
 pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) -> u8 {
     if matches!(why, StopReason::Over | StopReason::Asked | StopReason::Unread) {
         child.signal(SIGTERM);
     }
     loop {
         if let Some(status) = child.ended() {
-            return child::code(status);
+            return match why {
+                StopReason::Unread => 0,
+                StopReason::Over if child.was_ended() => 0,
+                _ => child::code(status),
+            };
         }
         if let Some(Notice::End { .. }) = signals.wait(TICK) {
             child.signal(SIGKILL);

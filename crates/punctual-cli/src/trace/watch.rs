@@ -1,5 +1,7 @@
 //! `punctual trace watch`: live statistics and alarms.
 
+use std::io;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use punctual_trace::event::Event;
@@ -59,7 +61,8 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     if arguments.every.is_zero() {
         return Err(Failure::usage("--every: give a time above 0 s"));
     }
-    let held = source.hold()?;
+    // A line of ours is an object, and nothing else may come in between.
+    let held = source.hold(if arguments.json { io::stderr().into() } else { Stdio::inherit() })?;
     let pid = held.as_ref().map(HeldChild::pid);
     let config = source.config("mono", pid);
     record::drop_real_time_policy(&config.housekeeping_cpus());
@@ -106,9 +109,7 @@ impl Session {
             say!("error: {}", error.message);
         }
         let why = *outcome.as_ref().unwrap_or(&StopReason::Failed);
-        let status = self.child.as_mut().map(|child| finish(signals, child, why));
-        // It was ended because nobody reads the output, which is no failure of the command.
-        let status = status.filter(|_| why != StopReason::Unread).unwrap_or(0);
+        let status = self.child.as_mut().map_or(0, |child| finish(signals, child, why));
         let has_failed = self.alarms.end(signals) || outcome.is_err();
         Ok(if has_failed { FAILED } else { status })
     }
@@ -152,7 +153,7 @@ impl Session {
                 why = Some(StopReason::Over);
             }
             if arguments.stop && self.alarms.count() > 0 {
-                why = Some(StopReason::Asked);
+                why = Some(StopReason::Over);
             }
             if self.lines.is_closed() {
                 why = Some(StopReason::Unread);

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use punctual_report::escape::Printable;
+
 /// Checks that `path` is writable, and leaves it as it is: absent, or with its content.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     let is_new = !path.exists();
@@ -66,6 +68,8 @@ pub(crate) use say;
 
 /// What [`say!`] does with its line.
 pub(crate) fn tell(line: &str) {
+    // It may quote what a file says, or the system.
+    let line = line.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n");
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

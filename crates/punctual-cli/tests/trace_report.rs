@@ -211,3 +211,30 @@ fn says_which_format_cannot_be_read() {
         assert!(err.contains(why) && !err.contains("for longer"), "{err}");
     }
 }
+
+/// Anybody may call a thread anything.
+#[test]
+fn prints_no_terminal_escapes_and_no_line_breaks_of_names() {
+    let scratch = Scratch::new("escapes");
+    let thread = task(838, 60);
+    let mut script = Script::new();
+    script.waking(1_000, 0, thread, 0).switch(2_000, 0, SwitchOut::Runnable, thread);
+    script.switch(3_000, 0, SwitchOut::Sleeping, IDLE);
+    let mut synthetic = Synthetic::create(&scratch.file("raw")).unwrap();
+    synthetic.name(838, "a\x1b[2J\n7 b\r,\u{202e}");
+    script.events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+    fs::write(scratch.file("raw/uname"), "Linux \x1b[31m").unwrap();
+    fs::write(scratch.file("raw/saved_cmdlines"), "838 \x1b[2J\n").unwrap();
+    let outputs = [&["raw"][..], &["raw", "--csv", "-"], &["raw", "--json", "-"], &["raw", "--html", "-"]];
+    for arguments in outputs.into_iter().chain([&["raw", "--task", "\x1b[2J"][..]]) {
+        let (out, err, _) = report(&scratch.0, arguments);
+        let active = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!out.contains(active) && !err.contains(active), "{arguments:?}: {out:?} {err:?}");
+    }
+    for name in ["a\x1b[2J\n7 b\r,\u{202e}", "a\\u{1b}[2J\\n7 b\\r,*", "a*", "838"] {
+        let (out, err, code) = report(&scratch.0, &["raw", "--csv", "-", "--task", name]);
+        assert_eq!((out.lines().count(), code), (2, 0), "{name:?}: {out}{err}");
+        assert!(out.contains(",\"a\\u{1b}[2J\\n7 b\\r,"), "{out}");
+    }
+}

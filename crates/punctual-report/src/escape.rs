@@ -1,8 +1,9 @@
-//! Text that cannot become markup.
+//! Text that cannot become markup, or a command to a terminal.
 //!
 //! ```
-//! use punctual_report::escape::{Code, Escaped, NoBreak};
+//! use punctual_report::escape::{Code, Escaped, NoBreak, Printable};
 //!
+//! assert_eq!(Printable("a\x1b[2Jb\n").to_string(), "a\\u{1b}[2Jb\\n");
 //! assert_eq!(Escaped("<b a=\"1\">").to_string(), "&lt;b a=&quot;1&quot;&gt;");
 //! assert_eq!(NoBreak("1 812 µs").to_string(), "1\u{202F}812\u{202F}µs");
 //! assert_eq!(Code("held by `<log>/7`").to_string(), "held by <code>&lt;log&gt;/7</code>");
@@ -41,6 +42,30 @@ impl Display for Escaped<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a character changes what stands around it, on a terminal or in a file of lines: control characters, separators of
+/// lines and paragraphs, and the marks that change the order of the text behind them.
+fn is_active(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text on one line that is shown as it is and does nothing else, for terminals and files of lines. Control characters,
+/// separators of lines and marks that change the order of text are written as Rust's escapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Printable<'a>(pub &'a str);
+
+impl Display for Printable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if !self.0.contains(is_active) {
+            return f.write_str(self.0);
+        }
+        self.0.chars().try_for_each(|c| match is_active(c) {
+            true => write!(f, "{}", c.escape_default()),
+            false => f.write_char(c),
+        })
     }
 }
 
@@ -102,6 +127,17 @@ mod tests {
                 assert!(references.all(|rest| rest.contains(';')), "{c:?} in {html}");
             }
         }
+    }
+
+    #[test]
+    fn prints_nothing_that_a_terminal_obeys() {
+        for c in '\0'..='\u{3000}' {
+            let text = Printable(&format!("a{c}b")).to_string();
+            assert!(!text.contains(is_active), "{c:?}");
+            assert_eq!(text == format!("a{c}b"), !is_active(c), "{c:?}: {text}");
+        }
+        assert_eq!(Printable("é ‰ 好 `\\`").to_string(), "é ‰ 好 `\\`");
+        assert_eq!(Printable("\u{9b}1m\r\n\t\u{202e}").to_string(), "\\u{9b}1m\\r\\n\\t\\u{202e}");
     }
 
     #[test]

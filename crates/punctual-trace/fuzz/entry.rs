@@ -3,11 +3,71 @@
 
 use std::sync::{Arc, LazyLock};
 
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use punctual_trace::explain;
+use punctual_trace::export::{Csv, json};
+use punctual_trace::jobs::{Actor, Config, Decomposer, Job};
+use punctual_trace::names::Names;
 use punctual_trace::read::format::{EventFormat, PageLayout, check_header_event};
 use punctual_trace::read::page::Page;
 use punctual_trace::read::translate::Translator;
 use punctual_trace::read::{Order, Trace};
 use punctual_trace::write::formats;
+
+/// Any bytes as the name of a thread, an interrupt and a task: whatever is told of their jobs has no character that does
+/// anything to a terminal, nor a line too many.
+pub(crate) fn names(data: &[u8]) {
+    let mut names = Names::new();
+    let name = String::from_utf8_lossy(data);
+    names.thread(7, &name);
+    names.irq(24, &name);
+    names.vector(236, &name);
+    names.task(3, &name);
+    let jobs = scene();
+    assert!(jobs.len() > 3);
+    let mut csv = Csv::new(Vec::new()).expect("memory can be written");
+    for job in &jobs {
+        csv.job(job, &names).expect("memory can be written");
+        check(&json(job, &names));
+        explain::job(job, &names).iter().for_each(|sentence| check(sentence));
+    }
+    let csv = String::from_utf8(csv.finish().expect("memory can be written")).expect("CSV is text");
+    assert_eq!(csv.lines().count(), 1 + jobs.len());
+    csv.lines().for_each(check);
+    for actor in [Actor::Thread(7), Actor::Irq(24), Actor::Vector(236), Actor::Task(3)] {
+        check(&names.of(actor));
+    }
+}
+
+fn check(text: &str) {
+    let active = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    assert!(!text.contains(active), "{text:?}");
+}
+
+/// Jobs of a thread, of one that it waits for, of an interrupt and of a task.
+fn scene() -> Vec<Job> {
+    let (idle, thread) = (Task { id: 0, priority: 120 }, Task { id: 7, priority: 10 });
+    let mut jobs = Vec::new();
+    let mut decomposer = Decomposer::new(Config { handlers: true, segments: true, ..Config::default() });
+    let kinds = [
+        (0, Kind::IrqEntry { irq: 24 }),
+        (0, Kind::Waking { task: thread, cpu: 0 }),
+        (0, Kind::IrqExit { irq: 24 }),
+        (0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: thread }),
+        (7, Kind::VectorEntry { vector: 236 }),
+        (7, Kind::VectorExit { vector: 236 }),
+        (7, Kind::Switch { from: thread, reason: SwitchOut::Sleeping, to: idle }),
+        (0, Kind::Waking { task: thread, cpu: 0 }),
+        (0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: thread }),
+        (7, Kind::JobStart { task: 3, released: 800 }),
+        (7, Kind::JobEnd { task: 3 }),
+        (7, Kind::Switch { from: thread, reason: SwitchOut::Sleeping, to: idle }),
+    ];
+    for (n, (by, kind)) in (1..).zip(kinds) {
+        decomposer.feed(&Event { time: 100 * n, cpu: 0, by, kind }, &mut |job| jobs.push(job.clone()));
+    }
+    jobs
+}
 
 static FORMATS: LazyLock<Vec<EventFormat>> = LazyLock::new(formats::all);
 

@@ -12,6 +12,8 @@
 
 use std::collections::HashMap;
 
+use punctual_report::escape::Printable;
+
 use crate::event::Tid;
 use crate::jobs::Actor;
 
@@ -22,6 +24,9 @@ const SOFTIRQS: [&str; 10] =
 const MAX_NAMES: usize = 65_536;
 
 /// The names a trace tells.
+///
+/// Anybody can give a thread any name, so what is told may do things to a terminal or end a line. The names that are given
+/// here are [printable](Printable).
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     threads: HashMap<Tid, String>,
@@ -94,7 +99,7 @@ fn put<K: std::hash::Hash + Eq>(names: &mut HashMap<K, String>, key: K, name: &s
     }
     match names.get_mut(&key) {
         Some(known) if known == name => {}
-        Some(known) => name.clone_into(known),
-        None => drop(names.insert(key, name.to_owned())),
+        Some(known) => *known = Printable(name).to_string(),
+        None => drop(names.insert(key, Printable(name).to_string())),
     }
 }

@@ -91,6 +91,11 @@ fn pages() {
 }
 
 #[test]
+fn prints_names_of_hostile_threads_on_their_lines() {
+    attack("names", 4, entry::names);
+}
+
+#[test]
 fn files() {
     attack("dat", 3, entry::dat);
 }

@@ -1,5 +1,6 @@
 //! Turns events into statistics, for `report` and `watch` alike: which jobs, under which names, with which deadlines.
 
+use punctual_report::escape::Printable;
 use punctual_report::format::format_count;
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Select};
@@ -29,7 +30,8 @@ impl Analyzer {
         monotonic: bool,
         (segments, keep): (bool, usize),
     ) -> Self {
-        let filter = TaskFilter { tasks: arguments.tasks.clone() };
+        let printable = |name: &String| Printable(name).to_string();
+        let filter = TaskFilter { tasks: arguments.tasks.iter().map(printable).collect() };
         let select = match (arguments.all, filter.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
@@ -54,7 +56,8 @@ impl Analyzer {
         };
         // At least one job of each task is kept, because it has the task's priority.
         let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
-        let (deadlines, names) = (arguments.deadlines.clone(), Names::new());
+        let deadline = |known: &Deadline| Deadline { task: printable(&known.task), ns: known.ns };
+        let (deadlines, names) = (arguments.deadlines.iter().map(deadline).collect(), Names::new());
         Self { watch, names, deadlines, max_response: None, filter }
     }
 
@@ -68,7 +71,7 @@ impl Analyzer {
     pub(crate) fn learn(&mut self, news: &NewNames) {
         for (thread, name) in &news.threads {
             self.names.thread(*thread, name);
-            self.watch.name(*thread, name);
+            self.watch.name(*thread, &Printable(name).to_string());
             let kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
             self.expect(Actor::Thread(*thread), kind);
         }
@@ -182,7 +185,7 @@ impl TaskFilter {
     fn select(&self) -> Select {
         Select {
             tids: self.tasks.iter().filter_map(|name| number(name)).collect(),
-            names: self.tasks.iter().map(|name| kernel_name(name).to_owned()).collect(),
+            names: self.tasks.iter().flat_map(|name| [kernel_name(name).to_owned(), name.clone()]).collect(),
             marked: true,
             ..Select::default()
         }
@@ -215,7 +218,7 @@ fn called(actor: Actor, text: &str, names: &Names) -> bool {
     }
     let Actor::Thread(thread) = actor else { return false };
     let name = names.of_thread(thread);
-    name.is_some_and(|name| fits(name, kernel_name(text))) || text.parse() == Ok(thread)
+    name.is_some_and(|name| fits(name, kernel_name(text)) || fits(name, text)) || text.parse() == Ok(thread)
 }
 
 /// The TID, alone or after the name as in tables.

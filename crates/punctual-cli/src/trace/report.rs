@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::thread;
 
+use punctual_report::escape::Printable;
 use punctual_report::format::{format_count, format_nanos};
 use punctual_trace::buffer_stats;
 use punctual_trace::export::html::About;
@@ -136,11 +137,11 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
         trace.cpus()
     );
     if !trace.clock().is_empty() {
-        let _ = write!(out, ", clock {}", trace.clock());
+        let _ = write!(out, ", clock {}", Printable(trace.clock()));
     }
     out.push('\n');
     if !trace.system().is_empty() {
-        let _ = writeln!(out, "{}", trace.system());
+        let _ = writeln!(out, "{}", Printable(trace.system()));
     }
     out
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use punctual_report::escape::Printable;
+
 use super::error::RecordError;
 use super::filter::all_threads;
 use super::tracefs;
@@ -80,7 +82,9 @@ pub(super) fn names(tracefs: &Path) -> String {
     let mut lines = fs::read_to_string(tracefs.join("saved_cmdlines")).unwrap_or_default();
     for (thread, process) in all_threads() {
         if let Ok(name) = fs::read_to_string(format!("/proc/{process}/task/{thread}/comm")) {
-            lines += &format!("{thread} {}\n", name.trim_end());
+            // A name can have line breaks, and what follows one would name another thread.
+            let name = name.strip_suffix('\n').unwrap_or(&name);
+            lines += &format!("{thread} {}\n", Printable(name));
         }
     }
     lines

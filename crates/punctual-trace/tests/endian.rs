@@ -29,7 +29,8 @@ impl File {
     }
 }
 
-fn file(order: Order, long: usize, events: &[Event]) -> Vec<u8> {
+/// A file whose clock is `clocks`, with the factor and shift that make ns of its times.
+fn file_of(order: Order, long: usize, events: &[Event], clocks: &str, scale: Option<[u64; 3]>) -> Vec<u8> {
     let header_page = match long {
         8 => formats::HEADER_PAGE.to_owned(),
         _ => "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -76,7 +77,14 @@ fn file(order: Order, long: usize, events: &[Event]) -> Vec<u8> {
     file.number(2, 4);
     file.bytes.extend(b"options  \0");
     file.number(4, 2);
-    file.text("local [mono]\0", 4);
+    file.text(&format!("{clocks}\0"), 4);
+    if let Some([factor, shift, offset]) = scale {
+        file.number(14, 2);
+        file.number(16, 4);
+        file.number(factor, 4);
+        file.number(shift, 4);
+        file.number(offset, 8);
+    }
     file.number(0, 2);
     file.bytes.extend(b"flyrecord\0");
     let start = (file.bytes.len() + 32).next_multiple_of(4096) as u64;
@@ -87,6 +95,10 @@ fn file(order: Order, long: usize, events: &[Event]) -> Vec<u8> {
     file.bytes.resize(start as usize, 0);
     file.bytes.extend(pages);
     file.bytes
+}
+
+fn file(order: Order, long: usize, events: &[Event]) -> Vec<u8> {
+    file_of(order, long, events, "local [mono]", None)
 }
 
 fn events() -> Vec<Event> {
@@ -138,4 +150,32 @@ fn reports_wrong_order() {
         matches!(error, ReadError::Corrupt { .. }) && error.to_string().contains("made.dat: byte "),
         "{error}"
     );
+}
+
+/// Counts of cycles are no ns, nor are other counts.
+#[test]
+fn converts_counts_by_recorded_scale_or_refuses_them() {
+    let times = |clocks: &str, scale| {
+        let trace = Trace::from_bytes("made.dat", Arc::new(file_of(Order::Big, 8, &events(), clocks, scale)))
+            .unwrap();
+        let events = trace.events()?;
+        Ok::<_, ReadError>(events.map(|event| event.unwrap().time).collect::<Vec<_>>())
+    };
+    let counts: Vec<_> = events().iter().map(|event| event.time).collect();
+    let third = Some([1 << 30, 31, 1_000]);
+    let halves: Vec<_> = counts.iter().map(|count| count / 2 + 1_000).collect();
+    assert_eq!(times("local [x86-tsc]", third).unwrap(), halves);
+    assert_eq!(times("[mono] x86-tsc", third).unwrap(), counts, "the scale is not that of this clock");
+    for (clock, scale, why) in [
+        ("x86-tsc", None, "counts cycles of the processor, and how long one takes was not recorded"),
+        ("ppc-tb", None, "ticks of the time base"),
+        ("counter", None, "counts events"),
+        ("counter", third, "counts events"),
+        ("uptime", third, "ticks of the kernel's timer"),
+    ] {
+        let error = times(&format!("local [{clock}] mono"), scale).unwrap_err();
+        assert!(matches!(&error, ReadError::Clock { clock: found, .. } if found == clock), "{error}");
+        let message = error.to_string();
+        assert!(message.contains(why) && message.contains("with the clock `mono`"), "{message}");
+    }
 }

@@ -15,13 +15,19 @@ use punctual_trace::jobs::{self, Decomposer};
 use punctual_trace::read::{ReadError, Trace, marker};
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
 use punctual_trace::write::dat;
-use recording::{Place, instances_of, play, start, whole};
+use recording::{Place, instances_of, play, whole};
 
 /// The tests look at which instances there are, so they run one after the other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Says in the environment of a child that it is to record into this directory until it is killed.
 const VICTIM: &str = "PUNCTUAL_TEST_RECORD_UNTIL_KILLED";
+
+/// Starts to record, where tracefs is or can be mounted.
+fn start(config: Config, directory: &Path) -> Option<Recording> {
+    recording::enter();
+    recording::start(config, directory)
+}
 
 /// The threads of this process.
 fn own_threads() -> BTreeSet<u32> {
@@ -100,7 +106,7 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
     assert_eq!(instances_of(std::process::id()), [""; 0]);
 
     let mut victim = Command::new(std::env::current_exe().unwrap());
-    victim.args(["--exact", "what_a_killed_recorder_leaves_is_readable_and_removed", "--nocapture"]);
+    victim.args(["--exact", "reads_and_removes_leftovers_of_killed_recorder", "--nocapture"]);
     let mut victim =
         victim.env(VICTIM, &directory).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let bytes = || {
@@ -145,6 +151,13 @@ fn rejects_what_cannot_be_recorded_and_names_fix() {
     };
     let clock = refused(Config { clock: "sundial".into(), ..Config::default() });
     assert!(clock.to_string().contains("mono"), "{clock}");
+    // The kernel has them, and nothing can be made of what they say.
+    for name in ["counter", "uptime"] {
+        let clock = refused(Config { clock: name.into(), ..Config::default() });
+        assert!(matches!(clock, RecordError::NoTime { .. }), "{clock}");
+        let offered = clock.to_string().split_once("choose one of: ").unwrap().1.to_owned();
+        assert!(offered.contains("mono") && !offered.contains(name) && !offered.contains("tsc"), "{clock}");
+    }
     assert!(matches!(
         refused(Config { cpus: vec![4_000], ..Config::default() }),
         RecordError::Cpu { cpu: 4_000 }
@@ -192,12 +205,53 @@ fn records_only_traced_threads_when_narrow() {
 }
 
 #[test]
+fn follows_new_threads_when_narrow() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let place = Place::new("followed");
+    let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
+    let groups = vec![Group::Sched];
+    let config = Config { filter, narrow: true, groups, ..Config::default() };
+    let Some(recording) = start(config.clone(), &place.0.join("raw")) else { return };
+    // Nothing of the switches of others is recorded.
+    let enabled = |instance: &str| {
+        let path = format!("/sys/kernel/tracing/instances/{instance}/events/sched/sched_switch/enable");
+        fs::read_to_string(path).unwrap().trim().to_owned()
+    };
+    let mut instances = instances_of(std::process::id());
+    instances.sort();
+    assert_eq!(instances.iter().map(|name| enabled(name)).collect::<Vec<_>>(), ["0", "1"]);
+    // Two threads that wake each other, neither of which was there when the recording started.
+    let (player, partner) = std::thread::spawn(|| {
+        let partner = play();
+        (rustix::thread::gettid().as_raw_nonzero().get() as u32, partner)
+    })
+    .join()
+    .unwrap();
+    assert_eq!(recording.absent(), []);
+    recording.stop().unwrap();
+    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let all: Vec<_> = trace.events().unwrap().collect::<Result<_, _>>().unwrap();
+    let new = [player, partner];
+    let woken = all.iter().filter(|event| {
+        matches!(event.kind, Kind::Waking { task, .. } if new.contains(&task.id)) && new.contains(&event.by)
+    });
+    // They need not sleep each time.
+    assert!(woken.count() > 10);
+    let left = |event: &&punctual_trace::event::Event| matches!(event.kind, Kind::Switch { from, .. } if new.contains(&from.id));
+    assert!(all.iter().filter(left).count() > 10);
+    let mixed = Filter { names: vec!["partner".into()], ..config.filter.clone() };
+    let recording = start(Config { filter: mixed, ..config }, &place.0.join("mixed")).unwrap();
+    assert!(recording.absent()[0].to_string().contains("all are recorded"), "{:?}", recording.absent());
+}
+
+#[test]
 fn delivers_events_live() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let config = Config {
         filter: Filter { processes: vec![std::process::id()], ..Filter::default() },
         ..Config::default()
     };
+    recording::enter();
     let mut live = match Live::start(&config) {
         Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
             eprintln!("SKIPPED: nothing is watched in this test: {error}");
@@ -224,8 +278,13 @@ fn delivers_events_live() {
     }
     eprintln!("{} late of {}", live.late(), events.len());
     let names: Vec<_> = partners.iter().map(|&id| live.threads().get(id).map(str::to_owned)).collect();
-    assert!(names.iter().any(|name| name.as_deref() == Some("partner")), "{names:?}");
     live.stop(&mut events).unwrap();
+    let mut decomposer = Decomposer::new(jobs::Config::default());
+    events.iter().for_each(|event| decomposer.feed(event, &mut |_| {}));
+    // A switch to it has its name.
+    if whole(decomposer.counters()) {
+        assert!(names.iter().any(|name| name.as_deref() == Some("partner")), "{names:?}");
+    }
     assert!(events.is_sorted_by_key(|event| (event.time, event.cpu)));
     let futexes =
         |id| events.iter().any(|event| event.by == id && matches!(event.kind, Kind::FutexEnter { .. }));

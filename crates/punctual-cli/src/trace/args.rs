@@ -155,7 +155,8 @@ pub(crate) struct Record {
     #[command(flatten)]
     pub(crate) source: Source,
 
-    /// Trace clock; with any but `mono`, timers and marks give release times only within bounds
+    /// Trace clock that counts ns, such as `boot`; with any but `mono`, timers and marks give release times only within
+    /// bounds
     #[arg(long, value_name = "NAME", default_value = "mono")]
     pub(crate) clock: String,
 }

@@ -100,9 +100,10 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
 /// A PID, CPU or clock that does not exist is a usage error; anything else is the system's.
 pub(crate) fn refused(error: &RecordError) -> Failure {
     match error {
-        RecordError::Clock { .. } | RecordError::Filter { .. } | RecordError::Cpu { .. } => {
-            Failure::usage(error.to_string())
-        }
+        RecordError::Clock { .. }
+        | RecordError::NoTime { .. }
+        | RecordError::Filter { .. }
+        | RecordError::Cpu { .. } => Failure::usage(error.to_string()),
         error => error.into(),
     }
 }

@@ -100,6 +100,15 @@ pub enum ReadError {
         /// The time of the one before.
         before: u64,
     },
+    /// The times cannot be made ns, or not be put in one order.
+    Clock {
+        /// The file.
+        file: Arc<str>,
+        /// The clock.
+        clock: String,
+        /// What is the matter with it.
+        problem: String,
+    },
     /// There is nothing in it to analyse.
     Empty {
         /// The file.
@@ -174,6 +183,12 @@ impl fmt::Display for ReadError {
             Self::Backwards { place, time, before } => {
                 write!(f, "{place}: a record of {time} ns follows one of {before} ns; {DAMAGED}")
             }
+            Self::Clock { file, clock, problem } => write!(
+                f,
+                "{file}: its times are by the clock `{}`: {problem}; record again, all of it with the clock `mono` or another \
+                 of ns (`trace-cmd record -C tsc2nsec` records how long a cycle takes)",
+                clock.escape_debug()
+            ),
             Self::Empty { file } => write!(
                 f,
                 "{file}: there are no scheduler events in it; record again with at least sched_switch and sched_waking"

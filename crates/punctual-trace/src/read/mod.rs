@@ -22,6 +22,7 @@
 //! ```
 
 mod bytes;
+pub(crate) mod clock;
 pub mod dat;
 mod error;
 pub mod format;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::clock::counted;
 use super::error::ReadError;
 use super::format::{EventFormat, FormatError, PageLayout};
 use super::merge::Merge;
@@ -106,6 +107,9 @@ impl Trace {
     /// Its events, in the order of time and then of CPUs.
     ///
     /// An error ends the data of the CPU that it is about, and the events of the others go on.
+    ///
+    /// # Errors
+    /// [`ReadError::Clock`] if the times are no ns and cannot be made ns.
     pub fn events(&self) -> Result<Events, ReadError> {
         self.events_of(|_| true)
     }
@@ -113,6 +117,7 @@ impl Trace {
     /// The events of those of its buffers.
     pub fn events_of(&self, buffers: impl Fn(&Buffer) -> bool) -> Result<Events, ReadError> {
         let chosen = || self.buffers.iter().filter(|buffer| buffers(buffer));
+        self.check_clocks(chosen())?;
         let streams = chosen().map(|buffer| buffer.cpus.len()).sum();
         let mut inputs = Vec::new();
         let mut pages = 0;
@@ -123,9 +128,11 @@ impl Trace {
                 Some(size) => self.layout.with_size(size).map_err(unsupported)?,
                 None => self.layout,
             };
+            // A trace of another clock may have the scale all the same.
+            let scale = self.scale.filter(|_| counted(self.clock_of(buffer)).is_some());
             for data in &buffer.cpus {
                 pages += layout.size;
-                inputs.push((data.cpu, CpuStream::new(data.input(self.scale), layout, streams)));
+                inputs.push((data.cpu, CpuStream::new(data.input(scale), layout, streams)));
             }
         }
         if pages > PAGES_BUDGET {

@@ -27,6 +27,15 @@ pub enum RecordError {
         /// Those that it has.
         available: String,
     },
+    /// The kernel has this clock, and its times are no ns.
+    NoTime {
+        /// The one asked for.
+        clock: String,
+        /// What it counts.
+        counted: &'static str,
+        /// Those that can be used.
+        available: String,
+    },
     /// There is no such process.
     UnknownProcess {
         /// Its number.
@@ -125,6 +134,10 @@ impl fmt::Display for RecordError {
             Self::Clock { clock, available } => {
                 write!(f, "the kernel has no trace clock `{clock}`; choose one of: {available}")
             }
+            Self::NoTime { clock, counted, available } => write!(
+                f,
+                "the trace clock `{clock}` counts {counted}, of which no time can be made; choose one of: {available}"
+            ),
             Self::UnknownProcess { process } => write!(
                 f,
                 "there is no process or thread {process}; give the number of one that runs, or a command to start"

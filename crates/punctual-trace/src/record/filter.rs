@@ -27,6 +27,11 @@ impl Filter {
         self.processes.is_empty() && self.names.is_empty() && self.priorities.is_none()
     }
 
+    /// Whether threads are chosen by what started them alone, and new ones are followed by that.
+    pub(super) fn is_by_process(&self) -> bool {
+        !self.processes.is_empty() && self.names.is_empty() && self.priorities.is_none()
+    }
+
     /// Checks what can be checked before anything is recorded.
     pub(super) fn check(&self) -> Result<(), RecordError> {
         for name in &self.names {

@@ -56,8 +56,10 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// The threads.
     pub filter: Filter,
-    /// Leave out events of the scheduler that name no traced thread. The recording is smaller, and does not tell whom a
-    /// traced thread waited for if that is not traced itself.
+    /// Leave out switches and wake-ups that name no traced thread. The recording is smaller, and does not tell whom a
+    /// traced thread waited for if that is not traced itself. Threads that are started later are traced as well, whether
+    /// they are chosen by process, or by name or priority; where both are said, everybody is recorded, and
+    /// [`Recording::absent`] says so.
     pub narrow: bool,
     /// The buffer of each CPU, in KiB. The kernel has it in memory while it records.
     pub buffer_kib: u32,
@@ -243,5 +245,5 @@ impl Drop for Recording {
     }
 }
 
-/// Where in the capture directory the buffers are: that of the events, and that of system calls where it is another.
-const PREFIXES: [&str; 2] = ["", "instances/calls/"];
+/// Where in the capture directory the buffers are: that of the events, and that of followed threads where it is another.
+const PREFIXES: [&str; 2] = ["", "instances/followed/"];

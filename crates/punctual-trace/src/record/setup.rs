@@ -14,6 +14,7 @@ use super::tracefs::{self, Instance};
 use super::{Config, PREFIXES, Recording};
 use crate::event::Tid;
 use crate::read::Order;
+use crate::read::clock::counted;
 use crate::read::dat::clock_of;
 use crate::read::format::PageLayout;
 
@@ -52,7 +53,13 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     main.prefer("copy_trace_marker", "1");
     let mut systems = vec!["ftrace"];
     let mut functions = false;
-    let mut calls = None;
+    let mut followed = None;
+    let (follows, narrow) = (follows(config), config.narrow && !mixes(config));
+    if config.narrow && !narrow {
+        let why = "threads are followed by the process that started them, or chosen by name and priority, not both at once; \
+                   all are recorded";
+        absent.push(Absent { group: Group::Sched, event: None, why: Some(why.to_owned()) });
+    }
     for &group in &config.groups {
         match group {
             Group::FunctionGraph => {
@@ -64,14 +71,26 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
             }
             // It is loaded when it is known for which CPUs.
             Group::Schedule => continue,
-            Group::Futex if own_buffer(&config.filter) => {
-                let instance = Instance::create(&tracefs)?;
-                prepare(&instance, config)?;
-                follow(&instance, &threads)?;
-                enable(&instance, group, config, &threads, &mut absent)?;
-                calls = Some(instance);
+            _ => {}
+        }
+        let present = events::present(&main, group, &mut absent);
+        if group == Group::Sched {
+            check_needed(&present)?;
+        }
+        for event in &present {
+            if follows(group, event) {
+                if followed.is_none() {
+                    let instance = Instance::create(&tracefs)?;
+                    prepare(&instance, config)?;
+                    follow(&instance, &threads)?;
+                    followed = Some(instance);
+                }
+                let instance = followed.as_ref().unwrap_or(&main);
+                events::enable(instance, event)?;
+            } else {
+                let narrow = narrow && !config.filter.is_by_process();
+                enable(&main, group, event, narrow, &config.filter, &threads)?;
             }
-            _ => enable(&main, group, config, &threads, &mut absent)?,
         }
         systems.push(group.events().0);
     }
@@ -85,7 +104,7 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
             Err(why) => absent.push(Absent { group: Group::Schedule, event: None, why: Some(why) }),
         }
     }
-    let instances = [main].into_iter().chain(calls).collect();
+    let instances = [main].into_iter().chain(followed).collect();
     Ok(Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, removed })
 }
 
@@ -124,18 +143,52 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
     Ok(recording)
 }
 
-/// Whether system calls go to a buffer of their own: the kernel follows threads and what they start only for all events of a
-/// buffer, and those of the scheduler are needed of everybody. By name it can choose in any buffer.
-fn own_buffer(filter: &Filter) -> bool {
-    !filter.is_empty() && filter.names.is_empty()
+/// Which events go to a buffer of their own, in which the kernel follows the chosen threads and all that they start. It does so
+/// for all events of a buffer, and handlers of interrupts are needed whomever they displace. By name it can choose in any.
+///
+/// Of a narrow recording these are the switches and wake-ups, which the kernel records then if either side is chosen. Of the
+/// rest of the scheduler's events it would ask who runs when they happen, and not whom they are about.
+fn follows(config: &Config) -> impl Fn(Group, &str) -> bool {
+    let calls = !config.filter.is_empty() && config.filter.names.is_empty();
+    let narrow = config.narrow && config.filter.is_by_process();
+    move |group, event| match group {
+        Group::Futex => calls,
+        Group::Sched => {
+            narrow
+                && ["sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new"].contains(&name(event))
+        }
+        _ => false,
+    }
+}
+
+/// Whether threads are chosen by process and by other things as well. The kernel follows threads in a buffer and compares
+/// fields of events, but not either of both.
+fn mixes(config: &Config) -> bool {
+    !config.filter.processes.is_empty() && !config.filter.is_by_process()
+}
+
+/// The name of an event, whose directory this is.
+fn name(event: &str) -> &str {
+    event.rsplit('/').next().unwrap_or_default()
+}
+
+fn check_needed(present: &[String]) -> Result<(), RecordError> {
+    let missing = NEEDED.iter().filter(|needed| !present.iter().any(|event| name(event) == **needed));
+    let events: Vec<_> = missing.map(|name| format!("sched:{name}")).collect();
+    if events.is_empty() { Ok(()) } else { Err(RecordError::MissingEvents { events }) }
 }
 
 fn prepare(instance: &Instance, config: &Config) -> Result<(), RecordError> {
     instance.write("tracing_on", "0")?;
     let clocks = instance.read("trace_clock")?;
     let available: Vec<_> = clocks.split_whitespace().map(|clock| clock.trim_matches(['[', ']'])).collect();
-    if !available.contains(&config.clock.as_str()) {
-        return Err(RecordError::Clock { clock: config.clock.clone(), available: available.join(", ") });
+    let usable: Vec<_> = available.iter().copied().filter(|clock| counted(clock).is_none()).collect();
+    if !usable.contains(&config.clock.as_str()) {
+        let (clock, usable) = (config.clock.clone(), usable.join(", "));
+        return Err(match counted(&clock).filter(|_| available.contains(&clock.as_str())) {
+            Some(counted) => RecordError::NoTime { clock, counted, available: usable },
+            None => RecordError::Clock { clock, available: usable },
+        });
     }
     if clock_of(&clocks) != config.clock {
         instance.write("trace_clock", &config.clock)?;
@@ -158,47 +211,36 @@ fn follow(instance: &Instance, threads: &[Tid]) -> Result<(), RecordError> {
     instance.write("set_event_pid", if list.is_empty() { "4194304" } else { &list })
 }
 
+/// Turns an event on, of the chosen threads only where that is wanted and the kernel can tell.
 fn enable(
     instance: &Instance,
     group: Group,
-    config: &Config,
+    event: &str,
+    narrow: bool,
+    filter: &Filter,
     threads: &[Tid],
-    absent: &mut Vec<Absent>,
 ) -> Result<(), RecordError> {
-    let present = events::present(instance, group, absent);
-    if group == Group::Sched {
-        let is_there = |name: &&str| present.iter().any(|event| event.ends_with(&format!("/{name}")));
-        let missing: Vec<_> =
-            NEEDED.iter().filter(|name| !is_there(name)).map(|name| format!("sched:{name}")).collect();
-        if !missing.is_empty() {
-            return Err(RecordError::MissingEvents { events: missing });
+    let (pid, comm, prio): (&[_], &[_], &[_]) = match (group, name(event)) {
+        (Group::Sched, _) if !narrow => (&[], &[], &[]),
+        (Group::Sched, "sched_switch") => {
+            (&["prev_pid", "next_pid"], &["prev_comm", "next_comm"], &["prev_prio", "next_prio"])
         }
+        (Group::Sched, "sched_pi_setprio") => (&["pid"], &["comm"], &["oldprio", "newprio"]),
+        (Group::Sched, _) => (&["pid"], &["comm"], &["prio"]),
+        (Group::Futex, _) => (&["common_pid"], &["COMM"], &[]),
+        _ => (&[], &[], &[]),
+    };
+    let condition = filter.condition(threads, pid, comm, prio);
+    if !condition.is_empty() {
+        instance.write(&format!("{event}/filter"), &condition).map_err(|error| match error {
+            RecordError::Kernel { error, .. } => RecordError::Filter {
+                filter: condition.clone(),
+                why: format!("the kernel answers: {error}; name fewer threads"),
+            },
+            other => other,
+        })?;
     }
-    for event in &present {
-        let name = event.rsplit('/').next().unwrap_or_default();
-        let (pid, comm, prio): (&[_], &[_], &[_]) = match (group, name) {
-            (Group::Sched, _) if !config.narrow => (&[], &[], &[]),
-            (Group::Sched, "sched_switch") => {
-                (&["prev_pid", "next_pid"], &["prev_comm", "next_comm"], &["prev_prio", "next_prio"])
-            }
-            (Group::Sched, "sched_pi_setprio") => (&["pid"], &["comm"], &["oldprio", "newprio"]),
-            (Group::Sched, _) => (&["pid"], &["comm"], &["prio"]),
-            (Group::Futex, _) if !own_buffer(&config.filter) => (&["common_pid"], &["COMM"], &[]),
-            _ => (&[], &[], &[]),
-        };
-        let condition = config.filter.condition(threads, pid, comm, prio);
-        if !condition.is_empty() {
-            instance.write(&format!("{event}/filter"), &condition).map_err(|error| match error {
-                RecordError::Kernel { error, .. } => RecordError::Filter {
-                    filter: condition.clone(),
-                    why: format!("the kernel answers: {error}; name fewer threads"),
-                },
-                other => other,
-            })?;
-        }
-        events::enable(instance, event)?;
-    }
-    Ok(())
+    events::enable(instance, event)
 }
 
 fn page_layout(tracefs: &Path) -> Result<PageLayout, RecordError> {

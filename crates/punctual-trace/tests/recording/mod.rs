@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod schedule;
+#[path = "../../../punctual/tests/support/tracefs.rs"]
+mod tracefs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,13 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Lets this thread find tracefs, or says loudly that it cannot.
+pub fn enter() {
+    if let Err(why) = tracefs::enter() {
+        eprintln!("tracefs cannot be mounted here: {why}");
     }
 }
 

@@ -103,7 +103,7 @@
 //!
 //! # Modules
 //!
-//! * [`mod@config`]: where and how to run; [`mod@report`]: what happened.
+//! * [`mod@config`]: where and how to run; [`mod@report`]: what happened; [`model`]: what was declared.
 //! * [`background`]: threads for everything that is not real-time.
 #![warn(missing_docs)]
 
@@ -121,7 +121,7 @@ pub use app::config::Config;
 pub use app::report::Report;
 pub use app::services::{now, shutdown, spend, wait_for_event};
 pub use app::start_error::StartError;
-pub use app::{config, report};
+pub use app::{config, model, report};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 pub use punctual_macros::app;
 /// Channels, queues, rings and mutexes, for use beyond the resources of an app.

@@ -23,6 +23,8 @@ use crate::analyse::Analysis;
 use crate::errors::Errors;
 use crate::model::App;
 
+pub(crate) use names::is_model;
+
 /// Applies every rule.
 pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
     features::check(app, cfg!(any(feature = "async", test)), errors);

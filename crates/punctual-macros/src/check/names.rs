@@ -7,8 +7,11 @@ use syn::{Ident, Item};
 use crate::errors::Errors;
 use crate::model::{App, Handler};
 
-const RESERVED: [&str; 8] =
-    ["init", "idle", "shutdown", "app", "run", "main", "internal", "shared_resources"];
+const RESERVED: [&str; 9] =
+    ["init", "idle", "shutdown", "app", "run", "main", "internal", "shared_resources", MODEL];
+
+/// The static with what the app declares.
+const MODEL: &str = "MODEL";
 
 /// How the names of what is generated begin.
 const GENERATED: &str = "__punctual";
@@ -23,6 +26,9 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
 
 /// What is generated stands beside the user's items.
 fn generated(app: &App, errors: &mut Errors) {
+    for name in app.items.iter().filter(|item| is_model(item)).filter_map(item_name) {
+        errors.at(name, format_args!("`{MODEL}` is what the app declares, as data; give this another name"));
+    }
     let items = app.items.iter().filter_map(item_name);
     let handlers = app.handlers().map(|handler| &handler.ident);
     for name in items.chain(handlers).filter(|name| name.to_string().to_lowercase().starts_with(GENERATED)) {
@@ -31,6 +37,12 @@ fn generated(app: &App, errors: &mut Errors) {
             format_args!("names that begin with `{GENERATED}` are the framework's; rename `{name}`"),
         );
     }
+}
+
+/// Whether an item takes the name of what the app declares.
+pub(crate) fn is_model(item: &Item) -> bool {
+    let is_value = matches!(item, Item::Const(_) | Item::Fn(_) | Item::Static(_) | Item::Struct(_));
+    is_value && item_name(item).is_some_and(|name| name == MODEL)
 }
 
 fn item_name(item: &Item) -> Option<&Ident> {
@@ -104,6 +116,31 @@ mod tests {
             let errors = errors(quote! { #[task] fn #name(cx: #name::Context) {} });
             assert_one(&errors, &[&format!("`{name}` is reserved")]);
         }
+    }
+
+    #[test]
+    fn items_named_as_the_model() {
+        let of_module = |items| errors(quote! { #items #[task] fn t(cx: t::Context) {} });
+        for item in [
+            quote!(
+                const MODEL: u8 = 0;
+            ),
+            quote!(
+                static MODEL: u8 = 0;
+            ),
+            quote!(
+                struct MODEL;
+            ),
+        ] {
+            assert_one(&of_module(item), &["`MODEL` is what the app declares"]);
+        }
+        assert!(
+            of_module(quote!(
+                mod MODEL {}
+            ))
+            .is_empty(),
+            "modules are named apart from statics"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ const NAMES: &str = "tests/ui/support/generated_names.rs";
 const USERS: [char; 2] = ['q', 'Q'];
 
 /// Names that are the framework's in the module of an app.
-const RESERVED: [&str; 4] = ["init", "idle", "shutdown", "run"];
+const RESERVED: [&str; 5] = ["init", "idle", "shutdown", "run", "MODEL"];
 
 /// Everything there is an app can have.
 fn names() -> BTreeSet<String> {

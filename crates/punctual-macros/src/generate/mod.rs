@@ -12,6 +12,7 @@ mod hygiene;
 mod levels;
 mod local;
 mod locks;
+mod model;
 mod names;
 mod overview;
 mod reactor;
@@ -69,6 +70,7 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
         local::spawners(app, analysis),
         locks::all(app, analysis),
         reactor::all(app, analysis),
+        model::all(app, analysis),
         runtime::all(app, analysis),
         entry::run(app, analysis),
     ]

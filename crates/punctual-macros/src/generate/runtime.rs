@@ -6,11 +6,11 @@ use quote::quote;
 use crate::analyse::{Analysis, Part, Style};
 use crate::model::App;
 
-use super::{duration, levels, locks, names, option, quiet, reactor, size, tasks};
+use super::{duration, levels, locks, model, names, option, quiet, reactor, size, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime) = (quiet(), names::sole("runtime"));
-    let name = names::plain(&app.module.ident);
+    let model = model::ident();
     let base = option(app.args.priority_base.map(|base| quote!(#base)));
     let wake_latency = option(app.args.wake_latency.as_ref().map(duration));
     let stack = option(app.args.stack.as_ref().map(size));
@@ -40,7 +40,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         #quiet static #all: &[&dyn ::punctual::export::Registered] = &[#(#tasks,)* #(&#timers),*];
         #(#statics)*
         #quiet static #runtime: ::punctual::export::Runtime = ::punctual::export::Runtime::new(
-            #name,
+            &#model,
             ::punctual::export::Options {
                 priority_base: #base,
                 stack: #stack,

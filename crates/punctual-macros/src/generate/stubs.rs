@@ -12,6 +12,7 @@ use syn::{
 };
 
 use super::root;
+use crate::check::is_model;
 use crate::errors::Errors;
 use crate::model::{AppArgs, Role};
 use crate::parse::{
@@ -27,6 +28,7 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
     let Ok(ItemMod { attrs, vis, ident, content: Some((_, items)), .. }) = module else {
         return item;
     };
+    let has_model = items.iter().any(is_model);
     let mut stubs = Stubs::default();
     items.into_iter().for_each(|item| stubs.item(item));
     let (inner, outer): (Vec<_>, Vec<_>) =
@@ -37,7 +39,14 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
     let starts = root::replaced(starts, root);
     let main = (args.main.as_ref().is_none_or(|main| main.value) && init.is_empty())
         .then(|| quote! { #[allow(warnings)] pub(crate) fn main() {} });
+    let model = (!has_model).then(|| {
+        quote! {
+            pub static MODEL: ::punctual::model::Model =
+                ::punctual::model::Model::new("", &[], &[], &[], ::core::option::Option::None);
+        }
+    });
     let run = quote! {
+        #model
         pub fn run(
             _: ::punctual::Config,
             #(#init),*

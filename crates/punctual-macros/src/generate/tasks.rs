@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
 
 use crate::analyse::Analysis;
-use crate::model::{App, Handler, OnIdle, Overrun, Task, TaskKind};
+use crate::model::{App, Duration, Handler, OnIdle, Overrun, Task, TaskKind};
 
 use super::{contexts, duration, futures, levels, local, names, option, quiet};
 
@@ -40,6 +40,20 @@ pub(super) fn kind(task: &Task) -> TokenStream {
     }
 }
 
+/// The deadline of a task, an `Option`: that of a periodic one is the period, unless it says so.
+pub(super) fn deadline(task: &Task) -> TokenStream {
+    option(match (&task.deadline, &task.kind) {
+        (Some(deadline), _) => Some(duration(deadline)),
+        (None, TaskKind::Periodic { period, .. }) => Some(duration(period)),
+        (None, _) => None,
+    })
+}
+
+/// The offset of a periodic task.
+pub(super) fn offset(given: Option<&Duration>) -> TokenStream {
+    given.map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration)
+}
+
 /// The type that stands for the task, and what the executor asks of it.
 fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
@@ -52,11 +66,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     };
     let [worker, release, args_var] = ["worker", "release", "args"].map(names::var);
     let monitor = app.args.monitor();
-    let deadline = option(match (&task.deadline, &task.kind) {
-        (Some(deadline), _) => Some(duration(deadline)),
-        (None, TaskKind::Periodic { period, .. }) => Some(duration(period)),
-        (None, _) => None,
-    });
+    let deadline = deadline(task);
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
     let after = after(task);
@@ -329,8 +339,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
         TaskKind::Periodic { period, offset, on_overrun } => {
             let (grid, capacity) = (names::grid(ident), u32::from(task.capacity));
             let period = duration(period);
-            let offset =
-                offset.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
+            let offset = self::offset(offset.as_ref());
             let (policy, hook) = match on_overrun {
                 Overrun::Skip => (quote!(Skip), None),
                 Overrun::Queue => (quote!(Queue), None),

@@ -13,6 +13,8 @@ mod app {
 
     static __punctual_runtime: u32 = 0;
 
+    const MODEL: u32 = 0;
+
     #[task]
     fn __punctual_part_0(_: __punctual_part_0::Context) {}
 }

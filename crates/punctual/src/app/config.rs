@@ -98,6 +98,8 @@ pub struct Config {
     pub(crate) report: Option<Reporting>,
     /// Whether the app is all that the program does, so that its report is what the user waits for.
     pub(crate) is_program: bool,
+    /// Where the model is written, instead of running.
+    pub(crate) model: Option<PathBuf>,
     pub(crate) until: Option<Duration>,
     pub(crate) keep_panic_hook: bool,
     pub(crate) bad_environment: Option<String>,
@@ -120,6 +122,8 @@ impl Config {
     /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
     /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file, with a `/` in it, see
     ///   [`report`](Self::report).
+    /// * `PUNCTUAL_MODEL`: the path of a file. Instead of running, the app writes what it [declares](crate::model) there as JSON, and
+    ///   ends the process with status 0.
     ///
     /// An invalid value is an error when the app is run.
     pub fn from_env() -> Self {
@@ -184,6 +188,15 @@ impl Config {
                     "PUNCTUAL_REPORT={value} makes no sense; set it to auto, always or never, or to the path of a file with a \
                      `/` in it, as ./{value}"
                 ));
+            }
+        }
+        if let Some(path) = std::env::var_os("PUNCTUAL_MODEL") {
+            match path.is_empty() {
+                true => {
+                    config.bad_environment =
+                        Some("PUNCTUAL_MODEL is empty; set it to the path of a file to be written".into());
+                }
+                false => config.model = Some(path.into()),
             }
         }
         Self { platform, cpus, stacks, wake_latency, strict, trace, ..config }

@@ -1,12 +1,14 @@
 //! The app: its static state, where and how it runs, and what is reported of a run.
 
 pub mod config;
+pub mod model;
 pub mod report;
 
 pub(crate) mod current;
 pub(crate) mod event_source;
 pub(crate) mod fault;
 pub(crate) mod forked;
+pub(crate) mod json;
 pub(crate) mod panic_hook;
 pub(crate) mod partition;
 #[cfg(feature = "async")]

@@ -9,6 +9,7 @@ use punctual_core::{Duration, Instant, Level, Port};
 use punctual_sync::PcpGroup;
 
 use crate::app::event_source::Source;
+use crate::app::model::Model;
 use crate::app::partition::PartitionState;
 use crate::app::reactor::Reactor;
 use crate::app::report::{Outcome, TaskReport};
@@ -94,6 +95,7 @@ pub trait Registered: Sync {
 /// The state of one app. A static of the generated code; one run at a time.
 pub struct Runtime {
     pub(crate) name: &'static str,
+    pub(crate) model: &'static Model,
     pub(crate) options: Options,
     pub(crate) partitions: &'static [&'static PartitionState],
     /// The partition of `idle`.
@@ -156,7 +158,7 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     /// The state of an app that is not running.
     pub const fn new(
-        name: &'static str,
+        model: &'static Model,
         options: Options,
         partitions: &'static [&'static PartitionState],
         home: &'static PartitionState,
@@ -165,7 +167,8 @@ impl Runtime {
         ceilings: Option<&'static PcpGroup>,
     ) -> Self {
         Self {
-            name,
+            name: model.app,
+            model,
             options,
             partitions,
             home,

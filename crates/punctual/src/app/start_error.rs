@@ -1,6 +1,7 @@
 //! Why an app did not start.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::port::linux::futex::{ADVICE, Refused};
 
@@ -14,6 +15,13 @@ pub enum StartError {
     NotReset(&'static str),
     /// An environment variable makes no sense.
     Environment(String),
+    /// The model of the app cannot be written where `PUNCTUAL_MODEL` says.
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// What the system answered.
+        error: std::io::Error,
+    },
     /// The CPU does not exist or is not allowed to this process.
     Cpu {
         /// The CPU asked for.
@@ -125,6 +133,12 @@ impl fmt::Display for StartError {
                  resources; end this process and start it anew"
             ),
             Self::Environment(problem) => f.write_str(problem),
+            Self::Model { path, error } => write!(
+                f,
+                "the model of the app cannot be written to {}: {error}; set PUNCTUAL_MODEL to a file that can be written, \
+                 as ./model.json, or unset it to run the app",
+                path.display()
+            ),
             Self::Cpu { cpu, partition: None, allowed } => write!(
                 f,
                 "there is no CPU {cpu} for this app; choose one of {allowed} with `#[app(cpu = …)]`, \
@@ -223,7 +237,7 @@ impl From<Refused> for StartError {
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Futex { error, .. } | Self::System { error, .. } => Some(error),
+            Self::Model { error, .. } | Self::Futex { error, .. } | Self::System { error, .. } => Some(error),
             _ => None,
         }
     }

@@ -25,6 +25,7 @@ pub(crate) fn program(path: &str) -> Command {
         "PUNCTUAL_STRICT",
         "PUNCTUAL_TRACE",
         "PUNCTUAL_REPORT",
+        "PUNCTUAL_MODEL",
     ]
     .iter()
     .for_each(|name| {

@@ -1,7 +1,9 @@
 names! {
+    Access
     Anywhere
     App
     Args
+    Async
     AsyncBody
     AsyncLocked
     AsyncTask
@@ -25,17 +27,22 @@ names! {
     EventSource
     Every
     Everything
+    Exclusive
+    Executor
     FnOnce
     Future
+    Global
     Group
     GroupLocked
     HAS_IDLE
     HAS_SHUTDOWN
     Hook
     IDLE_AND_SHUTDOWN
+    Idle
     Instant
     IntoDuration
     Kept
+    Kind
     LEVEL
     Level
     Levels
@@ -44,6 +51,8 @@ names! {
     Lock
     MONITOR
     Message
+    Model
+    Msrp
     NAME
     NON_SEND
     Node
@@ -51,15 +60,20 @@ names! {
     None
     Nothing
     OnIdle
+    OnOverrun
     Option
     Options
     OverrunPolicy
+    Partition
     PartitionConfig
     PartitionState
+    Pcp
     Periodic
     PeriodicTask
     PhantomData
     Polling
+    Preemptive
+    Protocol
     RawFd
     Reactor
     Registered
@@ -73,13 +87,16 @@ names! {
     SpawnError
     SpawnHandle
     SpawnedAnywhere
+    Srp
     Stamp
     StartError
+    Stop
     Sync
     Task
     ThreadModel
     Timers
     Undo
+    Use
     WaitSlot
     Waker
     Worker
@@ -136,6 +153,7 @@ names! {
     partition
     pedantic
     pend
+    periodic
     poll
     primitive
     priority_base

@@ -29,6 +29,7 @@ use crate::app::config::Config;
 use crate::app::config::Platform;
 use crate::app::fault;
 use crate::app::forked;
+use crate::app::model;
 use crate::app::report::{Report, Settings};
 use crate::app::reporting::Reporting;
 use crate::app::runtime::{RunGuard, Runtime};
@@ -83,10 +84,14 @@ impl Drops {
     }
 }
 
-/// Runs an app until it is shut down.
+/// Runs an app until it is shut down, or writes its model and ends the process.
 pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<Report, StartError> {
     if let Some(problem) = config.bad_environment {
         return Err(StartError::Environment(problem));
+    }
+    if let Some(path) = &config.model {
+        model::write(runtime.model, path)?;
+        std::process::exit(0);
     }
     let virtual_time = config.platform == Platform::Virtual;
     let taken = runtime.take(virtual_time)?;

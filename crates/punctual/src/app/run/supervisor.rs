@@ -261,6 +261,7 @@ mod tests {
     use punctual_core::Worker;
 
     use super::*;
+    use crate::app::model::Model;
     use crate::app::partition::{PartitionConfig, PartitionState};
     use crate::app::report::Outcome;
     use crate::app::runtime::Options;
@@ -274,7 +275,8 @@ mod tests {
         trace: false,
         report: None,
     };
-    static RUNTIME: Runtime = Runtime::new("app", OPTIONS, &[&PART], &PART, &[], None, None);
+    static MODEL: Model = Model::new("app", &[], &[], &[], None);
+    static RUNTIME: Runtime = Runtime::new(&MODEL, OPTIONS, &[&PART], &PART, &[], None, None);
     static PART: PartitionState = {
         let declared =
             PartitionConfig { name: "partition", model: ThreadModel::Anywhere, cpu: None, stack: None };

@@ -1,0 +1,171 @@
+//! `MODEL`: what the app declares, as data.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+use crate::analyse::{Analysis, LockKind, ResourceUsers, Style};
+use crate::model::{App, Handler, Overrun, Resource, Task, TaskKind};
+
+use super::{duration, names, option, tasks};
+
+/// The one partition of the global executor.
+const GLOBAL: &str = "global";
+
+pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
+    let name = names::plain(&app.module.ident);
+    let (partitions, resources) = (partitions(app, analysis), resources(app, analysis));
+    let tasks = app.tasks.iter().zip(&analysis.part_of_task).map(|(each, &part)| {
+        let (cfgs, task) = (&each.handler.cfgs, task(app, analysis, each, part));
+        quote!(#(#cfgs)* #task)
+    });
+    let idle = option(app.idle.as_ref().map(|idle| {
+        let partition = option(partition_name(app, analysis, analysis.home).map(|name| quote!(#name)));
+        let uses = uses(app, analysis, &idle.handler);
+        quote!(::punctual::model::Idle::new(#partition, #uses))
+    }));
+    // What is configured out is not there.
+    let idle = match app.idle.as_ref().map(|idle| &idle.handler.cfgs) {
+        Some(cfgs) if !cfgs.is_empty() => {
+            let there = names::var("idle");
+            quote!({
+                #[allow(unused_mut, unused_assignments)]
+                let mut #there = ::core::option::Option::None;
+                #(#cfgs)* { #there = #idle; }
+                #there
+            })
+        }
+        _ => idle,
+    };
+    let model = ident();
+    quote! {
+        /// What this app declares, as data: the input of a response-time analysis.
+        #[allow(clippy::all, clippy::pedantic)]
+        pub static #model: ::punctual::model::Model = ::punctual::model::Model::new(
+            #name,
+            #partitions,
+            const { &[#(#tasks),*] },
+            #resources,
+            #idle,
+        );
+    }
+}
+
+/// The name of the static.
+pub(super) fn ident() -> Ident {
+    Ident::new("MODEL", Span::call_site())
+}
+
+/// The partition that a part is in, as users know it; none of the place of an `idle` that is apart.
+fn partition_name<'a>(app: &App, analysis: &'a Analysis, part: usize) -> Option<&'a str> {
+    let part = &analysis.parts[part];
+    match part.style {
+        Style::Anywhere if app.args.global.is_some() => Some(GLOBAL),
+        Style::Anywhere => None,
+        Style::Levels | Style::Polling => Some(&part.name),
+    }
+}
+
+// The lists are `const` blocks: references to what expressions of the user's are in would not live long enough otherwise.
+fn partitions(app: &App, analysis: &Analysis) -> TokenStream {
+    let partition = |name: &str, executor: &str, cpu: TokenStream| {
+        let executor = Ident::new(executor, Span::call_site());
+        quote!(::punctual::model::Partition::new(#name, ::punctual::model::Executor::#executor, #cpu))
+    };
+    if app.args.global.is_some() {
+        let global = partition(GLOBAL, "Global", option(None));
+        return quote!(const { &[#global] });
+    }
+    let all = analysis.parts.iter().filter_map(|part| {
+        let cpu = option(part.cpu.as_ref().map(|cpu| quote!(#cpu)));
+        match part.style {
+            Style::Levels => Some(partition(&part.name, "Preemptive", cpu)),
+            Style::Polling => Some(partition(&part.name, "Polling", cpu)),
+            Style::Anywhere => None,
+        }
+    });
+    quote!(const { &[#(#all),*] })
+}
+
+fn task(app: &App, analysis: &Analysis, task: &Task, part: usize) -> TokenStream {
+    let (name, level, capacity) = (names::plain(&task.handler.ident), task.priority, task.capacity);
+    let kind = match task.kind {
+        TaskKind::Periodic { .. } => "Periodic",
+        TaskKind::Message => "Message",
+        TaskKind::Bound { .. } => "Bound",
+        TaskKind::Async => "Async",
+    };
+    let kind = Ident::new(kind, Span::call_site());
+    let partition = partition_name(app, analysis, part).expect("tasks are in partitions");
+    let (deadline, uses) = (tasks::deadline(task), uses(app, analysis, &task.handler));
+    let made = quote! {
+        ::punctual::model::Task::new(
+            #name, ::punctual::model::Kind::#kind, #partition, #level, #deadline, #capacity, #uses
+        )
+    };
+    match &task.kind {
+        TaskKind::Periodic { period, offset, on_overrun } => {
+            let (period, offset) = (duration(period), tasks::offset(offset.as_ref()));
+            let on_overrun = match on_overrun {
+                Overrun::Skip => quote!(Skip),
+                Overrun::Queue => quote!(Queue),
+                Overrun::Stop => quote!(Stop),
+                Overrun::Handler(handler) => {
+                    let handler = names::plain(handler);
+                    quote!(Task(#handler))
+                }
+            };
+            quote! {
+                ::punctual::model::Task::periodic(
+                    #made, #period, #offset, ::punctual::model::OnOverrun::#on_overrun
+                )
+            }
+        }
+        TaskKind::Message | TaskKind::Async | TaskKind::Bound { .. } => made,
+    }
+}
+
+fn uses(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
+    let level = app.task(handler).map_or(crate::model::IDLE_LEVEL, |task| task.priority);
+    let uses = handler.shared.iter().map(|used| {
+        let (cfgs, resource) = (&used.cfgs, names::plain(&used.ident));
+        let access = match analysis.lock_kind(app, level, used) {
+            LockKind::Reference => quote!(Shared),
+            LockKind::Direct | LockKind::Exclusive => quote!(Exclusive),
+            LockKind::Locked(_) | LockKind::Across(_) | LockKind::Ceiling => quote!(Lock),
+        };
+        quote!(#(#cfgs)* ::punctual::model::Use::new(#resource, ::punctual::model::Access::#access))
+    });
+    quote!(const { &[#(#uses),*] })
+}
+
+fn resources(app: &App, analysis: &Analysis) -> TokenStream {
+    let all = app.shared.resources.iter().zip(&analysis.resources).map(|(resource, users)| {
+        let (cfgs, name, ceiling) = (&resource.cfgs, names::plain(&resource.ident), users.ceiling());
+        let protocol = Ident::new(protocol(resource, users), Span::call_site());
+        let group = option(users.group.map(|group| {
+            let group = group as u16;
+            quote!(#group)
+        }));
+        let mut partitions: Vec<&str> =
+            users.parts.iter().filter_map(|&part| partition_name(app, analysis, part)).collect();
+        // The levels of the global executor are parts of their own.
+        partitions.dedup();
+        quote! {
+            #(#cfgs)* ::punctual::model::Resource::new(
+                #name, #ceiling, ::punctual::model::Protocol::#protocol, #group, &[#(#partitions),*]
+            )
+        }
+    });
+    quote!(const { &[#(#all),*] })
+}
+
+/// What keeps the users of a resource apart; the names are those of the runtime.
+fn protocol(resource: &Resource, users: &ResourceUsers) -> &'static str {
+    match users {
+        _ if resource.lock_free || users.by_reference => "None",
+        ResourceUsers { group: Some(_), .. } => "Msrp",
+        _ if users.is_across() => "Pcp",
+        _ if users.levels.len() > 1 => "Srp",
+        _ => "None",
+    }
+}

@@ -1,0 +1,327 @@
+//! What an app declares, as data: the input of a response-time analysis.
+//!
+//! The attribute makes it, as `app::MODEL`. It says everything that the analysis can know before the app has run: who
+//! releases which task and how often, at which level and in which partition, who uses which resource, and by which protocol
+//! that is protected. How long jobs take is measured, or known from elsewhere.
+//!
+//! With the environment variable `PUNCTUAL_MODEL=FILE`, an app writes its model into that file as JSON, and ends
+//! before `init`.
+//!
+//! A task that a `#[cfg]` removes is not in the model; but ceilings are those of all tasks in the source, since that is
+//! what the app runs with.
+//!
+//! ```
+//! #[punctual::app(main = false)]
+//! mod app {
+//!     use punctual::prelude::*;
+//!
+//!     #[shared]
+//!     struct Shared {
+//!         count: u32,
+//!     }
+//!
+//!     #[local]
+//!     struct Local {}
+//!
+//!     #[init]
+//!     fn init(_: init::Context) -> (Shared, Local) {
+//!         (Shared { count: 0 }, Local {})
+//!     }
+//!
+//!     #[task(priority = 2, period = 10.millis(), shared = [count])]
+//!     fn sample(_: sample::Context) {}
+//!
+//!     #[task(priority = 1, shared = [count])]
+//!     fn print(_: print::Context, count: u32) {
+//!         println!("{count}");
+//!     }
+//! }
+//!
+//! use punctual::Duration;
+//! use punctual::model::{Access, Kind, Protocol};
+//!
+//! let sample = app::MODEL.task("sample").unwrap();
+//! assert_eq!((sample.kind, sample.level), (Kind::Periodic, 2));
+//! assert_eq!(sample.deadline, Some(Duration::from_millis(10)), "the period, unless there is another");
+//! assert_eq!(sample.uses[0].access, Access::Exclusive, "it has the level of the ceiling");
+//! assert_eq!((app::MODEL.resources[0].ceiling, app::MODEL.resources[0].protocol), (2, Protocol::Srp));
+//! ```
+
+mod write;
+
+use punctual_core::Duration;
+
+pub(crate) use self::write::write;
+
+/// What an app declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Model {
+    /// The name of the app's module.
+    pub app: &'static str,
+    /// The partitions, in order of declaration. An app that names none has one, `main`; under the global executor it is
+    /// `global`.
+    pub partitions: &'static [Partition],
+    /// The tasks, in order of declaration.
+    pub tasks: &'static [Task],
+    /// The shared resources, in order of declaration.
+    pub resources: &'static [Resource],
+    /// `idle`, if there is one.
+    pub idle: Option<Idle>,
+}
+
+/// Tasks that share a CPU, or under the global executor all tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Partition {
+    /// Its name.
+    pub name: &'static str,
+    /// What decides which job runs.
+    pub executor: Executor,
+    /// Its CPU, if the source says so. [`Config::cpu`](crate::Config::cpu) and `PUNCTUAL_CPU` may have chosen another.
+    pub cpu: Option<usize>,
+}
+
+/// How the jobs of a partition come to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Executor {
+    /// By fixed priorities, preemptively, on one CPU.
+    Preemptive,
+    /// By fixed priorities on one CPU, by a thread that looks for releases between jobs only: a job is preempted by those it
+    /// spawns, and by nobody else.
+    Polling,
+    /// By fixed priorities, preemptively, on every CPU.
+    Global,
+}
+
+/// A task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Task {
+    /// Its name.
+    pub name: &'static str,
+    /// What releases it.
+    pub kind: Kind,
+    /// The name of its partition.
+    pub partition: &'static str,
+    /// Its level, from 1 to 28; higher preempts lower.
+    pub level: u8,
+    /// The time between two releases of a periodic task.
+    pub period: Option<Duration>,
+    /// From the start of the app to the first release of a periodic task.
+    pub offset: Option<Duration>,
+    /// From release to completion; the period, if the task is periodic and says nothing else.
+    pub deadline: Option<Duration>,
+    /// The time in which there are at most [`burst`](Self::burst) releases, if the task says so.
+    pub min_interval: Option<Duration>,
+    /// How many releases there are at most in any interval of this length, if there is one.
+    pub burst: Option<u16>,
+    /// How many jobs may wait; the one that runs does not count.
+    pub capacity: u16,
+    /// What happens to a release that finds the previous job of a periodic task uncompleted.
+    pub on_overrun: Option<OnOverrun>,
+    /// What happens to a release that comes too early, of a task with a [`min_interval`](Self::min_interval).
+    pub on_early: Option<OnEarly>,
+    /// The shared resources it uses.
+    pub uses: &'static [Use],
+}
+
+/// What releases a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The clock.
+    Periodic,
+    /// `spawn` and its kin.
+    Message,
+    /// An event source, and `pend`.
+    Bound,
+    /// `spawn`, and then what it waits for; a job is a poll.
+    Async,
+}
+
+/// What happens to a release that finds the previous job uncompleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnOverrun {
+    /// It is skipped.
+    Skip,
+    /// It waits.
+    Queue,
+    /// It is skipped, and the app stops.
+    Stop,
+    /// It is skipped, and this task is spawned.
+    Task(&'static str),
+}
+
+/// What happens to a release that comes too early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnEarly {
+    /// It is counted.
+    Count,
+    /// It is counted, and takes place when there may be one.
+    Delay,
+    /// It is counted, and refused.
+    Reject,
+}
+
+/// How somebody uses a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Use {
+    /// The name of the resource.
+    pub resource: &'static str,
+    /// How.
+    pub access: Access,
+}
+
+/// How somebody gets at a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Access {
+    /// By a lock that keeps others from running, or makes them wait.
+    Lock,
+    /// As its own: no other user can run meanwhile, so that a lock has nothing to do.
+    Exclusive,
+    /// By a shared reference.
+    Shared,
+}
+
+/// A shared resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resource {
+    /// Its name.
+    pub name: &'static str,
+    /// The highest level of its users, 0 if `idle` alone uses it or nobody.
+    pub ceiling: u8,
+    /// What keeps its users apart.
+    pub protocol: Protocol,
+    /// Which of the locks for users in several partitions protects it; resources of one group have one lock.
+    pub group: Option<u16>,
+    /// The names of its users' partitions.
+    pub partitions: &'static [&'static str],
+}
+
+/// What keeps the users of a resource apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// Nothing needs to: everybody reads, they never preempt one another, or there are none.
+    None,
+    /// The Stack Resource Policy (Baker 1991), within one partition.
+    Srp,
+    /// The Multiprocessor Stack Resource Policy (Gai, Lipari, Di Natale 2001) with group locks, across partitions.
+    Msrp,
+    /// The Priority Ceiling Protocol (Sha, Rajkumar, Lehoczky 1990), across the levels of the global executor.
+    Pcp,
+}
+
+/// `idle`, below all levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Idle {
+    /// The partition on whose CPU it runs; none if every partition polls, and then it runs on another CPU.
+    pub partition: Option<&'static str>,
+    /// The shared resources it uses.
+    pub uses: &'static [Use],
+}
+
+impl Model {
+    /// The task of this name.
+    pub fn task(&self, name: &str) -> Option<&'static Task> {
+        self.tasks.iter().find(|task| task.name == name)
+    }
+
+    /// The resource of this name.
+    pub fn resource(&self, name: &str) -> Option<&'static Resource> {
+        self.resources.iter().find(|resource| resource.name == name)
+    }
+}
+
+/// For the code that the attribute generates.
+#[doc(hidden)]
+impl Model {
+    pub const fn new(
+        app: &'static str,
+        partitions: &'static [Partition],
+        tasks: &'static [Task],
+        resources: &'static [Resource],
+        idle: Option<Idle>,
+    ) -> Self {
+        Self { app, partitions, tasks, resources, idle }
+    }
+}
+
+#[doc(hidden)]
+impl Partition {
+    pub const fn new(name: &'static str, executor: Executor, cpu: Option<usize>) -> Self {
+        Self { name, executor, cpu }
+    }
+}
+
+#[doc(hidden)]
+impl Task {
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        partition: &'static str,
+        level: u8,
+        deadline: Option<Duration>,
+        capacity: u16,
+        uses: &'static [Use],
+    ) -> Self {
+        let (period, offset, min_interval, burst, on_overrun, on_early) =
+            (None, None, None, None, None, None);
+        Self {
+            name,
+            kind,
+            partition,
+            level,
+            period,
+            offset,
+            deadline,
+            min_interval,
+            burst,
+            capacity,
+            on_overrun,
+            on_early,
+            uses,
+        }
+    }
+
+    #[must_use]
+    pub const fn periodic(mut self, period: Duration, offset: Duration, on_overrun: OnOverrun) -> Self {
+        (self.period, self.offset, self.on_overrun) = (Some(period), Some(offset), Some(on_overrun));
+        self
+    }
+}
+
+#[doc(hidden)]
+impl Use {
+    pub const fn new(resource: &'static str, access: Access) -> Self {
+        Self { resource, access }
+    }
+}
+
+#[doc(hidden)]
+impl Resource {
+    pub const fn new(
+        name: &'static str,
+        ceiling: u8,
+        protocol: Protocol,
+        group: Option<u16>,
+        partitions: &'static [&'static str],
+    ) -> Self {
+        Self { name, ceiling, protocol, group, partitions }
+    }
+}
+
+#[doc(hidden)]
+impl Idle {
+    pub const fn new(partition: Option<&'static str>, uses: &'static [Use]) -> Self {
+        Self { partition, uses }
+    }
+}

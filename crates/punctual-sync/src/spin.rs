@@ -1,12 +1,16 @@
 //! How long to spin, by the clock.
 
-use crate::{Duration, now};
+use crate::{Duration, Instant, now};
 
 /// How often a thread looks at what it waits for between two looks at the clock.
 const LOOKS: u32 = 32;
 
 /// Whether to go on, asked before each look: while less than `limit` has passed since the first look at the clock.
 pub(crate) fn within(limit: Duration) -> impl FnMut() -> bool {
+    within_by(now, limit)
+}
+
+fn within_by(mut clock: impl FnMut() -> Instant, limit: Duration) -> impl FnMut() -> bool {
     let (mut looks, mut end) = (0_u32, None);
     move || {
         if limit.is_zero() {
@@ -16,7 +20,7 @@ pub(crate) fn within(limit: Duration) -> impl FnMut() -> bool {
         if looks % LOOKS != 0 {
             return true;
         }
-        let now = now().as_ticks();
+        let now = clock().as_ticks();
         now < *end.get_or_insert(now.saturating_add(limit.as_ticks()))
     }
 }
@@ -32,6 +36,23 @@ mod tests {
         let mut go_on = within(limit);
         while go_on() {}
         assert!(now() - begin >= limit);
+    }
+
+    #[test]
+    fn asks_the_clock_at_every_32nd_look_and_stops_at_the_limit() {
+        let mut time = 100;
+        let mut go_on = within_by(
+            || {
+                time += 10;
+                Instant::from_ticks(time)
+            },
+            Duration::from_ticks(20),
+        );
+        let mut looks = 0;
+        while go_on() {
+            looks += 1;
+        }
+        assert_eq!(looks, 3 * LOOKS - 1, "two looks at the clock after the first one");
     }
 
     #[test]

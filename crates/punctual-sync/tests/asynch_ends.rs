@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::task::Waker;
 
+use punctual_sync::Taken;
 use punctual_sync::asynch::arbiter::Arbiter;
 use punctual_sync::asynch::channel::{Channel, NoReceiver};
 use punctual_sync::asynch::signal::Signal;
@@ -66,6 +67,15 @@ fn every_sender_that_waits_is_told_that_the_receiver_is_gone() {
     drop(receiver);
     assert_eq!((first.wakes(), second.wakes()), (1, 1));
     assert_eq!((first.poll(), second.poll()), (Some(Err(NoReceiver(1))), Some(Err(NoReceiver(2)))));
+}
+
+#[test]
+fn a_channel_is_split_once() {
+    let channel = Channel::<u32, 1>::new();
+    let ends = channel.split_once().unwrap();
+    assert_eq!(channel.split_once().err(), Some(Taken));
+    drop(ends);
+    assert_eq!(channel.split_once().err(), Some(Taken), "its ends cannot be had again");
 }
 
 #[test]

@@ -7,10 +7,12 @@ mod model;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use loom::thread::spawn;
+use loom::thread::{spawn, yield_now};
 use model::{Region, check, lend};
 use punctual_sync::asynch::arbiter::{Access, Arbiter};
+use punctual_sync::asynch::channel::{Channel, ReceiveError};
 use punctual_sync::asynch::signal::Signal;
+use punctual_sync::asynch::watch::Watch;
 
 type Waiting<'a, const W: usize> = Pin<Box<Access<'a, Region, W>>>;
 
@@ -95,6 +97,40 @@ fn the_next_reader_of_a_signal_takes_nothing_twice() {
                 assert_eq!(next.try_read(), None);
             }
             reading.join().unwrap();
+        });
+    });
+}
+
+/// The receiver finds no message, then no sender: it has to look for the last message of the last one.
+#[test]
+fn the_last_message_of_the_last_sender_is_received() {
+    check(2, || {
+        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+            let (mut sender, mut receiver) = channel.split_once().unwrap();
+            // The receiver may be gone already.
+            let sending = spawn(move || sender.try_send(17).is_ok());
+            // Not in this thread, which has seen the channel empty.
+            let receiving = spawn(move || assert_ne!(receiver.try_recv(), Err(ReceiveError::NoSender)));
+            sending.join().unwrap();
+            receiving.join().unwrap();
+        });
+    });
+}
+
+/// A second writer replaces the first one's value, and a third writes into that node, which has not seen the first otherwise.
+#[test]
+fn a_node_is_written_after_its_last_writer() {
+    check(2, || {
+        lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
+            let mut third = watch.writer().unwrap();
+            let others = [1, 2].map(|value| {
+                let mut writer = watch.writer().unwrap();
+                spawn(move || writer.write([value; 2]))
+            });
+            // loom runs no other thread before a plain load.
+            yield_now();
+            third.write([3; 2]);
+            others.into_iter().for_each(|thread| thread.join().unwrap());
         });
     });
 }

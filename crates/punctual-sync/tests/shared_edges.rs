@@ -7,7 +7,10 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 
-use punctual_sync::shared::{Barrier, Flag, Latest, TimedOut, init_at, region_size};
+use punctual_sync::Instant;
+use punctual_sync::shared::{
+    AcquireError, Barrier, Flag, Latest, Ring, Semaphore, TimedOut, init_at, region_size,
+};
 use support::looks;
 
 #[repr(C, align(4096))]
@@ -37,6 +40,41 @@ fn an_end_that_is_seized_is_taken() {
     assert!(cell.take_over_writer().is_err() && cell.take_over_reader().is_err());
     drop((writer, reader));
     assert!(cell.take_over_writer().is_ok() && cell.take_over_reader().is_ok());
+}
+
+#[test]
+fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
+    let ring = Ring::<u8, 4>::new();
+    let (mut producer, mut consumer) = ring.split().unwrap();
+    assert_eq!(producer.push_slice(&[1, 2, 3, 4]), 4);
+    let mut two = [0; 2];
+    // The consumer saw nothing yet, and the producer nothing taken.
+    assert_eq!((consumer.pop_slice(&mut two), two), (2, [1, 2]));
+    assert_eq!((consumer.pop_slice(&mut two), two), (2, [3, 4]));
+    assert_eq!(producer.push_slice(&[5, 6]), 2);
+    assert_eq!(ring.len(), 2);
+}
+
+#[test]
+fn a_semaphore_in_a_region_begins_with_at_most_its_largest_count() {
+    let mut memory = Memory([0; 4096]);
+    let mut begin = |units| {
+        // SAFETY: the memory outlives the reference, and nobody else uses it.
+        let semaphore: &Semaphore<2> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, units) }.unwrap();
+        semaphore.free()
+    };
+    assert_eq!(begin(Semaphore::<2>::MAX), Semaphore::<2>::MAX);
+    let begin = std::panic::AssertUnwindSafe(|| begin(Semaphore::<2>::MAX + 1));
+    assert!(std::panic::catch_unwind(begin).is_err());
+}
+
+#[test]
+fn who_acquires_in_vain_gives_the_place_back() {
+    let semaphore = Semaphore::<1>::with_places(0);
+    for _ in 0..3 {
+        assert_eq!(semaphore.acquire_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut));
+        assert!(matches!(semaphore.hold_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut)));
+    }
 }
 
 #[test]

@@ -191,9 +191,18 @@ impl<T: Copy> Latest<T> {
 
     fn reader_now(&self) -> LatestReader<'_, T> {
         // A reader that died while it wanted a slot must not be given one any more: that would be taken from this one.
-        // Acquire: the slot may be one that the writer put before it. Release: that reader has finished with its own.
-        let state = self.state.0.fetch_and(!WANTED, Ordering::AcqRel);
+        // Acquire: the slot may be one that the writer put before it. That reader has finished with its own, which its mark
+        // released.
+        let state = self.state.0.fetch_and(!WANTED, Ordering::Acquire);
         LatestReader { cell: self, front: front(state) }
+    }
+}
+
+#[cfg(loom)]
+impl<T: Copy> Latest<T> {
+    /// What a reader leaves behind that dies when it has said that it wants a slot. There is a new value.
+    pub(super) fn leave_wanting(&self) {
+        self.state.0.fetch_or(NEW | WANTED, Ordering::Release);
     }
 }
 

@@ -97,6 +97,11 @@ pub mod model {
     pub fn die() {
         super::owner::process::die();
     }
+
+    /// The reader of `cell` is killed when it has said that it wants a slot.
+    pub fn die_wanting<T: Copy>(cell: &super::Latest<T>) {
+        cell.leave_wanting();
+    }
 }
 
 /// Keeps a value on cache lines of its own: two, since processors fetch lines in pairs.

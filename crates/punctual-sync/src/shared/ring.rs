@@ -197,8 +197,9 @@ impl<T, const N: usize> Ring<T, N> {
 
     /// The number of items, as far as one can tell while others use the ring.
     pub fn len(&self) -> usize {
+        // Acquire: `tail` is not older than the one that the consumer saw. Relaxed: no item is read.
         let head = self.head.0.load(Ordering::Acquire);
-        let tail = self.tail.0.load(Ordering::Acquire);
+        let tail = self.tail.0.load(Ordering::Relaxed);
         // `head` is the older of the two, so this may count items that have gone by now.
         (tail.wrapping_sub(head) as usize).min(N)
     }
@@ -483,5 +484,32 @@ unsafe impl<T: super::Plain, const N: usize> super::Shareable for Ring<T, N> {
         let _ = Self::MASK;
         // SAFETY: `this` is valid for writes by the contract of this function.
         unsafe { (&raw mut (*this).home).write(Home::here()) };
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::owner::Owner;
+    use super::*;
+
+    #[test]
+    fn no_end_believes_a_counter_that_another_process_corrupted() {
+        let ring = Ring::<u8, 4>::new();
+        let (mut producer, mut consumer) = ring.split().unwrap();
+        ring.tail.0.store(100, Ordering::Relaxed);
+        assert_eq!((ring.len(), consumer.ready(), producer.room()), (4, 4, 0));
+    }
+
+    #[test]
+    fn an_end_that_is_seized_is_the_new_owners() {
+        let ring = Ring::<u8, 4>::new();
+        let another = Owner::new(1, 1);
+        for claim in [&ring.producer.0, &ring.consumer] {
+            claim.give_to(another);
+        }
+        assert!(ring.split().is_err());
+        // SAFETY: nobody has the ends.
+        drop(unsafe { (ring.take_over_producer_unchecked(), ring.take_over_consumer_unchecked()) });
+        assert!(ring.split().is_ok(), "it gave them back");
     }
 }

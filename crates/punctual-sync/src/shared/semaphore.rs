@@ -258,7 +258,7 @@ impl<const W: usize> Semaphore<W> {
         fence(Ordering::SeqCst);
         let result = loop {
             // Before the look. Acquire: whoever tells this thread from now on wakes it; who did so before is seen.
-            place.is_told.swap(0, Ordering::AcqRel);
+            place.is_told.swap(0, Ordering::Acquire);
             if self.take_free(self.ahead_of(index), mark) {
                 break Ok(());
             }
@@ -333,7 +333,8 @@ impl<const W: usize> Semaphore<W> {
     fn call(&self) {
         // Between what the caller made known and the looks below (S2).
         fence(Ordering::SeqCst);
-        let waiting = self.waiting.0.load(Ordering::Acquire);
+        // Relaxed: `ahead_of` acquires what comes with the bits.
+        let waiting = self.waiting.0.load(Ordering::Relaxed);
         if waiting != 0 {
             self.call_first(waiting);
         }
@@ -344,9 +345,9 @@ impl<const W: usize> Semaphore<W> {
         for index in bits::<W>(waiting) {
             if self.ahead_of(index) < self.free() {
                 let is_told = &self.places[index].is_told;
-                // Release: the thread sees what it is told about. If another has told it and it has not looked yet, it will
-                // see this too.
-                if is_told.swap(1, Ordering::AcqRel) == 0 {
+                // The thread sees what it is told about, which the fence in `call` releases. If another has told it and it has
+                // not looked yet, it will see this too.
+                if is_told.swap(1, Ordering::Relaxed) == 0 {
                     // The thread may have gone on meanwhile, and another may sleep here: it looks, and sleeps again.
                     sleep::wake(is_told, 1);
                 }
@@ -438,5 +439,61 @@ unsafe impl<const W: usize> super::Shareable for Semaphore<W> {
             (&raw mut (*this).units).write(Padded(AtomicU64::new(units.into())));
             (&raw mut (*this).home).write(Home::here());
         }
+    }
+}
+
+#[cfg(all(test, feature = "std", not(loom)))]
+mod tests {
+    use super::*;
+
+    const PAST: Option<Instant> = Some(Instant::from_ticks(1));
+
+    /// One who came first, waits in the place, and never runs.
+    fn wait_forever<const W: usize>(semaphore: &Semaphore<W>, index: usize, level: u32) {
+        let place = &semaphore.places[index];
+        place.claim.take(&semaphore.home).unwrap();
+        place.level.store(level, Ordering::Relaxed);
+        place.arrival.store(semaphore.arrivals.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        semaphore.waiting.0.fetch_or(1 << index, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn nobody_overtakes_one_who_came_first_or_is_higher() {
+        for (level, gets) in [(1, false), (2, false), (3, true)] {
+            for index in 0..2 {
+                let semaphore = Semaphore::<2>::with_places(1);
+                wait_forever(&semaphore, index, 2);
+                assert_eq!(semaphore.acquire_or(level, PAST).is_ok(), gets, "{level} with {index}");
+                let semaphore = Semaphore::<2>::with_places(1);
+                wait_forever(&semaphore, index, 2);
+                assert_eq!(semaphore.hold_or(level, PAST).is_ok(), gets, "{level} with {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_whose_arrival_was_not_counted_yet_is_the_youngest() {
+        let semaphore = Semaphore::<2>::with_places(1);
+        wait_forever(&semaphore, 1, 2);
+        semaphore.places[1].arrival.store(3, Ordering::Relaxed);
+        assert!(semaphore.acquire_or(2, PAST).is_ok());
+    }
+
+    #[test]
+    fn bits_beyond_the_places_are_left_out() {
+        assert!(bits::<2>(0b1111).eq([0, 1]));
+        assert!(bits::<32>(1 << 31 | 1).eq([0, 31]));
+        assert!(bits::<32>(0).eq([]));
+    }
+
+    #[test]
+    fn recovering_tells_who_was_not_told_of_a_unit() {
+        let semaphore = Semaphore::<2>::with_places(0);
+        wait_forever(&semaphore, 1, 1);
+        // By one who died before it told anybody.
+        semaphore.units.0.fetch_add(1, Ordering::Relaxed);
+        semaphore.recover();
+        let told = semaphore.places.each_ref().map(|place| place.is_told.load(Ordering::Relaxed));
+        assert_eq!(told, [0, 1]);
     }
 }

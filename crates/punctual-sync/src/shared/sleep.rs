@@ -41,19 +41,24 @@ pub(super) fn wait(
     use rustix::io::Errno;
     use rustix::thread::futex;
 
-    const NS: u64 = 1_000_000_000;
     let nap = home.is_shared().then(|| crate::now() + NAP);
     let until = deadline.into_iter().chain(nap).min();
-    // A timespec counts signed seconds; what does not fit lies centuries ahead.
-    let timespec = until.map(|until| futex::Timespec {
-        tv_sec: i64::try_from(until.as_ticks() / NS).unwrap_or(i64::MAX),
-        tv_nsec: (until.as_ticks() % NS) as _,
-    });
+    let timespec = until.map(timespec);
     match futex::wait_bitset(word, futex::Flags::empty(), expected, timespec.as_ref(), NonZeroU32::MAX) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(Woken::Perhaps),
         Err(Errno::TIMEDOUT) if until != deadline => Ok(Woken::Late),
         Err(Errno::TIMEDOUT) => Err(TimedOut),
         Err(error) => panic!("the kernel refuses to wait on a futex: {error}"),
+    }
+}
+
+/// The instant as the kernel takes it. Every number of ns fits: it counts signed seconds in 64 bits.
+#[cfg(not(loom))]
+fn timespec(instant: Instant) -> rustix::thread::futex::Timespec {
+    const NS: u64 = 1_000_000_000;
+    rustix::thread::futex::Timespec {
+        tv_sec: (instant.as_ticks() / NS) as i64,
+        tv_nsec: (instant.as_ticks() % NS) as _,
     }
 }
 
@@ -134,5 +139,19 @@ mod model {
     /// How many threads sleep.
     pub(crate) fn asleep() -> usize {
         KERNEL.0.lock().unwrap().asleep.len()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_and_nanoseconds_make_the_instant() {
+        for ns in [0, 1, 999_999_999, 1_000_000_000, 17_000_000_001, u64::MAX] {
+            let spec = timespec(Instant::from_ticks(ns));
+            assert!((0..1_000_000_000).contains(&spec.tv_nsec));
+            assert_eq!(spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64, ns);
+        }
     }
 }

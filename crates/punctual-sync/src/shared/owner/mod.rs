@@ -93,7 +93,7 @@ const NOBODY: Owner = Owner(0);
 const ANONYMOUS: Owner = Owner(1);
 
 impl Owner {
-    fn new(pid: u32, start: u64) -> Self {
+    pub(super) fn new(pid: u32, start: u64) -> Self {
         Self(u64::from(pid) << START_BITS | start & ((1 << START_BITS) - 1))
     }
 
@@ -199,7 +199,8 @@ impl Claim {
     /// Takes the claim if it is free, or if whoever has it is dead.
     pub(super) fn take_over(&self, home: &Home) -> Result<(), TakeOverError> {
         loop {
-            let owner = Owner(self.0.load(Ordering::Acquire));
+            // Relaxed: the exchange acquires.
+            let owner = Owner(self.0.load(Ordering::Relaxed));
             if owner != NOBODY && !home.has_died(owner) {
                 let is_known = owner != ANONYMOUS && home.me() != ANONYMOUS;
                 return Err(if is_known {
@@ -218,7 +219,8 @@ impl Claim {
     /// Takes the claim from its owner only if that is dead.
     #[cfg(feature = "std")]
     pub(super) fn inherit(&self, home: &Home) -> bool {
-        let owner = Owner(self.0.load(Ordering::Acquire));
+        // Relaxed: the exchange acquires.
+        let owner = Owner(self.0.load(Ordering::Relaxed));
         home.has_died(owner) && self.exchange(owner, home.me())
     }
 
@@ -236,8 +238,15 @@ impl Claim {
         }
     }
 
+    /// Whether somebody has it. Orders nothing: that takes [`take`](Self::take).
     pub(super) fn is_taken(&self) -> bool {
-        self.0.load(Ordering::Acquire) != NOBODY.0
+        self.0.load(Ordering::Relaxed) != NOBODY.0
+    }
+
+    /// As if this process had taken it.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn give_to(&self, owner: Owner) {
+        self.0.store(owner.0, Ordering::Relaxed);
     }
 
     fn exchange(&self, from: Owner, to: Owner) -> bool {
@@ -305,9 +314,10 @@ impl Peers {
             return Some(index as Peer + Self::FIRST);
         }
         newcomer();
-        // Release: whoever reads the number in a word finds the owner here.
+        // Relaxed: it comes with nothing. Who reads the number in a word and does not yet find the owner here takes it for
+        // one that lives, and asks again when it has waited in vain once more.
         let enter = |owner: &AtomicU64| {
-            owner.compare_exchange(NOBODY.0, me.0, Ordering::Release, Ordering::Relaxed).is_ok()
+            owner.compare_exchange(NOBODY.0, me.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         self.owners.iter().position(enter).map(|index| index as Peer + Self::FIRST)
     }
@@ -315,7 +325,7 @@ impl Peers {
     /// Whether the process with this number is dead.
     pub(super) fn has_died(&self, peer: Peer) -> bool {
         let owner = peer.checked_sub(Self::FIRST).and_then(|index| self.owners.get(index as usize));
-        owner.is_some_and(|owner| self.home.has_died(Owner(owner.load(Ordering::Acquire))))
+        owner.is_some_and(|owner| self.home.has_died(Owner(owner.load(Ordering::Relaxed))))
     }
 
     /// The numbers of those that are dead.
@@ -345,5 +355,51 @@ mod tests {
         }
         assert_ne!(Owner::new(4, 0), Owner::new(4, 1 << 41));
         assert_eq!(Owner::new(4, last + 1), Owner::new(4, 0), "the rest is left out, not taken for an id");
+    }
+
+    /// A process that had this one's id before.
+    fn dead() -> Owner {
+        Owner(Home::here().me().0 ^ 1)
+    }
+
+    fn elsewhere() -> Home {
+        Home(Home::here().0 ^ 1)
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    fn only_who_knows_itself_asks_whether_another_has_died() {
+        assert!(Home::here().has_died(dead()));
+        for home in [Home::NOWHERE, elsewhere()] {
+            assert!(!home.has_died(dead()), "{home:?}");
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    fn an_owner_that_cannot_be_asked_about_is_unknown() {
+        let here = Home::here();
+        for (home, owner) in [(&here, ANONYMOUS), (&Home::NOWHERE, here.me()), (&elsewhere(), dead())] {
+            let claim = Claim(AtomicU64::new(owner.0));
+            assert_eq!(claim.take_over(home), Err(TakeOverError::Unknown), "{home:?} {owner:?}");
+        }
+        let claim = Claim(AtomicU64::new(here.me().0));
+        assert_eq!(claim.take_over(&here), Err(TakeOverError::Alive(std::process::id())));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    fn a_process_of_another_namespace_is_an_anonymous_peer() {
+        let peers = Peers { home: elsewhere(), ..Peers::new() };
+        assert_eq!(peers.me(|| panic!("it is not entered")), Some(Peers::ANONYMOUS));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the kernel who it is")]
+    fn every_peer_is_asked_about() {
+        let peers = Peers { owners: [const { AtomicU64::new(0) }; PEERS], ..Peers::shared() };
+        assert_eq!(peers.dead().count(), 0);
+        peers.owners.iter().for_each(|owner| owner.store(dead().0, Ordering::Relaxed));
+        assert!(peers.dead().eq(Peers::FIRST..Peers::FIRST + PEERS as Peer));
     }
 }

@@ -92,8 +92,7 @@ pub(super) fn has_died(owner: Owner) -> bool {
     }
     // If it is not to be seen, it is another user's, and lives.
     let Some(status) = status_of(owner.pid()) else { return false };
-    // A zombie whose only thread is the one that has ended has no thread that could do anything.
-    Owner::new(owner.pid(), status.start) != owner || status.is_zombie && status.threads <= 1
+    Owner::new(owner.pid(), status.start) != owner || status.has_ended()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -105,7 +104,19 @@ struct Status {
     start: u64,
 }
 
+impl Status {
+    /// A zombie whose only thread is the one that has ended has no thread that could do anything.
+    fn has_ended(&self) -> bool {
+        self.is_zombie && self.threads <= 1
+    }
+}
+
 fn status_of(pid: u32) -> Option<Status> {
+    status(core::ffi::CStr::from_bytes_until_nul(&path_of(pid)).ok()?)
+}
+
+/// The file that tells about a process, ended by a zero.
+fn path_of(pid: u32) -> [u8; 22] {
     let mut path = *b"/proc/0000000000/stat\0";
     let (mut rest, digits) = (pid, &mut path[6..16]);
     for digit in digits.iter_mut().rev() {
@@ -115,7 +126,7 @@ fn status_of(pid: u32) -> Option<Status> {
     // Not "/proc/0000000017": the kernel takes no leading zeros.
     let zeros = path[6..15].iter().take_while(|&&digit| digit == b'0').count();
     path.copy_within(6 + zeros.., 6);
-    status(core::ffi::CStr::from_bytes_until_nul(&path).ok()?)
+    path
 }
 
 fn status(path: &core::ffi::CStr) -> Option<Status> {
@@ -161,7 +172,17 @@ mod tests {
     #[test]
     fn a_zombie_is_told_by_its_state() {
         let zombie = parse(b"17 (a) Z 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0").unwrap();
-        assert!(zombie.is_zombie && !parse(OTHERS).unwrap().is_zombie);
+        assert!(zombie.has_ended() && !parse(OTHERS).unwrap().has_ended());
+        assert!(!Status { threads: 2, ..zombie }.has_ended(), "another thread goes on");
+    }
+
+    #[test]
+    fn paths_have_no_leading_zeros() {
+        for pid in [0, 7, 10, 4_711, 1_000_000, u32::MAX] {
+            let path = path_of(pid);
+            let path = core::ffi::CStr::from_bytes_until_nul(&path).unwrap();
+            assert_eq!(path.to_str().unwrap(), format!("/proc/{pid}/stat"));
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Models of what outlasts a user of the structures in `asynch`: places, ends, and the order of those who wait.
+//! Models of what outlasts a user of the structures in `asynch` and `shared`: places, ends, numbers, and the order of those
+//! who wait.
 //! `cargo test` without `--cfg loom` skips them.
 #![cfg(loom)]
 
@@ -8,11 +9,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use loom::thread::{spawn, yield_now};
-use model::{Region, check, lend};
+use model::{Region, check, lend, looks};
 use punctual_sync::asynch::arbiter::{Access, Arbiter};
 use punctual_sync::asynch::channel::{Channel, ReceiveError};
 use punctual_sync::asynch::signal::Signal;
 use punctual_sync::asynch::watch::Watch;
+use punctual_sync::shared::model as processes;
+use punctual_sync::shared::{TicketLock, TicketLockError};
 
 type Waiting<'a, const W: usize> = Pin<Box<Access<'a, Region, W>>>;
 
@@ -131,6 +134,71 @@ fn a_node_is_written_after_its_last_writer() {
             yield_now();
             third.write([3; 2]);
             others.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    });
+}
+
+fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
+    processes::begin(process);
+    lock.lock_while(looks(0)).map(drop)
+}
+
+/// In a model there is room for three.
+#[test]
+fn numbers_of_the_dead_are_given_anew_when_no_word_names_them() {
+    check(0, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!(lock(ticket_lock, 1), Ok(()));
+            processes::die();
+            assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
+            assert_eq!(lock(ticket_lock, 4), Ok(()), "the first one's number is free");
+        });
+    });
+}
+
+#[test]
+fn who_passed_the_lock_on_last_keeps_its_number_when_it_dies() {
+    check(0, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!([1, 2, 3].map(|process| lock(ticket_lock, process)), [Ok(()); 3]);
+            processes::die();
+            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
+            assert_eq!((lock(ticket_lock, 1), lock(ticket_lock, 4)), (Ok(()), Ok(())));
+        });
+    });
+}
+
+#[test]
+fn who_dies_with_the_lock_keeps_its_number_until_the_lock_is_passed_on() {
+    check(0, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
+            processes::begin(1);
+            std::mem::forget(ticket_lock.try_lock().unwrap());
+            processes::die();
+            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
+            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::OwnerDied));
+        });
+    });
+}
+
+/// One died after it had passed the lock on, and another unlocks while a third looks whether anybody died with the lock.
+#[test]
+fn a_lock_whose_last_but_one_user_died_is_not_passed_on_twice() {
+    check(2, || {
+        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+            assert_eq!(lock(ticket_lock, 1), Ok(()));
+            processes::die();
+            let unlocking = spawn(|| assert_eq!(lock(ticket_lock, 2), Ok(())));
+            let recovering = spawn(|| {
+                processes::begin(3);
+                ticket_lock.recover();
+            });
+            unlocking.join().unwrap();
+            recovering.join().unwrap();
+            processes::begin(2);
+            let _held = ticket_lock.lock_while(looks(0)).unwrap();
+            assert_eq!(lock(ticket_lock, 3), Err(TicketLockError::TimedOut));
         });
     });
 }

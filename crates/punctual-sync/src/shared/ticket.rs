@@ -243,16 +243,18 @@ impl<T, const W: usize> TicketLock<T, W> {
     /// Passes the token on until a living process has it, or nobody.
     fn recover_token(&self, me: Peer) {
         loop {
-            let serving = self.turn.0.serving.load(Ordering::Acquire);
+            let serving = self.turn.0.serving.load(Ordering::Relaxed);
             let now = ticket(serving);
+            // Acquire: if the ticket is finished, `serving` is seen below to have moved on (`finish`).
             let place = self.place(now).load(Ordering::Acquire);
             let is_granted = ticket(place) == now && state(place) == GRANTED;
             if !self.peers.has_died(if is_granted { peer(place) } else { peer(serving) }) {
                 return;
             }
-            // What was read may be older than the death, which makes the last word final.
-            let is_final = self.turn.0.serving.load(Ordering::Acquire) == serving
-                && (!is_granted || self.place(now).load(Ordering::Acquire) == place);
+            // What was read may be older than the death, which makes the last word final. Relaxed: learning of the death
+            // orders these looks after all that the dead did.
+            let is_final = self.turn.0.serving.load(Ordering::Relaxed) == serving
+                && (!is_granted || self.place(now).load(Ordering::Relaxed) == place);
             if !is_final {
                 continue;
             }
@@ -272,8 +274,9 @@ impl<T, const W: usize> TicketLock<T, W> {
     /// Gives the numbers of dead processes free that no ticket names any more.
     fn forget_peers(&self) {
         for dead in self.peers.dead() {
-            let is_named = self.places.iter().any(|place| peer(place.0.load(Ordering::Acquire)) == dead);
-            if !is_named && peer(self.turn.0.serving.load(Ordering::Acquire)) != dead {
+            // Relaxed: only the dead wrote their number into words, before they died.
+            let is_named = self.places.iter().any(|place| peer(place.0.load(Ordering::Relaxed)) == dead);
+            if !is_named && peer(self.turn.0.serving.load(Ordering::Relaxed)) != dead {
                 self.peers.forget(dead);
             }
         }
@@ -406,7 +409,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         let first = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         let is_drawn = |&ahead: &u32| {
             let ticket = first.wrapping_add(ahead);
-            let seen = self.place(ticket).load(Ordering::Acquire);
+            let seen = self.place(ticket).load(Ordering::Relaxed);
             seen >> 32 == u64::from(ticket) && peer(seen) != 0
         };
         (0..W as u32).take_while(is_drawn).count() as u32

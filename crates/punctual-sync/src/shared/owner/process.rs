@@ -76,12 +76,8 @@ fn learn(known: &Known) -> (Owner, u32) {
 fn ask() -> Option<(Owner, u32)> {
     let pid = getpid().as_raw_pid() as u32;
     let status = status(c"/proc/self/stat")?;
-    // Otherwise `/proc` shows another namespace, in which the ids are others.
-    if status.pid != pid {
-        return None;
-    }
     let namespace = rustix::fs::stat(c"/proc/self/ns/pid").ok()?.st_ino;
-    Some((Owner::new(pid, status.start), u32::try_from(namespace).ok()?))
+    Some((status.owner(pid)?, u32::try_from(namespace).ok()?))
 }
 
 /// Whether the process with this id is not the one that `owner` was, or is about to be none. When in doubt, it is not.
@@ -105,6 +101,11 @@ struct Status {
 }
 
 impl Status {
+    /// The process `pid`, if this is about it. Otherwise `/proc` shows another namespace, in which the ids are others.
+    fn owner(&self, pid: u32) -> Option<Owner> {
+        (self.pid == pid).then(|| Owner::new(pid, self.start))
+    }
+
     /// A zombie whose only thread is the one that has ended has no thread that could do anything.
     fn has_ended(&self) -> bool {
         self.is_zombie && self.threads <= 1
@@ -174,6 +175,12 @@ mod tests {
         let zombie = parse(b"17 (a) Z 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0").unwrap();
         assert!(zombie.has_ended() && !parse(OTHERS).unwrap().has_ended());
         assert!(!Status { threads: 2, ..zombie }.has_ended(), "another thread goes on");
+    }
+
+    #[test]
+    fn a_process_is_not_known_where_its_id_means_another() {
+        let status = parse(OTHERS).unwrap();
+        assert_eq!((status.owner(17), status.owner(18)), (Some(Owner::new(17, 4711)), None));
     }
 
     #[test]

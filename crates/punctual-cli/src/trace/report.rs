@@ -140,6 +140,13 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
         let _ = write!(out, ", clock {}", Printable(trace.clock()));
     }
     out.push('\n');
+    if counters.unknown_timers > 0 {
+        let _ = writeln!(
+            out,
+            "{} timers expired that were not seen to be started; jobs that they released count from their wake-ups",
+            format_count(counters.unknown_timers)
+        );
+    }
     if !trace.system().is_empty() {
         let _ = writeln!(out, "{}", Printable(trace.system()));
     }

@@ -125,6 +125,11 @@ fn conditions(report: &Report<'_>, out: &mut String) {
         ("Flawed jobs", lost, "because events were lost"),
         ("Flawed jobs", contradiction, "because events contradict each other or are missing"),
         ("Flawed jobs", cut, "because the recording ended before them"),
+        (
+            "Timers",
+            counters.unknown_timers,
+            "expired and were not seen to be started: jobs count from their wake-ups",
+        ),
         ("Doubtful events", counters.contradictions, "contradict earlier ones"),
         ("Doubtful events", counters.disordered, "are older than the one before"),
     ] {

@@ -45,6 +45,8 @@ pub struct Counters {
     pub unseen_switches: u64,
     /// Events that contradict earlier ones.
     pub contradictions: u64,
+    /// Timers that expired and were not seen to be started, so that nothing tells when they were due.
+    pub unknown_timers: u64,
     /// Events older than the one before; they are taken as if they were of the same time.
     pub disordered: u64,
 }

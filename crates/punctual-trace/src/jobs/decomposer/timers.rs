@@ -4,34 +4,122 @@ use super::Decomposer;
 use super::cpu::Firing;
 use crate::event::Event;
 
-/// How many armed timers are remembered. A newer one takes the place of an older one with the same remainder; a job whose
-/// timer was forgotten counts from its wake-up.
-const TIMERS: usize = 4096;
+/// How many places there are at first, and at most: 4 MB of them. Up to three quarters are used.
+const FEWEST: usize = 4096;
+const MOST: usize = 1 << 18;
+
+/// How many of the oldest are looked at for one that is to make room.
+const CANDIDATES: usize = 8;
 
 /// Beyond this a timer's clock cannot be the trace's: no interrupt is served so late.
 const SAME_CLOCK: u64 = 1_000_000_000;
 
+/// A timer that has been started.
+#[derive(Debug, Clone, Copy, Default)]
+struct Armed {
+    /// Its address, 0 for a free place.
+    timer: u64,
+    expires: u64,
+}
+
+/// When the timers that have been started are to expire.
+///
+/// A hash table without chains. It grows as timers are started, and one leaves it when it expires. One that is cancelled
+/// stays until its memory becomes another timer's: no event that every recording has tells of that. So in the end the table
+/// is full of those, and a new timer takes the place of one nearby that was to expire first.
 #[derive(Debug)]
-pub(super) struct Timers(Box<[(u64, u64)]>);
+pub(super) struct Timers {
+    places: Box<[Armed]>,
+    used: usize,
+}
 
 impl Timers {
     pub(super) fn new() -> Self {
-        Self(vec![(0, 0); TIMERS].into_boxed_slice())
+        Self { places: vec![Armed::default(); FEWEST].into_boxed_slice(), used: 0 }
     }
 
     #[inline]
     pub(super) fn start(&mut self, timer: u64, expires: u64) {
-        self.0[Self::place(timer)] = (timer, expires);
+        if timer == 0 {
+            return;
+        }
+        let at = self.find(timer);
+        let is_new = self.places[at].timer == 0;
+        if is_new && self.used >= self.places.len() / 4 * 3 {
+            return self.start_crowded(timer, expires);
+        }
+        self.used += usize::from(is_new);
+        self.places[at] = Armed { timer, expires };
     }
 
-    fn expires(&self, timer: u64) -> Option<u64> {
-        let (known, expires) = self.0[Self::place(timer)];
-        (known == timer && timer != 0).then_some(expires)
+    /// Makes room first.
+    #[cold]
+    fn start_crowded(&mut self, timer: u64, expires: u64) {
+        if self.places.len() < MOST {
+            let larger = vec![Armed::default(); 2 * self.places.len()].into_boxed_slice();
+            for armed in std::mem::replace(&mut self.places, larger) {
+                if armed.timer != 0 {
+                    let at = self.find(armed.timer);
+                    self.places[at] = armed;
+                }
+            }
+        } else {
+            let mask = self.places.len() - 1;
+            let places = (0..=mask).map(|step| (self.place(timer) + step) & mask);
+            let used = places.filter(|&at| self.places[at].timer != 0).take(CANDIDATES);
+            if let Some(first) = used.min_by_key(|&at| self.places[at].expires) {
+                self.remove(first);
+            }
+        }
+        self.start(timer, expires);
+    }
+
+    /// When it is to expire, which it does now: it is started again before it does once more.
+    fn take(&mut self, timer: u64) -> Option<u64> {
+        let at = self.find(timer);
+        let Armed { timer: known, expires } = self.places[at];
+        if known == 0 {
+            return None;
+        }
+        self.remove(at);
+        Some(expires)
+    }
+
+    /// Where a timer is, or is to go. There is always a free place.
+    #[inline]
+    fn find(&self, timer: u64) -> usize {
+        let mask = self.places.len() - 1;
+        let mut at = self.place(timer);
+        while self.places[at].timer != 0 && self.places[at].timer != timer {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    /// Frees a place, and moves up what was put behind it for want of that.
+    fn remove(&mut self, mut gap: usize) {
+        let mask = self.places.len() - 1;
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            if self.places[at].timer == 0 {
+                break;
+            }
+            // How far it is from where it should be, and how far from the gap.
+            let from_home = at.wrapping_sub(self.place(self.places[at].timer)) & mask;
+            if from_home >= at.wrapping_sub(gap) & mask {
+                self.places[gap] = self.places[at];
+                gap = at;
+            }
+        }
+        self.places[gap] = Armed::default();
+        self.used -= 1;
     }
 
     /// Timers lie in larger structures, so their addresses differ little in the lowest bits.
-    fn place(timer: u64) -> usize {
-        (timer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - TIMERS.trailing_zeros())) as usize
+    #[inline]
+    fn place(&self, timer: u64) -> usize {
+        (timer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - self.places.len().trailing_zeros())) as usize
     }
 }
 
@@ -39,7 +127,8 @@ impl Decomposer {
     /// Works out when a timer was due. Its clock was read after the interrupt came and before this event, and showed
     /// `now`; so on the trace's clock it was due as much before that reading as `now` is past its expiry.
     pub(super) fn timer_expires(&mut self, event: &Event, timer: u64, now: u64) {
-        let (monotonic, expires) = (self.config.monotonic, self.timers.expires(timer));
+        let (monotonic, expires) = (self.config.monotonic, self.timers.take(timer));
+        self.counters.unknown_timers += u64::from(expires.is_none());
         let cpu = self.cpu(event.cpu);
         // Without an event of the interrupt's entry, the reading lies after the event before the first of the timers that
         // share it.
@@ -67,6 +156,60 @@ impl Decomposer {
         let cpu = self.cpu(cpu);
         if cpu.firing.is_some_and(|firing| firing.timer == timer) {
             cpu.firing = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As far from each other as the timers on the stacks of sleeping threads.
+    fn address(n: u64) -> u64 {
+        0xffff_c900_0000_3e48 + n * 0x4000
+    }
+
+    #[test]
+    fn knows_each_of_a_hundred_thousand_timers() {
+        let mut timers = Timers::new();
+        (0..100_000).for_each(|n| timers.start(address(n), n));
+        // Some of them are started once more, and one that expires is gone.
+        (0..100_000).step_by(3).for_each(|n| timers.start(address(n), n + 1));
+        for n in (0..100_000).rev() {
+            let expected = if n % 3 == 0 { n + 1 } else { n };
+            assert_eq!(timers.take(address(n)), Some(expected), "{n}");
+            assert_eq!(timers.take(address(n)), None, "{n}");
+        }
+        assert_eq!(timers.used, 0);
+    }
+
+    #[test]
+    fn bounds_memory_and_knows_the_timers_to_expire_last() {
+        let mut timers = Timers::new();
+        // Nothing tells that they are cancelled.
+        (0..400_000).for_each(|n| timers.start(address(n), n));
+        assert_eq!((timers.places.len(), timers.used), (MOST, MOST / 4 * 3));
+        let known = (300_000..400_000).filter(|&n| timers.take(address(n)) == Some(n)).count();
+        assert!(known >= 99_000, "{known}");
+        assert_eq!(timers.take(0), None);
+    }
+
+    /// Against a map, with addresses that collide.
+    #[test]
+    fn agrees_with_a_map() {
+        let mut timers = Timers::new();
+        let mut map = std::collections::HashMap::new();
+        let mut seed = 1u64;
+        for _ in 0..100_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let timer = 1 + (seed >> 33) % 3_000;
+            if seed >> 63 == 0 {
+                timers.start(timer, seed);
+                map.insert(timer, seed);
+            } else {
+                assert_eq!(timers.take(timer), map.remove(&timer));
+            }
+            assert_eq!(timers.used, map.len());
         }
     }
 }

@@ -1,0 +1,66 @@
+//! Jobs that timers release, beside many other timers.
+
+mod support;
+
+use punctual_trace::event::{Kind, SwitchOut};
+use punctual_trace::jobs::{Bounds, Config, Decomposer, ReleasedBy};
+use support::{IDLE, Script, task};
+
+const JOBS: u64 = 1_000;
+/// A timer on the stack of the thread, and those of others that sleep.
+const OWN: u64 = 0xffff_c900_0000_3e48;
+
+fn other(n: u64) -> u64 {
+    OWN + (1 + n) * 0x4000
+}
+
+/// A thread that sleeps until each millisecond, while every other of so many threads goes to sleep as often.
+fn scene(others: u64) -> Script {
+    let thread = task(7, 10);
+    let mut s = Script::new();
+    (0..others).for_each(|n| _ = s.at(1, 1, Kind::TimerStart { timer: other(n), expires: 1 << 40 }));
+    for job in 1..=JOBS {
+        let due = 1_000_000 * job;
+        s.at(due - 900_000, 0, Kind::TimerStart { timer: OWN, expires: due });
+        for n in (job - 1..others).step_by(JOBS as usize) {
+            s.at(due - 500_000, 1, Kind::TimerStart { timer: other(n), expires: 1 << 41 });
+        }
+        s.at(due + 300, 0, Kind::VectorEntry { vector: 236 });
+        s.at(due + 400, 0, Kind::TimerExpire { timer: OWN, now: due + 350 });
+        s.waking(due + 500, 0, thread, 0).at(due + 600, 0, Kind::TimerExpired { timer: OWN });
+        s.at(due + 700, 0, Kind::VectorExit { vector: 236 });
+        s.switch(due + 1_000, 0, SwitchOut::Runnable, thread);
+        s.switch(due + 5_000, 0, SwitchOut::Sleeping, IDLE);
+    }
+    s
+}
+
+#[test]
+fn knows_every_release_beside_a_hundred_thousand_timers() {
+    let scene = scene(100_000);
+    let mut decomposer = Decomposer::new(Config { monotonic: true, ..Config::default() });
+    let mut jobs = 0;
+    for event in &scene.events {
+        decomposer.feed(event, &mut |job| {
+            jobs += 1;
+            assert_eq!((job.released_by, job.jitter), (ReleasedBy::Timer, Bounds::Exact(1_000)), "{jobs}");
+        });
+    }
+    assert_eq!((jobs, decomposer.counters().unknown_timers), (JOBS, 0));
+}
+
+#[test]
+fn counts_timers_that_were_not_seen_to_be_started() {
+    let mut scene = scene(0);
+    let mut starts = 0;
+    scene.events.retain(|event| {
+        starts += u64::from(matches!(event.kind, Kind::TimerStart { .. }));
+        !matches!(event.kind, Kind::TimerStart { .. }) || starts % 10 != 0
+    });
+    let mut decomposer = Decomposer::new(Config { monotonic: true, ..Config::default() });
+    let mut timed = 0;
+    for event in &scene.events {
+        decomposer.feed(event, &mut |job| timed += u64::from(job.released_by == ReleasedBy::Timer));
+    }
+    assert_eq!((timed, decomposer.counters().unknown_timers), (JOBS - JOBS / 10, JOBS / 10));
+}

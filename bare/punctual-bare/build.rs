@@ -1,0 +1,28 @@
+//! Writes the linker script for the board.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+/// Where the image of each board is loaded and entered.
+const ORIGINS: [(&str, &str); 5] = [
+    // Where the firmware puts `kernel7.img`.
+    ("RASPI2B", "0x8000"),
+    // Where it puts `kernel8.img`.
+    ("RASPI3B", "0x80000"),
+    ("RASPI4B", "0x80000"),
+    // Beyond the device tree that QEMU leaves at the beginning of memory.
+    ("VIRT_A7", "0x40200000"),
+    ("VIRT_A72", "0x40200000"),
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=link.ld");
+    let chosen = |(board, _): &&(&str, &str)| env::var_os(format!("CARGO_FEATURE_{board}")).is_some();
+    // With any other number the crate says what is wrong.
+    let Some((_, origin)) = ORIGINS.iter().find(chosen) else { return };
+    let directory = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let script =
+        fs::read_to_string("link.ld").expect("it is part of the package").replace("@ORIGIN@", origin);
+    fs::write(directory.join("punctual-bare.ld"), script).expect("cargo's directory can be written to");
+    println!("cargo:rustc-link-search={}", directory.display());
+}

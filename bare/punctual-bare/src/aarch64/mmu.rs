@@ -1,0 +1,119 @@
+//! The MMU, with a granule of 4 KiB and 4 GiB of addresses: blocks of 2 MiB, and pages where the image is.
+//!
+//! *Arm Architecture Reference Manual for A-profile architecture*, D8.3.
+
+use core::arch::asm;
+use core::cell::UnsafeCell;
+
+use aarch64_cpu::asm::barrier;
+use aarch64_cpu::registers::{MAIR_EL1, ReadWriteable, SCTLR_EL1, TCR_EL1, TTBR0_EL1, Writeable};
+
+use crate::board::{self, Kind};
+use crate::layout::{self, PAGE, PAGED, Page};
+
+const GIB: usize = 1 << 30;
+const BLOCK: usize = 2 << 20;
+const GIBS: usize = 4;
+const PAGE_TABLES: usize = PAGED / BLOCK;
+
+#[repr(C, align(4096))]
+#[derive(Clone, Copy)]
+struct Table([u64; 512]);
+
+#[repr(C, align(4096))]
+struct Tables {
+    /// Of 1 GiB each, in the first few entries.
+    gibs: Table,
+    /// Of 2 MiB each.
+    blocks: [Table; GIBS],
+    /// Of 4 KiB each.
+    pages: [Table; PAGE_TABLES],
+}
+
+struct Shared(UnsafeCell<Tables>);
+
+// SAFETY: written by `enable` alone, before another core runs.
+unsafe impl Sync for Shared {}
+
+static TABLES: Shared = {
+    let empty = Table([0; 512]);
+    Shared(UnsafeCell::new(Tables { gibs: empty, blocks: [empty; GIBS], pages: [empty; PAGE_TABLES] }))
+};
+
+/// The attributes of a descriptor.
+mod attributes {
+    const VALID: u64 = 1;
+    /// A table; in the last level, a page.
+    pub(super) const TABLE: u64 = VALID | 1 << 1;
+    const ACCESSED: u64 = 1 << 10;
+    const INNER_SHAREABLE: u64 = 0b11 << 8;
+    const READ_ONLY: u64 = 1 << 7;
+    const NEVER_EXECUTE: u64 = 1 << 53 | 1 << 54;
+    /// Of what `MAIR_EL1` says.
+    const DEVICE: u64 = 1 << 2;
+
+    /// Memory, in a block.
+    pub(super) const MEMORY: u64 = VALID | ACCESSED | INNER_SHAREABLE | NEVER_EXECUTE;
+    /// Devices, in a block.
+    pub(super) const DEVICES: u64 = VALID | ACCESSED | DEVICE | NEVER_EXECUTE;
+    pub(super) const CODE: u64 = TABLE | ACCESSED | INNER_SHAREABLE | READ_ONLY | 1 << 54;
+    pub(super) const CONSTANTS: u64 = TABLE | MEMORY | READ_ONLY;
+    pub(super) const DATA: u64 = TABLE | MEMORY;
+}
+
+/// Maps memory and devices one to one, and turns MMU and caches on.
+///
+/// # Safety
+/// The MMU is off, the caches hold nothing, and no other core runs.
+pub(crate) unsafe fn enable() {
+    // SAFETY: nobody else uses the tables, by this function's contract.
+    let Tables { gibs, blocks, pages } = unsafe { &mut *TABLES.0.get() };
+    for (i, table) in blocks.iter_mut().enumerate() {
+        for (j, entry) in table.0.iter_mut().enumerate() {
+            let address = i * GIB + j * BLOCK;
+            *entry = match board::kind(address, BLOCK) {
+                Some(Kind::Memory) => address as u64 | attributes::MEMORY,
+                Some(Kind::Device) => address as u64 | attributes::DEVICES,
+                None => 0,
+            };
+        }
+    }
+    for (i, table) in pages.iter_mut().enumerate() {
+        let base = layout::paged() + i * BLOCK;
+        for (j, entry) in table.0.iter_mut().enumerate() {
+            let address = base + j * PAGE;
+            *entry = match layout::page(address) {
+                Page::Code => address as u64 | attributes::CODE,
+                Page::Constants => address as u64 | attributes::CONSTANTS,
+                Page::Data => address as u64 | attributes::DATA,
+                Page::Guard => 0,
+            };
+        }
+        blocks[base / GIB].0[base % GIB / BLOCK] = (&raw const *table).addr() as u64 | attributes::TABLE;
+    }
+    for (entry, table) in gibs.0.iter_mut().zip(&*blocks) {
+        *entry = (&raw const *table).addr() as u64 | attributes::TABLE;
+    }
+
+    MAIR_EL1.write(
+        MAIR_EL1::Attr0_Normal_Outer::WriteBack_NonTransient_ReadWriteAlloc
+            + MAIR_EL1::Attr0_Normal_Inner::WriteBack_NonTransient_ReadWriteAlloc
+            + MAIR_EL1::Attr1_Device::nonGathering_nonReordering_EarlyWriteAck,
+    );
+    TCR_EL1.write(
+        TCR_EL1::T0SZ.val(32)
+            + TCR_EL1::TG0::KiB_4
+            + TCR_EL1::SH0::Inner
+            + TCR_EL1::IRGN0::WriteBack_ReadAlloc_WriteAlloc_Cacheable
+            + TCR_EL1::ORGN0::WriteBack_ReadAlloc_WriteAlloc_Cacheable
+            + TCR_EL1::EPD1::DisableTTBR1Walks
+            + TCR_EL1::IPS::Bits_32,
+    );
+    TTBR0_EL1.set(TABLES.0.get().addr() as u64);
+    // SAFETY: forgets translations, of which there are none to be kept, and instructions that are fetched again.
+    unsafe { asm!("ic iallu", "tlbi vmalle1", "dsb sy", "isb", options(nostack)) };
+    // The core takes part in coherency since its reset, or by the firmware. The tables map all that the program uses to where it
+    // is.
+    SCTLR_EL1.modify(SCTLR_EL1::M::Enable + SCTLR_EL1::C::Cacheable + SCTLR_EL1::I::Cacheable);
+    barrier::isb(barrier::SY);
+}

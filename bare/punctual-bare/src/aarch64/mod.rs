@@ -1,0 +1,104 @@
+//! ARMv8-A in 64-bit state: the Raspberry Pi 3B and 4B, and QEMU's `virt` with a Cortex-A72.
+
+use core::arch::{asm, global_asm};
+use core::fmt;
+
+use aarch64_cpu::registers::{ESR_EL1, FAR_EL1, Readable};
+
+pub(crate) mod mmu;
+
+global_asm!(include_str!("start.s"), options(raw));
+global_asm!(include_str!("vectors.s"), options(raw));
+
+/// The registers as a fault has left them. Filled in by `vectors.s`.
+#[repr(C)]
+pub(crate) struct Registers {
+    /// x0 to x29.
+    general: [u64; 30],
+    link: u64,
+    stack_pointer: u64,
+    program_counter: u64,
+    status: u64,
+    kind: u64,
+    _alignment: u64,
+}
+
+const _: () = assert!(size_of::<Registers>() == 36 * 8);
+
+impl Registers {
+    pub(crate) fn cause(&self) -> &'static str {
+        match self.kind {
+            0 => match ESR_EL1.read_as_enum(ESR_EL1::EC) {
+                Some(ESR_EL1::EC::Value::DataAbortCurrentEL) => "data abort",
+                Some(ESR_EL1::EC::Value::InstrAbortCurrentEL) => "instruction abort",
+                Some(ESR_EL1::EC::Value::PCAlignmentFault) => "misaligned program counter",
+                Some(ESR_EL1::EC::Value::SPAlignmentFault) => "misaligned stack pointer",
+                Some(ESR_EL1::EC::Value::Brk64) => "breakpoint",
+                Some(ESR_EL1::EC::Value::SVC64) => "supervisor call",
+                _ => "undefined instruction",
+            },
+            2 => "fast interrupt",
+            3 => "system error",
+            4 => "exception while reporting a fault",
+            _ => "exception from a lower level",
+        }
+    }
+
+    /// What was accessed, if the fault is about that.
+    pub(crate) fn fault_address(&self) -> Option<usize> {
+        let aborts = matches!(
+            ESR_EL1.read_as_enum(ESR_EL1::EC),
+            Some(ESR_EL1::EC::Value::DataAbortCurrentEL | ESR_EL1::EC::Value::InstrAbortCurrentEL)
+        );
+        (self.kind == 0 && aborts).then(|| FAR_EL1.get() as usize)
+    }
+
+    pub(crate) fn program_counter(&self) -> usize {
+        self.program_counter as usize
+    }
+
+    pub(crate) fn frame_pointer(&self) -> usize {
+        self.general[29] as usize
+    }
+}
+
+impl fmt::Display for Registers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, value) in self.general.iter().enumerate() {
+            write!(f, "{}x{i:<3}{value:#018x}", if i % 3 == 0 { "\n    " } else { "  " })?;
+        }
+        let Self { link, stack_pointer, program_counter, status, .. } = self;
+        write!(f, "\n    lr  {link:#018x}  sp  {stack_pointer:#018x}  pc  {program_counter:#018x}")?;
+        write!(f, "\n    spsr {status:#010x}  esr {:#010x}", ESR_EL1.get())
+    }
+}
+
+/// What the vectors call for a fault.
+#[unsafe(no_mangle)]
+extern "C" fn __punctual_bare_fault(registers: &Registers) -> ! {
+    crate::fault::fault(registers)
+}
+
+/// The frame of the caller, where frames are linked.
+#[inline(always)]
+pub(crate) fn frame_pointer() -> usize {
+    let frame;
+    // SAFETY: copies a register.
+    unsafe { asm!("mov {}, x29", out(reg) frame, options(nomem, nostack, preserves_flags)) };
+    frame
+}
+
+pub(crate) fn mask_interrupts() {
+    // SAFETY: nothing relies on being interrupted.
+    unsafe { asm!("msr daifset, #3", options(nostack)) };
+}
+
+/// Sleeps for good.
+#[cfg(not(feature = "semihosting"))]
+pub(crate) fn halt() -> ! {
+    mask_interrupts();
+    loop {
+        // SAFETY: waits, and changes nothing.
+        unsafe { asm!("wfi", options(nomem, nostack)) };
+    }
+}

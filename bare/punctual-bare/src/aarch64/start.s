@@ -1,0 +1,87 @@
+// The first instructions of an image on an ARMv8-A core in 64-bit state.
+//
+// A Raspberry Pi's firmware enters it at EL2 on core 0 and keeps the others in a loop of its own; QEMU's boards enter it
+// at EL1, EL2 or EL3, and some on every core. Caches and MMU are off.
+
+    .section .text.start, "ax"
+    .global _start
+_start:
+    msr     daifset, #0xf
+    mrs     x4, mpidr_el1
+    and     x4, x4, #0xff
+    cbnz    x4, park
+
+    mrs     x0, CurrentEL
+    lsr     x0, x0, #2
+    cmp     x0, #2
+    b.eq    at_el2
+    b.lo    at_el1
+
+    // From EL3: the lower levels are not secure and have 64 bits; HVC, SMC and the FPU are not trapped.
+    mov     x0, #0x5b1
+    msr     scr_el3, x0
+    msr     cptr_el3, xzr
+    mov     x0, #0x3c9                  // EL2 with its own stack pointer, D, A, I and F masked
+    msr     spsr_el3, x0
+    adr     x0, at_el2
+    msr     elr_el3, x0
+    eret
+
+at_el2:
+    // EL2 must not get in the way afterwards: physical counter and timer for EL1, no offset of the virtual counter, no traps.
+    mov     x0, #3
+    msr     cnthctl_el2, x0
+    msr     cntvoff_el2, xzr
+    mov     x0, #0x33ff                 // Bits that are one.
+    msr     cptr_el2, x0
+    msr     hstr_el2, xzr
+    mrs     x0, midr_el1
+    msr     vpidr_el2, x0
+    mrs     x0, mpidr_el1
+    msr     vmpidr_el2, x0
+    mov     x0, #(1 << 31)              // EL1 has 64 bits.
+    msr     hcr_el2, x0
+    mov     x0, #0x3c5                  // EL1 with its own stack pointer, D, A, I and F masked
+    msr     spsr_el2, x0
+    adr     x0, at_el1
+    msr     elr_el2, x0
+    eret
+
+at_el1:
+    msr     spsel, #1
+    ldr     x0, =0x30d00800             // SCTLR_EL1: bits that are one; everything else off
+    msr     sctlr_el1, x0
+    mov     x0, #(3 << 20)              // The FPU without traps.
+    msr     cpacr_el1, x0
+    ldr     x0, =vectors
+    msr     vbar_el1, x0
+    isb
+
+    // The stacks of core 0; see link.ld. Faults are reported on EL1's own stack; everything else, interrupts included, uses
+    // the other stack pointer.
+    ldr     x0, =__stacks_start
+    ldr     x1, =__fault_stack_size
+    add     x0, x0, #0x1000
+    add     x0, x0, x1
+    mov     sp, x0
+    ldr     x1, =__stack_size
+    add     x0, x0, #0x1000
+    add     x0, x0, x1
+    msr     spsel, #0
+    mov     sp, x0
+
+    ldr     x0, =__bss_start
+    ldr     x1, =__bss_end
+1:  cmp     x0, x1
+    b.hs    2f
+    stp     xzr, xzr, [x0], #16
+    b       1b
+
+2:  mov     x29, #0                     // The outermost frame.
+    mov     x30, #0
+    bl      __punctual_bare_start
+
+park:
+    wfi
+    b       park
+    .ltorg

@@ -1,0 +1,128 @@
+// The exception vectors. *Arm Architecture Reference Manual for A-profile architecture*, D1.4.1.
+
+// Reports a fault, taken on EL1's own stack pointer; does not come back. Saves the registers as `Registers` has them.
+    .macro  fault kind
+    .balign 128
+    sub     sp, sp, #(36 * 8)
+    stp     x0, x1, [sp, #(0 * 8)]
+    mov     x0, #\kind
+    b       report
+    .endm
+
+    .macro  interrupted
+    .balign 128
+    b       interrupt
+    .endm
+
+    .section .text.vectors, "ax"
+    .balign 2048
+    .global vectors
+vectors:
+    // From the program, which uses the other stack pointer.
+    fault   0
+    interrupted
+    fault   2
+    fault   3
+    // From this level with its own stack pointer: while a fault is being reported.
+    fault   4
+    fault   4
+    fault   4
+    fault   4
+    // From lower levels, where nothing runs.
+    .rept   8
+    fault   5
+    .endr
+
+    .balign 128
+report:
+    stp     x2, x3, [sp, #(2 * 8)]
+    stp     x4, x5, [sp, #(4 * 8)]
+    stp     x6, x7, [sp, #(6 * 8)]
+    stp     x8, x9, [sp, #(8 * 8)]
+    stp     x10, x11, [sp, #(10 * 8)]
+    stp     x12, x13, [sp, #(12 * 8)]
+    stp     x14, x15, [sp, #(14 * 8)]
+    stp     x16, x17, [sp, #(16 * 8)]
+    stp     x18, x19, [sp, #(18 * 8)]
+    stp     x20, x21, [sp, #(20 * 8)]
+    stp     x22, x23, [sp, #(22 * 8)]
+    stp     x24, x25, [sp, #(24 * 8)]
+    stp     x26, x27, [sp, #(26 * 8)]
+    stp     x28, x29, [sp, #(28 * 8)]
+    mrs     x1, sp_el0
+    stp     x30, x1, [sp, #(30 * 8)]
+    mrs     x1, elr_el1
+    mrs     x2, spsr_el1
+    stp     x1, x2, [sp, #(32 * 8)]
+    str     x0, [sp, #(34 * 8)]
+    mov     x0, sp
+    bl      __punctual_bare_fault
+
+// Interrupts are handled on the stack of what they interrupt, so that the handler may allow further ones. They save what a
+// function may change: x0-x18, x30, and of the FPU q0-q7, q16-q31 and its control and status.
+interrupt:
+    msr     spsel, #0
+    sub     sp, sp, #(24 * 8 + 24 * 16)
+    stp     x0, x1, [sp, #(4 * 8)]
+    mrs     x0, elr_el1
+    mrs     x1, spsr_el1
+    stp     x29, x0, [sp]               // A frame record, for backtraces.
+    mov     x29, sp
+    stp     x1, x30, [sp, #(2 * 8)]
+    stp     x2, x3, [sp, #(6 * 8)]
+    stp     x4, x5, [sp, #(8 * 8)]
+    stp     x6, x7, [sp, #(10 * 8)]
+    stp     x8, x9, [sp, #(12 * 8)]
+    stp     x10, x11, [sp, #(14 * 8)]
+    stp     x12, x13, [sp, #(16 * 8)]
+    stp     x14, x15, [sp, #(18 * 8)]
+    stp     x16, x17, [sp, #(20 * 8)]
+    mrs     x0, fpcr
+    mrs     x1, fpsr
+    bfi     x1, x0, #32, #32
+    stp     x18, x1, [sp, #(22 * 8)]
+    stp     q0, q1, [sp, #(24 * 8 + 0 * 16)]
+    stp     q2, q3, [sp, #(24 * 8 + 2 * 16)]
+    stp     q4, q5, [sp, #(24 * 8 + 4 * 16)]
+    stp     q6, q7, [sp, #(24 * 8 + 6 * 16)]
+    stp     q16, q17, [sp, #(24 * 8 + 8 * 16)]
+    stp     q18, q19, [sp, #(24 * 8 + 10 * 16)]
+    stp     q20, q21, [sp, #(24 * 8 + 12 * 16)]
+    stp     q22, q23, [sp, #(24 * 8 + 14 * 16)]
+    stp     q24, q25, [sp, #(24 * 8 + 16 * 16)]
+    stp     q26, q27, [sp, #(24 * 8 + 18 * 16)]
+    stp     q28, q29, [sp, #(24 * 8 + 20 * 16)]
+    stp     q30, q31, [sp, #(24 * 8 + 22 * 16)]
+    bl      __punctual_bare_interrupt
+    ldp     q0, q1, [sp, #(24 * 8 + 0 * 16)]
+    ldp     q2, q3, [sp, #(24 * 8 + 2 * 16)]
+    ldp     q4, q5, [sp, #(24 * 8 + 4 * 16)]
+    ldp     q6, q7, [sp, #(24 * 8 + 6 * 16)]
+    ldp     q16, q17, [sp, #(24 * 8 + 8 * 16)]
+    ldp     q18, q19, [sp, #(24 * 8 + 10 * 16)]
+    ldp     q20, q21, [sp, #(24 * 8 + 12 * 16)]
+    ldp     q22, q23, [sp, #(24 * 8 + 14 * 16)]
+    ldp     q24, q25, [sp, #(24 * 8 + 16 * 16)]
+    ldp     q26, q27, [sp, #(24 * 8 + 18 * 16)]
+    ldp     q28, q29, [sp, #(24 * 8 + 20 * 16)]
+    ldp     q30, q31, [sp, #(24 * 8 + 22 * 16)]
+    ldp     x18, x1, [sp, #(22 * 8)]
+    msr     fpsr, x1
+    lsr     x1, x1, #32
+    msr     fpcr, x1
+    ldp     x16, x17, [sp, #(20 * 8)]
+    ldp     x14, x15, [sp, #(18 * 8)]
+    ldp     x12, x13, [sp, #(16 * 8)]
+    ldp     x10, x11, [sp, #(14 * 8)]
+    ldp     x8, x9, [sp, #(12 * 8)]
+    ldp     x6, x7, [sp, #(10 * 8)]
+    ldp     x4, x5, [sp, #(8 * 8)]
+    ldp     x2, x3, [sp, #(6 * 8)]
+    // From here on an exception would be lost, so interrupts have to be masked, which the handler sees to.
+    ldp     x1, x30, [sp, #(2 * 8)]
+    ldp     x29, x0, [sp]
+    msr     elr_el1, x0
+    msr     spsr_el1, x1
+    ldp     x0, x1, [sp, #(4 * 8)]
+    add     sp, sp, #(24 * 8 + 24 * 16)
+    eret

@@ -1,0 +1,122 @@
+//! The MMU, with short descriptors: sections of 1 MiB, and pages of 4 KiB where the image is.
+//!
+//! *ARM Architecture Reference Manual, ARMv7-A and ARMv7-R edition*, B3.5.
+
+use core::arch::asm;
+use core::cell::UnsafeCell;
+
+use crate::board::{self, Kind};
+use crate::layout::{self, PAGE, PAGED, Page};
+
+const SECTION: usize = 1 << 20;
+const PAGE_TABLES: usize = PAGED / SECTION;
+
+#[repr(C, align(16384))]
+struct Sections(UnsafeCell<[u32; 4096]>);
+
+#[repr(C, align(1024))]
+struct PageTable([u32; SECTION / PAGE]);
+
+#[repr(C)]
+struct Pages(UnsafeCell<[PageTable; PAGE_TABLES]>);
+
+// SAFETY: written by `enable` alone, before another core runs.
+unsafe impl Sync for Sections {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+static SECTIONS: Sections = Sections(UnsafeCell::new([0; 4096]));
+static PAGES: Pages = Pages(UnsafeCell::new([const { PageTable([0; SECTION / PAGE]) }; PAGE_TABLES]));
+
+/// What a section is mapped by: privileged access only, domain 0.
+mod section {
+    const SECTION: u32 = 0b10;
+    const NEVER_EXECUTE: u32 = 1 << 4;
+    const READ_WRITE: u32 = 0b01 << 10;
+    /// TEX 0b001, C and B: normal memory, write-back, allocated on reads and writes; shareable.
+    const CACHED: u32 = 0b001 << 12 | 1 << 3 | 1 << 2 | 1 << 16;
+    /// TEX 0b000 and B: shareable device.
+    const SHARED_DEVICE: u32 = 1 << 2;
+
+    pub(super) const MEMORY: u32 = SECTION | NEVER_EXECUTE | READ_WRITE | CACHED;
+    pub(super) const DEVICE: u32 = SECTION | NEVER_EXECUTE | READ_WRITE | SHARED_DEVICE;
+    pub(super) const TABLE: u32 = 0b01;
+}
+
+/// What a page is mapped by, likewise.
+mod page {
+    const SMALL_PAGE: u32 = 0b10;
+    const NEVER_EXECUTE: u32 = 1;
+    const READ_WRITE: u32 = 0b01 << 4;
+    const READ_ONLY: u32 = 1 << 9 | READ_WRITE;
+    const CACHED: u32 = 0b001 << 6 | 1 << 3 | 1 << 2 | 1 << 10;
+
+    pub(super) const CODE: u32 = SMALL_PAGE | READ_ONLY | CACHED;
+    pub(super) const CONSTANTS: u32 = SMALL_PAGE | NEVER_EXECUTE | READ_ONLY | CACHED;
+    pub(super) const DATA: u32 = SMALL_PAGE | NEVER_EXECUTE | READ_WRITE | CACHED;
+    pub(super) const NONE: u32 = 0;
+}
+
+/// Maps memory and devices one to one, and turns MMU and caches on.
+///
+/// # Safety
+/// The MMU is off, the caches hold nothing, and no other core runs.
+pub(crate) unsafe fn enable() {
+    // SAFETY: nobody else uses the tables, by this function's contract.
+    let (sections, pages) = unsafe { (&mut *SECTIONS.0.get(), &mut *PAGES.0.get()) };
+    for (i, entry) in sections.iter_mut().enumerate() {
+        let address = i * SECTION;
+        *entry = match board::kind(address, SECTION) {
+            Some(Kind::Memory) => address as u32 | section::MEMORY,
+            Some(Kind::Device) => address as u32 | section::DEVICE,
+            None => 0,
+        };
+    }
+    for (i, table) in pages.iter_mut().enumerate() {
+        let base = layout::paged() + i * SECTION;
+        for (j, entry) in table.0.iter_mut().enumerate() {
+            let address = base + j * PAGE;
+            *entry = match layout::page(address) {
+                Page::Code => address as u32 | page::CODE,
+                Page::Constants => address as u32 | page::CONSTANTS,
+                Page::Data => address as u32 | page::DATA,
+                Page::Guard => page::NONE,
+            };
+        }
+        sections[base / SECTION] = (&raw const *table).addr() as u32 | section::TABLE;
+    }
+    // The walks of the tables are cached like everything else.
+    const WALKS: u32 = 1 << 6 | 0b01 << 3 | 1 << 1;
+    let tables = SECTIONS.0.get().addr() as u32 | WALKS;
+    // SAFETY: the tables map all that the program uses to where it is. Caches, predictors and TLB are empty when the MMU is
+    // turned on: the core has cleared the former at its reset, and here come the others.
+    unsafe {
+        asm!(
+            // The core takes part in coherency, without which neither caches nor exclusive accesses are defined. Outside
+            // of the secure state writing may have no effect; then the firmware has set it.
+            "mrc p15, 0, {t}, c1, c0, 1",
+            "tst {t}, #0x40",
+            "orreq {t}, {t}, #0x40",
+            "mcreq p15, 0, {t}, c1, c0, 1",
+            "mcr p15, 0, {zero}, c7, c5, 0",    // ICIALLU
+            "mcr p15, 0, {zero}, c7, c5, 6",    // BPIALL
+            "mcr p15, 0, {zero}, c8, c7, 0",    // TLBIALL
+            "mcr p15, 0, {zero}, c2, c0, 2",    // TTBCR: TTBR0 for all addresses
+            "mcr p15, 0, {tables}, c2, c0, 0",  // TTBR0
+            "mcr p15, 0, {one}, c3, c0, 0",     // DACR: domain 0 as the tables say
+            "dsb",
+            "isb",
+            "mrc p15, 0, {t}, c1, c0, 0",
+            "orr {t}, {t}, #0x5",               // SCTLR: M, C
+            "orr {t}, {t}, #0x1800",            // Z, I
+            "mcr p15, 0, {t}, c1, c0, 0",
+            "dsb",
+            "isb",
+            t = out(reg) _,
+            zero = in(reg) 0,
+            one = in(reg) 1,
+            tables = in(reg) tables,
+            options(nostack),
+        );
+    }
+}

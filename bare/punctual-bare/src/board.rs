@@ -1,0 +1,61 @@
+//! What the board has, and where.
+
+use core::ops::Range;
+
+macro_rules! boards {
+    ($($feature:literal $arch:literal $module:ident: $name:literal, ram $ram:expr, devices $devices:expr, uart $uart:expr;)*) => {
+        $(
+            #[cfg(feature = $feature)]
+            mod $module {
+                use core::ops::Range;
+
+                #[cfg(not(target_arch = $arch))]
+                compile_error!(concat!("the board `", $feature, "` has another instruction set: build for ", $arch));
+
+                /// The board's name.
+                pub const NAME: &str = $name;
+                pub(crate) const RAM: Range<usize> = $ram;
+                pub(crate) const DEVICES: Range<usize> = $devices;
+                pub(crate) const UART: usize = $uart;
+            }
+            #[cfg(feature = $feature)]
+            pub use $module::NAME;
+            #[cfg(feature = $feature)]
+            pub(crate) use $module::{DEVICES, RAM, UART};
+        )*
+
+        const CHOSEN: usize = 0 $(+ cfg!(feature = $feature) as usize)*;
+        const _: () = assert!(CHOSEN == 1, concat!("punctual-bare: choose one board by a feature:" $(, " ", $feature)*));
+    };
+}
+
+// The addresses are those of *BCM2835 ARM Peripherals*, 1.2.3 (with the peripherals of BCM2836 and BCM2837 at 0x3f000000),
+// *ARM Quad A7 core*, 3, and *BCM2711 ARM Peripherals*, 1.2 and 6.5.1; of `virt`, those of `hw/arm/virt.c` in QEMU.
+// How much memory a Raspberry Pi's firmware leaves to the ARM depends on its settings; this much it always does.
+boards! {
+    "raspi2b" "arm" raspi2b: "Raspberry Pi 2B",
+        ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000;
+    "raspi3b" "aarch64" raspi3b: "Raspberry Pi 3B",
+        ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000;
+    "raspi4b" "aarch64" raspi4b: "Raspberry Pi 4B",
+        ram 0..0x2000_0000, devices 0xFC00_0000..0x1_0000_0000, uart 0xFE20_1000;
+    "virt-a7" "arm" virt_a7: "QEMU virt, Cortex-A7",
+        ram 0x4000_0000..0x4800_0000, devices 0x0800_0000..0x0B00_0000, uart 0x0900_0000;
+    "virt-a72" "aarch64" virt_a72: "QEMU virt, Cortex-A72",
+        ram 0x4000_0000..0x4800_0000, devices 0x0800_0000..0x0B00_0000, uart 0x0900_0000;
+}
+
+/// What is at a block of the address space of `size` bytes.
+pub(crate) fn kind(address: usize, size: usize) -> Option<Kind> {
+    let overlaps = |range: &Range<usize>| range.start < address + size && address < range.end;
+    if overlaps(&RAM) { Some(Kind::Memory) } else { overlaps(&DEVICES).then_some(Kind::Device) }
+}
+
+/// What can be at an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Memory, which is cached.
+    Memory,
+    /// Registers of devices.
+    Device,
+}

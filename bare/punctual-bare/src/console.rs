@@ -1,0 +1,138 @@
+//! The first UART, a PL011 on every board, as the place where messages go.
+//!
+//! It only sends, waits while the UART is busy, and has no state, so that it also works when everything else is broken.
+//! What two cores, or an interrupt and what it interrupts, print at the same time may be mixed up.
+
+use core::fmt::{self, Write};
+
+use crate::board::UART;
+
+/// A register of the UART. *PrimeCell UART (PL011) Technical Reference Manual*, 3.2.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+enum Register {
+    Data = 0x00,
+    Flags = 0x18,
+    IntegerBaudRate = 0x24,
+    FractionalBaudRate = 0x28,
+    LineControl = 0x2C,
+    Control = 0x30,
+}
+
+/// UARTFR: the FIFO for transmission is full.
+const FULL: u32 = 1 << 5;
+/// UARTFR: something is yet to be transmitted.
+const BUSY: u32 = 1 << 3;
+/// UARTLCR_H: eight bits, with FIFOs.
+const EIGHT_BITS: u32 = 0b11 << 5 | 1 << 4;
+/// UARTCR: on, in both directions.
+const ENABLE: u32 = 1 | 1 << 8 | 1 << 9;
+
+/// In Hz, which the firmware of every Raspberry Pi sets unless its `config.txt` says otherwise. QEMU's does not matter.
+const CLOCK: u32 = 48_000_000;
+const BAUD_RATE: u32 = 115_200;
+
+fn read(register: Register) -> u32 {
+    // SAFETY: there is a UART on the board, which is mapped as a device, and reading these registers changes nothing.
+    unsafe { ((UART + register as usize) as *const u32).read_volatile() }
+}
+
+fn write(register: Register, value: u32) {
+    // SAFETY: as above; what the UART is told concerns no memory.
+    unsafe { ((UART + register as usize) as *mut u32).write_volatile(value) }
+}
+
+/// Sets the UART up.
+///
+/// # Safety
+/// Nothing else uses the UART, or the pins 14 and 15 of a Raspberry Pi.
+pub(crate) unsafe fn init() {
+    #[cfg(any(feature = "raspi2b", feature = "raspi3b", feature = "raspi4b"))]
+    // SAFETY: there are these registers on these boards, and the pins are unused.
+    unsafe {
+        connect_pins();
+    }
+    // What is being sent, perhaps by whoever has loaded us, may not be cut off.
+    flush();
+    write(Register::Control, 0);
+    // In 64ths of the divisor, rounded.
+    let divisor = (4 * CLOCK + BAUD_RATE / 2) / BAUD_RATE;
+    write(Register::IntegerBaudRate, divisor >> 6);
+    write(Register::FractionalBaudRate, divisor & 0x3F);
+    write(Register::LineControl, EIGHT_BITS);
+    write(Register::Control, ENABLE);
+}
+
+/// Makes pins 14 and 15 those of the UART. *BCM2835 ARM Peripherals*, 6.1 and 6.2; *BCM2711 ARM Peripherals*, 5.2 and 5.3.
+///
+/// # Safety
+/// The board is a Raspberry Pi, and nothing uses these pins.
+#[cfg(any(feature = "raspi2b", feature = "raspi3b", feature = "raspi4b"))]
+unsafe fn connect_pins() {
+    /// From the UART to the GPIO, the same distance in all memory maps.
+    const GPIO: usize = UART - 0x1000;
+    const FUNCTION_SELECT_1: *mut u32 = (GPIO + 0x04) as *mut u32;
+    /// Three bits for each pin from 10 on; 0b100 is alternate function 0.
+    const MASK: u32 = 0b111_111 << 12;
+    const UART_PINS: u32 = 0b100_100 << 12;
+    // SAFETY: by this function's contract.
+    unsafe {
+        let others = FUNCTION_SELECT_1.read_volatile() & !MASK;
+        FUNCTION_SELECT_1.write_volatile(others | UART_PINS);
+    }
+}
+
+/// Waits until everything is sent.
+pub fn flush() {
+    while read(Register::Flags) & BUSY != 0 {}
+}
+
+/// The console. Every line ends with a carriage return and a line feed, as terminals expect.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Console;
+
+impl Console {
+    /// Sends one byte as it is. Waits while there is no room.
+    pub fn send(self, byte: u8) {
+        while read(Register::Flags) & FULL != 0 {}
+        write(Register::Data, byte.into());
+    }
+}
+
+impl Write for Console {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if byte == b'\n' {
+                self.send(b'\r');
+            }
+            self.send(byte);
+        }
+        Ok(())
+    }
+}
+
+/// For the macros.
+#[doc(hidden)]
+pub fn print(arguments: fmt::Arguments<'_>) {
+    // The console does not fail; a value's own formatting may, and the text so far is what there is.
+    let _ = Console.write_fmt(arguments);
+}
+
+/// Prints to the [console](mod@crate::console). Waits until the UART has room, about 90 µs a character.
+#[macro_export]
+macro_rules! print {
+    ($($arguments:tt)*) => {
+        $crate::console::print(::core::format_args!($($arguments)*))
+    };
+}
+
+/// Prints a line, as [`print!`] does.
+#[macro_export]
+macro_rules! println {
+    () => {
+        $crate::print!("\n")
+    };
+    ($($arguments:tt)*) => {
+        $crate::print!("{}\n", ::core::format_args!($($arguments)*))
+    };
+}

@@ -1,0 +1,99 @@
+//! What ends a program that goes wrong: panics and faults.
+//!
+//! Both print to the console what happened and how the program got there, and end it. Nothing here takes a lock, allocates or
+//! relies on what the program may have broken, besides the page tables.
+
+use core::panic::PanicInfo;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::end::PANICKED;
+use crate::layout::{self, Stack};
+use crate::{arch, exit, println};
+
+/// Frames looked at, so that a report ends in its time.
+const MAX_FRAMES: usize = 10_000;
+
+/// Whether the end has begun, so that whatever goes wrong in it is not reported by the same code again.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    begin_to_end();
+    println!("{info}");
+    println!("  return addresses:");
+    print_frames(arch::frame_pointer());
+    exit(PANICKED)
+}
+
+/// Ends the program that has hit a fault.
+pub(crate) fn fault(registers: &arch::Registers) -> ! {
+    begin_to_end();
+    let cause = registers.cause();
+    match registers.fault_address().and_then(layout::guard) {
+        Some((core, Stack::Main)) => {
+            let size = layout::stack_size() / 1024;
+            println!("punctual: the stack of core {core} ({size} KiB) has overflowed");
+        }
+        _ => println!("punctual: {cause}"),
+    }
+    if let Some(address) = registers.fault_address() {
+        println!("  accessing {address:#x}");
+    }
+    println!("  registers:{registers}");
+    println!("  return addresses:");
+    println!("    {:#010x}", registers.program_counter());
+    print_frames(registers.frame_pointer());
+    exit(PANICKED)
+}
+
+/// Masks interrupts, and ends the program at once if it is ending already.
+fn begin_to_end() {
+    arch::mask_interrupts();
+    if ENDING.swap(true, Ordering::Relaxed) {
+        println!("punctual: and another fault or panic while reporting that");
+        exit(PANICKED);
+    }
+}
+
+/// Prints the return addresses from a frame on outwards, as long as they can be such; the same one in a row only once.
+fn print_frames(mut frame: usize) {
+    let stacks = layout::stacks();
+    let (mut last, mut repeated) = (0, 0);
+    for _ in 0..MAX_FRAMES {
+        let record = frame..frame.saturating_add(2 * size_of::<usize>());
+        let readable = stacks.start <= record.start && record.end <= stacks.end;
+        if !readable || !frame.is_multiple_of(align_of::<usize>()) || layout::guard(frame).is_some() {
+            break;
+        }
+        // SAFETY: it is an aligned place in a stack, not in a guard page; what is there is only looked at.
+        let [outer, back] = unsafe { (frame as *const [usize; 2]).read_volatile() };
+        if !layout::is_code(back) {
+            break;
+        }
+        if back == last {
+            repeated += 1;
+        } else {
+            print_repeated(repeated);
+            println!("    {back:#010x}");
+            (last, repeated) = (back, 0);
+        }
+        // Frames lie the deeper the younger they are, also those of interrupts.
+        if outer <= frame {
+            break;
+        }
+        frame = outer;
+    }
+    print_repeated(repeated);
+}
+
+fn print_repeated(times: usize) {
+    if times > 0 {
+        println!("    ... and again, {times} times");
+    }
+}
+
+/// What the vectors call for an interrupt if the program handles none: interrupts have been unmasked for nothing.
+#[unsafe(no_mangle)]
+extern "C" fn __punctual_bare_unhandled_interrupt() -> ! {
+    panic!("an interrupt, but the program handles none: it may not unmask them")
+}

@@ -1,0 +1,85 @@
+//! What lies between the power button of a board and `main`.
+//!
+//! A program depends on this crate with the feature of its board, and names its entry point:
+//!
+//! ```ignore
+//! #![no_std]
+//! #![no_main]
+//!
+//! use punctual_bare::println;
+//!
+//! punctual_bare::entry!(main);
+//!
+//! fn main() -> ! {
+//!     println!("Hello from {}", punctual_bare::board::NAME);
+//!     punctual_bare::exit(0)
+//! }
+//! ```
+//!
+//! | feature | board | target |
+//! |---|---|---|
+//! | `raspi2b` | Raspberry Pi 2B with a BCM2836, Cortex-A7 | `armv7a-none-eabihf` |
+//! | `raspi3b` | Raspberry Pi 3B with a BCM2837, Cortex-A53 | `aarch64-unknown-none` |
+//! | `raspi4b` | Raspberry Pi 4B with a BCM2711, Cortex-A72 | `aarch64-unknown-none` |
+//! | `virt-a7` | QEMU's `virt` with a Cortex-A7 | `armv7a-none-eabihf` |
+//! | `virt-a72` | QEMU's `virt` with a Cortex-A72 | `aarch64-unknown-none` |
+//!
+//! # What is so when `main` begins
+//!
+//! * Core 0 runs it, in SVC mode or at EL1, with interrupts masked. The other cores sleep.
+//! * Statics have their values. Addresses are physical ones. Code cannot be written, nothing but code can be executed, and
+//!   the first page cannot be accessed at all. Memory is cached, devices are not.
+//! * Each core has a stack with a guard page below it: what overflows it ends the program with a message.
+//! * The FPU can be used, and interrupts preserve its registers.
+//! * [`print!`] writes to the first UART, at 115200 baud.
+//!
+//! A panic prints its message and the return addresses on the stack, a fault the registers as well. Then the program
+//! [ends](exit).
+#![no_std]
+
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64/mod.rs"]
+mod arch;
+#[cfg(target_arch = "arm")]
+#[path = "armv7/mod.rs"]
+mod arch;
+
+pub mod board;
+pub mod console;
+mod end;
+mod fault;
+mod layout;
+
+pub use end::exit;
+
+/// Names the function that the program begins with, a `fn() -> !`.
+#[macro_export]
+macro_rules! entry {
+    ($main:path) => {
+        const _: () = {
+            #[unsafe(export_name = "__punctual_bare_main")]
+            extern "C" fn __punctual_bare_main() -> ! {
+                let main: fn() -> ! = $main;
+                main()
+            }
+        };
+    };
+}
+
+unsafe extern "C" {
+    /// The program's, see [`entry!`].
+    safe fn __punctual_bare_main() -> !;
+}
+
+/// What the first instructions lead to, on core 0, with a stack, zeroed statics and interrupts masked.
+///
+/// # Safety
+/// Called once, by them.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __punctual_bare_start() -> ! {
+    // SAFETY: the MMU is off, and no other core runs.
+    unsafe { arch::mmu::enable() };
+    // SAFETY: called once, and nothing has used the UART so far.
+    unsafe { console::init() };
+    __punctual_bare_main()
+}

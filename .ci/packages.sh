@@ -1,8 +1,59 @@
 #!/usr/bin/env bash
-# Installs the system packages that building and testing Punctual needs, where they are missing.
+# Installs the system packages that building and testing Punctual needs, where they are missing; with --bare those for
+# programs without an operating system.
 #
 # This is the one list of system packages; the Rust toolchain comes from rustup.
 set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+
+# QEMU, with the Raspberry Pi 4 from version 9 on, and a compiler that can build the standard library from its sources,
+# which rustup's does not need where `rustup target add` has been run.
+bare() {
+    local packages=()
+    has_raspberry_pi_4() { qemu-system-aarch64 -machine help 2>/dev/null | grep -q '^raspi4b '; }
+    if ! has_raspberry_pi_4; then
+        packages+=(qemu-system-arm)
+        if grep -qs '^VERSION_CODENAME=bookworm$' /etc/os-release && add_backports; then
+            packages=(-t bookworm-backports "${packages[@]}")
+        fi
+    fi
+    local target directory
+    for target in armv7a-none-eabihf aarch64-unknown-none; do
+        directory=$(rustc --print target-libdir --target "$target" 2>/dev/null) || directory=
+        if [ ! -d "$directory" ] && [ ! -d /usr/lib/rustlib/src/rust/library/core ]; then
+            packages+=(rustc-web cargo-web rust-web-src)
+            break
+        fi
+    done
+    [ ${#packages[@]} = 0 ] || bash "$here/apt-install.sh" "run programs on bare boards" "${packages[@]}"
+}
+
+# Debian 12 has QEMU 7. Where packages come from is left as it is, but for a file of our own, which takes root.
+add_backports() {
+    local file=/etc/apt/sources.list.d/punctual-backports.sources
+    [ -e "$file" ] || [ "$(id -u)" = 0 ] || return 1
+    if [ ! -e "$file" ]; then
+        cat >"$file" <<'SOURCES'
+Types: deb
+URIs: http://deb.debian.org/debian
+Suites: bookworm-backports
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+SOURCES
+    fi
+}
+
+case "${1-}" in
+"") ;;
+--bare)
+    bare
+    exit
+    ;;
+*)
+    echo "usage: packages.sh [--bare]" >&2
+    exit 2
+    ;;
+esac
 
 # A C toolchain: rustc links through cc and against the C library's start files. libFuzzer, which the readers of traces
 # are fuzzed with, is C++.
@@ -23,5 +74,5 @@ if links_programs; then
     exit 0
 fi
 
-bash "$(dirname "${BASH_SOURCE[0]}")/apt-install.sh" "compile C and C++" "${packages[@]}"
+bash "$here/apt-install.sh" "compile C and C++" "${packages[@]}"
 links_programs || { echo "packages.sh: cc or c++ cannot link a program even with ${packages[*]} installed" >&2; exit 1; }

@@ -3,6 +3,7 @@
 //! Each subcommand is a module with a `run` function. The other modules serve several of them: [`working_copy`] copies packages,
 //! [`confined`] runs tests of code with a bug in it, and [`variants`] makes more programs of the same examples.
 
+mod bare;
 mod book;
 mod bpf;
 mod ci;
@@ -57,6 +58,8 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
         words: Vec<OsString>,
     },
+    /// Build and run programs without an operating system; in `bare/`, `cargo xtask` alone does
+    Bare(bare::Options),
     /// As root: run tests and examples again as a user without privileges
     Unprivileged,
     /// Check that the tutorial and the README show what is tested, and build the book into target/book by mdBook
@@ -80,6 +83,11 @@ fn main() -> ExitCode {
         Chore::Stress(options) => stress::run(&options),
         // Its status may be that of the program it has run.
         Chore::Lab { words } => std::process::exit(lab::run(words)),
+        Chore::Bare(options) => match bare::run(&options) {
+            // Its status may be that of the program it has run.
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Chore::Unprivileged => unprivileged::run(),
         Chore::Book(options) => book::run(&options),
         Chore::Bpf(options) => bpf::run(&options),

@@ -14,7 +14,7 @@ const MAX_SHOWN: usize = 100;
 ///
 /// Lines of `expected` that are missing begin with `-`, unexpected lines of `actual` with `+`. A missing newline at
 /// the end shows as a missing empty line.
-pub(super) fn diff(expected: &str, actual: &str) -> Option<String> {
+pub fn diff(expected: &str, actual: &str) -> Option<String> {
     if expected == actual {
         return None;
     }

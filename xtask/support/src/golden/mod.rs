@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+pub use diff::diff;
 pub use header::{Header, Port};
 
 use crate::process::{self, End, Outcome};
 use crate::{Result, cargo};
-use diff::diff;
 
 /// The package whose examples are checked, and its directory in `crates/`.
 pub const PACKAGE: &str = "punctual";

@@ -1,0 +1,96 @@
+//! What is in an executable: the bytes that are loaded, and the names of its functions.
+
+use std::fs;
+use std::path::Path;
+
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use crate::Result;
+
+/// An executable.
+pub(super) struct Elf {
+    /// What is loaded there.
+    pub(super) image: Vec<u8>,
+    /// Functions by address, with their sizes.
+    functions: Vec<(u64, u64, String)>,
+}
+
+impl Elf {
+    /// Reads an executable. It has to begin with its entry point, since an image does not tell it.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path)?;
+        let file = object::File::parse(&*bytes)?;
+        let mut loaded = Vec::new();
+        for segment in file.segments() {
+            loaded.push((segment.address(), segment.data()?));
+        }
+        loaded.retain(|(_, data)| !data.is_empty());
+        let (origin, image) = flatten(loaded)?;
+        if file.entry() != origin {
+            let entry = file.entry();
+            return Err(
+                format!("{} begins at {origin:#x} but is entered at {entry:#x}", path.display()).into()
+            );
+        }
+        let mut functions: Vec<_> = file
+            .symbols()
+            .filter(|symbol| matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Label))
+            .filter_map(|symbol| Some((symbol.address(), symbol.size(), demangle(symbol.name().ok()?))))
+            .filter(|(_, size, _)| *size > 0)
+            .collect();
+        functions.sort();
+        Ok(Self { image, functions })
+    }
+
+    /// The function that the instruction before an address belongs to, which for a return address is the call.
+    pub(super) fn function_before(&self, address: u64) -> Option<&str> {
+        let address = address.checked_sub(1)?;
+        let next = self.functions.partition_point(|(start, ..)| *start <= address);
+        let (start, size, name) = self.functions.get(next.checked_sub(1)?)?;
+        (address - start < *size).then_some(name)
+    }
+}
+
+/// The bytes from the lowest address to the highest, and the former.
+fn flatten(mut loaded: Vec<(u64, &[u8])>) -> Result<(u64, Vec<u8>)> {
+    loaded.sort_by_key(|(address, _)| *address);
+    let origin = loaded.first().ok_or("there is nothing in it to load")?.0;
+    let mut image = Vec::new();
+    for (address, data) in loaded {
+        let offset = usize::try_from(address - origin)?;
+        if offset < image.len() {
+            return Err(format!("what is loaded at {address:#x} overlaps with what is before it").into());
+        }
+        image.resize(offset, 0);
+        image.extend_from_slice(data);
+    }
+    Ok((origin, image))
+}
+
+/// The path of a function, of a name in either of Rust's manglings; any other as it is.
+fn demangle(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_what_lies_between_with_zeros() {
+        let loaded: Vec<(u64, &[u8])> = vec![(0x8004, &[3, 4]), (0x8000, &[1, 2])];
+        assert_eq!(flatten(loaded).unwrap(), (0x8000, vec![1, 2, 0, 0, 3, 4]));
+        assert!(flatten(vec![(0, &[1, 2][..]), (1, &[3][..])]).is_err());
+        assert!(flatten(vec![]).is_err());
+    }
+
+    #[test]
+    fn takes_a_return_address_behind_the_last_instruction_for_that_function() {
+        let functions = vec![(0x100, 0x10, "a".to_owned()), (0x110, 0x10, "b".to_owned())];
+        let elf = Elf { image: vec![], functions };
+        assert_eq!(elf.function_before(0x110), Some("a"));
+        assert_eq!(elf.function_before(0x114), Some("b"));
+        assert_eq!(elf.function_before(0x100), None);
+        assert_eq!(elf.function_before(0x121), None);
+    }
+}

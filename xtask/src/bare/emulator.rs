@@ -1,0 +1,118 @@
+//! A program on a board that QEMU emulates.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use super::board::Board;
+use super::elf::Elf;
+use crate::process::{self, Outcome};
+use crate::{Result, cargo};
+
+/// A board with a program on it.
+pub(super) struct Machine {
+    board: Board,
+    /// What QEMU is told to start.
+    kernel: PathBuf,
+    elf: Elf,
+}
+
+impl Machine {
+    pub(super) fn new(board: Board, path: &Path) -> Result<Self> {
+        let elf = Elf::read(path)?;
+        let mut kernel = path.to_owned();
+        if board.boots_image() {
+            kernel = path.with_extension(format!("{board}.img"));
+            fs::write(&kernel, &elf.image)?;
+        }
+        Ok(Self { board, kernel, elf })
+    }
+
+    /// Whether the installed QEMU has the board; an error if there is no QEMU.
+    pub(super) fn exists(board: Board) -> Result<bool> {
+        let emulator = board.emulator();
+        let output = Command::new(emulator).args(["-machine", "help"]).output().map_err(|error| {
+            format!("cannot run {emulator}: {error}; `bash .ci/packages.sh --bare` installs it")
+        })?;
+        let listed = String::from_utf8_lossy(&output.stdout);
+        Ok(listed.lines().any(|line| line.split_whitespace().next() == Some(board.machine())))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.board.emulator());
+        command.args(["-machine", self.board.machine()]);
+        if let Some(cpu) = self.board.cpu() {
+            command.args(["-cpu", cpu]);
+        }
+        command.args(["-display", "none", "-monitor", "none", "-serial", "stdio", "-semihosting", "-kernel"]);
+        command.arg(&self.kernel).current_dir(cargo::root());
+        command
+    }
+
+    /// Runs the program on the clock of the host, with our standard input and output.
+    pub(super) fn interact(&self) -> Result<ExitCode> {
+        let mut child = self.command().stdout(Stdio::piped()).spawn()?;
+        let mut pipe = child.stdout.take().expect("it is piped");
+        let mut annotator = Annotator::new(&self.elf);
+        let mut buffer = [0; 4096];
+        loop {
+            match pipe.read(&mut buffer)? {
+                0 => break,
+                read => {
+                    let mut out = io::stdout().lock();
+                    out.write_all(&annotator.annotate(&buffer[..read]))?;
+                    out.flush()?;
+                }
+            }
+        }
+        let code = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
+        Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    }
+
+    /// Runs the program on counted time: each instruction takes a nanosecond, and sleep none of the host's. So every run
+    /// is the same.
+    pub(super) fn run_counted(&self, limit: Duration) -> Result<Outcome> {
+        let mut outcome = process::capture(self.command().args(["-icount", "shift=0,sleep=off"]), limit)?;
+        outcome.stdout =
+            String::from_utf8_lossy(&Annotator::new(&self.elf).annotate(outcome.stdout.as_bytes()))
+                .into_owned();
+        Ok(outcome)
+    }
+}
+
+/// Adds the names of functions to the return addresses that a program prints, each on a line of its own.
+struct Annotator<'a> {
+    elf: &'a Elf,
+    /// What has come of the current line.
+    line: Vec<u8>,
+}
+
+impl<'a> Annotator<'a> {
+    fn new(elf: &'a Elf) -> Self {
+        Self { elf, line: Vec::new() }
+    }
+
+    fn annotate(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut annotated = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            if byte == b'\r' || byte == b'\n' {
+                if let Some(name) = self.function() {
+                    annotated.extend_from_slice(format!(" in {name}").as_bytes());
+                }
+                self.line.clear();
+            } else {
+                self.line.push(byte);
+            }
+            annotated.push(byte);
+        }
+        annotated
+    }
+
+    /// The function that the line is about, if it is a return address.
+    fn function(&self) -> Option<&'a str> {
+        let digits = std::str::from_utf8(&self.line).ok()?.strip_prefix("    0x")?;
+        self.elf.function_before(u64::from_str_radix(digits, 16).ok()?)
+    }
+}

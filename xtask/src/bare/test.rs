@@ -1,0 +1,78 @@
+//! `cargo xtask bare test`: the programs in QEMU, on counted time, with their output compared.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::board::Board;
+use super::emulator::Machine;
+use super::programs::{Program, comparable};
+use super::toolchain;
+use crate::Result;
+use crate::golden::diff;
+use crate::process::End;
+
+/// A run that takes longer hangs. Each takes a second at most, on a machine that has nothing else to do.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// Which programs on which boards.
+#[derive(Args)]
+pub(super) struct Options {
+    /// Only on this board [default: on all]
+    #[arg(long)]
+    board: Vec<Board>,
+
+    /// Programs to run [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+pub(super) fn run(options: &Options) -> Result {
+    let mut programs = Program::all()?;
+    if let Some(name) =
+        options.names.iter().find(|&name| programs.iter().all(|program| program.name != *name))
+    {
+        return Err(format!("no program is named `{name}`").into());
+    }
+    programs.retain(|program| options.names.is_empty() || options.names.contains(&program.name));
+    let boards = if options.board.is_empty() { Board::value_variants() } else { &options.board[..] };
+
+    let (mut runs, mut failures) = (0, 0);
+    for &board in boards {
+        if !Machine::exists(board)? {
+            println!("\n*** {board}: SKIPPED, this QEMU does not have it; version 9 does. ***\n");
+            continue;
+        }
+        let on_board: Vec<&Program> = programs.iter().filter(|program| program.runs_on(board)).collect();
+        let names: Vec<&str> = on_board.iter().map(|program| program.name.as_str()).collect();
+        for (program, elf) in on_board.iter().zip(toolchain::build_all(board, &names)?) {
+            runs += 1;
+            print!("{board:9} {:16} ", program.name);
+            match check(program, board, &Machine::new(board, &elf)?) {
+                Ok(()) => println!("ok"),
+                Err(error) => {
+                    failures += 1;
+                    println!("FAILED: {error}");
+                }
+            }
+        }
+    }
+    match failures {
+        0 => println!("all as expected: {runs} runs"),
+        _ => return Err(format!("failed runs: {failures} of {runs}").into()),
+    }
+    Ok(())
+}
+
+fn check(program: &Program, board: Board, machine: &Machine) -> Result {
+    let outcome = machine.run_counted(TIME_LIMIT)?;
+    let expected = program.expected(board);
+    if let Some(difference) = diff(&expected, &comparable(&outcome.stdout, &expected)) {
+        let said = outcome.stderr;
+        return Err(format!("other output than expected ({}):\n{difference}{said}", outcome.end).into());
+    }
+    match outcome.end {
+        End::Exited(code) if code == program.exit => Ok(()),
+        end => Err(format!("{end} instead of exit code {}", program.exit).into()),
+    }
+}

@@ -1,0 +1,107 @@
+//! Building for a board, by whichever toolchain can.
+//!
+//! With rustup the target has to be added to the stable toolchain. Debian's own compiler has no such targets, but brings
+//! the sources of the standard library, so that `core` can be built for them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::board::Board;
+use crate::{Result, cargo};
+
+/// Where Debian's packages `rustc-web`, `cargo-web` and `rust-web-src` put what is needed.
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/core";
+
+/// The directory of the workspace of what runs on boards.
+pub(super) fn workspace() -> PathBuf {
+    cargo::root().join("bare")
+}
+
+/// Builds a program for a board; returns the executable.
+pub(super) fn build(board: Board, program: &str) -> Result<PathBuf> {
+    let mut built = build_all(board, &[program])?;
+    built.pop().ok_or_else(|| format!("cargo built no program {program}").into())
+}
+
+/// Builds programs for a board; returns the executables in the same order.
+pub(super) fn build_all(board: Board, programs: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut command = command(board)?;
+    command.args(["build", "--locked", "--release", "--package", "programs", "--target", board.target()]);
+    command.args(["--features", &format!("{board},semihosting")]);
+    for program in programs {
+        command.args(["--bin", program]);
+    }
+    let artifacts = cargo::build(&mut command)?;
+    programs
+        .iter()
+        .map(|&program| {
+            let artifact = artifacts.iter().find(|artifact| artifact.target == program);
+            Ok(artifact.ok_or_else(|| format!("cargo built no program {program}"))?.path.clone())
+        })
+        .collect()
+}
+
+/// A cargo command that can build for the board.
+fn command(board: Board) -> Result<Command> {
+    let target = board.target();
+    let mut command = if has_target(target)? {
+        cargo::command()
+    } else if [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_SOURCES].iter().all(|path| Path::new(path).exists()) {
+        debian(target)?
+    } else {
+        return Err(format!(
+            "no compiler for {target}: run `rustup target add {target}`, or, on Debian, `bash .ci/packages.sh --bare`"
+        )
+        .into());
+    };
+    command.current_dir(workspace());
+    // Features and flags are those of the board, so the workspace of the host has to build elsewhere.
+    let target_dir = match env::var_os("CARGO_TARGET_DIR") {
+        Some(_) => cargo::target_dir().join("bare"),
+        None => workspace().join("target"),
+    };
+    command.env("CARGO_TARGET_DIR", target_dir);
+    Ok(command)
+}
+
+/// Whether the compiler that built us has the standard library of the target.
+fn has_target(target: &str) -> Result<bool> {
+    let library = rustc(&["--print", "target-libdir", "--target", target])?;
+    Ok(Path::new(&library).exists())
+}
+
+/// Debian's cargo. It comes without a linker that knows the targets, which rustup's compiler does have.
+fn debian(target: &str) -> Result<Command> {
+    let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?);
+    let host = rustc(&["--print", "host-tuple"])?;
+    let linker = sysroot.join("lib/rustlib").join(host).join("bin/rust-lld");
+    let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+    let mut command = Command::new(DEBIAN_CARGO);
+    // What rustup and the cargo above us have set is about another compiler.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("RUSTUP_") || name.starts_with("CARGO_PKG_") || name == "LD_LIBRARY_PATH" {
+            command.env_remove(&*name);
+        }
+    }
+    command
+        .env("RUSTC", DEBIAN_RUSTC)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env(variable, if linker.exists() { linker } else { "ld.lld".into() })
+        .arg("-Zbuild-std=core");
+    Ok(command)
+}
+
+/// What rustc prints.
+fn rustc(arguments: &[&str]) -> Result<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output =
+        Command::new(rustc).args(arguments).output().map_err(|error| format!("cannot run rustc: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+}

@@ -42,7 +42,7 @@ pub struct Event {
 pub enum SwitchOut {
     /// It could have gone on: it was preempted (`R`, `R+`).
     Runnable,
-    /// It sleeps and signals wake it (`S`).
+    /// It sleeps and signals wake it (`S`), or is a thread of the kernel that waits for work (`I`).
     Sleeping,
     /// It sleeps and signals do not (`D`), which includes waiting for the kernel's own sleeping locks.
     Uninterruptible,

@@ -10,6 +10,8 @@ use crate::event::SwitchOut;
 pub(super) struct States {
     /// The bit printed as `+`.
     preempted: u64,
+    /// The bits printed as `I` and, before 4.14, `N`: the thread is idle, whatever other bits say.
+    idle: u64,
     /// By number of the bit; what the kernel does not print counts as uninterruptible, since it is not running.
     bits: [SwitchOut; 16],
 }
@@ -33,7 +35,7 @@ impl Default for States {
 impl States {
     fn new(flags: &[(u64, char)]) -> Self {
         let mut bits = [SwitchOut::Uninterruptible; 16];
-        let mut highest = 0;
+        let (mut highest, mut idle) = (0, 0);
         for &(value, letter) in flags {
             let bit = value.trailing_zeros() as usize;
             if let Some(meaning) = bits.get_mut(bit) {
@@ -43,9 +45,12 @@ impl States {
                     _ => SwitchOut::Uninterruptible,
                 };
             }
+            if matches!(letter, 'I' | 'N') {
+                idle |= value;
+            }
             highest = highest.max(value);
         }
-        Self { preempted: (highest + 1).next_power_of_two(), bits }
+        Self { preempted: (highest + 1).next_power_of_two(), idle, bits }
     }
 
     /// Reads `{ 0x01, "S" }, { 0x02, "D" }, …` in the format's `print fmt`.
@@ -72,6 +77,9 @@ impl States {
         if state == 0 || state & self.preempted != 0 {
             return SwitchOut::Runnable;
         }
+        if state & self.idle != 0 {
+            return SwitchOut::Sleeping;
+        }
         self.bits.get(state.trailing_zeros() as usize).copied().unwrap_or(SwitchOut::Uninterruptible)
     }
 }
@@ -89,7 +97,6 @@ mod tests {
         assert_eq!(states.switch_out(0x100), SwitchOut::Runnable);
         assert_eq!(states.switch_out(1), SwitchOut::Sleeping);
         assert_eq!(states.switch_out(2), SwitchOut::Uninterruptible);
-        assert_eq!(states.switch_out(0x80), SwitchOut::Uninterruptible);
         assert_eq!([0x10, 0x20, 4, 8, 0x40].map(|state| states.switch_out(state)), [SwitchOut::Gone; 5]);
     }
 
@@ -103,6 +110,16 @@ mod tests {
         assert_eq!(states.switch_out(2 | 128), SwitchOut::Uninterruptible);
         assert_eq!(states.switch_out(256), SwitchOut::Uninterruptible);
         assert_eq!(states.switch_out(16), SwitchOut::Gone);
+    }
+
+    /// Kernel threads wait for work in TASK_IDLE, which is uninterruptible and not counted as load.
+    #[test]
+    fn takes_idle_kernel_threads_for_sleeping() {
+        let states = States::default();
+        assert_eq!(states.switch_out(0x80), SwitchOut::Sleeping);
+        let before = States::new(&[(1, 'S'), (2, 'D'), (1024, 'N')]);
+        assert_eq!(before.switch_out(2 | 1024), SwitchOut::Sleeping);
+        assert_eq!(before.switch_out(2), SwitchOut::Uninterruptible);
     }
 
     #[test]

@@ -69,6 +69,37 @@ fn decomposes_the_worked_jobs_of_the_paper() {
     assert!(fs::metadata(scratch.file("jobs.perfetto")).unwrap().len() > 500);
 }
 
+/// Wake-ups and switches alone: whatever else happened, the recording does not say.
+#[test]
+fn says_what_is_not_in_recording_before_first_table() {
+    let scratch = Scratch::new("missing");
+    let directory = scratch.file("sched.raw");
+    let mut synthetic = Synthetic::create(&directory).unwrap();
+    synthetic.recorded(["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup"]).unwrap();
+    let script = worked::activation_without_concurrence();
+    script.events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+    dat::write(&directory, &scratch.file("sched.dat")).unwrap();
+
+    let files = ["--csv", "jobs.csv", "--html", "page.html"];
+    let (out, _, code) = report(&scratch.0, &[&["sched.dat"], &files[..]].concat());
+    assert_eq!(code, 0, "{out}");
+    let (missing, table) = (out.find("futex calls: a wait"), out.find("response time"));
+    assert!(missing.is_some() && missing < table, "{out}");
+    let line = |letter: &str| out.lines().find(|line| line.starts_with(&format!("  {letter} "))).unwrap();
+    assert!(line("R ").contains("≥ 100") && line("R ").ends_with("at least"), "{out}");
+    assert!(line("B ").contains('–') && line("B ").ends_with("unknown"), "{out}");
+    assert!(!out.contains("it waited for no lock"), "{out}");
+    let csv = fs::read_to_string(scratch.file("jobs.csv")).unwrap();
+    let columns: Vec<_> = csv.lines().next().unwrap().split(',').collect();
+    let job: Vec<_> = csv.lines().nth(1).unwrap().split(',').collect();
+    let field = |name| job[columns.iter().position(|column| *column == name).unwrap()];
+    assert_eq!((field("r_min_ns"), field("r_max_ns")), ("100149", ""));
+    assert_eq!((field("b_min_ns"), field("b_max_ns")), ("", ""));
+    let page = fs::read_to_string(scratch.file("page.html")).unwrap();
+    assert!(page.find("futex calls: a wait") < page.find("response time"));
+}
+
 #[test]
 fn counts_misses_and_selects_tasks() {
     let scratch = Scratch::new("deadlines");

@@ -5,6 +5,7 @@ use punctual_report::format::format_count;
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Select};
 use punctual_trace::names::Names;
+use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 
 use super::args::{Analysis, Futex, Suspension};
@@ -27,7 +28,7 @@ impl Analyzer {
     pub(crate) fn new(
         arguments: &Analysis,
         otherwise: Select,
-        monotonic: bool,
+        (monotonic, recorded): (bool, Recorded),
         (segments, keep): (bool, usize),
     ) -> Self {
         let printable = |name: &String| Printable(name).to_string();
@@ -50,6 +51,7 @@ impl Analyzer {
                 Futex::Suspend => FutexWaits::Suspend,
             },
             monotonic,
+            recorded,
             longest_schedule: arguments.longest_schedule,
             segments,
             ..jobs::Config::default()

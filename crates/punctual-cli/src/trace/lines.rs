@@ -2,7 +2,7 @@
 //!
 //! Objects have `type`, `version`, and `elapsed_ns` since the start. `summary`: `task`, `jobs`, `flawed`, `misses`, and for
 //! each of `R`, `J`, `SS`, `W`, `B`, `I`, `C` an object with `max_ns`, `p999_ns`, `p50_ns`, `mean_ns`, `count`, `bounded`,
-//! `unknown`, all since the start. `alarm` and, at the end, `worst` have a `job`, which is as `report --json` writes it,
+//! `at_least`, `unknown`, all since the start. `alarm` and, at the end, `worst` have a `job`, which is as `report --json` writes it,
 //! with `events`; `alarm` has `limit_ns` too. `more_alarms` has a `count`.
 
 use std::io;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use punctual_trace::export;
 use punctual_trace::names::Names;
+use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Summary, TaskStats, Term};
 use serde::Serialize;
 use serde_json::json;
@@ -52,6 +53,21 @@ impl Lines {
             Ok(()) => {}
         }
         Ok(())
+    }
+
+    /// What is not in what is watched, before anything else.
+    pub(crate) fn missing(&mut self, recorded: &Recorded) -> Result<(), Failure> {
+        let out = if self.json {
+            let missing = recorded.missing();
+            let missing: Vec<_> = missing
+                .iter()
+                .map(|missing| json!({ "what": missing.what, "meaning": missing.meaning }))
+                .collect();
+            object("recording", self.start.elapsed(), json!({ "missing": missing }))
+        } else {
+            text::absent(recorded)
+        };
+        self.print(&out)
     }
 
     /// A line for each task.
@@ -161,10 +177,10 @@ fn summary(stats: &TaskStats, names: &Names, elapsed: Duration) -> String {
         "misses": stats.misses(),
     });
     for term in Term::ALL {
-        let Summary { max, p999, p50, mean, count, bounded, unknown } = stats.summary(term);
+        let Summary { max, p999, p50, mean, count, bounded, at_least, unknown } = stats.summary(term);
         members[term.letter()] = json!({
             "max_ns": max, "p999_ns": p999, "p50_ns": p50, "mean_ns": mean,
-            "count": count, "bounded": bounded, "unknown": unknown,
+            "count": count, "bounded": bounded, "at_least": at_least, "unknown": unknown,
         });
     }
     object("summary", elapsed, members)

@@ -23,8 +23,9 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let mut outputs = Outputs::open(arguments)?;
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
+    let recorded = trace.recorded()?;
     let wanted = (outputs.want_segments(), outputs.want_worst());
-    let mut analyzer = Analyzer::new(&arguments.analysis, select, monotonic, wanted);
+    let mut analyzer = Analyzer::new(&arguments.analysis, select, (monotonic, recorded.clone()), wanted);
     let events = trace.events()?;
     let read = thread::scope(|scope| {
         let reading = Reading::start(scope, events)?;
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     });
     let (span, problems, events) = read?;
     let is_whole = problems.is_empty() && trace.unusable().next().is_none();
+    let skipped = events.skipped_names(trace.formats());
     // The rest of the trace was not read.
     let is_unread = outputs.is_unread();
     analyzer.finish(&mut |job, names| outputs.job(job, names));
@@ -41,6 +43,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         let mut about = About::of(&trace, &arguments.trace.display().to_string());
         about.absent.extend_from_slice(events.incomplete());
         about.notes = problems;
+        (about.recorded, about.skipped) = (recorded.clone(), skipped.clone());
         about
     });
     let is_printed = outputs.is_printed();
@@ -54,8 +57,10 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     }
     let counters = analyzer.watch().counters();
     losses(&trace, &counters);
+    let missing = text::missing(&recorded, counters.events, &skipped);
     if !is_printed {
         print(&head(&arguments.trace, &trace, &counters, span));
+        print(&missing);
         print(&text::tasks(&analyzer, usize::from(arguments.analysis.worst)));
         if !written.is_empty() {
             let written: String =
@@ -64,6 +69,9 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         }
     }
     let is_readable = events.incomplete().is_empty() && trace.unusable().next().is_none();
+    if is_printed && !missing.is_empty() {
+        say!("{}", missing.trim_end());
+    }
     match warn_of_missing(&analyzer, arguments, is_readable) {
         true => Ok(FAILED),
         false => Ok(if is_whole { 0 } else { FAILED }),

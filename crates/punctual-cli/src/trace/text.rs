@@ -10,6 +10,7 @@ use punctual_trace::explain;
 use punctual_trace::export::table;
 use punctual_trace::jobs::{Counters, Job};
 use punctual_trace::names::Names;
+use punctual_trace::recorded::{self, Missing, Recorded};
 use punctual_trace::stats::{TaskStats, Term};
 
 use super::analysis::Analyzer;
@@ -39,6 +40,28 @@ pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     out
 }
 
+/// What is not in a recording, and how much of what is was understood.
+pub(crate) fn missing(recorded: &Recorded, events: u64, skipped: &[(String, u64)]) -> String {
+    let mut out = absent(recorded);
+    if !skipped.is_empty() {
+        out += &wrapped("", &format!("Events: {}.", recorded::understood(events, skipped)), 2, width());
+    }
+    out
+}
+
+/// What is not in a recording, and what that means for the terms.
+pub(crate) fn absent(recorded: &Recorded) -> String {
+    let missing = recorded.missing();
+    let mut out = String::new();
+    if !missing.is_empty() {
+        out += "Not in this recording:\n";
+    }
+    for Missing { what, meaning } in missing {
+        out += &wrapped("  ", &format!("{what}: {meaning}"), 4, width());
+    }
+    out
+}
+
 /// A warning about switches that the kernel left out, if any.
 pub(crate) fn left_out(counters: &Counters) -> Option<String> {
     (counters.unseen_switches > 0).then(|| {
@@ -57,7 +80,7 @@ fn legend(tasks: &[&TaskStats]) -> String {
         return String::new();
     }
     let mut out = "\nR response time = J release jitter + W busy window; W = B blocking + I interference + SS scheduling\n\
-                   overhead + C execution. ≤ marks an upper bound.\n"
+                   overhead + C execution. ≤ marks an upper bound, ≥ a lower one.\n"
         .to_owned();
     if tasks.iter().any(|stats| stats.flawed() > 0) {
         out += "Flawed jobs, whose events are missing or contradictory, are left out of all figures.\n";

@@ -72,13 +72,16 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         _ => error.into(),
     })?;
     live.absent().iter().for_each(|absent| say!("missing: {absent}"));
-    let mut analyzer = Analyzer::new(analysis, source.select(pid), true, (false, 0));
+    let mut analyzer =
+        Analyzer::new(analysis, source.select(pid), (true, live.recorded().clone()), (false, 0));
+    let mut lines = Lines::new(arguments);
+    lines.missing(live.recorded())?;
     analyzer.max_response(arguments.max_response);
     let child = held.map(HeldChild::go).transpose()?;
     let session = Session {
         analyzer,
         seen: NameWatch::default(),
-        lines: Lines::new(arguments),
+        lines,
         alarms: Alarms::new(arguments)?,
         child,
         start: Instant::now(),

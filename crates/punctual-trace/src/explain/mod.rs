@@ -47,6 +47,7 @@ pub fn value(value: Bounds) -> String {
         Bounds::Exact(ns) => format_part(ns),
         Bounds::Between { lo: 0, hi } => format!("at most {}", format_part(hi)),
         Bounds::Between { lo, hi } => format!("{} to {}", format_part(lo), format_part(hi)),
+        Bounds::AtLeast(lo) => format!("at least {}", format_part(lo)),
         Bounds::Unknown => "an unknown time".into(),
     }
 }
@@ -65,18 +66,21 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     }
     sentences.push(format!("R: {}.", response(job, names)));
     sentences.push(format!("J: {} {of_response}: {}.", value(job.jitter), jitter(job, names)));
+    let (entering, leaving) = (value(job.overhead_entry), value(job.overhead_exit));
     sentences.push(format!(
-        "SS: {} {of_response}: in the scheduler, {} entering and {} leaving{}.",
+        "SS: {} {of_response}: in the scheduler, {entering} entering and {leaving} leaving{}.",
         value(job.overhead),
-        value(job.overhead_entry),
-        value(job.overhead_exit),
         match job.preemptions {
             0 => String::new(),
             times => format!(", displaced by threads {}", repeated(times)),
         }
     ));
+    let ending = match job.window {
+        Bounds::AtLeast(_) => ", unless it slept for a lock then and went on",
+        _ => "",
+    };
     sentences.push(format!(
-        "W: {} {of_response}: from its first run on CPU {} to its end on CPU {}{}.",
+        "W: {} {of_response}: from its first run on CPU {} to its end on CPU {}{}{ending}.",
         value(job.window),
         job.first_cpu,
         job.last_cpu,
@@ -88,6 +92,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     sentences.push(format!("B: {} {of_response}: {}.", value(job.blocking), wait::all(job, names)));
     let displaced = match job.interference {
         Bounds::Exact(0) => "displaced by nobody".into(),
+        Bounds::Unknown => "what displaced it was not recorded".into(),
         _ => format!("displaced by {}", causes(&job.interference_causes, names)),
     };
     sentences.push(format!("I: {} {of_response}: {displaced}.", value(job.interference)));
@@ -120,7 +125,7 @@ fn response(job: &Job, names: &Names) -> String {
         None => names.of(job.actor),
     };
     let took = match job.response {
-        Bounds::Unknown => format!("{who} took at least {}", value(job.window)),
+        Bounds::Unknown => format!("{who} took {}", value(Bounds::AtLeast(job.window.lo().unwrap_or(0)))),
         response => format!("{who} took {}", value(response)),
     };
     let woken = |job: &Job| match job.waker {

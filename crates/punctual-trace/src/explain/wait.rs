@@ -4,13 +4,16 @@ use punctual_report::format::format_part;
 
 use super::{listed, repeated};
 use crate::event::Tid;
-use crate::jobs::{Actor, Blocking, HolderState, Job, WaitTarget};
+use crate::jobs::{Actor, Blocking, Bounds, HolderState, Job, WaitTarget};
 use crate::names::Names;
 
 /// All waits of a job: the longest in full.
 pub(super) fn all(job: &Job, names: &Names) -> String {
     let Some(longest) = job.blockings.iter().max_by_key(|wait| wait.ns()) else {
-        return "it waited for no lock".into();
+        return match job.blocking {
+            Bounds::Exact(_) => "it waited for no lock".into(),
+            _ => "waits for locks were not all recorded".into(),
+        };
     };
     let waits = job.blockings.len() + job.blockings_left_out as usize;
     if waits == 1 {

@@ -40,21 +40,25 @@ pub fn terms(stats: &TaskStats) -> Table {
     table
 }
 
-/// One of the times of a summary: a bound where upper bounds are what is summed up, a dash where nothing is known.
+/// One of the times of a summary: a bound where bounds are what is summed up, a dash where nothing is known.
 #[must_use]
 pub fn time(summary: &Summary, ns: u64) -> Cell {
-    match (summary.count, summary.bounded) {
-        (0, _) => Cell::none(),
-        (_, 0) => Cell::micros(ns),
-        _ => Cell::new(format!("≤ {}", format_micros(ns))),
+    match (summary.count, summary.bounded, summary.at_least) {
+        (0, ..) => Cell::none(),
+        (_, 0, 0) => Cell::micros(ns),
+        (_, _, 0) => Cell::new(format!("≤ {}", format_micros(ns))),
+        (_, 0, _) => Cell::new(format!("≥ {}", format_micros(ns))),
+        // Upper and lower bounds together bound nothing.
+        _ => Cell::new(format!("≈ {}", format_micros(ns))),
     }
 }
 
 /// Of how many jobs how much is known.
 fn known(summary: &Summary) -> String {
-    let &Summary { count, bounded, unknown, .. } = summary;
+    let &Summary { count, bounded, at_least, unknown, .. } = summary;
     let jobs = count + unknown;
-    let all = [(count - bounded, "exact"), (bounded, "bounded"), (unknown, "unknown")];
+    let exact = count - bounded - at_least;
+    let all = [(exact, "exact"), (bounded, "bounded"), (at_least, "at least"), (unknown, "unknown")];
     let parts = all.into_iter().filter(|part| part.0 > 0).map(|(some, how)| match some {
         some if some == jobs => how.to_owned(),
         some => format!("{} {how}", format_count(some)),
@@ -70,6 +74,8 @@ mod tests {
     fn tells_of_how_many_jobs_what_is_known() {
         let of = |count, bounded, unknown| known(&Summary { count, bounded, unknown, ..Summary::default() });
         assert_eq!([of(5, 0, 0), of(5, 5, 0), of(0, 0, 3), of(0, 0, 0)], ["exact", "bounded", "unknown", ""]);
+        let open = Summary { count: 7, at_least: 7, ..Summary::default() };
+        assert_eq!(known(&open), "at least");
         assert_eq!(of(1_234, 34, 3), "1 200 exact, 34 bounded, 3 unknown");
     }
 
@@ -82,9 +88,12 @@ mod tests {
         };
         let some = Summary { count: 2, ..Summary::default() };
         assert_eq!(texts(&Summary::default()), "–\n");
+        let [bounded, open] =
+            [(1, 0), (0, 1)].map(|(bounded, at_least)| Summary { bounded, at_least, ..some });
+        let both = Summary { bounded: 1, at_least: 1, ..some };
         assert_eq!(
-            (texts(&some), texts(&Summary { bounded: 1, ..some })),
-            ("1.50\n".into(), "≤ 1.50\n".into())
+            [some, bounded, open, both].map(|summary| texts(&summary)),
+            ["1.50\n", "≤ 1.50\n", "≥ 1.50\n", "≈ 1.50\n"]
         );
     }
 }

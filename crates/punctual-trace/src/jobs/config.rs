@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::event::Tid;
+use crate::recorded::Recorded;
 
 /// Which threads' jobs are wanted. A thread is, if any of these applies to it but the last, which
 /// restricts the others.
@@ -93,6 +94,9 @@ pub struct Config {
     /// Whether the trace's clock is `CLOCK_MONOTONIC` (`mono`). Only then do instants that timers and marks name mean
     /// something in the trace; of timers, lateness is known all the same, within bounds.
     pub monotonic: bool,
+    /// Which events the recording has if they happened. Everything, if nothing else is said, which is right for events
+    /// that are made; for those of a file it is [`Trace::recorded`](crate::read::Trace::recorded).
+    pub recorded: Recorded,
     /// If set, it is assumed that no single entry or exit of the scheduler takes longer than this, in ns. Where no event
     /// shows them, that is what bounds SS and C of threads that make no system calls; without it nothing is assumed.
     pub longest_schedule: Option<u64>,
@@ -113,6 +117,7 @@ impl Default for Config {
             futex: FutexWaits::default(),
             release: Release::default(),
             monotonic: false,
+            recorded: Recorded::all(),
             longest_schedule: None,
             segments: false,
             history: 1024,

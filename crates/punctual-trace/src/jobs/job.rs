@@ -109,7 +109,8 @@ pub struct Job {
     pub priority: i32,
     /// The highest priority it had, inherited ones included; as the kernel counts, so the least number.
     pub highest: i32,
-    /// Earliest and latest instant at which it can have been released; the same if known exactly.
+    /// Earliest and latest instant at which it can have been released; the same if known exactly. It may have been
+    /// released earlier still if [J](Self::jitter) is known to be at least so much only.
     pub released: Option<(u64, u64)>,
     /// From what that is known.
     pub released_by: ReleasedBy,
@@ -186,25 +187,36 @@ impl Job {
     /// # Errors
     /// Names the equation that fails.
     pub fn check(&self) -> Result<(), &'static str> {
-        let Bounds::Exact(window) = self.window else { return Err("W is exact") };
+        let window = match self.window {
+            Bounds::Exact(window) | Bounds::AtLeast(window) => window,
+            _ => return Err("W is exact, or at least so much"),
+        };
         if self.end.checked_sub(self.start) != Some(window) {
             return Err("W = end - start");
         }
-        if self.response != self.jitter.plus(window) {
+        if self.response != self.jitter.plus(self.window) {
             return Err("R = J + W");
         }
-        let known = |value: Bounds| value.lo().zip(value.hi());
-        let (Some(ss), Some(b), Some(i), Some(c)) =
-            (known(self.overhead), known(self.blocking), known(self.interference), known(self.execution))
-        else {
-            return Err("SS, B, I and C are known");
-        };
-        // R - J is W, whatever is known of R and J. The bounds of C face those of the other terms.
-        let rest = |ss: u64, b: u64, i: u64| window.checked_sub(ss)?.checked_sub(b)?.checked_sub(i);
-        if rest(ss.1, b.1, i.1) != Some(c.0) || rest(ss.0, b.0, i.0) != Some(c.1) {
-            return Err("C = R - J - SS - B - I");
+        // R - J is W, whatever is known of R and J.
+        let parts = [self.overhead, self.blocking, self.interference];
+        let rest = |sum: u64| window.checked_sub(sum);
+        let least = parts.iter().try_fold(0u64, |sum, part| sum.checked_add(part.lo().unwrap_or(0)));
+        let Some(most_c) = least.and_then(rest) else { return Err("SS, B and I are parts of W") };
+        let c = self.execution;
+        if let (Bounds::Exact(b), Bounds::Exact(i), Some(ss)) =
+            (self.blocking, self.interference, self.overhead.hi())
+        {
+            // The bounds of C face those of the other terms.
+            if c.hi() != Some(most_c) || c.lo() != rest(ss + b + i) {
+                return Err("C = R - J - SS - B - I");
+            }
+        } else if c.lo().unwrap_or(0).max(c.hi().unwrap_or(0)) > most_c {
+            return Err("C is part of what R - J - SS - B - I leaves");
         }
-        if self.suspended > c.1 { Err("suspension is part of C") } else { Ok(()) }
+        if c.hi().is_some_and(|most| self.suspended > most) {
+            return Err("suspension is part of C");
+        }
+        Ok(())
     }
 
     /// A job with nothing in it.

@@ -38,6 +38,7 @@ mod decomposer;
 mod disabled;
 mod history;
 mod job;
+mod known;
 mod open_job;
 
 pub use blocking::{Blocking, HolderState, Share, WaitTarget};

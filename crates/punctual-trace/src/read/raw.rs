@@ -62,6 +62,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
         system: text("uname")?.trim().to_owned(),
         statistics,
         scale: None,
+        declared: optional(&path.join("recorded"))?.map(|text| String::from_utf8_lossy(&text).into_owned()),
     })
 }
 

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use super::clock::counted;
 use super::error::ReadError;
 use super::format::{EventFormat, FormatError, PageLayout};
-use super::merge::Merge;
+use super::merge::{Merge, Source as _};
 use super::stream::{CpuStream, Input, Scale};
 use super::translate::{Interrupts, Threads, Translator, recipe};
 use super::{Bytes, Order, Range, dat, marker, raw};
 use crate::event::Event;
+use crate::recorded::{Recorded, Source};
 
 /// All CPUs together may hold pages of that many bytes.
 const PAGES_BUDGET: usize = 256 << 20;
@@ -40,6 +41,8 @@ pub struct Trace {
     pub(super) system: String,
     pub(super) statistics: Vec<String>,
     pub(super) scale: Option<Scale>,
+    /// What its recorder says about which events it has: see [`Recorded::declared`].
+    pub(super) declared: Option<String>,
 }
 
 /// One ring buffer of the kernel, which has data of each CPU.
@@ -116,6 +119,12 @@ impl Trace {
 
     /// The events of those of its buffers.
     pub fn events_of(&self, buffers: impl Fn(&Buffer) -> bool) -> Result<Events, ReadError> {
+        let (translator, streams) = self.streams(buffers)?;
+        Ok(Events { merge: Merge::new(translator, streams) })
+    }
+
+    /// The events of each CPU of those buffers, in the order of CPUs, and what translates them.
+    fn streams(&self, buffers: impl Fn(&Buffer) -> bool) -> Result<(Translator, Vec<CpuStream>), ReadError> {
         let chosen = || self.buffers.iter().filter(|buffer| buffers(buffer));
         self.check_clocks(chosen())?;
         let streams = chosen().map(|buffer| buffer.cpus.len()).sum();
@@ -145,7 +154,43 @@ impl Trace {
         inputs.sort_by_key(|(cpu, _)| *cpu);
         let mut translator = Translator::new(self.layout.order, &self.formats, &self.schedule);
         translator.threads_mut().insert_lines(&self.threads);
-        Ok(Events { merge: Merge::new(translator, inputs.into_iter().map(|(_, stream)| stream)) })
+        Ok((translator, inputs.into_iter().map(|(_, stream)| stream).collect()))
+    }
+
+    /// Which events it has if they happened: what its recorder declared, as ours does. Of other recordings the formats say
+    /// only what could have been recorded, and what of that was is known by its being there, so the events are read until
+    /// all of it has been seen.
+    ///
+    /// # Errors
+    /// When a page size is not supported. Data that cannot be read says nothing.
+    pub fn recorded(&self) -> Result<Recorded, ReadError> {
+        if let Some(text) = &self.declared {
+            return Ok(Recorded::declared(text));
+        }
+        let names = self.formats.iter().map(|format| format!("{}:{}\n", format.system, format.name));
+        let mut possible = Recorded::declared(&names.collect::<String>());
+        if self.schedule.is_empty() {
+            // Every system has the format of calls of functions.
+            possible = possible.without(Source::Scheduler);
+        }
+        let mut seen = Recorded::none();
+        let (mut translator, streams) = self.streams(|_| true)?;
+        let mut events = Vec::new();
+        for mut stream in streams {
+            while !seen.covers(&possible) {
+                events.clear();
+                match stream.refill(&mut translator, &mut events) {
+                    Ok(()) if !events.is_empty() => events.iter().for_each(|event| seen.see(event)),
+                    _ => break,
+                }
+            }
+        }
+        // Only x86 has vectors beside its interrupts.
+        let x86 = ["x86", "i386", "i486", "i586", "i686", "amd64"];
+        if !self.system.is_empty() && !x86.iter().any(|name| self.system.contains(name)) {
+            seen = seen.with(Source::Vectors);
+        }
+        Ok(seen)
     }
 
     /// Its ring buffers.
@@ -218,9 +263,18 @@ impl Events {
         self.merge.context().tasks()
     }
 
-    /// How many records were left out up to here, by the number of their event.
+    /// How many records were left out up to here because the analysis knows nothing of their event, by its number.
     pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
         self.merge.context().skipped()
+    }
+
+    /// The same, by the names that the formats have.
+    pub fn skipped_names(&self, formats: &[EventFormat]) -> Vec<(String, u64)> {
+        let name = |id: u16| {
+            let format = formats.iter().find(|format| format.id == id);
+            format.map_or(format!("event {id}"), |format| format!("{}:{}", format.system, format.name))
+        };
+        self.skipped().map(|(id, count)| (name(id), count)).collect()
     }
 
     /// What is left out although the analysis has a use for it, because the kernel's event lacks a field.

@@ -38,6 +38,7 @@ use crate::read::Order;
 use crate::read::format::{EventFormat, PageLayout};
 use crate::read::page::{Missed, Page, PageError};
 use crate::read::translate::{Interrupts, RecordError as BadRecord, Threads, Translator};
+use crate::recorded::Recorded;
 
 /// How old an event is when it is given out.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -163,6 +164,7 @@ pub struct Live {
     given: u64,
     late: u64,
     absent: Vec<Absent>,
+    recorded: Recorded,
 }
 
 impl Live {
@@ -174,8 +176,18 @@ impl Live {
             let (clock, available) = (config.clock.clone(), "mono, if events are to be watched".to_owned());
             return Err(RecordError::Clock { clock, available }.into());
         }
-        let Ready { tracefs, instances, systems, functions, cpus, page: layout, schedule, absent, .. } =
-            setup::ready(config)?;
+        let Ready {
+            tracefs,
+            instances,
+            systems,
+            functions,
+            cpus,
+            page: layout,
+            schedule,
+            absent,
+            declared,
+            ..
+        } = setup::ready(config)?;
         let formats: Vec<_> = save::format_files(&tracefs, &systems)
             .into_iter()
             .filter_map(|(system, file)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok())
@@ -199,7 +211,19 @@ impl Live {
         }
         let scheduled = schedule.map(Scheduled::start).transpose()?;
         let (page, batch) = (vec![0; layout.size], Vec::new());
-        Ok(Self { scheduled, sources, instances, translator, layout, page, batch, given: 0, late: 0, absent })
+        Ok(Self {
+            scheduled,
+            sources,
+            instances,
+            translator,
+            layout,
+            page,
+            batch,
+            given: 0,
+            late: 0,
+            absent,
+            recorded: Recorded::declared(&declared),
+        })
     }
 
     /// Appends the events that are old enough, in the order of time and then of CPUs. Waits for none.
@@ -286,6 +310,11 @@ impl Live {
     /// What was asked for and the kernel does not have.
     pub fn absent(&self) -> &[Absent] {
         &self.absent
+    }
+
+    /// Which events it has if they happen.
+    pub fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
 
     /// The names of threads, as far as the events up to here have them.

@@ -17,6 +17,7 @@ use crate::read::Order;
 use crate::read::clock::counted;
 use crate::read::dat::clock_of;
 use crate::read::format::PageLayout;
+use crate::recorded::Recorded;
 
 /// Without these there is nothing to analyse.
 const NEEDED: [&str; 2] = ["sched_switch", "sched_waking"];
@@ -34,6 +35,8 @@ pub(super) struct Ready {
     /// What tells of the scheduler's entries and returns, if that is wanted and possible.
     pub(super) schedule: Option<Programs>,
     pub(super) absent: Vec<Absent>,
+    /// The events that are on: see [`Recorded::declared`].
+    pub(super) declared: String,
     pub(super) removed: Vec<String>,
 }
 
@@ -54,6 +57,8 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     let mut systems = vec!["ftrace"];
     let mut functions = false;
     let mut followed = None;
+    // The directories of the events that are on.
+    let mut on = Vec::new();
     let (follows, narrow) = (follows(config), config.narrow && !mixes(config));
     if config.narrow && !narrow {
         let why = "threads are followed by the process that started them, or chosen by name and priority, not both at once; \
@@ -64,7 +69,10 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
         match group {
             Group::FunctionGraph => {
                 functions = events::function_graph(&main);
-                if !functions {
+                if functions {
+                    let (system, names) = group.events();
+                    on.extend(names.iter().map(|name| format!("events/{system}/{name}")));
+                } else {
                     absent.push(Absent { group, event: None, why: None });
                 }
                 continue;
@@ -92,6 +100,7 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
                 enable(&main, group, event, narrow, &config.filter, &threads)?;
             }
         }
+        on.extend(present);
         systems.push(group.events().0);
     }
     systems.sort_unstable();
@@ -100,19 +109,30 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     let mut schedule = None;
     if config.groups.contains(&Group::Schedule) {
         match Programs::load(config, &threads, &cpus)? {
-            Ok(programs) => schedule = Some(programs),
+            Ok(programs) => {
+                schedule = Some(programs);
+                on.extend(
+                    ["events/punctual/schedule_enter", "events/punctual/schedule_exit"].map(str::to_owned),
+                );
+            }
             Err(why) => absent.push(Absent { group: Group::Schedule, event: None, why: Some(why) }),
         }
     }
     let instances = [main].into_iter().chain(followed).collect();
-    Ok(Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, removed })
+    let on: Vec<_> = on.iter().map(|path| path.trim_start_matches("events/").replace('/', ":")).collect();
+    // Where threads are chosen by name, what they start is not followed: their calls show them.
+    let traced = if follows(Group::Futex, "") { &threads[..] } else { &[] };
+    let calls_of = (!config.filter.is_empty()).then_some(traced);
+    let declared = Recorded::declaration(on.iter().map(String::as_str), calls_of);
+    Ok(Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, declared, removed })
 }
 
 pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, RecordError> {
-    let Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, removed } =
+    let Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, declared, removed } =
         ready(config)?;
     let saver = Saver { tracefs: &tracefs, directory };
     saver.formats(&systems)?;
+    saver.write("recorded", declared.as_bytes())?;
     saver.rest(&instances[0].read("trace_clock")?, functions)?;
     let mut names = String::new();
     saver.names(&mut names)?;

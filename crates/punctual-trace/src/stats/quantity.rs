@@ -8,12 +8,14 @@ use crate::jobs::Bounds;
 const HIGHEST: u64 = 100_000_000_000;
 const DIGITS: u8 = 2;
 
-/// A quantity over all jobs of a task, in ns. Of a bounded value the upper bound counts; unknown ones are counted apart.
+/// A quantity over all jobs of a task, in ns. Of a bounded value the upper bound counts, of one without an upper bound the
+/// lower; unknown ones are counted apart.
 #[derive(Debug, Clone)]
 pub struct Quantity {
     max: u64,
     sum: u128,
     bounded: u64,
+    at_least: u64,
     unknown: u64,
     histogram: Histogram<u32>,
 }
@@ -33,6 +35,9 @@ pub struct Summary {
     pub count: u64,
     /// How many of those were known within bounds only, and count with the upper one.
     pub bounded: u64,
+    /// How many of those were known to be at least so much, which is what counts of them. What is said of all is then no
+    /// more than that either.
+    pub at_least: u64,
     /// Of how many more it was unknown.
     pub unknown: u64,
 }
@@ -40,17 +45,18 @@ pub struct Summary {
 impl Default for Quantity {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, HIGHEST, DIGITS).expect("the bounds are constants");
-        Self { max: 0, sum: 0, bounded: 0, unknown: 0, histogram }
+        Self { max: 0, sum: 0, bounded: 0, at_least: 0, unknown: 0, histogram }
     }
 }
 
 impl Quantity {
     /// Adds a job's.
     pub fn record(&mut self, value: Bounds) {
-        let Some(ns) = value.hi() else {
+        let Some(ns) = value.hi().or(value.lo()) else {
             self.unknown += 1;
             return;
         };
+        self.at_least += u64::from(matches!(value, Bounds::AtLeast(_)));
         self.bounded += u64::from(matches!(value, Bounds::Between { .. }));
         self.max = self.max.max(ns);
         self.sum += u128::from(ns);
@@ -70,6 +76,7 @@ impl Quantity {
             mean: if count == 0 { 0.0 } else { self.sum as f64 / count as f64 },
             count,
             bounded: self.bounded,
+            at_least: self.at_least,
             unknown: self.unknown,
         }
     }
@@ -92,12 +99,14 @@ mod tests {
         (1..=100_000).for_each(|ns| quantity.record(Bounds::Exact(ns)));
         quantity.record(Bounds::Between { lo: 5, hi: 200_000 });
         quantity.record(Bounds::Unknown);
+        quantity.record(Bounds::AtLeast(300_000));
         quantity.record(Bounds::Exact(u64::MAX));
         let summary = quantity.summary();
-        assert_eq!((summary.max, summary.count, summary.bounded, summary.unknown), (u64::MAX, 100_002, 1, 1));
+        assert_eq!((summary.max, summary.count), (u64::MAX, 100_003));
+        assert_eq!((summary.bounded, summary.at_least, summary.unknown), (1, 1, 1));
         assert!(summary.p50.abs_diff(50_000) <= 500, "{}", summary.p50);
         assert!(summary.p999.abs_diff(99_900) <= 999, "{}", summary.p999);
-        assert_eq!(quantity.buckets().map(|bucket| bucket.1).sum::<u64>(), 100_002);
+        assert_eq!(quantity.buckets().map(|bucket| bucket.1).sum::<u64>(), 100_003);
     }
 
     #[test]

@@ -124,7 +124,8 @@ pub struct TaskStats {
 
 /// How bad a job is: how long it took, or how long it ran where its release is unknown.
 fn severity(job: &Job) -> u64 {
-    job.response.hi().or(job.window.hi()).unwrap_or(0)
+    let known = |value: Bounds| value.hi().or(value.lo());
+    known(job.response).or(known(job.window)).unwrap_or(0)
 }
 
 impl TaskStats {

@@ -11,7 +11,7 @@ use super::WriteError;
 use super::directory::Directory;
 use super::sections::{Sections, formats, sized_with_name, sized32};
 use crate::read::Order;
-use crate::read::dat::{clock_of, id};
+use crate::read::dat::{WRITER, clock_of, id};
 use crate::read::format::PageLayout;
 
 /// Writes `file` from the capture directory `directory`, which stays as it is.
@@ -90,6 +90,10 @@ fn write_part(source: &Directory, part: &Path) -> Result<(), WriteError> {
             text.push(0);
             writer.option(option, &text);
         }
+    }
+    let recorded = source.optional("recorded")?;
+    if !recorded.is_empty() {
+        writer.option(id::VERSION, &[WRITER.as_bytes(), &recorded, b"\0"].concat());
     }
     let clock = String::from_utf8_lossy(&source.optional("trace_clock")?).into_owned();
     for buffer in &buffers {

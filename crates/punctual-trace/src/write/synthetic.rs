@@ -13,6 +13,7 @@ use super::{WriteError, formats};
 use crate::event::{Event, Kind, Tid};
 use crate::read::Order;
 use crate::read::format::PageLayout;
+use crate::recorded::Recorded;
 
 /// The pages of the kernel whose formats are used.
 const PAGE: usize = 4096;
@@ -41,6 +42,10 @@ impl Synthetic {
             save(&format!("events/{group}/{}/format", format.name), text)?;
         }
         save("kallsyms", &format!("{SCHEDULE:016x} T schedule\n"))?;
+        let names = formats::texts()
+            .zip(formats::all())
+            .map(|((group, _), format)| format!("{group}:{}\n", format.name));
+        save("recorded", &names.collect::<String>())?;
         save("trace_clock", "local global [mono] boot\n")?;
         Ok(Self {
             path: path.to_owned(),
@@ -54,6 +59,13 @@ impl Synthetic {
     /// Names a thread, in the events that follow and in the list of names.
     pub fn name(&mut self, thread: Tid, name: &str) {
         self.names.insert(thread, name.to_owned());
+    }
+
+    /// Declares that only these events are recorded, as `group:event`, instead of all that can be written.
+    pub fn recorded<'a>(&mut self, events: impl IntoIterator<Item = &'a str>) -> Result<(), WriteError> {
+        let file = self.path.join("recorded");
+        fs::write(&file, Recorded::declaration(events, None))
+            .map_err(|error| WriteError::output(&file, None, error))
     }
 
     /// Appends an event, which is no older than the last one of its CPU.

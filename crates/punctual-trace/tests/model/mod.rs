@@ -3,7 +3,7 @@
 //!
 //! Time goes in ticks. In every tick each job is in one condition, read off the model's own state, and the tick is counted
 //! for it: that is the truth. Beside it the model writes the events a kernel would have written.
-#![allow(unreachable_pub, missing_docs)]
+#![allow(unreachable_pub, missing_docs, unused_imports)]
 
 mod machine;
 mod threads;

@@ -15,21 +15,6 @@ pub(super) struct CpuCounts {
     pub(super) lost: u64,
 }
 
-/// Events that belong together, because one without the other says little.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    Wakeups,
-    Switches,
-    Interrupts,
-    Softirqs,
-    Timers,
-    Contention,
-    Futexes,
-    Scheduler,
-}
-
-pub(super) const SOURCES: usize = 8;
-
 /// What of a task statistics do not have.
 #[derive(Debug, Default)]
 pub(super) struct TaskSeries {
@@ -47,7 +32,6 @@ pub(super) struct TaskSeries {
 pub struct Collector {
     tasks: HashMap<Key, TaskSeries>,
     cpus: Vec<CpuCounts>,
-    seen: [bool; SOURCES],
     span: Option<(u64, u64)>,
 }
 
@@ -74,9 +58,6 @@ impl Collector {
         let (first, last) = self.span.get_or_insert((event.time, event.time));
         *first = event.time.min(*first);
         *last = event.time.max(*last);
-        if let Some(source) = source(event.kind) {
-            self.seen[source as usize] = true;
-        }
     }
 
     /// Takes the next job, flawed ones too.
@@ -114,28 +95,10 @@ impl Collector {
         self.cpus.iter().copied().enumerate().filter(|(_, counts)| *counts != CpuCounts::default())
     }
 
-    pub(super) fn seen(&self, source: Source) -> bool {
-        self.seen[source as usize]
-    }
-
     /// When the first and the last event were.
     pub(super) fn span(&self) -> Option<(u64, u64)> {
         self.span
     }
-}
-
-fn source(kind: Kind) -> Option<Source> {
-    Some(match kind {
-        Kind::Waking { .. } | Kind::Wakeup { .. } => Source::Wakeups,
-        Kind::Switch { .. } => Source::Switches,
-        Kind::IrqEntry { .. } | Kind::VectorEntry { .. } => Source::Interrupts,
-        Kind::SoftirqEntry { .. } => Source::Softirqs,
-        Kind::TimerExpire { .. } => Source::Timers,
-        Kind::ContentionBegin { .. } => Source::Contention,
-        Kind::FutexEnter { .. } => Source::Futexes,
-        Kind::ScheduleEnter | Kind::ScheduleExit => Source::Scheduler,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -153,7 +116,6 @@ mod tests {
         let cpus: Vec<_> = collector.cpus().collect();
         let quiet = CpuCounts { events: 1, ..CpuCounts::default() };
         assert_eq!(cpus, [(0, quiet), (2, CpuCounts { events: 0, gaps: 2, lost: 40 })]);
-        assert!(collector.seen(Source::Scheduler) && !collector.seen(Source::Switches));
 
         let mut job = Job::empty(Actor::Thread(7), JobKind::Thread);
         for flaw in [Flaw::Lost, Flaw::Cut, Flaw::Cut] {

@@ -10,9 +10,10 @@ use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
 
 use super::Report;
-use super::collector::{CpuCounts, Source};
+use super::collector::CpuCounts;
 use super::page::name;
 use crate::buffer_stats;
+use crate::recorded::{Missing, understood};
 use crate::stats::{TaskStats, Term};
 
 const STYLE: &str = include_str!("style.css");
@@ -43,7 +44,7 @@ pub(super) fn head(report: &Report<'_>, tasks: &[&TaskStats]) -> Page {
 
 /// "2 034 123 events of 4 CPUs in 10 s, clock mono"
 fn recorded(report: &Report<'_>) -> String {
-    let events: u64 = report.collector.cpus().map(|(_, counts)| counts.events).sum();
+    let events = report.events();
     let cpus = report.collector.cpus().count();
     let length = report.collector.span().map_or(0, |(first, last)| last - first);
     let clock = if report.about.clock.is_empty() { "not known" } else { &report.about.clock };
@@ -105,20 +106,10 @@ fn conditions(report: &Report<'_>, out: &mut String) {
     for absent in about.absent.iter().take(MAX_LISTED) {
         facts.add("Absent", absent);
     }
-    for (source, meaning) in [
-        (Source::Switches, "no switches between threads: there are no jobs"),
-        (Source::Wakeups, "no wake-ups: R and J of threads are unknown"),
-        (Source::Interrupts, "no interrupts: what they took is in C"),
-        (Source::Softirqs, "no softirqs: what they took is in C, or in the interrupts they ran in"),
-        (Source::Timers, "no timers: late ones are not in R and J"),
-        (Source::Contention, "no contention of kernel locks: spinning for one is in C"),
-        (Source::Futexes, "no futex calls: a wait for a user-space lock ends the job"),
-        (Source::Scheduler, "no calls of the scheduler: SS is bounded, and so is C"),
-    ] {
-        if !report.collector.seen(source) {
-            facts.add("Not in it", meaning);
-        }
+    for Missing { what, meaning } in about.recorded.missing() {
+        facts.add("Not in it", &format!("{what}: {meaning}"));
     }
+    facts.add("Events", &understood(report.events(), &about.skipped));
     let [lost, contradiction, cut] = report.collector.flawed();
     let counters = report.counters;
     for (what, count, why) in [

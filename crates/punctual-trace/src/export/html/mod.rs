@@ -57,6 +57,7 @@ pub use collector::Collector;
 use crate::jobs::Counters;
 use crate::names::Names;
 use crate::read::Trace;
+use crate::recorded::Recorded;
 use crate::stats::{TaskStats, Watch};
 
 /// How many worst jobs of each task are worth keeping for the page.
@@ -84,12 +85,17 @@ pub struct About {
     pub absent: Vec<String>,
     /// What else is to be known.
     pub notes: Vec<String>,
+    /// Which events the recording has if they happened: see [`Trace::recorded`].
+    pub recorded: Recorded,
+    /// Events that the analysis knows nothing of, by name, and how many there were.
+    pub skipped: Vec<(String, u64)>,
     /// What the kernel counted for each CPU, in its own words.
     pub statistics: Vec<String>,
 }
 
 impl About {
-    /// What a trace says about itself; `source` is where it is.
+    /// What a trace says about itself; `source` is where it is. Which events it has, and which of them are skipped, is known
+    /// only from reading it.
     #[must_use]
     pub fn of(trace: &Trace, source: &str) -> Self {
         let unreadable = trace.unreadable().iter();
@@ -102,6 +108,8 @@ impl About {
             clock: trace.clock().to_owned(),
             absent: unreadable.map(|(event, error)| format!("{event} could not be read: {error}")).collect(),
             notes: Vec::new(),
+            recorded: Recorded::default(),
+            skipped: Vec::new(),
             statistics: trace.statistics().to_vec(),
         }
     }
@@ -130,6 +138,11 @@ impl<'a> Report<'a> {
     pub fn new(about: &'a About, watch: &'a Watch, collector: &'a Collector, names: &'a Names) -> Self {
         let tasks = watch.tasks().iter().collect();
         Self { about, tasks, counters: watch.counters(), left_out: watch.left_out(), collector, names }
+    }
+
+    /// How many events there were that were understood.
+    fn events(&self) -> u64 {
+        self.collector.cpus().map(|(_, counts)| counts.events).sum()
     }
 }
 

@@ -75,7 +75,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// Adds a job. Of a bounded value the upper bound counts, as in statistics.
+    /// Adds a job. Of a bounded value the upper bound counts, as in statistics, or the lower if it is the only one.
     pub(super) fn record(&mut self, job: &Job) {
         let values = [
             job.response,
@@ -87,7 +87,7 @@ impl Series {
             job.interference,
             job.execution,
         ];
-        self.add(job.end, values.map(Bounds::hi));
+        self.add(job.end, values.map(|value: Bounds| value.hi().or(value.lo())));
     }
 
     fn add(&mut self, time: u64, values: [Option<u64>; TRACKS]) {

@@ -57,6 +57,8 @@ fn escapes_text_and_needs_no_network() {
         absent: list.clone(),
         notes: list.clone(),
         statistics: list,
+        skipped: vec![(evil.to_owned(), 7)],
+        ..About::default()
     };
     let (page, _) = page_of(3, 20, &names, &about);
     assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (1, 1));

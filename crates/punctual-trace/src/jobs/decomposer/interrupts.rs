@@ -86,12 +86,21 @@ impl Decomposer {
             .released
             .map_or(Bounds::Unknown, |(lo, hi)| Bounds::between(frame.entry - hi, frame.entry - lo));
         job.window = Bounds::Exact(window);
-        job.response = job.jitter.plus(window);
+        job.response = job.jitter.plus(job.window);
         job.overhead = Bounds::Exact(0);
         (job.overhead_entry, job.overhead_exit) = (Bounds::Exact(0), Bounds::Exact(0));
-        job.blocking = Bounds::Exact(frame.blocked);
-        job.interference = Bounds::Exact(frame.displaced);
-        job.execution = Bounds::Exact(window.saturating_sub(frame.blocked).saturating_sub(frame.displaced));
+        let execution = window.saturating_sub(frame.blocked).saturating_sub(frame.displaced);
+        (job.blocking, job.interference) = (Bounds::Exact(frame.blocked), Bounds::Exact(frame.displaced));
+        job.execution = Bounds::Exact(execution);
+        if !(self.known.contention && self.known.handlers()) {
+            job.execution = Bounds::between(0, execution);
+        }
+        if !self.known.contention {
+            job.blocking = Bounds::at_least(frame.blocked);
+        }
+        if !self.known.handlers() {
+            job.interference = Bounds::at_least(frame.displaced);
+        }
         job.interference_causes.clear();
         if frame.displaced > 0 {
             let causes = &mut job.interference_causes;

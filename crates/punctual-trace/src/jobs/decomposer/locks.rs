@@ -41,6 +41,7 @@ impl Decomposer {
         thread.futex_entered = true;
         thread.boosted_holder = None;
         if let Some(open) = thread.open.as_mut() {
+            open.has_calls();
             if waits == FutexWait::No {
                 open.outside_scheduler(event.time);
             } else {
@@ -56,6 +57,7 @@ impl Decomposer {
         thread.boosted_holder = None;
         let entered = std::mem::take(&mut thread.futex_entered);
         let Some(open) = thread.open.as_mut() else { return };
+        open.has_calls();
         if !entered {
             // Its release was the end of a wait that began unseen.
             open.flaw(Flaw::Contradiction);
@@ -101,6 +103,7 @@ impl Decomposer {
             Some(true) => self.end_wait(event.time, slot),
             // A lock met while waiting for another.
             Some(false) => {}
+            None if open.may_have_spun() => {}
             None => open.flaw(Flaw::Contradiction),
         }
     }

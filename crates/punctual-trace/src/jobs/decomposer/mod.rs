@@ -19,6 +19,7 @@ use self::timers::Timers;
 use super::cause::Actor;
 use super::config::Config;
 use super::job::{Flaw, Job, JobKind};
+use super::known::Known;
 use super::open_job::OpenJob;
 use crate::event::{Event, Kind, Noise, Tid};
 
@@ -31,7 +32,7 @@ type Sink<'a> = &'a mut dyn FnMut(&Job);
 /// What a decomposer has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Events.
+    /// Events, without the notices of gaps.
     pub events: u64,
     /// Jobs handed out.
     pub jobs: u64,
@@ -55,6 +56,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Decomposer {
     config: Config,
+    known: Known,
     cpus: Vec<Option<Box<Cpu>>>,
     threads: Threads,
     /// Slots of threads whose jobs are wanted.
@@ -81,6 +83,7 @@ impl Decomposer {
             counters: Counters::default(),
             handler_job: Job::empty(Actor::Unseen, JobKind::Irq),
             time: 0,
+            known: Known::of(&config.recorded),
             config,
         }
     }
@@ -105,7 +108,7 @@ impl Decomposer {
     /// Takes the next event; hands the jobs that it ends to `sink`.
     #[inline]
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
-        self.counters.events += 1;
+        self.counters.events += u64::from(!matches!(event.kind, Kind::Lost { .. }));
         if event.time >= self.time {
             self.time = event.time;
             self.take(event, sink);
@@ -145,28 +148,40 @@ impl Decomposer {
 
     #[inline]
     fn route(&mut self, event: &Event, sink: Sink<'_>) {
-        let (time, cpu) = (event.time, event.cpu);
+        let (time, cpu, known) = (event.time, event.cpu, &self.known);
         match event.kind {
             Kind::Switch { from, reason, to } => self.switch(event, from, reason, to, sink),
             Kind::Waking { task, cpu: target } => self.waking(event, task, target, sink),
             Kind::Wakeup { task, cpu: target, new } => self.wakeup(event, task, target, new, sink),
             Kind::Migrate { task, to, .. } => self.migrate(time, task, to),
-            Kind::IrqEntry { irq } => self.enter(event, Actor::Irq(irq)),
-            Kind::IrqExit { irq } => self.leave(event, Actor::Irq(irq), sink),
-            Kind::VectorEntry { vector } => self.enter(event, Actor::Vector(vector)),
-            Kind::VectorExit { vector } => self.leave(event, Actor::Vector(vector), sink),
-            Kind::SoftirqEntry { softirq } => self.enter(event, Actor::Softirq(softirq)),
-            Kind::SoftirqExit { softirq } => self.leave(event, Actor::Softirq(softirq), sink),
-            Kind::TimerStart { timer, expires } => self.timers.start(timer, expires),
-            Kind::TimerExpire { timer, now } => self.timer_expires(event, timer, now),
-            Kind::TimerExpired { timer } => self.timer_expired(cpu, timer),
+            Kind::IrqEntry { irq } if known.interrupts => self.enter(event, Actor::Irq(irq)),
+            Kind::IrqExit { irq } if known.interrupts => self.leave(event, Actor::Irq(irq), sink),
+            Kind::VectorEntry { vector } if known.vectors => self.enter(event, Actor::Vector(vector)),
+            Kind::VectorExit { vector } if known.vectors => self.leave(event, Actor::Vector(vector), sink),
+            Kind::SoftirqEntry { softirq } if known.softirqs => self.enter(event, Actor::Softirq(softirq)),
+            Kind::SoftirqExit { softirq } if known.softirqs => {
+                self.leave(event, Actor::Softirq(softirq), sink)
+            }
+            Kind::TimerStart { timer, expires } if known.timers => self.timers.start(timer, expires),
+            Kind::TimerExpire { timer, now } if known.timers => self.timer_expires(event, timer, now),
+            Kind::TimerExpired { timer } if known.timers => self.timer_expired(cpu, timer),
             Kind::Inherit { task, old, new } => self.inherit(event, task, old, new),
-            Kind::ContentionBegin { lock, flags } => self.contention_begin(event, lock, flags),
-            Kind::ContentionEnd { lock } => self.contention_end(event, lock),
-            Kind::FutexEnter { word, operation, value } => self.futex_enter(event, word, operation, value),
-            Kind::FutexExit { .. } => self.futex_exit(event),
-            Kind::SyscallEnter { .. } | Kind::SyscallExit { .. } => {
-                self.with_running(event, |open| open.outside_scheduler(time));
+            Kind::ContentionBegin { lock, flags } if known.contention => {
+                self.contention_begin(event, lock, flags)
+            }
+            Kind::ContentionEnd { lock } if known.contention => self.contention_end(event, lock),
+            Kind::FutexEnter { word, operation, value } if known.futexes => {
+                self.futex_enter(event, word, operation, value)
+            }
+            Kind::FutexExit { .. } if known.futexes => self.futex_exit(event),
+            Kind::SyscallEnter { .. }
+            | Kind::SyscallExit { .. }
+            | Kind::FutexEnter { .. }
+            | Kind::FutexExit { .. } => {
+                self.with_running(event, |open| {
+                    open.has_calls();
+                    open.outside_scheduler(time);
+                });
             }
             Kind::ScheduleEnter => self.with_running(event, |open| open.scheduler_entered(time)),
             Kind::ScheduleExit => self.with_running(event, |open| open.scheduler_left(time)),
@@ -178,6 +193,18 @@ impl Decomposer {
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
             Kind::Noise { .. } => {}
             Kind::Lost { .. } => self.lost(event),
+            // One half of a pair says nothing without the other.
+            Kind::IrqEntry { .. }
+            | Kind::IrqExit { .. }
+            | Kind::VectorEntry { .. }
+            | Kind::VectorExit { .. }
+            | Kind::SoftirqEntry { .. }
+            | Kind::SoftirqExit { .. }
+            | Kind::TimerStart { .. }
+            | Kind::TimerExpire { .. }
+            | Kind::TimerExpired { .. }
+            | Kind::ContentionBegin { .. }
+            | Kind::ContentionEnd { .. } => {}
         }
     }
 

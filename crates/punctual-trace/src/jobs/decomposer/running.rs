@@ -103,6 +103,12 @@ impl Decomposer {
         }
         let actor = Actor::Thread(thread.tid);
         let mut open = Box::new(OpenJob::new(actor, thread.kind, &self.config));
+        if thread.kernel {
+            open.makes_no_calls();
+        }
+        if self.config.recorded.has_calls_of(thread.tid) || thread.calls {
+            open.has_calls();
+        }
         if self.counters.gaps > 0 {
             // Its first wake-up may have been in a gap.
             open.flaw(Flaw::Lost);
@@ -119,10 +125,13 @@ impl Decomposer {
     pub(super) fn thread_created(&mut self, event: &Event, slot: u32) {
         let among = &self.config.select.among;
         let descends = |parent: &Thread| parent.descends || among.contains(&parent.tid);
-        let descends = !among.is_empty() && self.threads.get(event.by).is_some_and(descends);
+        let parent = self.threads.get(event.by);
+        let descends = !among.is_empty() && parent.is_some_and(descends);
+        let recorded = &self.config.recorded;
+        let calls = parent.is_some_and(|parent| parent.calls || recorded.has_calls_of(parent.tid));
         // Whatever had the number before is gone.
         let thread = self.threads.at(slot);
-        (thread.descends, thread.marks) = (descends, false);
+        (thread.descends, thread.marks, thread.calls) = (descends, false, calls);
         thread.open.take_if(|open| open.is_idle());
     }
 }

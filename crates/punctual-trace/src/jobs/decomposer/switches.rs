@@ -113,7 +113,9 @@ impl Decomposer {
             thread.set_state(time, State::Running, event.cpu);
             return;
         }
-        if matches!(was, State::Asleep | State::Running) {
+        // Without wake-ups in the trace a sleep ends with the switch.
+        let silent = was == State::Asleep && !self.known.wakeups;
+        if matches!(was, State::Asleep | State::Running) && !silent {
             self.contradicted(slot);
         }
         self.blame_occupants(time, slot);

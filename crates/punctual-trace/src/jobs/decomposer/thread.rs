@@ -16,6 +16,10 @@ const MAX_WAITS: usize = 4;
 /// How many threads are found without the table of all.
 const CACHED: usize = 1 << 9;
 
+/// What names of threads of the kernel begin with; few programs have a name with a slash.
+const KERNEL: [&str; 8] =
+    ["irq/", "ksoftirqd/", "ktimers/", "migration/", "kworker/", "cpuhp/", "rcuc/", "rcu_preempt"];
+
 /// A wait for a lock that another thread held.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
@@ -45,6 +49,10 @@ pub(super) struct Thread {
     pub(super) chosen: bool,
     /// Was started by a thread that the choice is restricted to, or by what such a one started.
     pub(super) descends: bool,
+    /// Is a thread of the kernel, which makes no system calls.
+    pub(super) kernel: bool,
+    /// Was started by a thread whose system calls are recorded, which its own are then, too.
+    pub(super) calls: bool,
     pub(super) kind: JobKind,
     /// Runs softirqs for a living: they are its own execution.
     pub(super) softirqs: bool,
@@ -81,6 +89,8 @@ impl Thread {
             deboosted: 0,
             chosen: false,
             descends: false,
+            kernel: false,
+            calls: false,
             kind: JobKind::Thread,
             softirqs: false,
             marks: false,
@@ -109,6 +119,7 @@ impl Thread {
     pub(super) fn set_name(&mut self, name: &str, chosen: bool) {
         self.chosen = chosen;
         self.kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
+        self.kernel = KERNEL.iter().any(|beginning| name.starts_with(beginning));
         self.softirqs = name.starts_with("ksoftirqd/") || name.starts_with("ktimers/");
     }
 

@@ -4,6 +4,7 @@ use super::thread::Wait;
 use super::{Decomposer, Sink};
 use crate::event::{Event, Task};
 use crate::jobs::cause::Actor;
+use crate::jobs::config::Release;
 use crate::jobs::history::State;
 use crate::jobs::job::{Flaw, ReleasedBy, Waker};
 use crate::jobs::open_job::Wake;
@@ -13,7 +14,8 @@ impl Decomposer {
     /// run queue delays the job.
     pub(super) fn waking(&mut self, event: &Event, task: Task, target: u16, sink: Sink<'_>) {
         // On its way out the scheduler itself wakes the threads that move others between CPUs, which have the highest priority.
-        if self.cpu(event.cpu).frames.is_empty() && task.priority != 0 {
+        // Where handlers are not recorded, one may be what wakes.
+        if self.cpu(event.cpu).frames.is_empty() && task.priority != 0 && self.known.handlers() {
             self.with_running(event, |open| open.wakes_another(event.time));
         }
         if task.id == 0 {
@@ -102,8 +104,27 @@ impl Decomposer {
     fn wake_of(&mut self, event: &Event, by: ReleasedBy) -> Wake {
         let cpu = self.cpu(event.cpu);
         let actor = cpu.handler().unwrap_or(Actor::Thread(event.by));
-        let nominal = cpu.firing.and_then(|firing| firing.due);
-        Wake { waker: Waker { actor, thread: event.by, cpu: event.cpu, time: event.time }, nominal, by }
+        let firing = cpu.firing;
+        let nominal = firing.and_then(|firing| firing.due);
+        // A timer that was armed unseen may have been due before, and so may any, if timers are not recorded.
+        let timer = firing.is_some() || (!self.known.timers && self.may_be_timer(actor));
+        let late = by != ReleasedBy::New && (!self.known.wakings || (timer && self.nominal()));
+        let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
+        Wake { waker, nominal, by, late }
+    }
+
+    fn nominal(&self) -> bool {
+        self.config.release == Release::Nominal
+    }
+
+    /// Whether this waker may have done so for a timer. Some timers expire in threads that run softirqs.
+    fn may_be_timer(&self, waker: Actor) -> bool {
+        match waker {
+            Actor::Thread(tid) => {
+                !self.known.handlers() || self.threads.get(tid).is_some_and(|thread| thread.softirqs)
+            }
+            _ => true,
+        }
     }
 
     fn wake(&mut self, time: u64, slot: u32, wake: Wake, target: u16, sink: Sink<'_>) {

@@ -9,6 +9,7 @@ use crate::jobs::bounds::Bounds;
 use crate::jobs::cause::{Actor, blame};
 use crate::jobs::history::{Occupants, State};
 use crate::jobs::job::{Job, Phase};
+use crate::jobs::known::Certain;
 
 /// Where the thread is between two switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(super) struct Sums {
     maybe: u64,
     pub(super) blocking: u64,
     pub(super) interference: u64,
-    suspended: u64,
+    pub(super) suspended: u64,
 }
 
 impl Sums {
@@ -49,16 +50,37 @@ impl Sums {
     }
 
     /// Writes the terms of the busy window into the job.
-    pub(super) fn fill_in(&self, job: &mut Job) {
-        let overhead = self.entry + self.exit;
-        job.overhead = Bounds::between(overhead, overhead + self.maybe);
-        job.overhead_entry = Bounds::between(self.entry, self.entry + self.maybe_entry);
-        job.overhead_exit = Bounds::between(self.exit, self.exit + self.maybe_exit);
-        job.blocking = Bounds::Exact(self.blocking);
-        job.interference = Bounds::Exact(self.interference);
-        let execution = self.execution + self.suspended;
-        job.execution = Bounds::between(execution, execution + self.maybe);
+    pub(super) fn fill_in(&self, job: &mut Job, certain: Certain) {
         job.suspended = self.suspended;
+        job.interference = Bounds::at_least(self.interference);
+        job.blocking = Bounds::at_least(self.blocking);
+        if !certain.end {
+            // What came after is not seen, and what came before may have been the way to a lock.
+            (job.overhead, job.overhead_entry, job.overhead_exit) = Default::default();
+            job.execution = Bounds::Unknown;
+            return;
+        }
+        // Where locks or handlers were not seen, their time is among what counts as execution and overhead here.
+        let all = certain.locks && certain.handlers;
+        let least = |ns| if all { ns } else { 0 };
+        let between = |ns: u64, maybe: u64| Bounds::between(least(ns), ns + maybe);
+        job.overhead = between(self.entry + self.exit, self.maybe);
+        job.overhead_entry = between(self.entry, self.maybe_entry);
+        job.overhead_exit = between(self.exit, self.maybe_exit);
+        if certain.locks {
+            job.blocking = Bounds::Exact(self.blocking);
+        }
+        if certain.handlers && certain.wakeups {
+            let lo = if certain.locks { self.interference } else { 0 };
+            job.interference = Bounds::between(lo, self.interference);
+        }
+        let execution = self.execution + self.suspended;
+        let lo = match certain {
+            Certain { locks: true, handlers: true, wakeups: true, .. } => execution,
+            Certain { locks: true, wakeups: true, .. } => self.suspended,
+            _ => 0,
+        };
+        job.execution = Bounds::between(lo, execution + self.maybe);
     }
 }
 

@@ -14,6 +14,7 @@ use super::config::{Config, Release, Suspension};
 use super::disabled::DisabledSections;
 use super::history::{Occupants, State};
 use super::job::{Flaw, Job, JobKind, Phase, ReleasedBy, Waker};
+use super::known::{Certain, Known};
 use crate::event::{Event, SwitchOut, Tid};
 
 /// A wake-up.
@@ -23,6 +24,8 @@ pub(super) struct Wake {
     /// Earliest and latest release, if a timer's expiry shows them.
     pub(super) nominal: Option<(u64, u64)>,
     pub(super) by: ReleasedBy,
+    /// It may have been due earlier, as far as the trace tells.
+    pub(super) late: bool,
 }
 
 /// How far a job has come.
@@ -63,6 +66,17 @@ pub(super) struct OpenJob {
     next_flaw: Option<Flaw>,
     /// The longest that an entry or exit of the scheduler may take.
     longest_schedule: u64,
+    known: Known,
+    /// Whether the system calls of the thread are recorded.
+    calls: bool,
+    /// The job may have been released earlier than is known.
+    late: bool,
+    /// A sleep ended it that may have been a wait for a lock.
+    slept: bool,
+    /// A thread woke its thread, as one does that passes a lock on.
+    by_thread: bool,
+    /// Somebody spun for a lock, the thread or a handler that was not recorded.
+    spun: bool,
     segments: SegmentTrack,
 }
 
@@ -84,6 +98,12 @@ impl OpenJob {
             boosted_holders: Vec::new(),
             next_flaw: None,
             longest_schedule: config.longest_schedule.unwrap_or(u64::MAX),
+            known: Known::of(&config.recorded),
+            calls: false,
+            late: false,
+            slept: false,
+            by_thread: false,
+            spun: false,
             segments: SegmentTrack::new(config.segments),
         }
     }
@@ -138,7 +158,19 @@ impl OpenJob {
         self.segments.begin(time);
         (self.stage, self.side) = (Stage::Released, SchedulerSide::Out);
         (self.futex, self.wait) = (None, None);
+        (self.late, self.slept, self.by_thread, self.spun) = (false, false, false, false);
         self.boosted_holders.clear();
+    }
+
+    /// Its thread is one of the kernel.
+    pub(super) fn makes_no_calls(&mut self) {
+        (self.known.futexes, self.calls) = (true, true);
+    }
+
+    /// The system calls of its thread are recorded.
+    #[inline]
+    pub(super) fn has_calls(&mut self) {
+        self.calls = true;
     }
 
     /// Its first switch, or the mark that begins it.
@@ -171,13 +203,18 @@ impl OpenJob {
         self.job.released = Some(nominal.unwrap_or((released, released)));
         self.job.released_by = if nominal.is_some() { ReleasedBy::Timer } else { wake.by };
         (self.job.woken, self.job.waker) = (Some(released), Some(wake.waker));
+        self.late = wake.late && nominal.is_none();
+        let threads = wake.by != ReleasedBy::New;
+        self.by_thread = threads && matches!(wake.waker.actor, Actor::Thread(tid) if tid != 0);
     }
 
     /// Its thread gets a CPU and was not seen to wake: there is a job all the same, whose release is unknown.
     pub(super) fn release_unseen(&mut self, time: u64, priority: i32) {
         if self.is_idle() {
             self.release(time, priority);
-            self.flaw(Flaw::Contradiction);
+            if self.known.wakeups {
+                self.flaw(Flaw::Contradiction);
+            }
         }
     }
 
@@ -251,7 +288,8 @@ impl OpenJob {
             }
             (Stage::Active, SwitchOut::Gone) => true,
             (Stage::Active, SwitchOut::Sleeping | SwitchOut::Uninterruptible) => {
-                if !self.ends_by_sleep(time, reason, suspension) {
+                self.slept = self.ends_by_sleep(time, reason, suspension);
+                if !self.slept {
                     return false;
                 }
                 true
@@ -301,6 +339,7 @@ impl OpenJob {
         if let Some(nominal) = nominal {
             self.job.released = Some((nominal, nominal));
             self.job.released_by = ReleasedBy::Mark;
+            (self.late, self.by_thread) = (false, false);
             self.segments.released(&mut self.job.segments, nominal);
         }
         true
@@ -358,12 +397,25 @@ impl OpenJob {
         }
         (job.number, job.end, job.last_cpu) = (number, time.max(job.start), cpu);
         let window = job.end - job.start;
-        job.window = Bounds::Exact(window);
+        let calls = self.known.futexes && (self.calls || !self.known.calls_of_some);
+        let certain = Certain {
+            end: calls || !self.slept,
+            locks: calls && self.known.contention && !self.spun,
+            handlers: self.known.handlers(),
+            wakeups: self.known.wakeups || sums.suspended == 0,
+        };
+        job.window = if certain.end { Bounds::Exact(window) } else { Bounds::AtLeast(window) };
         job.jitter = job.released.map_or(Bounds::Unknown, |(lo, hi)| {
             Bounds::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
         });
-        job.response = job.jitter.plus(window);
-        sums.fill_in(job);
+        if !calls && self.by_thread {
+            // It may go on with a job after a wait for a lock.
+            job.jitter = Bounds::Unknown;
+        } else if self.late {
+            job.jitter = Bounds::AtLeast(job.jitter.lo().unwrap_or(0));
+        }
+        job.response = job.jitter.plus(job.window);
+        sums.fill_in(job, certain);
         self.stage = Stage::Idle;
         (self.futex, self.wait) = (None, None);
         if let Err(_equation) = self.job.check() {

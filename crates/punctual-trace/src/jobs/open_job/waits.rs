@@ -49,9 +49,19 @@ impl OpenJob {
     pub(in crate::jobs) fn contends(&mut self, time: u64, target: WaitTarget) {
         // A mutex first spins and then announces itself again before it sleeps.
         if self.stage == Stage::Active && self.wait.is_none() {
+            if target.may_spin() && !self.known.handlers() {
+                // It may be a handler that spins.
+                self.spun = true;
+                return;
+            }
             self.boosted_holders.clear();
             self.begin_wait(time, target);
         }
+    }
+
+    /// Whether a lock may have been contended for without a wait that is noted.
+    pub(in crate::jobs) fn may_have_spun(&self) -> bool {
+        self.spun
     }
 
     /// Whether it waits for this lock of the kernel; none if it waits for nothing.

@@ -38,6 +38,7 @@ pub(super) struct Metadata {
     pub(super) system: String,
     pub(super) statistics: Vec<String>,
     pub(super) scale: Option<Scale>,
+    pub(super) declared: Option<String>,
     pub(super) cpus: u32,
     layout: Option<PageLayout>,
     formats: Vec<EventFormat>,
@@ -57,6 +58,7 @@ impl Metadata {
             system: String::new(),
             statistics: Vec::new(),
             scale: None,
+            declared: None,
             cpus: 0,
             layout: None,
             formats: Vec::new(),
@@ -167,6 +169,7 @@ impl Metadata {
             system: self.system,
             statistics: self.statistics,
             scale: self.scale,
+            declared: self.declared,
         })
     }
 }

@@ -25,6 +25,7 @@ pub(crate) use compressed::Algorithm;
 pub(super) use compressed::Chunks;
 pub(crate) use metadata::clock_of;
 pub(crate) use metadata::scheduler_functions;
+pub(crate) use options::WRITER;
 
 use self::metadata::Metadata;
 use self::reader::Reader;
@@ -42,6 +43,7 @@ pub(crate) mod id {
     pub(crate) const TRACECLOCK: u16 = 4;
     pub(crate) const UNAME: u16 = 5;
     pub(crate) const CPUCOUNT: u16 = 8;
+    pub(crate) const VERSION: u16 = 9;
     pub(crate) const TSC2NSEC: u16 = 14;
     pub(crate) const STRINGS: u16 = 15;
     pub(crate) const HEADER_INFO: u16 = 16;

@@ -9,6 +9,8 @@ use crate::read::stream::Scale;
 
 /// An option has some bytes for each CPU at most, or the text of a statistics file.
 const OPTION_LIMIT: u32 = 4 << 20;
+/// What the version of a recorder begins with that declares, on the lines that follow, which events it recorded.
+pub(crate) const WRITER: &str = "punctual-trace\n";
 /// The statistics of more CPUs than that are left out.
 const STATISTICS_LIMIT: usize = 4096;
 
@@ -28,6 +30,7 @@ pub(super) fn common(metadata: &mut Metadata, order: Order, option: u16, data: &
         id::CPUSTAT if metadata.statistics.len() < STATISTICS_LIMIT => metadata.statistics.push(text()),
         id::TRACECLOCK => metadata.clock = clock_of(&text()).to_owned(),
         id::UNAME => metadata.system = text(),
+        id::VERSION => metadata.declared = text().strip_prefix(WRITER).map(str::to_owned),
         id::CPUCOUNT => metadata.cpus = order.u32(data, 0).unwrap_or(metadata.cpus),
         id::TSC2NSEC if data.len() >= 16 => {
             let half = |at| order.u32(data, at).unwrap_or_default();

@@ -1,0 +1,55 @@
+//! What the recording tells about every job, looked up once.
+
+use crate::recorded::{Recorded, Source};
+
+/// Which absences of events mean something.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// Wake-ups, at least when the thread is in a run queue.
+    pub(super) wakeups: bool,
+    /// Their beginnings.
+    pub(super) wakings: bool,
+    pub(super) interrupts: bool,
+    pub(super) vectors: bool,
+    pub(super) softirqs: bool,
+    pub(super) timers: bool,
+    pub(super) contention: bool,
+    pub(super) futexes: bool,
+    /// System calls are those of some threads only.
+    pub(super) calls_of_some: bool,
+}
+
+impl Known {
+    pub(super) fn of(recorded: &Recorded) -> Self {
+        let has = |source| recorded.has(source);
+        Self {
+            wakeups: has(Source::Wakings) || has(Source::Wakeups),
+            wakings: has(Source::Wakings),
+            interrupts: has(Source::Interrupts),
+            vectors: has(Source::Vectors),
+            softirqs: has(Source::Softirqs),
+            timers: has(Source::Timers),
+            contention: has(Source::Contention),
+            futexes: has(Source::Futexes),
+            calls_of_some: recorded.calls_of_some(),
+        }
+    }
+
+    /// All handlers that can displace a thread.
+    pub(super) fn handlers(self) -> bool {
+        self.interrupts && self.vectors && self.softirqs
+    }
+}
+
+/// What is certain of a job.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Certain {
+    /// That it ended where it did, rather than sleep for a lock and go on.
+    pub(super) end: bool,
+    /// All of its waits for locks.
+    pub(super) locks: bool,
+    /// All handlers that displaced it.
+    pub(super) handlers: bool,
+    /// When it was ready to run after a sleep.
+    pub(super) wakeups: bool,
+}

@@ -163,3 +163,24 @@ fn an_item_before_the_deadline() {
         on_time(&item.expect("it is due earlier"));
     });
 }
+
+/// One gives the receiving side up, and another that gets it goes on where the first has left off.
+#[test]
+fn a_receiver_that_is_handed_over() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        // The second is scheduled, so the first receiver leaves it in a place of its own.
+        queue.send(0).unwrap();
+        queue.send_at(0, at(0)).unwrap();
+        let first = queue.receiver().unwrap();
+        let other = start(2, || {
+            let mut first = first;
+            assert_eq!(first.recv().value, 0);
+        });
+        if let Ok(mut second) = queue.receiver() {
+            assert_eq!(second.recv().value, 0);
+        }
+        other.join();
+        assert!(queue.receiver().is_ok(), "both have given it up");
+    });
+}

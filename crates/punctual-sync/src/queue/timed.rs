@@ -142,9 +142,9 @@ impl<T, const N: usize> TimedQueue<T, N> {
     /// [`Taken`] if there is one.
     pub fn receiver(&self) -> Result<TimedReceiver<'_, T, N>, Taken> {
         // Acquire: the last receiver has left `pending` to us.
-        match self.claimed.swap(true, Ordering::Acquire) {
-            false => Ok(TimedReceiver::new(self)),
-            true => Err(Taken),
+        match self.claimed.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(TimedReceiver::new(self)),
+            Err(_) => Err(Taken),
         }
     }
 

@@ -9,7 +9,7 @@ use std::thread::scope;
 
 use punctual_sync::Instant;
 use punctual_sync::shared::{
-    AcquireError, Barrier, Flag, Latest, Ring, Semaphore, TimedOut, init_at, region_size,
+    AcquireError, Barrier, Flag, Latest, Ring, Semaphore, TicketLock, TimedOut, init_at, region_size,
 };
 use support::looks;
 
@@ -53,6 +53,14 @@ fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
     assert_eq!((consumer.pop_slice(&mut two), two), (2, [3, 4]));
     assert_eq!(producer.push_slice(&[5, 6]), 2);
     assert_eq!(ring.len(), 2);
+}
+
+#[test]
+fn a_lock_in_used_memory_holds_its_initial_value() {
+    let mut memory = Memory([0xff; 4096]);
+    // SAFETY: the memory outlives the reference, and nobody else uses it.
+    let lock: &TicketLock<u32, 2> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, 7) }.unwrap();
+    assert_eq!(lock.try_lock().as_deref(), Some(&7));
 }
 
 #[test]

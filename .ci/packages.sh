@@ -28,19 +28,15 @@ bare() {
     [ ${#packages[@]} = 0 ] || bash "$here/apt-install.sh" "run programs on bare boards" "${packages[@]}"
 }
 
-# Debian 12 has QEMU 7. Where packages come from is left as it is, but for a file of our own, which takes root.
+# Debian 12 has QEMU 7; its backports, from where its other packages come, have a newer one. Takes root, for a file of our own.
 add_backports() {
-    local file=/etc/apt/sources.list.d/punctual-backports.sources
-    [ -e "$file" ] || [ "$(id -u)" = 0 ] || return 1
-    if [ ! -e "$file" ]; then
-        cat >"$file" <<'SOURCES'
-Types: deb
-URIs: http://deb.debian.org/debian
-Suites: bookworm-backports
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-SOURCES
-    fi
+    local file=/etc/apt/sources.list.d/punctual-backports.list from
+    sources() { apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null; }
+    ! sources | grep -q ' bookworm-backports$' || return 0
+    [ "$(id -u)" = 0 ] || return 1
+    from=$(sources | sed -n 's/ bookworm$//p' | head -n 1)
+    [ -n "$from" ] || return 1
+    echo "deb $from bookworm-backports main" >"$file"
 }
 
 case "${1-}" in

@@ -133,6 +133,8 @@ pub(crate) struct Task {
     /// The `capacity` key, if it was given.
     pub(crate) capacity_key: Option<Ident>,
     pub(crate) deadline: Option<Duration>,
+    /// How often it may be released, of a message or a bound task.
+    pub(crate) interval: Option<Interval>,
     /// The execution time to charge under virtual time.
     pub(crate) execution: Option<Duration>,
     /// How many times, and how many descriptors, an async task may wait for at once.
@@ -163,6 +165,25 @@ pub(crate) enum Overrun {
     Stop,
     /// Skip, and spawn the message task of this name.
     Handler(Ident),
+}
+
+/// How often a task may be released.
+pub(crate) struct Interval {
+    pub(crate) length: Duration,
+    /// How many releases there may be within any time of this length.
+    pub(crate) burst: u16,
+    pub(crate) on_early: OnEarly,
+}
+
+/// What happens to a release that comes too early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OnEarly {
+    /// It is counted.
+    Count,
+    /// It waits.
+    Delay,
+    /// It is refused.
+    Reject,
 }
 
 /// What happens when an event source that has nothing to give is ready again after a job.
@@ -338,6 +359,12 @@ impl Task {
     pub(crate) fn is_endless(&self) -> bool {
         let never = |ty: &Type| matches!(ty, Type::Never(_));
         self.is_async() && matches!(&self.handler.sig().output, ReturnType::Type(_, ty) if never(ty))
+    }
+
+    /// Whether it can be spawned for a time: if what is released then is not looked at once more.
+    pub(crate) fn is_timed(&self) -> bool {
+        let on_early = self.interval.as_ref().map_or(OnEarly::Count, |interval| interval.on_early);
+        matches!(self.kind, TaskKind::Message) && on_early == OnEarly::Count
     }
 
     pub(crate) fn is_local(&self) -> bool {

@@ -23,6 +23,7 @@ pub use crate::task::async_task::{
     future_size,
 };
 pub use crate::task::bound::{Bound, BoundTask};
+pub use crate::task::interval::Interval;
 pub use crate::task::job::Body;
 pub use crate::task::message::Task;
 pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use crate::analyse::Analysis;
-use crate::model::{App, Handler, Role, TaskKind};
+use crate::model::{App, Handler, Role, Task, TaskKind};
 
 use super::{local, names, quiet};
 
@@ -21,14 +21,18 @@ fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     if !handler.locals.is_empty() {
         exports.push("LocalResources");
     }
-    match app.task(handler).map(|task| &task.kind) {
+    let task = app.task(handler);
+    match task.map(|task| &task.kind) {
         Some(TaskKind::Message) => {
-            exports.extend(["SpawnHandle", "spawn", "spawn_after", "spawn_at"]);
+            exports.push("spawn");
             exports.extend(handler.args.is_empty().then_some("pend"));
         }
         Some(TaskKind::Async) => exports.push("spawn"),
         Some(TaskKind::Bound { .. }) => exports.push("pend"),
         Some(TaskKind::Periodic { .. }) | None => {}
+    }
+    if task.is_some_and(Task::is_timed) {
+        exports.extend(["SpawnHandle", "spawn_after", "spawn_at"]);
     }
     let exports = exports.into_iter().map(|export| {
         let (mangled, export) = (names::of(export, ident), format_ident!("{}", export));

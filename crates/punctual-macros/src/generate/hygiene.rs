@@ -44,6 +44,12 @@ fn names() -> BTreeSet<String> {
         fn q_periodic(q: q_periodic::Context) {}
         #[task]
         fn q_handler(q: q_handler::Context) {}
+        #[task(min_interval = QValue, burst = 3)]
+        fn q_counted(q: q_counted::Context) {}
+        #[task(min_interval = 1.millis(), on_early = delay)]
+        fn q_delayed(q: q_delayed::Context) {}
+        #[task(min_interval = 1.millis(), on_early = reject)]
+        fn q_rejected(q: q_rejected::Context) {}
         #[task(priority = 2, shared = [q_lock])]
         async fn q_async(q: q_async::Context, q_one: QType) {}
         #[task(priority = 4)]

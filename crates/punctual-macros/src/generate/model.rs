@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use crate::analyse::{Analysis, LockKind, ResourceUsers, Style};
-use crate::model::{App, Handler, Overrun, Resource, Task, TaskKind};
+use crate::model::{App, Handler, Interval, Overrun, Resource, Task, TaskKind};
 
 use super::{duration, names, option, tasks};
 
@@ -120,7 +120,17 @@ fn task(app: &App, analysis: &Analysis, task: &Task, part: usize) -> TokenStream
                 )
             }
         }
-        TaskKind::Message | TaskKind::Async | TaskKind::Bound { .. } => made,
+        TaskKind::Message | TaskKind::Async | TaskKind::Bound { .. } => match &task.interval {
+            None => made,
+            Some(Interval { length, burst, on_early }) => {
+                let (length, on_early) = (duration(length), tasks::variant(*on_early));
+                quote! {
+                    ::punctual::model::Task::sporadic(
+                        #made, #length, #burst, ::punctual::model::OnEarly::#on_early
+                    )
+                }
+            }
+        },
     }
 }
 

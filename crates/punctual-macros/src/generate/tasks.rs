@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
 
 use crate::analyse::Analysis;
-use crate::model::{App, Duration, Handler, OnIdle, Overrun, Task, TaskKind};
+use crate::model::{App, Duration, Handler, Interval, OnEarly, OnIdle, Overrun, Task, TaskKind};
 
 use super::{contexts, duration, futures, levels, local, names, option, quiet};
 
@@ -77,8 +77,10 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
         let check = quote_spanned!(at=> ::punctual::export::assert_known(#source == #known));
         quote!(#(#cfgs)* const _: () = #check;)
     });
+    let (interval_static, interval) = interval(task);
     quote! {
         #checked
+        #interval_static
         #(#cfgs)* #quiet struct #body;
 
         #(#cfgs)* #quiet
@@ -89,6 +91,8 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
             const MONITOR: ::core::primitive::bool = #monitor;
             const DEADLINE: ::core::option::Option<::punctual::export::Duration> = #deadline;
             const EXECUTION: ::punctual::export::Duration = #execution;
+
+            #interval
 
             #[inline(always)]
             fn runtime() -> &'static ::punctual::export::Runtime {
@@ -114,6 +118,32 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
 
         #more
     }
+}
+
+/// The static that says how often a task may be released, and the function that names it.
+fn interval(task: &Task) -> (TokenStream, TokenStream) {
+    let Some(Interval { length, burst, on_early }) = &task.interval else { return Default::default() };
+    let (cfgs, quiet, name) = (&task.handler.cfgs, quiet(), names::of("interval", &task.handler.ident));
+    let (length, burst, on_early) = (duration(length), usize::from(*burst), variant(*on_early));
+    let statik = quote! {
+        #(#cfgs)* #quiet
+        static #name: ::punctual::export::Interval<[::core::sync::atomic::AtomicU64; #burst]> =
+            ::punctual::export::Interval::<[::core::sync::atomic::AtomicU64; #burst]>::new(
+                #length, ::punctual::model::OnEarly::#on_early
+            );
+    };
+    let function = quote! {
+        #[inline(always)]
+        fn interval() -> ::core::option::Option<&'static ::punctual::export::Interval> {
+            ::core::option::Option::Some(&#name)
+        }
+    };
+    (statik, function)
+}
+
+/// What happens to early releases, as the runtime calls it.
+pub(super) fn variant(on_early: OnEarly) -> Ident {
+    Ident::new(&format!("{on_early:?}"), Span::call_site())
 }
 
 /// Statements that run one job of a task that is not async.
@@ -242,22 +272,28 @@ fn release(task: &Task) -> TokenStream {
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
             let params = quote!(#(#names: #types),*);
             let pend = handler.args.is_empty().then(|| pend(task));
-            quote! {
+            let now = quote! {
                 #pend
-
-                /// A job that is going to be released, to be cancelled or moved.
-                #(#cfgs)* #quiet
-                pub type #handle = ::punctual::SpawnHandle<#args>;
 
                 /// Releases a job. If its level is above the partition's, it has run when this returns.
                 ///
                 /// # Errors
-                /// `SpawnError` if the capacity is used up or, from a thread that is not the app's, the app is not
-                /// running.
+                /// `SpawnError` if the capacity is used up, if it is too early and such releases are refused, or, from a
+                /// thread that is not the app's, if the app is not running.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #spawn(#params) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
                     ::punctual::export::Task::spawn(&#place, #value)
                 }
+            };
+            if !task.is_timed() {
+                return now;
+            }
+            quote! {
+                #now
+
+                /// A job that is going to be released, to be cancelled or moved.
+                #(#cfgs)* #quiet
+                pub type #handle = ::punctual::SpawnHandle<#args>;
 
                 /// Releases a job after a while. Errors are those of `spawn`.
                 #(#cfgs)* #quiet

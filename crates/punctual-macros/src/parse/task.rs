@@ -8,7 +8,7 @@ use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
 use super::keys::{Key, Keys, ungrouped};
 use crate::errors::Errors;
-use crate::model::{OnIdle, Overrun, Role, Task, TaskKind};
+use crate::model::{Interval, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
 
 const DURATION: &str = "<duration>";
 
@@ -25,6 +25,9 @@ const KEYS: &[Key] = &[
     Key::new("period", "<duration or rate>"),
     Key::new("offset", DURATION),
     Key::new("deadline", DURATION),
+    Key::new("min_interval", DURATION),
+    Key::new("burst", "<integer from 1 to 64>"),
+    Key::new("on_early", "<count, delay or reject>"),
     Key::new("execution", DURATION),
     Key::new("on_overrun", "<skip, queue, stop or a task>"),
     Key::new("binds", "<name in `local`>"),
@@ -45,6 +48,7 @@ pub(super) fn parse(marked: Marked, constants: &Constants, errors: &mut Errors) 
         capacity_key: keys.key("capacity").cloned(),
         kind: kind(&keys, is_async, errors),
         deadline: duration(&keys, "deadline", Purpose::Deadline, errors),
+        interval: interval(&keys, is_async, errors),
         execution: duration(&keys, "execution", Purpose::Other, errors),
         waits: keys.int("waits", 1..=64, errors).unwrap_or(WAITS),
         waits_key: keys.key("waits").cloned(),
@@ -111,6 +115,51 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
         (Some(period), _) => TaskKind::Periodic { period, offset, on_overrun },
         (None, Some(source)) => TaskKind::Bound { source, on_idle },
         (None, None) => TaskKind::Message,
+    }
+}
+
+fn interval(keys: &Keys, is_async: bool, errors: &mut Errors) -> Option<Interval> {
+    // Not of zero, as deadlines are.
+    let length = duration(keys, "min_interval", Purpose::Deadline, errors);
+    let burst = keys.int("burst", 1..=64, errors).unwrap_or(1);
+    let on_early = on_early(keys, errors);
+    let Some(key) = keys.key("min_interval") else {
+        for key in ["burst", "on_early"].into_iter().filter_map(|name| keys.key(name)) {
+            errors.at(key, format_args!("`{key}` is about a `min_interval`; add one or remove `{key}`"));
+        }
+        return None;
+    };
+    if let Some(period) = keys.key("period") {
+        errors.at(
+            key,
+            format_args!(
+                "a periodic task is released once in each `{period}`; remove `min_interval` or `{period}`"
+            ),
+        );
+    } else if is_async {
+        errors.at(
+            key,
+            "`min_interval` is for messages and bound tasks: an async task is polled whenever it is woken; remove \
+             `min_interval`, or wait in the task",
+        );
+    }
+    Some(Interval { length: length?, burst, on_early })
+}
+
+fn on_early(keys: &Keys, errors: &mut Errors) -> OnEarly {
+    let Some(policy) = keys.ident("on_early", errors) else { return OnEarly::Count };
+    match policy.to_string().as_str() {
+        "count" => OnEarly::Count,
+        "delay" => OnEarly::Delay,
+        "reject" => OnEarly::Reject,
+        _ => {
+            errors.at(
+                &policy,
+                "`on_early` is `count`, `delay` or `reject`: what is done with a release that comes too soon after those \
+                 before it",
+            );
+            OnEarly::Count
+        }
     }
 }
 
@@ -184,6 +233,49 @@ mod tests {
             #[task(binds = tick, period = 1.secs(), local = [tick])] fn t(cx: t::Context) {}
         });
         assert_one(&errors, &["remove `period` or `binds`"]);
+    }
+
+    #[test]
+    fn a_sporadic_task() {
+        let app = app(quote! {
+            #[shared] struct Shared {}
+            #[task(min_interval = 5.millis())] fn t(cx: t::Context) {}
+            #[task(min_interval = 1.secs(), burst = 64, on_early = delay)] fn u(cx: u::Context) {}
+        });
+        let given = app.tasks.iter().map(|task| task.interval.as_ref().expect("it says so"));
+        let given: Vec<_> = given.map(|given| (given.length.nanos, given.burst, given.on_early)).collect();
+        assert_eq!(given[0], (Some(5_000_000), 1, OnEarly::Count));
+        assert_eq!(given[1], (Some(1_000_000_000), 64, OnEarly::Delay));
+    }
+
+    #[test]
+    fn intervals_that_say_nothing() {
+        let errors = errors(quote! {
+            #[task(burst = 2, on_early = count)] fn a(cx: a::Context) {}
+            #[task(min_interval = 0.millis())] fn b(cx: b::Context) {}
+            #[task(min_interval = 1.millis(), burst = 65)] fn c(cx: c::Context) {}
+            #[task(min_interval = 1.millis(), on_early = drop)] fn d(cx: d::Context) {}
+        });
+        let expected = [
+            "`burst` is about a `min_interval`; add one",
+            "`on_early` is about a `min_interval`; add one",
+            "`min_interval` cannot be zero",
+            "`burst` is an integer from 1 to 64, not `65`",
+            "`on_early` is `count`, `delay` or `reject`",
+        ];
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+        errors.iter().zip(expected).for_each(|(error, part)| assert!(error.contains(part), "{error}"));
+    }
+
+    #[test]
+    fn intervals_of_tasks_that_have_none() {
+        let errors = errors(quote! {
+            #[task(period = 1.secs(), min_interval = 1.secs())] fn t(cx: t::Context) {}
+            #[task(min_interval = 1.secs())] async fn u(cx: u::Context) {}
+        });
+        assert_eq!(errors.len(), 2, "{errors:#?}");
+        assert!(errors[0].contains("remove `min_interval` or `period`"), "{errors:#?}");
+        assert!(errors[1].contains("`min_interval` is for messages and bound tasks"), "{errors:#?}");
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub trait Source: Sync {
     fn interrupt(&self);
     /// How many jobs of the task have ended.
     fn ended(&self) -> u32;
-    /// Releases a job unless one is waiting already.
-    fn release(&'static self);
+    /// Releases a job unless one is waiting already. Returns `false` if it waits for its time, since it came too early.
+    fn release(&'static self) -> bool;
     /// What is known of it when it has nothing to give.
     fn idleness(&self) -> &Idleness;
     /// Stops the app for that.

@@ -19,6 +19,7 @@ use std::fmt;
 
 use punctual_core::Duration;
 
+use crate::model::OnEarly;
 use crate::port::format_nanos;
 pub use crate::port::linux::settings::ThreadSettings;
 
@@ -98,6 +99,15 @@ pub struct TaskReport {
     pub period: Option<Duration>,
     /// Its relative deadline, if it has one.
     pub deadline: Option<Duration>,
+    /// The time in which there are at most [`burst`](Self::burst) releases, if it says so.
+    pub min_interval: Option<Duration>,
+    /// How many releases there are at most in any [`min_interval`](Self::min_interval); 0 if it does not say.
+    pub burst: u16,
+    /// What happens to releases that come too early, if it says when they do.
+    pub on_early: Option<OnEarly>,
+    /// How many releases came too early: the one `burst` before it was less than `min_interval` ago. If they take place, it is those whose
+    /// jobs have started.
+    pub early: u64,
     /// Whether its jobs were measured. If not, because of `#[app(monitor = false)]` or without the feature `monitoring`, nothing
     /// is known of what is counted and timed for each job: `jobs`, `misses`, `self_suspensions` and the times are empty.
     pub measured: bool,
@@ -207,6 +217,9 @@ impl fmt::Display for Report {
         for task in &self.tasks {
             self.explain_misses(f, task)?;
         }
+        for task in self.tasks.iter().filter(|task| task.early > 0) {
+            explain_early(f, task)?;
+        }
         for task in self.tasks.iter().filter(|task| task.idle_releases > 0) {
             writeln!(
                 f,
@@ -230,6 +243,24 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+/// A line on the releases of a task that came too early.
+fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+    let interval = task.min_interval.map_or(0, |interval| interval.as_ticks());
+    let became = match task.on_early {
+        Some(OnEarly::Delay) => " and waited",
+        Some(OnEarly::Reject) => " and were refused",
+        _ => "",
+    };
+    writeln!(
+        f,
+        "{}: {} releases came too early{became}: more than {} in {}",
+        task.name,
+        task.early,
+        task.burst,
+        format_nanos(interval as f64)
+    )
 }
 
 impl Report {
@@ -362,6 +393,28 @@ mod tests {
         assert_eq!(lines_on(90_000, 5_000), [format!("{missed}; one of them started 90.0 µs late")]);
         assert_eq!(lines_on(5_000, 90_000), [format!("{missed}; one of them executed for 90.0 µs")]);
         assert_eq!(lines_on(50_000, 50_000), [missed]);
+    }
+
+    #[test]
+    fn tells_of_releases_that_came_too_early_and_what_became_of_them() {
+        let line = |on_early, early| {
+            let min_interval = Some(Duration::from_millis(5));
+            let task = TaskReport {
+                name: "button".into(),
+                burst: 2,
+                min_interval,
+                early,
+                on_early: Some(on_early),
+                ..TaskReport::default()
+            };
+            let text = Report { tasks: vec![task], virtual_time: true, ..Report::default() }.to_string();
+            text.lines().find(|line| line.starts_with("button:")).map(str::to_owned)
+        };
+        let expected = "button: 7 releases came too early and were refused: more than 2 in 5.00 ms";
+        assert_eq!(line(OnEarly::Reject, 7).as_deref(), Some(expected));
+        assert_eq!(line(OnEarly::Delay, 7), Some(expected.replace("were refused", "waited")));
+        assert_eq!(line(OnEarly::Count, 7), Some(expected.replace(" and were refused", "")));
+        assert_eq!(line(OnEarly::Count, 0), None);
     }
 
     #[test]

@@ -207,9 +207,9 @@ fn look_at_sources(partition: &'static PartitionState) -> bool {
         if !poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
             source.idleness().is_over();
         } else if source.idleness().releases(source, fd, fds[0].revents()) {
-            source.release();
-            // Others go on by themselves, and not before the job is over that they may be in the middle of.
-            any |= std::ptr::eq(source.partition(), partition);
+            // Others go on by themselves, and not before the job is over that they may be in the middle of. What waits for its
+            // time is none of this time's.
+            any |= source.release() && std::ptr::eq(source.partition(), partition);
         }
     }
     let wake = |waker: Waker| {

@@ -17,6 +17,8 @@ use crate::app::report::TaskReport;
 use crate::app::runtime::{self, Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::app::stop::StopReason;
+use crate::model::OnEarly;
+use crate::task::interval::Interval;
 use crate::task::job::Body;
 use crate::task::message::Task;
 
@@ -82,7 +84,11 @@ impl<B: Bound> BoundTask<B> {
     pub fn pend(&'static self) {
         // No free slot means that a job is waiting, which will see whatever this one would have. In an app that stops it is no
         // job that is lost: the event is there still.
-        let _ = self.task.release((), |()| Ok(()));
+        self.release_as(B::interval().map(Interval::on_early));
+    }
+
+    fn release_as(&'static self, on_early: Option<OnEarly>) {
+        let _ = self.task.release((), on_early, |()| Ok(()));
     }
 
     /// What has to happen after each job.
@@ -145,8 +151,21 @@ impl<B: Bound> Source for BoundTask<B> {
         self.ended.load(Ordering::Acquire)
     }
 
-    fn release(&'static self) {
-        self.pend();
+    fn release(&'static self) -> bool {
+        let Some(interval) = B::interval() else {
+            self.pend();
+            return true;
+        };
+        let is_delaying = || interval.is_delaying(B::partition().core.port().now());
+        if is_delaying() {
+            return false;
+        }
+        // An event cannot be refused: it stays in its source, which stays ready.
+        self.release_as(Some(match interval.on_early() {
+            OnEarly::Reject => OnEarly::Delay,
+            on_early => on_early,
+        }));
+        !is_delaying()
     }
 
     fn idleness(&self) -> &Idleness {

@@ -9,7 +9,9 @@ use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
 use crate::app::virtual_time;
 use crate::app::{fault, forked};
+use crate::model::OnEarly;
 use crate::port::linux::suspension;
+use crate::task::interval::Interval;
 use crate::task::monitor::{self, Monitor};
 
 /// A task, as the generated code declares it.
@@ -26,6 +28,12 @@ pub trait Body: 'static {
     const DEADLINE: Option<Duration>;
     /// Execution time in virtual time.
     const EXECUTION: Duration;
+
+    /// How often it may be released, if it says so. Known at compile time, so that a task that does not pays nothing.
+    #[inline(always)]
+    fn interval() -> Option<&'static Interval> {
+        None
+    }
 
     /// The app.
     fn runtime() -> &'static Runtime;
@@ -152,6 +160,13 @@ unsafe fn measured<B: Body>(
         catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
     };
     if !measures::<B>() {
+        if let Some(interval) = counted::<B>() {
+            let release = match release {
+                AT_ITS_START => port.now(),
+                release => Instant::from_ticks(release.max(runtime.started())),
+            };
+            interval.observe(release);
+        }
         // As below, and not in one closure with it: that makes a spawn a tenth slower.
         let result = body(Instant::from_ticks(release));
         if result.is_err() || runtime.has_job_flags() {
@@ -170,6 +185,9 @@ unsafe fn measured<B: Body>(
         // Jobs spawned by `init` are released when the app starts.
         release => Instant::from_ticks(release.max(runtime.started())),
     };
+    if let Some(interval) = counted::<B>() {
+        interval.observe(release);
+    }
     let executed = partition.executed();
     let result = body(release);
     if result.is_err() || runtime.has_job_flags() {
@@ -200,8 +218,18 @@ pub(crate) const fn measures<B: Body>() -> bool {
     cfg!(feature = "monitoring") && B::MONITOR
 }
 
+/// How often the task may be released, if early releases take place and are counted.
+#[inline(always)]
+fn counted<B: Body>() -> Option<&'static Interval> {
+    B::interval().filter(|interval| interval.on_early() == OnEarly::Count)
+}
+
 /// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody wants to know.
 #[inline]
 pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
-    if measures::<B>() || monitor.mark.is_on() { B::partition().core.port().now().as_ticks() } else { 0 }
+    if measures::<B>() || B::interval().is_some() || monitor.mark.is_on() {
+        B::partition().core.port().now().as_ticks()
+    } else {
+        0
+    }
 }

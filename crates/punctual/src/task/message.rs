@@ -7,6 +7,8 @@ use crate::app::fault;
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
+use crate::model::OnEarly;
+use crate::task::interval::{Claim, Interval};
 use crate::task::job::{AT_ITS_START, Body, execute, execute_queued, measures, stamp};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, TooLate, not_released};
@@ -53,12 +55,59 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// See [`SpawnError`].
     #[inline]
     pub fn spawn(&'static self, args: B::Args) -> Result<(), SpawnError<B::Args>> {
-        self.release(args, |args| not_released(B::runtime(), args))
+        self.release(args, B::interval().map(Interval::on_early), |args| not_released(B::runtime(), args))
     }
 
-    /// [`spawn`](Self::spawn), with what becomes of the arguments if the app is stopping.
+    /// [`spawn`](Self::spawn), with what happens if it is early, and what becomes of the arguments if the app is stopping.
     #[inline]
     pub(crate) fn release(
+        &'static self,
+        args: B::Args,
+        on_early: Option<OnEarly>,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        match (B::interval(), on_early) {
+            (Some(interval), Some(on_early @ (OnEarly::Delay | OnEarly::Reject))) => {
+                self.release_in_time(interval, on_early, args, stopped)
+            }
+            _ => self.release_now(args, stopped),
+        }
+    }
+
+    /// [`release`](Self::release) of a task whose early releases wait or are refused.
+    #[inline(never)]
+    fn release_in_time(
+        &'static self,
+        interval: &'static Interval,
+        on_early: OnEarly,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<(), SpawnError<B::Args>> {
+        let (now, claim) = {
+            // The releases noted are those of this run.
+            let Some(_entry) = current::enter(B::runtime()) else { return stopped(args) };
+            let now = B::partition().core.port().now();
+            (now, interval.claim(now, on_early))
+        };
+        let Claim::At(time, noted) = claim else {
+            interval.count();
+            return Err(SpawnError::TooEarly(args));
+        };
+        let released = match time > now {
+            true => {
+                let armed = self.arm(time, args, stopped);
+                armed.inspect(|_| interval.count()).map(drop)
+            }
+            false => self.release_now(args, stopped),
+        };
+        if released.is_err() {
+            interval.withdraw(noted);
+        }
+        released
+    }
+
+    #[inline]
+    fn release_now(
         &'static self,
         args: B::Args,
         stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
@@ -87,7 +136,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         Ok(())
     }
 
-    /// [`release`](Self::release) from a thread that is none of the partition's: always through the queue.
+    /// [`release_now`](Self::release_now) from a thread that is none of the partition's: always through the queue.
     #[inline(never)]
     fn release_from_outside(
         &'static self,
@@ -110,17 +159,28 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         time: Instant,
         args: B::Args,
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
+        let armed = self.arm(time, args, |args| not_released(B::runtime(), args))?;
+        Ok(SpawnHandle { task: self, armed })
+    }
+
+    /// Arms a job for `time`; returns its key, if the app is not stopping.
+    fn arm(
+        &'static self,
+        time: Instant,
+        args: B::Args,
+        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
+    ) -> Result<Option<Armed>, SpawnError<B::Args>> {
         let core = B::partition().core();
         // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
         let visit = B::runtime().pass_gate();
         if visit.is_none() || core.is_stopping() {
             // Dropping the arguments is the user's code, which may do as it likes.
             drop(visit);
-            return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
+            return stopped(args).map(|()| None);
         }
         let armed = self.slots.arm(args, time).map_err(SpawnError::Full)?;
         core.armed(self.slots.level(), time);
-        Ok(SpawnHandle { task: self, armed: Some(armed) })
+        Ok(Some(armed))
     }
 
     /// Arms a job for `after` from now.
@@ -232,6 +292,9 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
     }
 
     unsafe fn begin(&self) {
+        if let Some(interval) = B::interval() {
+            interval.reset();
+        }
         if measures::<B>() {
             // SAFETY: by this function's contract.
             unsafe { self.monitor.start() };
@@ -243,9 +306,12 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
             fault::contained(B::runtime(), Culprit::Argument(B::NAME), || drop(args));
         };
         // SAFETY: no job of the task can run or be spawned, by this function's contract.
-        let (report, dropped) = unsafe {
+        let (mut report, dropped) = unsafe {
             (self.monitor.report(B::NAME, B::LEVEL, B::partition().public_name()), self.slots.clear(drop))
         };
+        if let Some(interval) = B::interval() {
+            interval.fill(&mut report);
+        }
         (Some(report), dropped)
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(feature = "async")]
 pub(crate) mod async_task;
 pub(crate) mod bound;
+pub(crate) mod interval;
 pub(crate) mod job;
 #[cfg(feature = "monitoring")]
 mod measured;

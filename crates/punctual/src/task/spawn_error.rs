@@ -26,19 +26,26 @@ pub enum SpawnError<A> {
     Full(A),
     /// The app is stopping or not running.
     Stopping(A),
+    /// The task has had as many releases as its `min_interval` allows, and says `on_early = reject`.
+    TooEarly(A),
 }
 
 impl<A> SpawnError<A> {
     /// The arguments.
     pub fn into_inner(self) -> A {
         match self {
-            Self::Full(args) | Self::Stopping(args) => args,
+            Self::Full(args) | Self::Stopping(args) | Self::TooEarly(args) => args,
         }
     }
 
     /// Whether there is no room for the job now; there may be later.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))
+    }
+
+    /// Whether there may be no further job yet, because of the task's `min_interval`.
+    pub fn is_too_early(&self) -> bool {
+        matches!(self, Self::TooEarly(_))
     }
 
     /// Whether the app is stopping or not running.
@@ -53,6 +60,7 @@ impl<A> fmt::Debug for SpawnError<A> {
         f.write_str(match self {
             Self::Full(_) => "Full(..)",
             Self::Stopping(_) => "Stopping(..)",
+            Self::TooEarly(_) => "TooEarly(..)",
         })
     }
 }
@@ -62,6 +70,7 @@ impl<A> fmt::Display for SpawnError<A> {
         f.write_str(match self {
             Self::Full(_) => "as many jobs of the task as it has room for are waiting already",
             Self::Stopping(_) => "the app is stopping or does not run",
+            Self::TooEarly(_) => "the task has been released as often as its `min_interval` allows",
         })
     }
 }
@@ -99,6 +108,9 @@ mod tests {
     #[test]
     fn says_why_without_knowing_the_arguments() {
         struct NotDebug;
+        let early = SpawnError::TooEarly(NotDebug);
+        assert!(early.is_too_early() && !early.is_full() && !early.is_stopping());
+        assert!(format!("{early:?} {early}").contains("TooEarly(..) the task has been released as often"));
         let [full, stopping] = [SpawnError::Full(NotDebug), SpawnError::Stopping(NotDebug)];
         assert!(full.is_full() && !full.is_stopping() && stopping.is_stopping() && !stopping.is_full());
         assert_eq!(format!("{full:?} {stopping:?}"), "Full(..) Stopping(..)");

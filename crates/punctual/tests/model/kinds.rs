@@ -1,7 +1,7 @@
 //! Every kind of task, executor and protocol.
 #![allow(dead_code, reason = "these apps are never run")]
 
-use punctual::model::{Access, Executor, Kind, OnOverrun, Protocol, Use};
+use punctual::model::{Access, Executor, Kind, OnEarly, OnOverrun, Protocol, Use};
 use punctual::{Duration, model};
 
 mod global {
@@ -80,7 +80,7 @@ mod mixed {
         #[task(core = "slow", priority = 2, binds = line, local = [line], shared = [free])]
         fn bound(_: bound::Context) {}
 
-        #[task(core = "slow")]
+        #[task(core = "slow", min_interval = DEADLINE, burst = 5, on_early = reject)]
         fn late(_: late::Context) {}
 
         #[cfg(not(all()))]
@@ -169,6 +169,9 @@ fn every_kind_of_task_has_what_it_declares() {
     assert_eq!((message.kind, message.capacity, message.period), (Kind::Message, 7, None));
     assert_eq!((message.deadline, message.on_overrun), (Some(Duration::from_micros(70)), None));
     assert_eq!((task("bound").kind, task("late").deadline), (Kind::Bound, None));
+    let sporadic = |name| (task(name).min_interval, task(name).burst, task(name).on_early);
+    assert_eq!(sporadic("late"), (Some(Duration::from_micros(70)), Some(5), Some(OnEarly::Reject)));
+    assert_eq!(sporadic("message"), (None, None, None));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod log;
 mod partitions;
 mod script;
 mod sources;
+mod sporadic;
 mod timers;
 mod waits;
 

@@ -7,6 +7,7 @@ names! {
     AsyncBody
     AsyncLocked
     AsyncTask
+    AtomicU64
     Body
     Bound
     BoundTask
@@ -19,8 +20,10 @@ names! {
     Config
     Context
     Copy
+    Count
     CurrentWorker
     DEADLINE
+    Delay
     Drops
     Duration
     EXECUTION
@@ -40,6 +43,7 @@ names! {
     IDLE_AND_SHUTDOWN
     Idle
     Instant
+    Interval
     IntoDuration
     Kept
     Kind
@@ -59,6 +63,7 @@ names! {
     NonSend
     None
     Nothing
+    OnEarly
     OnIdle
     OnOverrun
     Option
@@ -77,6 +82,7 @@ names! {
     RawFd
     Reactor
     Registered
+    Reject
     Report
     Resource
     Result
@@ -107,6 +113,7 @@ names! {
     always
     assert_send
     assert_sync
+    atomic
     bool
     call
     cell
@@ -136,6 +143,7 @@ names! {
     get_mut
     hidden
     inline
+    interval
     leak
     local
     local_spawner
@@ -171,11 +179,13 @@ names! {
     spawn_after
     spawn_at
     spawn_local
+    sporadic
     stack
     std
     stop_on_overrun
     str
     strict
+    sync
     take
     task
     trace

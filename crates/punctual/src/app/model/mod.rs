@@ -300,6 +300,15 @@ impl Task {
 }
 
 #[doc(hidden)]
+impl Task {
+    #[must_use]
+    pub const fn sporadic(mut self, min_interval: Duration, burst: u16, on_early: OnEarly) -> Self {
+        (self.min_interval, self.burst, self.on_early) = (Some(min_interval), Some(burst), Some(on_early));
+        self
+    }
+}
+
+#[doc(hidden)]
 impl Use {
     pub const fn new(resource: &'static str, access: Access) -> Self {
         Self { resource, access }

@@ -1,0 +1,23 @@
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task(min_interval = 5.millis(), on_early = delay)]
+    fn t(_: t::Context) {}
+
+    #[task]
+    fn u(_: u::Context) {
+        t::spawn_after(1.millis()).unwrap();
+    }
+}

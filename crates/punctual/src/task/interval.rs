@@ -1,0 +1,224 @@
+//! How often a task may be released: at most so many times in any interval of a length.
+//!
+//! The last `n` releases are noted, each in a place of its own, and a release takes the place of the oldest. If it is not
+//! early, that one is at least the interval before it. So *of the releases that are noted on time, any two in one place are
+//! an interval apart*, and of `n + 1` of them two are in one place: they do not fit into a shorter time. That is why a
+//! compare-and-swap on one place is enough where several threads release at once: the times noted only grow, so the
+//! oldest is still the oldest as long as its place is unchanged.
+//!
+//! Real-time safety: the places are static, and a release looks at all of them, of which there are at most 64. Nothing here
+//! allocates, blocks or enters the kernel.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::{Duration, Instant};
+
+use crate::app::report::TaskReport;
+use crate::model::OnEarly;
+
+/// What a place holds before there was a release; otherwise it is the time and 1.
+const NEVER: u64 = 0;
+
+/// How often a task may be released, and when it was. A static of the generated code.
+#[derive(Debug)]
+pub struct Interval<P: ?Sized = [AtomicU64]> {
+    length: u64,
+    on_early: OnEarly,
+    early: AtomicU64,
+    /// The last releases, as many as there may be in one interval.
+    last: P,
+}
+
+impl<const N: usize> Interval<[AtomicU64; N]> {
+    /// At most `N` releases in any interval of this length.
+    pub const fn new(length: Duration, on_early: OnEarly) -> Self {
+        assert!(length.as_ticks() > 0, "`min_interval` cannot be zero");
+        let last = [const { AtomicU64::new(NEVER) }; N];
+        Self { length: length.as_ticks(), on_early, early: AtomicU64::new(0), last }
+    }
+}
+
+/// What becomes of a release.
+#[derive(Debug)]
+pub(crate) enum Claim<'a> {
+    /// It is noted for this time.
+    At(Instant, Noted<'a>),
+    /// It came too early, and is not noted.
+    Refused,
+}
+
+/// A release that was noted, to be [withdrawn](Interval::withdraw).
+#[derive(Debug)]
+pub(crate) struct Noted<'a> {
+    place: &'a AtomicU64,
+    note: u64,
+    before: u64,
+}
+
+impl Interval {
+    /// What happens to early releases.
+    #[inline]
+    pub(crate) fn on_early(&self) -> OnEarly {
+        self.on_early
+    }
+
+    /// Forgets all releases, for a run.
+    pub(crate) fn reset(&self) {
+        self.last.iter().for_each(|place| place.store(NEVER, Ordering::Relaxed));
+        self.early.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes a release at `time`, at a later one if it is early and waits, or not at all if it is early and is refused.
+    pub(crate) fn claim(&self, time: Instant, on_early: OnEarly) -> Claim<'_> {
+        loop {
+            let (place, before, from) = self.oldest();
+            let at = match (from <= time, on_early) {
+                (true, _) | (false, OnEarly::Count) => time,
+                (false, OnEarly::Delay) => from,
+                (false, OnEarly::Reject) => return Claim::Refused,
+            };
+            // Times only grow, also where releases are noted in another order than they came.
+            let note = at.as_ticks().saturating_add(1).max(before);
+            if place.compare_exchange_weak(before, note, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return Claim::At(at, Noted { place, note, before });
+            }
+        }
+    }
+
+    /// Takes back a release that did not come about. Whoever released later in the place of this one, or because of it
+    /// has to wait, goes on as if it had.
+    pub(crate) fn withdraw(&self, Noted { place, note, before }: Noted<'_>) {
+        let _ = place.compare_exchange(note, before, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Notes a release at `release`, and counts it if it is early. For tasks whose early releases take place; called when the job
+    /// starts.
+    pub(crate) fn observe(&self, release: Instant) {
+        if self.oldest().2 > release {
+            self.count();
+        }
+        self.claim(release, OnEarly::Count);
+    }
+
+    /// Counts an early release.
+    pub(crate) fn count(&self) {
+        self.early.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a release is noted for a time after `now`.
+    pub(crate) fn is_delaying(&self, now: Instant) -> bool {
+        self.last.iter().any(|place| place.load(Ordering::Relaxed) > now.as_ticks().saturating_add(1))
+    }
+
+    /// Puts what is known into `report`.
+    pub(crate) fn fill(&self, report: &mut TaskReport) {
+        report.min_interval = Some(Duration::from_ticks(self.length));
+        report.burst = self.last.len() as u16;
+        report.early = self.early.load(Ordering::Relaxed);
+        report.on_early = Some(self.on_early);
+    }
+
+    /// The place of the oldest release, what it holds, and from when on there may be another.
+    fn oldest(&self) -> (&AtomicU64, u64, Instant) {
+        let noted = self.last.iter().map(|place| (place, place.load(Ordering::Relaxed)));
+        let (place, note) = noted.min_by_key(|(_, note)| *note).expect("a burst is one release at least");
+        let from = if note == NEVER { 0 } else { (note - 1).saturating_add(self.length) };
+        (place, note, Instant::from_ticks(from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    fn at(ticks: u64) -> Instant {
+        Instant::from_ticks(ticks)
+    }
+
+    fn interval<const N: usize>(on_early: OnEarly) -> Interval<[AtomicU64; N]> {
+        Interval::new(Duration::from_ticks(100), on_early)
+    }
+
+    /// The time for which a release at `time` is noted.
+    fn noted(interval: &Interval, time: u64) -> Option<u64> {
+        match interval.claim(at(time), interval.on_early()) {
+            Claim::At(time, _) => Some(time.as_ticks()),
+            Claim::Refused => None,
+        }
+    }
+
+    #[test]
+    fn releases_an_interval_apart_are_on_time() {
+        let interval: &Interval = &interval::<1>(OnEarly::Reject);
+        let times = [0, 99, 100, 199, 200];
+        assert_eq!(times.map(|time| noted(interval, time)), [Some(0), None, Some(100), None, Some(200)]);
+    }
+
+    #[test]
+    fn a_burst_may_come_at_once_and_then_none_for_an_interval() {
+        let interval: &Interval = &interval::<3>(OnEarly::Reject);
+        let times = [0, 10, 10, 50, 99, 100, 109, 110, 110];
+        let expected = [Some(0), Some(10), Some(10), None, None, Some(100), None, Some(110), Some(110)];
+        assert_eq!(times.map(|time| noted(interval, time)), expected);
+    }
+
+    #[test]
+    fn early_releases_wait_one_behind_the_other() {
+        let interval: &Interval = &interval::<2>(OnEarly::Delay);
+        let times = [0, 0, 1, 2, 3, 150];
+        assert_eq!(times.map(|time| noted(interval, time)), [0, 0, 100, 100, 200, 200].map(Some));
+        assert!(interval.is_delaying(at(199)) && !interval.is_delaying(at(200)));
+    }
+
+    #[test]
+    fn early_releases_are_counted() {
+        let interval: &Interval = &interval::<2>(OnEarly::Count);
+        // Each is compared with the one before the last.
+        [0, 10, 20, 130, 140].iter().for_each(|&time| interval.observe(at(time)));
+        let mut report = TaskReport::default();
+        interval.fill(&mut report);
+        assert_eq!((report.early, report.burst), (1, 2));
+        assert_eq!(report.min_interval, Some(Duration::from_ticks(100)));
+        interval.reset();
+        interval.observe(at(20));
+        interval.fill(&mut report);
+        assert_eq!(report.early, 0);
+    }
+
+    #[test]
+    fn what_is_withdrawn_did_not_happen() {
+        let interval: &Interval = &interval::<1>(OnEarly::Reject);
+        let Claim::At(_, claimed) = interval.claim(at(50), OnEarly::Reject) else {
+            panic!("it is the first")
+        };
+        interval.withdraw(claimed);
+        assert_eq!(noted(interval, 60), Some(60));
+    }
+
+    #[test]
+    fn no_window_has_more_than_the_burst_whoever_releases() {
+        let interval: &Interval = &interval::<3>(OnEarly::Reject);
+        let clock = AtomicU64::new(0);
+        let mut times: Vec<u64> = std::thread::scope(|scope| {
+            let release = || {
+                let times =
+                    (0..10_000).filter_map(|_| noted(interval, clock.fetch_add(7, Ordering::Relaxed)));
+                times.collect::<Vec<_>>()
+            };
+            let threads = [(); 3].map(|()| scope.spawn(release));
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        times.sort_unstable();
+        assert!(times.len() > 3, "{}", times.len());
+        let mut last = VecDeque::new();
+        for time in times {
+            if last.len() == 3 {
+                let first = last.pop_front().unwrap();
+                assert!(time - first >= 100, "{first} {last:?} {time}");
+            }
+            last.push_back(time);
+        }
+    }
+}

@@ -31,6 +31,7 @@ pub(crate) enum Command {
     Record(Record),
     Report(Report),
     Watch(Watch),
+    Convert(Convert),
 }
 
 /// What to record.
@@ -238,4 +239,27 @@ pub(crate) struct Watch {
     /// Print JSON objects, one per line, instead of text; what the command prints goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Finish a recording that was interrupted, or repair a trace.dat
+///
+/// Writes a complete trace.dat from the directory that an interrupted recording left, or from a trace.dat of any version that
+/// may be cut off or lack its index.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual trace convert trace.dat.raw --remove
+  punctual trace convert cut-off.dat -o whole.dat")]
+pub(crate) struct Convert {
+    /// The directory of an unfinished recording, or a trace.dat
+    #[arg(value_name = "DIR|FILE")]
+    pub(crate) input: PathBuf,
+
+    /// File to write
+    #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
+    pub(crate) output: PathBuf,
+
+    /// Remove the directory; if the disk has no room for both, its pages are moved bit by bit
+    #[arg(long)]
+    pub(crate) remove: bool,
 }

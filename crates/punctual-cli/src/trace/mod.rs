@@ -4,6 +4,7 @@ mod alarm;
 mod analysis;
 pub(crate) mod args;
 mod child;
+mod convert;
 mod lines;
 mod names;
 mod outputs;
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: &Trace) -> ExitCode {
     let result = match &arguments.command {
         Command::Record(arguments) => record::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::Convert(arguments) => convert::run(arguments),
         Command::Watch(arguments) => watch::run(arguments),
     };
     match result {

@@ -184,7 +184,7 @@ fn note(failed: &mut Failed, path: &Path, result: io::Result<()>) -> bool {
 }
 
 /// Identifies a regular file under any name.
-fn identity(path: &Path) -> Option<(u64, u64)> {
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     // Devices such as /dev/null may be written to by several.
     let metadata = fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
     Some((metadata.dev(), metadata.ino()))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use punctual_report::format::{format_count, format_nanos};
 use punctual_trace::record::{self, Config, Filter, RecordError, Recording, Summary};
-use punctual_trace::write::dat;
+use punctual_trace::write::{WriteError, dat};
 use signal_hook::consts::{SIGKILL, SIGTERM};
 
 use super::args::{Record, Source};
@@ -55,8 +55,8 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     output::check(output).map_err(unusable)?;
     if directory.exists() {
         return Err(Failure::usage(format!(
-            "{0} is there already, from an unfinished recording; inspect it with `punctual trace report {0}` and remove it, \
-             or choose another --output",
+            "{0} is there already, from an unfinished recording; finish it with `punctual trace convert {0} --remove -o FILE`, \
+             or remove it, or choose another --output",
             directory.display()
         )));
     }
@@ -186,12 +186,12 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
 /// Writes the file and prints a summary.
 fn save(recording: Recording, directory: &Path, output: &Path, took: Duration) -> Result<(), Failure> {
     let summary = recording.stop()?;
-    dat::write(directory, output)?;
-    let left = fs::remove_dir_all(directory);
-    report(&summary, output, took);
-    if let Err(error) = left {
-        say!("warning: {}: {error}; it can be removed", directory.display());
+    match dat::finish(directory, output) {
+        Ok(()) => {}
+        Err(error @ WriteError::Left { .. }) => say!("warning: {error}"),
+        Err(error) => return Err(error.into()),
     }
+    report(&summary, output, took);
     Ok(())
 }
 

@@ -20,6 +20,9 @@ use crate::output::{print, say};
 
 pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let trace = Trace::open(&arguments.trace)?;
+    let damage: Vec<_> =
+        trace.damage().iter().map(|what| format!("{}: {what}", arguments.trace.display())).collect();
+    damage.iter().for_each(|what| say!("warning: {what}"));
     let mut outputs = Outputs::open(arguments)?;
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
@@ -33,7 +36,8 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         let events = reading.end().ok_or("the thread that reads the trace panicked")?;
         Ok::<_, Failure>((span, problems, events))
     });
-    let (span, problems, events) = read?;
+    let (span, mut problems, events) = read?;
+    problems.splice(0..0, damage);
     let is_whole = problems.is_empty() && trace.unusable().next().is_none();
     let skipped = events.skipped_names(trace.formats());
     // The rest of the trace was not read.

@@ -31,7 +31,7 @@ pub mod merge;
 pub mod page;
 pub mod raw;
 mod stream;
-mod trace;
+pub(crate) mod trace;
 pub mod translate;
 
 pub use bytes::{Bytes, Order, Range};

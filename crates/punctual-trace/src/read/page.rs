@@ -138,6 +138,11 @@ impl Header {
         };
         Ok(Self { time, end, missed })
     }
+
+    /// Whether the kernel has not written it: no page of a recording is empty, and none is as old as the system.
+    pub(crate) fn is_blank(&self, layout: &PageLayout) -> bool {
+        self.time == 0 && self.end == layout.data && self.missed.is_none()
+    }
 }
 
 /// One event as the kernel wrote it.

@@ -63,6 +63,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
         statistics,
         scale: None,
         declared: optional(&path.join("recorded"))?.map(|text| String::from_utf8_lossy(&text).into_owned()),
+        damage: Vec::new(),
     })
 }
 

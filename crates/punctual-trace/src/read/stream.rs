@@ -25,6 +25,15 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
+    /// As a trace.dat has it.
+    pub(crate) fn option(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.factor.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&self.shift.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.offset.to_ne_bytes());
+        bytes
+    }
+
     fn apply(self, time: u64) -> u64 {
         let scaled = (u128::from(time) * u128::from(self.factor)) >> self.shift.min(127);
         (scaled as u64).wrapping_add(self.offset)
@@ -139,7 +148,8 @@ impl CpuStream {
                 return Err(error);
             }
             if !self.read()? {
-                return Ok(false);
+                // Not even the first byte is there.
+                return self.cut.take().map_or(Ok(false), Err);
             }
         }
         let end = self.filled.min(self.page + self.layout.size);
@@ -152,6 +162,10 @@ impl CpuStream {
             }
             Err(error) => return Err(self.page_error(error)),
         };
+        if header.is_blank(&self.layout) {
+            // It has been moved elsewhere, or was never written.
+            into.push(Event { time: self.last, cpu: self.input.cpu, by: 0, kind: Kind::Lost { count: 0 } });
+        }
         if let Some(missed) = header.missed {
             let count = if let Missed::Count(count) = missed { count } else { 0 };
             let (time, cpu) = (header.time.max(self.last), self.input.cpu);

@@ -43,6 +43,7 @@ pub struct Trace {
     pub(super) scale: Option<Scale>,
     /// What its recorder says about which events it has: see [`Recorded::declared`].
     pub(super) declared: Option<String>,
+    pub(super) damage: Vec<String>,
 }
 
 /// One ring buffer of the kernel, which has data of each CPU.
@@ -65,9 +66,9 @@ impl Buffer {
 
 /// The data of one CPU, not yet read.
 #[derive(Clone)]
-pub(super) struct CpuData {
+pub(crate) struct CpuData {
     pub(super) cpu: u16,
-    pub(super) file: Arc<str>,
+    pub(crate) file: Arc<str>,
     pub(super) bytes: Arc<dyn Bytes>,
     pub(super) start: u64,
     pub(super) length: u64,
@@ -81,7 +82,7 @@ impl std::fmt::Debug for CpuData {
 }
 
 impl CpuData {
-    fn input(&self, scale: Option<Scale>) -> Input {
+    pub(crate) fn input(&self, scale: Option<Scale>) -> Input {
         let range = Range::new(self.bytes.clone(), self.start, self.start.saturating_add(self.length));
         let (read, start, length): (Box<dyn io::Read + Send>, _, _) = match self.packed {
             None => (Box::new(range), Some(self.start), Some(self.length)),
@@ -219,6 +220,11 @@ impl Trace {
     /// What the kernel counted for each CPU while it recorded.
     pub fn statistics(&self) -> &[String] {
         &self.statistics
+    }
+
+    /// What of the file is missing or had to be guessed.
+    pub fn damage(&self) -> &[String] {
+        &self.damage
     }
 
     /// The formats of its events.

@@ -1,43 +1,32 @@
 //! What a capture directory has for a file.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::WriteError;
+use super::content::{Buffer, Content, Group, Pages};
+use crate::read::Order;
+use crate::read::dat::clock_of;
+use crate::read::format::PageLayout;
 
 /// A capture directory.
 pub(super) struct Directory {
     path: PathBuf,
 }
 
-/// A ring buffer in it.
-pub(super) struct BufferSource {
-    pub(super) name: String,
-    /// Each CPU, the file with its pages, and how long that is.
-    pub(super) cpus: Vec<(u32, PathBuf, u64)>,
-    pub(super) statistics: Vec<String>,
-}
-
-/// A group of events and the texts of their formats.
-pub(super) type Group = (String, Vec<Vec<u8>>);
-
 impl Directory {
     pub(super) fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn required(&self, name: &str) -> Result<Vec<u8>, WriteError> {
+    fn required(&self, name: &str) -> Result<Vec<u8>, WriteError> {
         let path = self.path.join(name);
         fs::read(&path).map_err(|error| WriteError::Source { path, error })
     }
 
     /// The content of a file, nothing if it is not there.
-    pub(super) fn optional(&self, name: &str) -> Result<Vec<u8>, WriteError> {
+    fn optional(&self, name: &str) -> Result<Vec<u8>, WriteError> {
         match self.required(name) {
             Err(WriteError::Source { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             other => other,
@@ -65,7 +54,7 @@ impl Directory {
     }
 
     /// The formats of events, by group.
-    pub(super) fn groups(&self) -> Result<Vec<Group>, WriteError> {
+    fn groups(&self) -> Result<Vec<Group>, WriteError> {
         let mut groups = Vec::new();
         for group in self.entries("events")? {
             let mut texts = Vec::new();
@@ -80,18 +69,51 @@ impl Directory {
         Ok(groups)
     }
 
-    /// The ring buffers, that of the directory itself first.
-    pub(super) fn buffers(&self) -> Result<Vec<BufferSource>, WriteError> {
-        let mut buffers = vec![self.buffer(String::new(), "")?];
+    /// All that it has.
+    pub(super) fn content(&self) -> Result<Content, WriteError> {
+        let header_page = self.required("events/header_page")?;
+        let layout = PageLayout::parse(&header_page, Order::NATIVE).map_err(|error| WriteError::Source {
+            path: self.path.join("events/header_page"),
+            error: io::Error::new(ErrorKind::InvalidData, error.to_string()),
+        })?;
+        let clocks = self.optional("trace_clock")?;
+        let clock = clock_of(&String::from_utf8_lossy(&clocks)).to_owned();
+        let mut statistics = Vec::new();
+        let mut buffers = vec![self.buffer(String::new(), "", &clock, &mut statistics)?];
         for name in self.entries("instances")? {
             let prefix = format!("instances/{name}/");
-            buffers.push(self.buffer(name, &prefix)?);
+            buffers.push(self.buffer(name, &prefix, &clock, &mut statistics)?);
         }
-        Ok(buffers)
+        if buffers.iter().all(|buffer| buffer.cpus.is_empty()) {
+            return Err(WriteError::Empty { path: self.path.clone() });
+        }
+        let declared = self.optional("recorded")?;
+        Ok(Content {
+            long: size_of::<usize>() as u8,
+            header_page,
+            header_event: self.optional("events/header_event")?,
+            groups: self.groups()?,
+            symbols: self.optional("kallsyms")?,
+            printk: self.optional("printk_formats")?,
+            names: self.optional("saved_cmdlines")?,
+            clocks,
+            system: self.optional("uname")?,
+            scale: None,
+            declared: (!declared.is_empty()).then(|| String::from_utf8_lossy(&declared).into_owned()),
+            statistics,
+            page: layout.size,
+            buffers,
+        })
     }
 
-    fn buffer(&self, name: String, prefix: &str) -> Result<BufferSource, WriteError> {
-        let (mut cpus, mut statistics) = (Vec::new(), Vec::new());
+    fn buffer(
+        &self,
+        name: String,
+        prefix: &str,
+        clock: &str,
+        statistics: &mut Vec<String>,
+    ) -> Result<Buffer, WriteError> {
+        let mut cpus = Vec::new();
         for entry in self.entries(&format!("{prefix}per_cpu"))? {
             let Some(cpu) = entry.strip_prefix("cpu").and_then(|number| number.parse().ok()) else {
                 continue;
@@ -106,9 +128,9 @@ impl Directory {
             if !text.is_empty() {
                 statistics.push(format!("CPU: {cpu}\n{}", String::from_utf8_lossy(&text)));
             }
-            cpus.push((cpu, path, length));
+            cpus.push((cpu, Pages::File(path, length)));
         }
-        cpus.sort_by_key(|(cpu, ..)| *cpu);
-        Ok(BufferSource { name, cpus, statistics })
+        cpus.sort_by_key(|(cpu, _)| *cpu);
+        Ok(Buffer { name, clock: clock.to_owned(), cpus })
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::read::ReadError;
+
 /// Why a trace was not written.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -40,6 +42,20 @@ pub enum WriteError {
         /// The time of the one before.
         before: u64,
     },
+    /// Some pages of a capture directory have been moved to a file already.
+    Moved {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Everything was written, and the capture directory that it was made of could not be removed.
+    Left {
+        /// The directory.
+        path: PathBuf,
+        /// What the system answered.
+        error: io::Error,
+    },
+    /// The trace that is to be written anew cannot be read.
+    Unreadable(Box<ReadError>),
     /// There is nothing to write.
     Empty {
         /// Where there should be something.
@@ -86,6 +102,16 @@ impl fmt::Display for WriteError {
                 f,
                 "an event of {time} ns follows one of {before} ns on CPU {cpu}; sort the events of each CPU by time"
             ),
+            Self::Moved { directory } => write!(
+                f,
+                "{0}: some of its pages have been moved to a file whose name ends in .part; give that file's name without \
+                 .part as the output to go on: punctual trace convert {0} --remove -o FILE",
+                directory.display()
+            ),
+            Self::Left { path, error } => {
+                write!(f, "{}: {error}; everything in it was written, and it can be removed", path.display())
+            }
+            Self::Unreadable(error) => error.fmt(f),
             Self::Empty { path } => write!(
                 f,
                 "{}: nothing was recorded there; record for longer, or with more events",
@@ -98,7 +124,8 @@ impl fmt::Display for WriteError {
 impl std::error::Error for WriteError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Source { error, .. } | Self::Output { error, .. } => Some(error),
+            Self::Source { error, .. } | Self::Output { error, .. } | Self::Left { error, .. } => Some(error),
+            Self::Unreadable(error) => Some(error),
             _ => None,
         }
     }

@@ -25,11 +25,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod content;
 pub mod dat;
 mod directory;
 pub mod encode;
 mod error;
 pub mod formats;
+mod moving;
 pub mod page;
 mod sections;
 pub mod synthetic;

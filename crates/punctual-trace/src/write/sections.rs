@@ -1,148 +1,206 @@
-//! The sections of a trace.dat of version 7, written one after the other, and the options that refer to them.
+//! What a trace.dat of version 7 has before the pages: sections, and the options that say where everything is.
+//!
+//! The options come before the pages they point to, so that a file that was cut off can be read as far as it goes.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::path::Path;
-
-use super::WriteError;
-use super::directory::{BufferSource, Directory};
-use crate::read::dat::id;
+use super::content::{Buffer, Content};
+use crate::read::Order;
+use crate::read::dat::{WRITER, id};
 
 /// The data of each CPU begins at a multiple of that, or of the size of a page of the ring buffer if that is more.
 const ALIGNMENT: u64 = 4096;
 
-/// Descriptions of sections, one after the other.
-#[derive(Default)]
-struct Strings(Vec<u8>);
+/// The flags, the number and the length of a section come first.
+const SECTION_HEAD: u64 = 16;
 
-impl Strings {
-    fn add(&mut self, text: &str) -> u32 {
-        let at = self.0.len() as u32;
-        self.0.extend(text.as_bytes());
-        self.0.push(0);
+/// Where the pages go.
+pub(super) struct Plan {
+    /// The file up to the first buffer.
+    pub(super) head: Vec<u8>,
+    pub(super) buffers: Vec<BufferPlan>,
+}
+
+/// Where those of a buffer go.
+pub(super) struct BufferPlan {
+    /// Where its section begins.
+    pub(super) at: u64,
+    pub(super) head: [u8; SECTION_HEAD as usize],
+    /// Where each CPU's begin, and how many bytes they have.
+    pub(super) cpus: Vec<(u64, u64)>,
+}
+
+impl Plan {
+    pub(super) fn new(content: &Content) -> Self {
+        // How long the head is does not depend on the places that stand in it.
+        let length = head(content, &buffers(content, 0)).len() as u64;
+        let buffers = buffers(content, length);
+        Self { head: head(content, &buffers), buffers }
+    }
+}
+
+/// Places for the buffers, one after the other.
+fn buffers(content: &Content, mut at: u64) -> Vec<BufferPlan> {
+    let page = content.page as u64;
+    let plan = |buffer: &Buffer| {
+        let section = at;
+        at += SECTION_HEAD;
+        let place = |length: u64| {
+            let start = at.next_multiple_of(ALIGNMENT.max(page));
+            // A page that was cut off when the recorder ended is left out: readers expect whole ones.
+            let length = length - length % page;
+            if length > 0 {
+                at = start + length;
+            }
+            (start, length)
+        };
+        let cpus = buffer.cpus.iter().map(|(_, pages)| pages.length()).map(place).collect();
+        // The description, which is the same for all, comes first among the strings.
+        BufferPlan { at: section, head: section_head(id::BUFFER, 0, at - section - SECTION_HEAD), cpus }
+    };
+    content.buffers.iter().map(plan).collect()
+}
+
+fn head(content: &Content, buffers: &[BufferPlan]) -> Vec<u8> {
+    let mut head = Head::new(content.long);
+    head.describe("buffer flyrecord");
+    let mut headers = sized_with_name("header_page", &content.header_page);
+    headers.extend(sized_with_name("header_event", &content.header_event));
+    head.section(id::HEADER_INFO, "headers", &headers);
+    let of_ftrace = |name: &String| name == "ftrace";
+    let ftrace = content.groups.iter().filter(|(name, _)| of_ftrace(name)).flat_map(|(_, texts)| texts);
+    head.section(id::FTRACE_EVENTS, "ftrace events", &formats(&ftrace.collect::<Vec<_>>()));
+    let others: Vec<_> = content.groups.iter().filter(|(name, _)| !of_ftrace(name)).collect();
+    let mut events = (others.len() as u32).to_ne_bytes().to_vec();
+    for (name, texts) in others {
+        events.extend(name.as_bytes());
+        events.push(0);
+        events.extend(formats(&texts.iter().collect::<Vec<_>>()));
+    }
+    head.section(id::EVENT_FORMATS, "events format", &events);
+    head.section(id::KALLSYMS, "kallsyms", &sized32(&content.symbols));
+    head.section(id::PRINTK, "printk", &sized32(&content.printk));
+    let mut names = (content.names.len() as u64 + 1).to_ne_bytes().to_vec();
+    names.extend(&content.names);
+    names.push(0);
+    head.section(id::CMDLINES, "command lines", &names);
+
+    let cpus = content.buffers.iter().flat_map(|buffer| buffer.cpus.iter().map(|(cpu, _)| cpu + 1)).max();
+    head.option(id::CPUCOUNT, &cpus.unwrap_or(0).to_ne_bytes());
+    for (option, text) in [(id::TRACECLOCK, &content.clocks), (id::UNAME, &content.system)] {
+        if !text.is_empty() {
+            head.option(option, &[text, &b"\0"[..]].concat());
+        }
+    }
+    if let Some(scale) = content.scale {
+        head.option(id::TSC2NSEC, &scale);
+    }
+    if let Some(declared) = &content.declared {
+        head.option(id::VERSION, &[WRITER, declared, "\0"].concat().into_bytes());
+    }
+    for text in &content.statistics {
+        head.option(id::CPUSTAT, &[text.as_bytes(), b"\0"].concat());
+    }
+    for (buffer, plan) in content.buffers.iter().zip(buffers) {
+        let mut option = plan.at.to_ne_bytes().to_vec();
+        for text in [&buffer.name, &buffer.clock] {
+            option.extend(text.as_bytes());
+            option.push(0);
+        }
+        option.extend((content.page as u32).to_ne_bytes());
+        option.extend((buffer.cpus.len() as u32).to_ne_bytes());
+        for ((cpu, _), (start, length)) in buffer.cpus.iter().zip(&plan.cpus) {
+            option.extend(cpu.to_ne_bytes());
+            option.extend(start.to_ne_bytes());
+            option.extend(length.to_ne_bytes());
+        }
+        head.option(id::BUFFER, &option);
+    }
+    head.end()
+}
+
+/// The head of a file being put together.
+struct Head {
+    bytes: Vec<u8>,
+    /// Where the place of the options is said.
+    options_at: usize,
+    options: Vec<u8>,
+    /// Descriptions of sections, one after the other.
+    strings: Vec<u8>,
+}
+
+impl Head {
+    fn new(long: u8) -> Self {
+        let mut bytes = b"\x17\x08\x44tracing7\0".to_vec();
+        bytes.push(u8::from(Order::NATIVE == Order::Big));
+        bytes.push(long);
+        bytes.extend((rustix::param::page_size() as u32).to_ne_bytes());
+        bytes.extend(b"none\0\0");
+        let options_at = bytes.len();
+        bytes.extend([0; 8]);
+        Self { bytes, options_at, options: Vec::new(), strings: Vec::new() }
+    }
+
+    fn describe(&mut self, text: &str) -> u32 {
+        let at = self.strings.len() as u32;
+        self.strings.extend(text.as_bytes());
+        self.strings.push(0);
         at
     }
-}
 
-/// A file with sections.
-pub(super) struct Sections {
-    out: File,
-    at: u64,
-    strings: Strings,
-    /// The options written at the end, without the last one.
-    options: Vec<u8>,
-}
-
-pub(super) fn sized_with_name(name: &str, content: &[u8]) -> Vec<u8> {
-    let length = (content.len() as u64).to_ne_bytes();
-    [name.as_bytes(), b"\0", &length, content].concat()
-}
-
-pub(super) fn sized32(content: &[u8]) -> Vec<u8> {
-    [&(content.len() as u32).to_ne_bytes(), content].concat()
-}
-
-pub(super) fn formats(texts: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = (texts.len() as u32).to_ne_bytes().to_vec();
-    for text in texts {
-        bytes.extend((text.len() as u64).to_ne_bytes());
-        bytes.extend(text);
-    }
-    bytes
-}
-
-fn section_head(section: u16, description: u32, length: u64) -> [u8; 16] {
-    let mut head = [0; 16];
-    head[..2].copy_from_slice(&section.to_ne_bytes());
-    head[4..8].copy_from_slice(&description.to_ne_bytes());
-    head[8..].copy_from_slice(&length.to_ne_bytes());
-    head
-}
-
-impl Sections {
-    pub(super) fn new(out: File) -> Self {
-        Self { out, at: 0, strings: Strings::default(), options: Vec::new() }
-    }
-
-    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.out.write_all(bytes)?;
-        self.at += bytes.len() as u64;
-        Ok(())
-    }
-
-    pub(super) fn option(&mut self, option: u16, data: &[u8]) {
+    fn option(&mut self, option: u16, data: &[u8]) {
         self.options.extend(option.to_ne_bytes());
         self.options.extend((data.len() as u32).to_ne_bytes());
         self.options.extend(data);
     }
 
-    pub(super) fn section(&mut self, section: u16, name: &str, content: &[u8]) -> io::Result<()> {
-        let offset = self.at.to_ne_bytes();
+    fn section(&mut self, section: u16, name: &str, content: &[u8]) {
+        let offset = (self.bytes.len() as u64).to_ne_bytes();
         self.option(section, &offset);
-        let description = self.strings.add(name);
-        self.append(&section_head(section, description, content.len() as u64))?;
-        self.append(content)
+        self.append(section, name, content);
     }
 
-    /// Copies the pages of a buffer, each CPU's from a multiple of the size of a page on.
-    pub(super) fn buffer(
-        &mut self,
-        source: &Directory,
-        part: &Path,
-        buffer: &BufferSource,
-        clock: &str,
-        page: usize,
-    ) -> Result<(), WriteError> {
-        let failed = |error| WriteError::output(part, Some(source.path()), error);
-        let section = self.at;
-        let description = self.strings.add("buffer flyrecord");
-        self.append(&section_head(id::BUFFER, description, 0)).map_err(failed)?;
-        let mut option = section.to_ne_bytes().to_vec();
-        for text in [&buffer.name, clock] {
-            option.extend(text.as_bytes());
-            option.push(0);
-        }
-        option.extend((page as u32).to_ne_bytes());
-        option.extend((buffer.cpus.len() as u32).to_ne_bytes());
-        for (cpu, path, length) in &buffer.cpus {
-            let start = self.at.next_multiple_of(ALIGNMENT.max(page as u64));
-            // A page that was cut off when the recorder ended is left out: readers expect whole ones.
-            let length = length - length % page as u64;
-            if length > 0 {
-                self.append(&vec![0; (start - self.at) as usize]).map_err(failed)?;
-                let unread = |error| WriteError::Source { path: path.clone(), error };
-                let mut pages = io::Read::take(File::open(path).map_err(unread)?, length);
-                let copied = io::copy(&mut pages, &mut self.out).map_err(failed)?;
-                self.at += copied;
-                if copied != length {
-                    return Err(unread(ErrorKind::UnexpectedEof.into()));
-                }
-            }
-            option.extend(cpu.to_ne_bytes());
-            option.extend(start.to_ne_bytes());
-            option.extend(length.to_ne_bytes());
-        }
-        let length = self.at - section - 16;
-        self.out.seek(SeekFrom::Start(section + 8)).map_err(failed)?;
-        self.out.write_all(&length.to_ne_bytes()).map_err(failed)?;
-        self.out.seek(SeekFrom::Start(self.at)).map_err(failed)?;
-        self.option(id::BUFFER, &option);
-        Ok(())
+    fn append(&mut self, section: u16, name: &str, content: &[u8]) {
+        let description = self.describe(name);
+        self.bytes.extend(section_head(section, description, content.len() as u64));
+        self.bytes.extend(content);
     }
 
-    /// Writes the options and the descriptions of sections, and where the former are.
-    pub(super) fn end(&mut self, options_at: u64) -> io::Result<()> {
-        let options = self.at;
-        let description = self.strings.add("options");
-        let strings = self.strings.add("strings");
+    /// The options, the descriptions of sections, and where the former are.
+    fn end(mut self) -> Vec<u8> {
+        let options = (self.bytes.len() as u64).to_ne_bytes();
+        self.bytes[self.options_at..self.options_at + 8].copy_from_slice(&options);
         self.option(id::DONE, &0u64.to_ne_bytes());
         let content = std::mem::take(&mut self.options);
-        self.append(&section_head(id::DONE, description, content.len() as u64))?;
-        self.append(&content)?;
-        let content = std::mem::take(&mut self.strings.0);
-        self.append(&section_head(id::STRINGS, strings, content.len() as u64))?;
-        self.append(&content)?;
-        self.out.seek(SeekFrom::Start(options_at))?;
-        self.out.write_all(&options.to_ne_bytes())
+        self.append(id::DONE, "options", &content);
+        let description = self.describe("strings");
+        let content = std::mem::take(&mut self.strings);
+        self.bytes.extend(section_head(id::STRINGS, description, content.len() as u64));
+        self.bytes.extend(content);
+        self.bytes
     }
+}
+
+fn sized_with_name(name: &str, content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u64).to_ne_bytes();
+    [name.as_bytes(), b"\0", &length, content].concat()
+}
+
+fn sized32(content: &[u8]) -> Vec<u8> {
+    [&(content.len() as u32).to_ne_bytes(), content].concat()
+}
+
+fn formats(texts: &[&Vec<u8>]) -> Vec<u8> {
+    let mut bytes = (texts.len() as u32).to_ne_bytes().to_vec();
+    for text in texts {
+        bytes.extend((text.len() as u64).to_ne_bytes());
+        bytes.extend(*text);
+    }
+    bytes
+}
+
+fn section_head(section: u16, description: u32, length: u64) -> [u8; SECTION_HEAD as usize] {
+    let mut head = [0; SECTION_HEAD as usize];
+    head[..2].copy_from_slice(&section.to_ne_bytes());
+    head[4..8].copy_from_slice(&description.to_ne_bytes());
+    head[8..].copy_from_slice(&length.to_ne_bytes());
+    head
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::content::Texts;
 use super::reader::Reader;
 use crate::read::error::ReadError;
 use crate::read::format::{EventFormat, FormatError, PageLayout, check_header_event};
@@ -40,7 +41,11 @@ pub(super) struct Metadata {
     pub(super) scale: Option<Scale>,
     pub(super) declared: Option<String>,
     pub(super) cpus: u32,
-    layout: Option<PageLayout>,
+    pub(super) layout: Option<PageLayout>,
+    /// What is missing or guessed.
+    pub(super) damage: Vec<String>,
+    /// The parts as they stand in the file, if they are wanted.
+    pub(super) texts: Option<Texts>,
     formats: Vec<EventFormat>,
     unreadable: Vec<(String, FormatError)>,
     threads: Vec<u8>,
@@ -61,11 +66,26 @@ impl Metadata {
             declared: None,
             cpus: 0,
             layout: None,
+            damage: Vec::new(),
+            texts: None,
             formats: Vec::new(),
             unreadable: Vec::new(),
             threads: Vec::new(),
             schedule: Vec::new(),
         }
+    }
+
+    /// Forgets what has been read.
+    pub(super) fn restart(&mut self) {
+        let (file, bytes) = (self.file.clone(), self.bytes.clone());
+        let texts = self.texts.take().map(|_| Texts::default());
+        *self = Self { texts, ..Self::new(file, bytes, self.length) };
+    }
+
+    /// The error that something is not in the file.
+    pub(super) fn missing(&self, what: &str) -> ReadError {
+        let problem = format!("there is no {what} in the file");
+        ReadError::Corrupt { file: self.file.clone(), offset: self.length, problem }
     }
 
     /// `header_page` and `header_event`.
@@ -80,7 +100,11 @@ impl Metadata {
         let layout = PageLayout::parse(&page, reader.order).map_err(wrong(offset))?;
         self.layout = Some(layout);
         let event = named(reader, "header_event")?;
-        check_header_event(&event).map_err(wrong(reader.offset()))
+        check_header_event(&event).map_err(wrong(reader.offset()))?;
+        if let Some(texts) = &mut self.texts {
+            (texts.header_page, texts.header_event) = (page, event);
+        }
+        Ok(())
     }
 
     fn format(&mut self, reader: &mut Reader, system: &str) -> Result<(), ReadError> {
@@ -92,6 +116,9 @@ impl Metadata {
             return Err(reader.corrupt(format!("there are more than {FORMATS_LIMIT} formats")));
         }
         let text = reader.bytes(length, "the formats of events")?;
+        if let Some(texts) = &mut self.texts {
+            texts.format(system, &text);
+        }
         match EventFormat::parse(system, &text) {
             Ok(format) => self.formats.push(format),
             Err(error) if self.unreadable.len() < UNREADABLE_LIMIT => {
@@ -126,6 +153,11 @@ impl Metadata {
     /// The addresses of functions, of which those of the scheduler are kept.
     pub(super) fn symbols(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u32()?;
+        if let Some(texts) = &mut self.texts {
+            texts.symbols = reader.bytes(length.into(), "the symbols of the kernel")?;
+            self.schedule.extend(scheduler_functions(&texts.symbols));
+            return Ok(());
+        }
         let schedule = &mut self.schedule;
         reader.lines(length.into(), |line| schedule.extend(scheduler_function(line)))
     }
@@ -133,6 +165,10 @@ impl Metadata {
     /// The texts of `trace_printk`, which nothing here needs.
     pub(super) fn printk(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u32()?;
+        if let Some(texts) = &mut self.texts {
+            texts.printk = reader.bytes(length.into(), "the texts of trace_printk")?;
+            return Ok(());
+        }
         reader.lines(length.into(), |_| {})
     }
 
@@ -148,12 +184,7 @@ impl Metadata {
 
     /// The trace that all of this makes.
     pub(super) fn finish(self) -> Result<Trace, ReadError> {
-        let missing = |what: &str| ReadError::Corrupt {
-            file: self.file.clone(),
-            offset: self.length,
-            problem: format!("there is no {what} in the file"),
-        };
-        let layout = self.layout.ok_or_else(|| missing("header_page"))?;
+        let layout = self.layout.ok_or_else(|| self.missing("header_page"))?;
         if self.buffers.iter().all(|buffer| buffer.cpus.is_empty()) {
             return Err(ReadError::Empty { file: self.file.clone() });
         }
@@ -170,6 +201,7 @@ impl Metadata {
             statistics: self.statistics,
             scale: self.scale,
             declared: self.declared,
+            damage: self.damage,
         })
     }
 }

@@ -13,9 +13,11 @@
 //! ```
 
 mod compressed;
+mod content;
 mod metadata;
 mod options;
 mod reader;
+mod salvage;
 mod v6;
 mod v7;
 
@@ -23,10 +25,12 @@ use std::sync::Arc;
 
 pub(crate) use compressed::Algorithm;
 pub(super) use compressed::Chunks;
+pub(crate) use content::content;
 pub(crate) use metadata::clock_of;
 pub(crate) use metadata::scheduler_functions;
 pub(crate) use options::WRITER;
 
+use self::content::Texts;
 use self::metadata::Metadata;
 use self::reader::Reader;
 use super::error::ReadError;
@@ -55,6 +59,11 @@ pub(crate) mod id {
 }
 
 pub(super) fn open(file: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadError> {
+    load(file, bytes, None)?.finish()
+}
+
+/// Reads all but the pages, and keeps the parts as they stand in the file if `texts` are there to take them.
+fn load(file: Arc<str>, bytes: Arc<dyn Bytes>, texts: Option<Texts>) -> Result<Metadata, ReadError> {
     let length = bytes.length().map_err(|error| ReadError::Io { file: file.clone(), offset: 0, error })?;
     let mut reader = Reader::new(file.clone(), bytes.clone(), 0, length);
     if reader.array().ok() != Some(MAGIC) {
@@ -78,10 +87,11 @@ pub(super) fn open(file: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadE
     // The size of the system's pages; those of the ring buffer have theirs in its own header.
     reader.u32()?;
     let mut metadata = Metadata::new(file.clone(), bytes, length);
+    metadata.texts = texts;
     match version.as_str() {
         "6" => v6::read(reader, &mut metadata)?,
         "7" => v7::read(reader, &mut metadata)?,
         _ => return Err(ReadError::Version { file, version }),
     }
-    metadata.finish()
+    Ok(metadata)
 }

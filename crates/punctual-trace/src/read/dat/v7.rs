@@ -5,19 +5,30 @@ use std::collections::BTreeSet;
 use super::compressed::{Algorithm, BLOCK_LIMIT};
 use super::metadata::Metadata;
 use super::reader::Reader;
-use super::{id, options};
+use super::{id, options, salvage};
 use crate::read::Order;
 use crate::read::error::ReadError;
 use crate::read::trace::{Buffer, CpuData};
 
 /// Flag of a section that is compressed.
-const COMPRESSED: u16 = 1;
+pub(super) const COMPRESSED: u16 = 1;
+/// The number, flags, description and length of a section, in bytes.
+pub(super) const SECTION_HEAD: u64 = 16;
 /// A file has two or three sections of options, and one more for each time that it was added to.
 const OPTIONS_LIMIT: usize = 1024;
 
+/// What options point to.
+#[derive(Default)]
+pub(super) struct Found {
+    sections: Vec<(u16, u64)>,
+    buffers: Vec<(u64, Vec<u8>)>,
+    /// Where there are more options, or 0.
+    next: u64,
+}
+
 /// What the start of the file says about the rest.
-struct Container {
-    order: Order,
+pub(super) struct Container {
+    pub(super) order: Order,
     /// The name of the algorithm, which only matters if something is compressed.
     algorithm: String,
 }
@@ -26,57 +37,102 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
     let algorithm = reader.string("the name of the compression", 64)?;
     reader.string("the version of the compression", 256)?;
     let container = Container { order: reader.order, algorithm };
-    let mut next = reader.u64()?;
-    let mut seen = BTreeSet::new();
-    let mut sections = Vec::new();
-    let mut buffers = Vec::new();
-    while next != 0 {
-        if !seen.insert(next) || seen.len() > OPTIONS_LIMIT {
-            let problem = "the sections of options refer to each other without end".to_owned();
-            return Err(ReadError::Corrupt { file: metadata.file.clone(), offset: next, problem });
+    let options = reader.u64()?;
+    let sections = reader.offset();
+    let error = match container.indexed(metadata, options) {
+        Ok(()) if !metadata.buffers.is_empty() => return Ok(()),
+        Ok(()) => metadata.missing("the place of the pages"),
+        Err(error @ (ReadError::Truncated { .. } | ReadError::Corrupt { .. })) => error,
+        Err(error) => return Err(error),
+    };
+    metadata.restart();
+    match salvage::read(&container, metadata, sections) {
+        Ok(()) if metadata.buffers.iter().any(|buffer| !buffer.cpus.is_empty()) => {
+            metadata.damage.push(format!(
+                "the part that says where everything is is missing or damaged, and what follows was found without it; \
+                 which CPU is which is guessed ({error})"
+            ));
+            Ok(())
         }
-        let (mut section, _) = container.section(metadata, next, id::DONE)?;
-        next = loop {
-            let option = section.u16()?;
-            let data = options::content(&mut section, option)?;
-            match option {
-                id::DONE => break container.order.u64(&data, 0).unwrap_or(0),
-                id::HEADER_INFO..=id::CMDLINES => {
-                    let offset = container.order.u64(&data, 0);
-                    let offset =
-                        offset.ok_or_else(|| section.corrupt(format!("option {option} is too short")))?;
-                    sections.push((option, offset));
-                }
-                id::BUFFER => buffers.push((section.offset(), data)),
-                _ => {
-                    options::common(metadata, container.order, option, &data);
-                }
-            }
-        };
+        // That nothing else was found follows from the first error.
+        _ => Err(error),
     }
-    // The order in which they are read is that of their numbers: formats first, and each of them once.
-    sections.sort_unstable();
-    sections.dedup_by_key(|(option, _)| *option);
-    for (option, offset) in sections {
-        let (mut section, _) = container.section(metadata, offset, option)?;
-        match option {
-            id::HEADER_INFO => metadata.header_info(&mut section)?,
-            id::FTRACE_EVENTS => metadata.ftrace_events(&mut section)?,
-            id::EVENT_FORMATS => metadata.event_formats(&mut section)?,
-            id::KALLSYMS => metadata.symbols(&mut section)?,
-            id::CMDLINES => metadata.names(&mut section)?,
-            _ => {}
-        }
-    }
-    for (offset, data) in buffers {
-        container.buffer(metadata, offset, data)?;
-    }
-    Ok(())
 }
 
 impl Container {
+    /// Reads what the options at `next` point to.
+    fn indexed(&self, metadata: &mut Metadata, mut next: u64) -> Result<(), ReadError> {
+        let mut seen = BTreeSet::new();
+        let mut found = Found::default();
+        while next != 0 {
+            if !seen.insert(next) || seen.len() > OPTIONS_LIMIT {
+                let problem = "the sections of options refer to each other without end".to_owned();
+                return Err(ReadError::Corrupt { file: metadata.file.clone(), offset: next, problem });
+            }
+            let (mut section, _) = self.section(metadata, next, id::DONE)?;
+            let more = self.options(&mut section, metadata)?;
+            next = more.next;
+            found.sections.extend(more.sections);
+            found.buffers.extend(more.buffers);
+        }
+        // The order in which they are read is that of their numbers: formats first, and each of them once.
+        found.sections.sort_unstable();
+        found.sections.dedup_by_key(|(option, _)| *option);
+        for (option, offset) in found.sections {
+            self.part(metadata, option, offset)?;
+        }
+        for (offset, data) in found.buffers {
+            self.buffer(metadata, offset, data)?;
+        }
+        Ok(())
+    }
+
+    /// Reads options. What they say beside places goes to `metadata`.
+    pub(super) fn options(&self, section: &mut Reader, metadata: &mut Metadata) -> Result<Found, ReadError> {
+        let mut found = Found::default();
+        loop {
+            let option = section.u16()?;
+            let data = options::content(section, option)?;
+            match option {
+                id::DONE => {
+                    found.next = self.order.u64(&data, 0).unwrap_or(0);
+                    return Ok(found);
+                }
+                id::HEADER_INFO..=id::CMDLINES => {
+                    let offset = self.order.u64(&data, 0);
+                    let offset =
+                        offset.ok_or_else(|| section.corrupt(format!("option {option} is too short")))?;
+                    found.sections.push((option, offset));
+                }
+                id::BUFFER => found.buffers.push((section.offset(), data)),
+                _ => {
+                    options::common(metadata, self.order, option, &data);
+                }
+            }
+        }
+    }
+
+    /// Reads the section at `offset` if it is one of those that every file has.
+    pub(super) fn part(&self, metadata: &mut Metadata, option: u16, offset: u64) -> Result<(), ReadError> {
+        let (mut section, _) = self.section(metadata, offset, option)?;
+        match option {
+            id::HEADER_INFO => metadata.header_info(&mut section),
+            id::FTRACE_EVENTS => metadata.ftrace_events(&mut section),
+            id::EVENT_FORMATS => metadata.event_formats(&mut section),
+            id::KALLSYMS => metadata.symbols(&mut section),
+            id::PRINTK => metadata.printk(&mut section),
+            id::CMDLINES => metadata.names(&mut section),
+            _ => Ok(()),
+        }
+    }
+
     /// What follows the header of the section at `offset`, decompressed, and its flags.
-    fn section(&self, metadata: &Metadata, offset: u64, expected: u16) -> Result<(Reader, u16), ReadError> {
+    pub(super) fn section(
+        &self,
+        metadata: &Metadata,
+        offset: u64,
+        expected: u16,
+    ) -> Result<(Reader, u16), ReadError> {
         let (mut reader, flags, length) = self.header(metadata, offset, expected)?;
         if flags & COMPRESSED == 0 {
             let start = reader.offset();
@@ -133,7 +189,12 @@ impl Container {
         let clock = option.string("the clock of a buffer", 256)?;
         let page_size = option.u32()?;
         let count = option.u32()?;
-        let (_, flags, _) = self.header(metadata, section, id::BUFFER)?;
+        let flags = match self.header(metadata, section, id::BUFFER) {
+            Ok((_, flags, _)) => flags,
+            // All of it is cut off, which is told when it is read; the buffers before it are there.
+            Err(ReadError::Truncated { .. }) => 0,
+            Err(error) => return Err(error),
+        };
         let packed = match flags & COMPRESSED {
             0 => None,
             _ => Some((self.algorithm(metadata, section)?, self.order)),

@@ -1,0 +1,38 @@
+//! `punctual trace convert`: makes a trace.dat of what an interrupted recording left, or of a damaged file.
+
+use std::fs;
+
+use punctual_trace::write::dat;
+
+use super::Failure;
+use super::args::Convert;
+use super::outputs::identity;
+use crate::output::{self, say};
+
+pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
+    let Convert { input, output, remove } = arguments;
+    let unusable =
+        |error: &dyn std::fmt::Display| Failure::usage(format!("--output {}: {error}", output.display()));
+    if identity(output).is_some_and(|file| identity(input) == Some(file)) {
+        return Err(unusable(&"this is what is to be converted; choose another name"));
+    }
+    output::check(output).map_err(|error| unusable(&error))?;
+    let is_directory = input.is_dir();
+    if *remove && !is_directory {
+        return Err(Failure::usage(format!(
+            "--remove: {} is no directory; remove it by hand",
+            input.display()
+        )));
+    }
+    match (is_directory, remove) {
+        (true, true) => dat::finish(input, output)?,
+        (true, false) => dat::write(input, output)?,
+        (false, _) => {
+            let damage = dat::convert(input, output)?;
+            damage.iter().for_each(|what| say!("warning: {}: {what}", input.display()));
+        }
+    }
+    let bytes = fs::metadata(output)?.len();
+    say!("{}: {:.1} MB; see what it says: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
+    Ok(0)
+}

@@ -1,0 +1,119 @@
+//! A trace.dat as what another one is made of.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::read::Order;
+use crate::read::error::ReadError;
+use crate::read::stream::Scale;
+use crate::read::trace::{CpuData, Trace};
+use crate::write::content::{Buffer, Content, Group, Pages};
+
+/// The parts of a file as they stand in it.
+#[derive(Default)]
+pub(super) struct Texts {
+    pub(super) header_page: Vec<u8>,
+    pub(super) header_event: Vec<u8>,
+    pub(super) groups: Vec<Group>,
+    pub(super) symbols: Vec<u8>,
+    pub(super) printk: Vec<u8>,
+}
+
+impl Texts {
+    pub(super) fn format(&mut self, system: &str, text: &[u8]) {
+        match self.groups.iter_mut().find(|(name, _)| name == system) {
+            Some((_, texts)) => texts.push(text.to_owned()),
+            None => self.groups.push((system.to_owned(), vec![text.to_owned()])),
+        }
+    }
+}
+
+/// Reads everything in a trace.dat but its pages, and says what of it is damaged.
+pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> {
+    let bytes = File::open(path).map_err(|error| ReadError::Open { path: path.to_owned(), error })?;
+    let mut metadata =
+        super::load(path.display().to_string().into(), Arc::new(bytes), Some(Texts::default()))?;
+    let texts = metadata.texts.take().unwrap_or_default();
+    let trace = metadata.finish()?;
+    let unsupported = |what: &str| {
+        Err(ReadError::Unsupported { file: trace.file.clone(), offset: 0, what: what.to_owned() })
+    };
+    if trace.layout.order != Order::NATIVE {
+        return unsupported("it is of a machine with the other order of bytes; convert it on such a machine");
+    }
+    let mut page = None;
+    let mut damage = trace.damage.clone();
+    let mut buffers = Vec::new();
+    for buffer in &trace.buffers {
+        let size = buffer.page_size.unwrap_or(trace.layout.size);
+        if *page.get_or_insert(size) != size {
+            return unsupported(
+                "its buffers have pages of different sizes, of which no one file can be made",
+            );
+        }
+        let mut cpus = Vec::new();
+        for data in &buffer.cpus {
+            let (length, missing) = length(data, size as u64)?;
+            damage.extend(missing);
+            cpus.push((data.cpu.into(), Pages::Part(data.clone(), length)));
+        }
+        buffers.push(Buffer { name: buffer.name.clone(), clock: buffer.clock.clone(), cpus });
+    }
+    let names = trace.threads.strip_suffix(b"\0").unwrap_or(&trace.threads).to_vec();
+    let content = Content {
+        long: trace.layout.long as u8,
+        header_page: texts.header_page,
+        header_event: texts.header_event,
+        groups: texts.groups,
+        symbols: texts.symbols,
+        printk: texts.printk,
+        names,
+        clocks: clocks(&trace),
+        system: trace.system.clone().into_bytes(),
+        scale: trace.scale.map(Scale::option),
+        declared: trace.declared.clone(),
+        statistics: trace.statistics.clone(),
+        page: page.unwrap_or(trace.layout.size),
+        buffers,
+    };
+    Ok((content, damage))
+}
+
+fn clocks(trace: &Trace) -> Vec<u8> {
+    match trace.clock.as_str() {
+        "" => Vec::new(),
+        clock => format!("[{clock}]").into_bytes(),
+    }
+}
+
+/// How many bytes of whole pages a CPU has, decompressed, and what is to be known of that.
+fn length(data: &CpuData, page: u64) -> Result<(u64, Option<String>), ReadError> {
+    let missing = |what: String| Some(format!("of the data of CPU {}, {what}", data.cpu));
+    if data.packed.is_some() {
+        let mut count = Count(0);
+        let result = io::copy(&mut data.input(None).read, &mut count);
+        let damage = result.err().and_then(|error| missing(format!("the rest is left out: {error}")));
+        return Ok((count.0 - count.0 % page, damage));
+    }
+    let failed = |error| ReadError::Io { file: data.file.clone(), offset: data.start, error };
+    let there = data.bytes.length().map_err(failed)?.saturating_sub(data.start).min(data.length);
+    let whole = there - there % page;
+    let damage = (whole < data.length).then(|| format!("{} bytes are missing", data.length - whole));
+    Ok((whole, damage.and_then(missing)))
+}
+
+/// Counts what is written.
+struct Count(u64);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! What can be had of a file of version 7 without the options that say where everything is.
+//!
+//! The options come last in the files of `trace-cmd`, so those whose end is cut off lack them, as do those of a recorder that
+//! did not come to its end. But sections follow each other and say what they are and how long, and pages say their times:
+//! where they go back, the pages of the next CPU begin.
+
+use super::id;
+use super::metadata::Metadata;
+use super::reader::Reader;
+use super::v7::{COMPRESSED, Container, SECTION_HEAD};
+use crate::read::error::ReadError;
+use crate::read::format::PageLayout;
+use crate::read::page::Page;
+use crate::read::trace::{Buffer, CpuData};
+
+/// The pages of each CPU begin at a multiple of that at least.
+const ALIGNMENT: u64 = 4096;
+/// Linux has no more.
+const CPUS_LIMIT: usize = 8192;
+/// A file has a dozen sections, and one or two for each buffer.
+const SECTIONS_LIMIT: usize = 4096;
+
+/// Reads sections one after the other from `at` on, and guesses whose the pages are. Nothing may have been read before.
+pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) -> Result<(), ReadError> {
+    let mut buffers = Vec::new();
+    for _ in 0..SECTIONS_LIMIT {
+        let Ok((section, flags, length)) = head(container, metadata, at) else { break };
+        let end = at.saturating_add(SECTION_HEAD).saturating_add(length);
+        let compressed = flags & COMPRESSED != 0;
+        match section {
+            id::BUFFER => buffers.push((at + SECTION_HEAD, length, compressed)),
+            _ if end > metadata.length => break,
+            id::DONE => {
+                // What the options say beside places.
+                let (mut options, _) = container.section(metadata, at, id::DONE)?;
+                let _ = container.options(&mut options, metadata);
+            }
+            id::HEADER_INFO..=id::CMDLINES => container.part(metadata, section, at)?,
+            id::STRINGS => {}
+            _ => break,
+        }
+        if section == id::BUFFER && (length == 0 || end > metadata.length) {
+            break;
+        }
+        at = end;
+    }
+    // Options that were there may have told of buffers, too, and better.
+    if !metadata.buffers.is_empty() {
+        return Ok(());
+    }
+    let Some(layout) = metadata.layout else { return Ok(()) };
+    for (start, length, compressed) in buffers {
+        if compressed {
+            let what =
+                "data is compressed in it, and the part that says which CPU's it is is missing".to_owned();
+            return Err(ReadError::Unsupported { file: metadata.file.clone(), offset: start, what });
+        }
+        let end =
+            if length == 0 { metadata.length } else { metadata.length.min(start.saturating_add(length)) };
+        let first = start.next_multiple_of(ALIGNMENT.max(layout.size as u64));
+        let cpus = lanes(metadata, &layout, first, end)?;
+        let clock = metadata.clock.clone();
+        let name = if metadata.buffers.is_empty() {
+            String::new()
+        } else {
+            format!("buffer {}", metadata.buffers.len())
+        };
+        metadata.buffers.push(Buffer { name, clock, page_size: None, cpus });
+    }
+    Ok(())
+}
+
+fn head(container: &Container, metadata: &Metadata, at: u64) -> Result<(u16, u16, u64), ReadError> {
+    let mut reader = Reader::new(metadata.file.clone(), metadata.bytes.clone(), at, metadata.length);
+    reader.order = container.order;
+    let (section, flags) = (reader.u16()?, reader.u16()?);
+    let (_description, length) = (reader.u32()?, reader.u64()?);
+    Ok((section, flags, length))
+}
+
+/// The pages from `at` to `end`, by CPU.
+fn lanes(metadata: &Metadata, layout: &PageLayout, mut at: u64, end: u64) -> Result<Vec<CpuData>, ReadError> {
+    let mut cpus: Vec<CpuData> = Vec::new();
+    let mut page = vec![0; layout.size];
+    let mut last = u64::MAX;
+    while at < end {
+        let here = page.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        let mut read = 0;
+        while read < here {
+            match metadata.bytes.read_at(at + read as u64, &mut page[read..here]) {
+                Ok(0) => break,
+                Ok(count) => read += count,
+                Err(error) => return Err(ReadError::Io { file: metadata.file.clone(), offset: at, error }),
+            }
+        }
+        if read == 0 {
+            break;
+        }
+        if let Ok(mut page) = Page::open(layout, &page[..read]) {
+            let header = *page.header();
+            if !header.is_blank(layout) {
+                if header.time < last {
+                    if cpus.len() == CPUS_LIMIT {
+                        break;
+                    }
+                    let (cpu, file, bytes) =
+                        (cpus.len() as u16, metadata.file.clone(), metadata.bytes.clone());
+                    cpus.push(CpuData { cpu, file, bytes, start: at, length: 0, packed: None });
+                }
+                last = header.time;
+                while let Ok(Some(record)) = page.next_record() {
+                    last = record.time;
+                }
+            }
+        }
+        if let Some(cpu) = cpus.last_mut() {
+            cpu.length += read as u64;
+        }
+        at += layout.size as u64;
+    }
+    Ok(cpus)
+}

@@ -1,0 +1,74 @@
+//! What a trace.dat is made of.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use crate::read::trace::CpuData;
+
+/// A group of events and the texts of their formats.
+pub(crate) type Group = (String, Vec<Vec<u8>>);
+
+/// What a trace.dat is made of.
+pub(crate) struct Content {
+    /// How many bytes a `long` of the traced kernel has.
+    pub(crate) long: u8,
+    pub(crate) header_page: Vec<u8>,
+    pub(crate) header_event: Vec<u8>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) symbols: Vec<u8>,
+    pub(crate) printk: Vec<u8>,
+    pub(crate) names: Vec<u8>,
+    /// The clocks, that of the trace in brackets.
+    pub(crate) clocks: Vec<u8>,
+    pub(crate) system: Vec<u8>,
+    /// The option with the factor, shift and offset that make ns of the times.
+    pub(crate) scale: Option<[u8; 16]>,
+    /// What its recorder says about which events it has.
+    pub(crate) declared: Option<String>,
+    pub(crate) statistics: Vec<String>,
+    /// The size of a page.
+    pub(crate) page: usize,
+    pub(crate) buffers: Vec<Buffer>,
+}
+
+/// A ring buffer.
+pub(crate) struct Buffer {
+    pub(crate) name: String,
+    pub(crate) clock: String,
+    /// Each CPU and its pages.
+    pub(crate) cpus: Vec<(u32, Pages)>,
+}
+
+/// Where the pages of a CPU are.
+pub(crate) enum Pages {
+    /// In a file of their own, of so many bytes.
+    File(PathBuf, u64),
+    /// In another trace, of so many bytes when they are decompressed.
+    Part(CpuData, u64),
+}
+
+impl Pages {
+    pub(crate) fn length(&self) -> u64 {
+        match *self {
+            Self::File(_, length) | Self::Part(_, length) => length,
+        }
+    }
+
+    /// What errors call them.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Self::File(path, _) => path.clone(),
+            Self::Part(data, _) => PathBuf::from(&*data.file),
+        }
+    }
+
+    /// Copies the first `length` bytes to where `out` is, and says how many there were.
+    pub(crate) fn copy(&self, length: u64, out: &mut File) -> io::Result<u64> {
+        match self {
+            // The kernel copies from file to file.
+            Self::File(path, _) => io::copy(&mut File::open(path)?.take(length), out),
+            Self::Part(data, _) => io::copy(&mut data.input(None).read.take(length), out),
+        }
+    }
+}

@@ -101,6 +101,25 @@ fn says_what_is_not_in_recording_before_first_table() {
 }
 
 #[test]
+fn names_jobs_that_did_not_end() {
+    let scratch = Scratch::new("unended");
+    let worker = task(7, 10);
+    let mut script = Script::new();
+    script.waking(1_000, 0, worker, 0).switch(2_000, 0, SwitchOut::Runnable, worker);
+    script.at(5_000, 0, Kind::FutexEnter { word: 0x1000, operation: 6 | 128, value: 0 });
+    script.switch(6_000, 0, SwitchOut::Sleeping, IDLE).at(900_001_000, 0, Kind::IrqEntry { irq: 3 });
+    file(&scratch, "deadlock.dat", &script);
+    let (out, err, code) =
+        report(&scratch.0, &["deadlock.dat", "--deadline", "worker=500", "--html", "page.html"]);
+    assert!(code == 0 && err.is_empty(), "{err}");
+    assert!(out.contains("worker/7 had not ended"), "{out}");
+    assert!(out.contains("took at least 900 ms") && out.contains("blocked on futex 0x1000"), "{out}");
+    let line = out.lines().find(|line| line.starts_with("worker/7  ")).unwrap();
+    assert!(line.contains(" 1 ") && line.ends_with("1 not ended"), "it counts as a miss: {line}");
+    assert!(fs::read_to_string(scratch.file("page.html")).unwrap().contains("A job had not ended"));
+}
+
+#[test]
 fn counts_misses_and_selects_tasks() {
     let scratch = Scratch::new("deadlines");
     file(&scratch, "t.dat", &worked::concurrent_activation());

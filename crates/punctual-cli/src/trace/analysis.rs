@@ -116,6 +116,16 @@ impl Analyzer {
         );
     }
 
+    /// Calls `alarm` with selected jobs that have not ended at `now` and take too long.
+    pub(crate) fn overdue(&mut self, now: u64, alarm: &mut dyn FnMut(&CapturedJob, &Names)) {
+        let Self { watch, names, filter, .. } = self;
+        watch.overdue(now, &mut |captured| {
+            if filter.includes_job(&captured.job, names) {
+                alarm(captured, names);
+            }
+        });
+    }
+
     /// Ends the jobs that are still open, as cut.
     pub(crate) fn finish(&mut self, each: &mut dyn FnMut(&Job, &Names)) {
         let Self { watch, names, filter, .. } = self;

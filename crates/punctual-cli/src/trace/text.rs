@@ -27,10 +27,17 @@ pub(crate) fn width() -> usize {
 /// All tasks: a line for each, then each with its table and its `worst` jobs.
 pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     let width = width();
-    let tasks = analyzer.tasks();
+    let (tasks, names) = (analyzer.tasks(), analyzer.names());
     let mut out = legend(&tasks);
     if tasks.len() > 1 || tasks.iter().any(|stats| stats.jobs() == 0) {
         let _ = write!(out, "\n{}", overview(&tasks, analyzer.names()));
+    }
+    for stats in &tasks {
+        for job in stats.unended() {
+            let name = format!("{} had not ended", names.of(stats.key().actor));
+            out += &format!("\n{name}, at {} by the trace's clock\n", format_clock(job.end));
+            out += &explained(job, names, width);
+        }
     }
     // Of those without a job that counts there is no more to say.
     for stats in tasks.into_iter().filter(|stats| stats.jobs() > 0) {
@@ -100,10 +107,11 @@ pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
         let response = stats.summary(Term::Response);
         let times = [response.max, response.p999, response.p50].map(|ns| table::time(&response, ns));
         let [max, p999, p50] = times;
-        let flawed = match stats.flawed() {
-            0 => String::new(),
-            flawed => format!("{} flawed", format_count(flawed)),
-        };
+        let unended = stats.unended().len() as u64;
+        let counts = [(stats.flawed().saturating_sub(unended), "flawed"), (unended, "not ended")];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<_> = counts.map(|(count, what)| format!("{} {what}", format_count(*count))).collect();
+        let flawed = counts.join(", ");
         let (name, missed) = (names.of(stats.key().actor), Cell::count(stats.misses()));
         table.row([Cell::new(name), Cell::count(stats.jobs()), max, p999, p50, missed, Cell::new(flawed)]);
     }
@@ -143,8 +151,13 @@ fn counts(stats: &TaskStats) -> String {
     if stats.misses() > 0 {
         out += &plural(stats.misses(), "deadline missed", "deadlines missed");
     }
-    if stats.flawed() > 0 {
-        out += &plural(stats.flawed(), "flawed one left out", "flawed ones left out");
+    let unended = stats.unended().len() as u64;
+    if unended > 0 {
+        out += &plural(unended, "that had not ended", "that had not ended");
+    }
+    let flawed = stats.flawed().saturating_sub(unended);
+    if flawed > 0 {
+        out += &plural(flawed, "flawed one left out", "flawed ones left out");
     }
     out
 }

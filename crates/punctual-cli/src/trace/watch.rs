@@ -144,6 +144,7 @@ impl Session {
                 self.analyzer.learn(&news);
             }
             self.feed(arguments.stop)?;
+            self.overdue(live.until(), arguments.stop)?;
             let now = Instant::now();
             if next.is_some_and(|next| now >= next) {
                 self.lines.summary(&self.analyzer, self.start.elapsed())?;
@@ -182,6 +183,19 @@ impl Session {
             for captured in late.drain(..) {
                 self.alarms.raise(&captured, &self.analyzer, &mut self.lines)?;
             }
+        }
+        self.alarms.pause(&mut self.lines)
+    }
+
+    /// Raises alarms for jobs that have not ended; for the first alone, if that is to be the end.
+    fn overdue(&mut self, now: u64, stop: bool) -> Result<(), Failure> {
+        let mut late = Vec::new();
+        self.analyzer.overdue(now, &mut |captured, _| late.push(captured.clone()));
+        for captured in late {
+            if stop && self.alarms.count() > 0 {
+                break;
+            }
+            self.alarms.raise(&captured, &self.analyzer, &mut self.lines)?;
         }
         self.alarms.pause(&mut self.lines)
     }

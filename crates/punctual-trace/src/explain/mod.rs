@@ -62,7 +62,10 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     };
     let mut sentences = Vec::new();
     if let Some(flaw) = job.flaw {
-        sentences.push(format!("Not to be trusted: {}.", flawed(flaw)));
+        sentences.push(match flaw {
+            Flaw::Cut => "It had not ended; what follows is what it had come to.".into(),
+            _ => format!("Not to be trusted: {}.", flawed(flaw)),
+        });
     }
     sentences.push(format!("R: {}.", response(job, names)));
     sentences.push(format!("J: {} {of_response}: {}.", value(job.jitter), jitter(job, names)));
@@ -76,22 +79,28 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
         }
     ));
     let ending = match job.window {
+        _ if job.flaw == Some(Flaw::Cut) => "",
         Bounds::AtLeast(_) => ", unless it slept for a lock then and went on",
         _ => "",
     };
-    sentences.push(format!(
-        "W: {} {of_response}: from its first run on CPU {} to its end on CPU {}{}{ending}.",
-        value(job.window),
-        job.first_cpu,
-        job.last_cpu,
-        match job.migrations {
-            0 => String::new(),
-            times => format!(", moved {}", repeated(times)),
-        }
-    ));
+    let end = if job.flaw == Some(Flaw::Cut) { "now" } else { "its end" };
+    sentences.push(match job.started {
+        false => format!("W: none {of_response}: it has not run."),
+        true => format!(
+            "W: {} {of_response}: from its first run on CPU {} to {end} on CPU {}{}{ending}.",
+            value(job.window),
+            job.first_cpu,
+            job.last_cpu,
+            match job.migrations {
+                0 => String::new(),
+                times => format!(", moved {}", repeated(times)),
+            }
+        ),
+    });
     sentences.push(format!("B: {} {of_response}: {}.", value(job.blocking), wait::all(job, names)));
     let displaced = match job.interference {
         Bounds::Exact(0) => "displaced by nobody".into(),
+        Bounds::Unknown if job.flaw == Some(Flaw::Cut) => "nothing is known to have displaced it".into(),
         Bounds::Unknown => "what displaced it was not recorded".into(),
         _ => format!("displaced by {}", causes(&job.interference_causes, names)),
     };
@@ -142,7 +151,8 @@ fn response(job: &Job, names: &Names) -> String {
         }
         ReleasedBy::Unseen => "an interrupt or request not seen".into(),
     };
-    format!("{took} from {from} to its end")
+    let to = if job.flaw == Some(Flaw::Cut) { "until now" } else { "to its end" };
+    format!("{took} from {from} {to}")
 }
 
 fn jitter(job: &Job, names: &Names) -> String {
@@ -182,7 +192,7 @@ fn flawed(flaw: Flaw) -> &'static str {
     match flaw {
         Flaw::Lost => "events were lost",
         Flaw::Contradiction => "events contradict each other or are missing",
-        Flaw::Cut => "the trace ended before the job",
+        Flaw::Cut => "it had not ended",
     }
 }
 

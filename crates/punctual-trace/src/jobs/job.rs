@@ -55,7 +55,7 @@ pub enum Flaw {
     Lost,
     /// Events contradict each other, or the wake-up is missing, as after a loss nobody reported.
     Contradiction,
-    /// The trace ended before the job.
+    /// It had not ended when the trace did, or has not yet: terms are at least what they had come to.
     Cut,
 }
 
@@ -122,6 +122,8 @@ pub struct Job {
     pub start: u64,
     /// When it ended.
     pub end: u64,
+    /// Whether it ran at all. If not, it was [cut](Flaw::Cut), and `start` is the end of the trace.
+    pub started: bool,
     /// The CPU it started on.
     pub first_cpu: u16,
     /// The CPU it ended on.
@@ -234,6 +236,7 @@ impl Job {
             waker: None,
             start: 0,
             end: 0,
+            started: true,
             first_cpu: 0,
             last_cpu: 0,
             response: Bounds::Unknown,

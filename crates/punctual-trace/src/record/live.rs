@@ -162,6 +162,7 @@ pub struct Live {
     page: Vec<u8>,
     batch: Vec<Event>,
     given: u64,
+    until: u64,
     late: u64,
     absent: Vec<Absent>,
     recorded: Recorded,
@@ -220,6 +221,7 @@ impl Live {
             page,
             batch,
             given: 0,
+            until: 0,
             late: 0,
             absent,
             recorded: Recorded::declared(&declared),
@@ -231,7 +233,8 @@ impl Live {
         let now = clock_gettime(ClockId::Monotonic);
         let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         self.read(now)?;
-        self.give(now.saturating_sub(MOMENT.as_nanos() as u64), into);
+        self.until = now.saturating_sub(MOMENT.as_nanos() as u64);
+        self.give(self.until, into);
         Ok(())
     }
 
@@ -300,6 +303,11 @@ impl Live {
         // Sorting takes the runs that the CPUs are as they are, and keeps the order in each.
         into[start..].sort_by_key(|event| (event.time, event.cpu));
         self.given = self.given.max(until.min(into.last().map_or(0, |event| event.time)));
+    }
+
+    /// Up to when all events have been given out, by the clock of their times.
+    pub fn until(&self) -> u64 {
+        self.until
     }
 
     /// How many events came so late that younger ones had been given out; their times were set to those.

@@ -2,7 +2,10 @@
 
 use super::quantity::{Quantity, Summary};
 use super::recent::CapturedJob;
-use crate::jobs::{Actor, Bounds, Job, JobKind};
+use crate::jobs::{Actor, Bounds, Flaw, Job, JobKind};
+
+/// So many jobs that had not ended are kept of each task, which several threads may run.
+const MAX_UNENDED: usize = 8;
 
 /// Which task a job belongs to: the one its app named, or else its thread or handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -120,6 +123,7 @@ pub struct TaskStats {
     preemptions: u64,
     quantities: [Quantity; 7],
     worst: Vec<CapturedJob>,
+    unended: Vec<Job>,
 }
 
 /// How bad a job is: how long it took, or how long it ran where its release is unknown.
@@ -142,6 +146,7 @@ impl TaskStats {
             preemptions: 0,
             quantities,
             worst: Vec::new(),
+            unended: Vec::new(),
         }
     }
 
@@ -149,6 +154,9 @@ impl TaskStats {
     pub fn record(&mut self, job: &Job) -> bool {
         if !job.complete() {
             self.flawed += 1;
+            if job.flaw == Some(Flaw::Cut) && self.unended.len() < MAX_UNENDED {
+                self.unended.push(job.clone());
+            }
             return false;
         }
         self.jobs += 1;
@@ -224,6 +232,12 @@ impl TaskStats {
     #[must_use]
     pub fn summary(&self, term: Term) -> Summary {
         self.quantity(term).summary()
+    }
+
+    /// The jobs that had not ended at the end, a few at most.
+    #[must_use]
+    pub fn unended(&self) -> &[Job] {
+        &self.unended
     }
 
     /// The worst jobs whole, the longest first.

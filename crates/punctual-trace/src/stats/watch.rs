@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use super::recent::{CapturedJob, EventRing, MAX_EVENTS};
 use super::task::{Key, TaskStats};
 use crate::event::{Event, Tid};
-use crate::jobs::{Config, Counters, Decomposer, IntHasher, Job};
+use crate::jobs::{Config, Counters, Decomposer, Flaw, IntHasher, Job};
 
 /// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
 /// 125 kB.
@@ -28,6 +28,8 @@ struct Tasks {
     recent: EventRing,
     deadlines: HashMap<Key, u64>,
     max_response: Option<u64>,
+    /// The open jobs of which an alarm was raised, by their releases or starts.
+    alarmed: HashMap<Key, u64>,
 }
 
 impl Watch {
@@ -43,11 +45,12 @@ impl Watch {
             recent,
             deadlines: HashMap::new(),
             max_response: None,
+            alarmed: HashMap::new(),
         };
         Self { decomposer: Decomposer::new(config), tasks }
     }
 
-    /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no deadline of its own.
+    /// Raises an alarm, with [`overdue`](Self::overdue) while it lasts and otherwise when it ends, for each job that certainly took longer than this, in ns, if its task has no deadline of its own.
     pub fn max_response(&mut self, ns: Option<u64>) {
         self.tasks.max_response = ns;
     }
@@ -71,6 +74,21 @@ impl Watch {
         self.decomposer.feed(event, &mut |job| {
             each(job);
             tasks.record(job, alarm);
+        });
+    }
+
+    /// Calls `alarm` once with each job that is open at `now`, in ns by the trace's clock, and certainly takes too long. All events
+    /// up to `now` must have been fed. When it ends, there is an alarm again.
+    pub fn overdue(&mut self, now: u64, alarm: &mut dyn FnMut(&CapturedJob)) {
+        let tasks = &mut self.tasks;
+        let Some(shortest) = tasks.deadlines.values().copied().chain(tasks.max_response).min() else {
+            return;
+        };
+        self.decomposer.open_jobs(now, shortest, &mut |job| {
+            let begun = job.end - job.response.lo().unwrap_or(0);
+            if tasks.is_late(job) && tasks.alarmed.insert(Key::of(job), begun) != Some(begun) {
+                alarm(&tasks.recent.capture(job));
+            }
         });
     }
 
@@ -102,13 +120,25 @@ impl Watch {
     }
 }
 
+/// Whether a job certainly took longer.
+fn beyond(job: &Job, limit: u64) -> bool {
+    job.response.lo().is_some_and(|ns| ns > limit)
+}
+
 impl Tasks {
+    fn deadline(&self, key: Key) -> Option<u64> {
+        if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() }
+    }
+
+    /// Whether it certainly broke its limit.
+    fn is_late(&self, job: &Job) -> bool {
+        self.deadline(Key::of(job)).or(self.max_response).is_some_and(|limit| beyond(job, limit))
+    }
+
     fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&CapturedJob)) {
         let key = Key::of(job);
-        let deadline = if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() };
-        let beyond = |limit| job.response.lo().is_some_and(|ns| ns > limit);
         // The alarm does not depend on room for statistics, but on the job being what it seems.
-        if job.complete() && deadline.or(self.max_response).is_some_and(beyond) {
+        if job.complete() && self.is_late(job) {
             alarm(&self.recent.capture(job));
         }
         let index = match self.index.get(&key.packed()) {
@@ -123,8 +153,10 @@ impl Tasks {
                 self.stats.len() - 1
             }
         };
+        let certain = job.complete() || job.flaw == Some(Flaw::Cut);
+        let missed = certain && self.deadline(key).is_some_and(|limit| beyond(job, limit));
         let stats = &mut self.stats[index];
-        if deadline.is_some_and(beyond) && job.complete() {
+        if missed {
             stats.missed();
         }
         if stats.record(job)

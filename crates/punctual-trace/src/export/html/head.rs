@@ -115,7 +115,7 @@ fn conditions(report: &Report<'_>, out: &mut String) {
     for (what, count, why) in [
         ("Flawed jobs", lost, "because events were lost"),
         ("Flawed jobs", contradiction, "because events contradict each other or are missing"),
-        ("Flawed jobs", cut, "because the recording ended before them"),
+        ("Flawed jobs", cut, "because they had not ended"),
         (
             "Timers",
             counters.unknown_timers,

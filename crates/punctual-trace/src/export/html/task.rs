@@ -137,7 +137,7 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
         let why = [
             (lost, "with lost events"),
             (contradiction, "with missing or contradictory events"),
-            (cut, "cut at the end"),
+            (cut, "not ended"),
         ];
         let why = why
             .iter()
@@ -152,6 +152,10 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
         );
     }
     *out += "</p>";
+    for job in task.unended() {
+        let words = explain::job(job, report.names);
+        *out += &note(&format!("A job had not ended. {} {}", words[1], explain::longest(job, report.names)));
+    }
 }
 
 /// What the colours of timelines mean.

@@ -21,7 +21,7 @@ impl Decomposer {
         self.threads.at(slot).open = Some(open);
     }
 
-    fn explain_wait(&self, wait: &mut Blocking, waiter: Tid) {
+    pub(super) fn explain_wait(&self, wait: &mut Blocking, waiter: Tid) {
         let woken = wait.woken.unwrap_or(wait.end).clamp(wait.start, wait.end);
         let releaser = match wait.waker {
             Some(Actor::Thread(tid)) if tid != waiter && tid != 0 => Some(tid),

@@ -6,6 +6,7 @@ mod interrupts;
 mod locks;
 mod lost;
 mod marks;
+mod open;
 mod running;
 mod switches;
 mod thread;
@@ -18,7 +19,7 @@ use self::thread::Threads;
 use self::timers::Timers;
 use super::cause::Actor;
 use super::config::Config;
-use super::job::{Flaw, Job, JobKind};
+use super::job::{Job, JobKind};
 use super::known::Known;
 use super::open_job::OpenJob;
 use crate::event::{Event, Kind, Noise, Tid};
@@ -205,20 +206,6 @@ impl Decomposer {
             | Kind::TimerExpired { .. }
             | Kind::ContentionBegin { .. }
             | Kind::ContentionEnd { .. } => {}
-        }
-    }
-
-    /// Hands out the jobs that are still open, as cut.
-    pub fn finish(&mut self, sink: &mut dyn FnMut(&Job)) {
-        let time = self.time;
-        for slot in std::mem::take(&mut self.wanted) {
-            let Some(mut open) = self.threads.at(slot).open.take() else { continue };
-            if open.is_active() {
-                open.flaw(Flaw::Cut);
-                let cpu = open.last_cpu();
-                self.hand_out(&mut open, time, cpu, sink);
-            }
-            self.cut_callers(slot, time, Flaw::Cut, sink);
         }
     }
 

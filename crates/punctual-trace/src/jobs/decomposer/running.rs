@@ -98,9 +98,10 @@ impl Decomposer {
         if !(by_priority || by_marks || thread.chosen || select.tids.contains(&thread.tid)) {
             return false;
         }
-        if !(select.among.is_empty() || thread.descends || select.among.contains(&thread.tid)) {
+        if !self.is_among(slot) {
             return false;
         }
+        let thread = self.threads.at(slot);
         let actor = Actor::Thread(thread.tid);
         let mut open = Box::new(OpenJob::new(actor, thread.kind, &self.config));
         if thread.kernel {
@@ -118,6 +119,14 @@ impl Decomposer {
             self.wanted.push(slot);
         }
         true
+    }
+
+    /// Whether it is among those that the choice is restricted to.
+    #[inline]
+    pub(super) fn is_among(&mut self, slot: u32) -> bool {
+        let among = &self.config.select.among;
+        let thread = self.threads.at(slot);
+        among.is_empty() || thread.descends || among.contains(&thread.tid)
     }
 
     /// The thread that caused the event has created this one.

@@ -41,6 +41,10 @@ pub(super) struct Thread {
     pub(super) state: State,
     /// Since when.
     pub(super) since: u64,
+    /// Since when it runs, or could, without a sleep in between; 0 if it does not, or that is not known.
+    pub(super) awake_since: u64,
+    /// Whether an event has shown its priority.
+    pub(super) shown: bool,
     /// Runs on an inherited priority.
     pub(super) boosted: bool,
     /// When it last gave one back.
@@ -85,6 +89,8 @@ impl Thread {
             cpu: 0,
             state: State::Unknown,
             since: 0,
+            awake_since: 0,
+            shown: false,
             boosted: false,
             deboosted: 0,
             chosen: false,
@@ -112,6 +118,11 @@ impl Thread {
         self.state = state;
         self.cpu = cpu;
         self.since = time;
+        self.awake_since = match state {
+            State::Asleep | State::Unknown => 0,
+            State::Running | State::Ready if self.awake_since == 0 => time,
+            State::Running | State::Ready => self.awake_since,
+        };
         self.history.push(time, (state, cpu));
     }
 
@@ -142,6 +153,7 @@ impl Thread {
     /// Takes over a priority that an event shows, unless it is a borrowed one.
     #[inline]
     pub(super) fn observe_priority(&mut self, priority: i32) {
+        self.shown = true;
         if !self.boosted {
             self.priority = priority;
         }
@@ -251,6 +263,16 @@ impl Threads {
         times.sort_unstable();
         times.truncate(times.len().div_ceil(2));
         times.into_iter().for_each(|(_, tid)| self.remove(tid));
+    }
+
+    /// The slots of threads that run, or could, and have no job.
+    pub(super) fn awake_without_job(&self) -> Vec<u32> {
+        let jobless =
+            |t: &&Thread| t.awake_since > 0 && !t.marks && t.open.as_ref().is_none_or(|open| open.is_idle());
+        let mut slots: Vec<u32> =
+            self.known().filter(jobless).filter_map(|t| self.index.get(&t.tid).copied()).collect();
+        slots.sort_unstable();
+        slots
     }
 
     fn known(&self) -> impl Iterator<Item = &Thread> {

@@ -40,7 +40,7 @@ enum Stage {
 }
 
 /// The job of a thread, which is reused for the thread's next one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct OpenJob {
     job: Job,
     stage: Stage,
@@ -147,7 +147,7 @@ impl OpenJob {
         (job.task, job.priority, job.highest) = (None, priority, priority);
         (job.released, job.released_by, job.woken, job.waker) = (None, ReleasedBy::Unseen, None, None);
         (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.next_flaw.take());
-        (job.disabled, job.nmi) = (None, 0);
+        (job.disabled, job.nmi, job.started) = (None, 0, true);
         job.jitter_causes.clear();
         job.interference_causes.clear();
         job.blockings.clear();
@@ -384,6 +384,49 @@ impl OpenJob {
         (self.state, self.side, self.in_handler) = (State::Running, SchedulerSide::Out, false);
         self.segments.until(&mut self.job.segments, Phase::Interference, time, self.job.last_cpu);
         took
+    }
+
+    /// Since when it is open, at the latest.
+    pub(super) fn open_since(&self) -> Option<u64> {
+        let begun = if self.is_active() { self.job.start } else { self.settled_until };
+        (!self.is_idle()).then(|| self.job.released.map_or(begun, |released| released.1))
+    }
+
+    /// Its thread was found running and has not slept since, so there is a job, of which little is known.
+    pub(super) fn runs_on(&mut self, since: u64, cpu: u16, priority: i32) {
+        self.release(since, priority);
+        self.start(since, cpu, SchedulerSide::Out);
+        (self.known.futexes, self.slept) = (false, true);
+    }
+
+    /// The job as it is, although it has not ended.
+    pub(super) fn cut(&mut self, number: u64, time: u64) -> &Job {
+        self.flaw(Flaw::Cut);
+        let (since, started) = (self.open_since(), self.is_active());
+        if !started {
+            let cpu = self.job.last_cpu;
+            self.start(time, cpu, SchedulerSide::Out);
+        }
+        self.finish(number, time, self.job.last_cpu);
+        let job = &mut self.job;
+        job.started = started;
+        let so_far = |bounds: Bounds| Bounds::at_least(bounds.lo().unwrap_or(0));
+        if !started {
+            job.jitter = so_far(job.jitter);
+        }
+        job.response = Bounds::at_least(time.saturating_sub(since.unwrap_or(time)));
+        for term in [
+            &mut job.window,
+            &mut job.blocking,
+            &mut job.interference,
+            &mut job.execution,
+            &mut job.overhead,
+            &mut job.overhead_entry,
+            &mut job.overhead_exit,
+        ] {
+            *term = so_far(*term);
+        }
+        &self.job
     }
 
     /// Ends the job and computes its terms.

@@ -4,7 +4,7 @@ use crate::jobs::MAX_SEGMENTS;
 use crate::jobs::job::{Phase, Segment};
 
 /// Writes the segments of a job, if they are wanted.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentTrack {
     wanted: bool,
     start: u64,

@@ -12,7 +12,7 @@ use crate::jobs::job::Phase;
 const MAX_OWNERS: usize = 8;
 
 /// A futex call that can wait.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FutexCall {
     word: u64,
     entered: u64,

@@ -288,3 +288,33 @@ fn prints_no_terminal_escapes_and_no_line_breaks_of_names() {
         assert!(out.contains(",\"a\\u{1b}[2J\\n7 b\\r,"), "{out}");
     }
 }
+
+#[test]
+fn reports_part_of_recording() {
+    let scratch = Scratch::new("part");
+    let mut script = Script::new();
+    // Jobs that end at 1.001 s, 2.001 s, … 10.001 s.
+    for second in 1..=10 {
+        let t = second * 1_000_000_000;
+        script.waking(t, 0, task(838, 60), 0).switch(t + 10, 0, SwitchOut::Runnable, task(838, 60));
+        script.switch(t + 1_000_000, 0, SwitchOut::Sleeping, IDLE);
+    }
+    file(&scratch, "t.dat", &script);
+    let ends = |arguments: &[&str]| {
+        let (out, err, code) = report(&scratch.0, &[&["t.dat", "--csv", "-"], arguments].concat());
+        assert_eq!((err.as_str(), code), ("", 0), "{arguments:?}");
+        let end = |line: &str| line.split(',').nth(15).unwrap().parse::<u64>().unwrap() / 1_000_000_000;
+        out.lines().skip(1).map(end).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(&["--from", "8"]), [8, 9, 10]);
+    assert_eq!(ends(&["--from", "+7"]), [8, 9, 10], "the first event is at 1 s");
+    assert_eq!(ends(&["--to", "3.001"]), [1, 2, 3]);
+    assert_eq!(ends(&["--from", "2.5", "--to", "+3.5"]), [3, 4]);
+    assert_eq!(ends(&["--last", "1.5"]), [9, 10]);
+    let (out, err, code) = report(&scratch.0, &["t.dat", "--from", "2.5", "--to", "+3.5"]);
+    assert_eq!((err.as_str(), code), ("", 0));
+    assert!(out.contains("2 jobs") && out.contains("jobs that end from 2.5"), "{out}");
+    for wrong in [&["--from", "soon"][..], &["--last", "1", "--to", "2"]] {
+        assert_eq!(report(&scratch.0, &[&["t.dat"], wrong].concat()).2, 2, "{wrong:?}");
+    }
+}

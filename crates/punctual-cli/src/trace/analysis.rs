@@ -69,6 +69,11 @@ impl Analyzer {
         self.watch.max_response(ns);
     }
 
+    /// Leaves out jobs that end before this time.
+    pub(crate) fn only_since(&mut self, time: u64) {
+        self.watch.only_since(time);
+    }
+
     /// Learns names. They must come before the events of those they name.
     pub(crate) fn learn(&mut self, news: &NewNames) {
         for (thread, name) in &news.threads {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::parse::{Cpus, Deadline, Events, Priorities, microseconds};
+use super::window::Moment;
 use crate::args::seconds;
 
 /// Show where every microsecond of every job went
@@ -172,11 +173,24 @@ Examples:
   punctual trace report trace.dat
   punctual trace report trace.dat --task control --worst 3
   punctual trace report trace.dat --html report.html
+  punctual trace report trace.dat --from +2.5 --to +3
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
     /// A trace.dat, or the directory of an unfinished recording
     #[arg(value_name = "FILE|DIR")]
     pub(crate) trace: PathBuf,
+
+    /// Report only jobs that end at this time or later, in seconds by the trace's clock, or +S after the first event
+    #[arg(long, value_name = "S|+S")]
+    pub(crate) from: Option<Moment>,
+
+    /// Report only jobs that end by this time
+    #[arg(long, value_name = "S|+S")]
+    pub(crate) to: Option<Moment>,
+
+    /// Report only jobs that end in the last so many seconds of the recording
+    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with_all = ["from", "to"])]
+    pub(crate) last: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) analysis: Analysis,

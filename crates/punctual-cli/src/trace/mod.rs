@@ -15,6 +15,7 @@ mod report;
 mod signals;
 mod text;
 mod watch;
+mod window;
 
 use std::process::ExitCode;
 

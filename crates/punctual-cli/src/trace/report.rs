@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use punctual_report::escape::Printable;
-use punctual_report::format::{format_count, format_nanos};
+use punctual_report::format::{format_clock, format_count, format_nanos};
 use punctual_trace::buffer_stats;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
@@ -15,6 +15,7 @@ use super::analysis::Analyzer;
 use super::args::Report;
 use super::outputs::Outputs;
 use super::reading::{Batch, Reading};
+use super::window::Window;
 use super::{FAILED, Failure, text};
 use crate::output::{print, say};
 
@@ -23,6 +24,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let damage: Vec<_> =
         trace.damage().iter().map(|what| format!("{}: {what}", arguments.trace.display())).collect();
     damage.iter().for_each(|what| say!("warning: {what}"));
+    let window = Window::of(arguments, &trace)?;
     let mut outputs = Outputs::open(arguments)?;
     let select = Select { marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
@@ -32,7 +34,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let events = trace.events()?;
     let read = thread::scope(|scope| {
         let reading = Reading::start(scope, events)?;
-        let (span, problems) = analyse(&reading, &mut analyzer, &mut outputs);
+        let (span, problems) = analyse(&reading, window, &mut analyzer, &mut outputs);
         let events = reading.end().ok_or("the thread that reads the trace panicked")?;
         Ok::<_, Failure>((span, problems, events))
     });
@@ -64,6 +66,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let missing = text::missing(&recorded, counters.events, &skipped);
     if !is_printed {
         print(&head(&arguments.trace, &trace, &counters, span));
+        print(&window.map_or(String::new(), part));
         print(&missing);
         print(&text::tasks(&analyzer, usize::from(arguments.analysis.worst)));
         if !written.is_empty() {
@@ -85,8 +88,16 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
 /// The times of the first and the last event of a trace.
 type Span = Option<(u64, u64)>;
 
-/// Analyses a trace to its end, or for as long as outputs can be written. Also returns what could not be read.
-fn analyse(reading: &Reading<'_>, analyzer: &mut Analyzer, outputs: &mut Outputs) -> (Span, Vec<String>) {
+/// Analyses a trace to its end, that of the window, or for as long as outputs can be written. Also returns what could not be
+/// read.
+fn analyse(
+    reading: &Reading<'_>,
+    window: Option<Window>,
+    analyzer: &mut Analyzer,
+    outputs: &mut Outputs,
+) -> (Span, Vec<String>) {
+    let Window { from, to } = window.unwrap_or(Window { from: 0, to: u64::MAX });
+    analyzer.only_since(from);
     // At most one for each CPU.
     let (mut span, mut problems) = (None, Vec::new());
     let want_events = outputs.want_events();
@@ -94,16 +105,17 @@ fn analyse(reading: &Reading<'_>, analyzer: &mut Analyzer, outputs: &mut Outputs
         if let Some(news) = &news {
             analyzer.learn(news);
         }
-        for event in &events {
-            if want_events {
+        let within = events.partition_point(|event| event.time <= to);
+        for event in &events[..within] {
+            if want_events && event.time >= from {
                 outputs.event(event, analyzer.names());
             }
             analyzer.feed(event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
         }
-        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+        if let (Some(first), Some(last)) = (events[..within].first(), events[..within].last()) {
             span = Some((span.map_or(first.time, |(start, _)| start), last.time));
         }
-        if outputs.has_ended() {
+        if outputs.has_ended() || within < events.len() {
             break;
         }
         if let Some(problem) = problem {
@@ -137,6 +149,18 @@ fn warn_of_missing(analyzer: &Analyzer, arguments: &Report, readable: bool) -> b
     }
     analyzer.say_left_out();
     nothing || !unknown.is_empty()
+}
+
+/// Says which part of a trace is reported.
+fn part(window: Window) -> String {
+    let mut out = "jobs that end".to_owned();
+    if window.from > 0 {
+        let _ = write!(out, " from {}", format_clock(window.from));
+    }
+    if window.to < u64::MAX {
+        let _ = write!(out, " to {}", format_clock(window.to));
+    }
+    out + " by the trace's clock\n"
 }
 
 /// Describes the trace.

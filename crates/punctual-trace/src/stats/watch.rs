@@ -30,6 +30,7 @@ struct Tasks {
     max_response: Option<u64>,
     /// The open jobs of which an alarm was raised, by their releases or starts.
     alarmed: HashMap<Key, u64>,
+    since: u64,
 }
 
 impl Watch {
@@ -46,6 +47,7 @@ impl Watch {
             deadlines: HashMap::new(),
             max_response: None,
             alarmed: HashMap::new(),
+            since: 0,
         };
         Self { decomposer: Decomposer::new(config), tasks }
     }
@@ -61,6 +63,12 @@ impl Watch {
         self.tasks.deadlines.insert(task, ns);
     }
 
+    /// Leaves out jobs that end before this time, by the trace's clock. The events before it still tell what is behind later
+    /// ones.
+    pub fn only_since(&mut self, time: u64) {
+        self.tasks.since = time;
+    }
+
     /// Tells the name of a thread: see [`Decomposer::name`].
     pub fn name(&mut self, tid: Tid, name: &str) {
         self.decomposer.name(tid, name);
@@ -72,6 +80,9 @@ impl Watch {
         let tasks = &mut self.tasks;
         tasks.recent.push(event);
         self.decomposer.feed(event, &mut |job| {
+            if job.end < tasks.since {
+                return;
+            }
             each(job);
             tasks.record(job, alarm);
         });
@@ -96,6 +107,9 @@ impl Watch {
     pub fn finish(&mut self, each: &mut dyn FnMut(&Job)) {
         let tasks = &mut self.tasks;
         self.decomposer.finish(&mut |job| {
+            if job.end < tasks.since {
+                return;
+            }
             each(job);
             tasks.record(job, &mut |_| {});
         });

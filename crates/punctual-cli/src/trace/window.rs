@@ -1,0 +1,95 @@
+//! Which part of a recording is reported: `--from`, `--to`, `--last`.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use punctual_trace::read::{ReadError, Trace};
+
+use super::args::Report;
+use crate::args::seconds;
+
+/// A moment of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// By the trace's clock.
+    At(Duration),
+    /// After the first event.
+    After(Duration),
+}
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix('+') {
+            Some(after) => seconds(after).map(Self::After),
+            None => seconds(text).map(Self::At),
+        }
+    }
+}
+
+impl Moment {
+    fn ns(self, first: u64) -> u64 {
+        let (start, time) = match self {
+            Self::At(time) => (0, time),
+            Self::After(time) => (first, time),
+        };
+        start.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The part that is reported, by the trace's clock. Jobs that end in it count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl Window {
+    /// The part that the command line asks for, if it asks for one.
+    pub(crate) fn of(arguments: &Report, trace: &Trace) -> Result<Option<Self>, ReadError> {
+        let Report { from, to, last, .. } = arguments;
+        if from.is_none() && to.is_none() && last.is_none() {
+            return Ok(None);
+        }
+        // Nothing but the end of the data says when they end.
+        let (first, end) = span(trace, last.is_some())?;
+        let to = to.map_or(u64::MAX, |to| to.ns(first));
+        let from = match last {
+            Some(last) => end.saturating_sub(Moment::At(*last).ns(0)),
+            None => from.map_or(0, |from| from.ns(first)),
+        };
+        Ok(Some(Self { from, to }))
+    }
+}
+
+/// The time of the first event, and of the last if that is wanted. What cannot be read is told when it is analysed.
+fn span(trace: &Trace, whole: bool) -> Result<(u64, u64), ReadError> {
+    let mut events = trace.events()?;
+    let mut span = None;
+    while let Some(run) = events.next_run() {
+        if let Ok([first, .., last] | [first @ last]) = run {
+            span = Some((span.map_or(first.time, |(start, _)| start), last.time));
+            if !whole {
+                break;
+            }
+        }
+    }
+    Ok(span.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_moments_by_the_clock_and_after_the_start() {
+        let ns = |text: &str| text.parse::<Moment>().map(|moment| moment.ns(1_000_000_007));
+        assert_eq!(ns("26493.915051916"), Ok(26_493_915_051_916));
+        assert_eq!(ns("+0.5"), Ok(1_500_000_007));
+        assert_eq!(ns("0"), Ok(0));
+        for text in ["", "+", "-1", "soon", "+-1", "nan"] {
+            assert!(ns(text).is_err(), "{text}");
+        }
+    }
+}

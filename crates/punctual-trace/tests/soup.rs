@@ -110,7 +110,8 @@ fn never_panics_on_random_events() {
             select: Select { priorities: Some(-1..=139), ..Select::default() },
             handlers: random.once_in(2),
             suspension: if random.once_in(2) { Suspension::EndsJob } else { Suspension::IsCounted },
-            futex: if random.once_in(2) { FutexWaits::Block } else { FutexWaits::MutexesBlock },
+            futex: [FutexWaits::Judged, FutexWaits::Block, FutexWaits::MutexesBlock]
+                [random.range(0, 2) as usize],
             monotonic: random.once_in(2),
             segments: true,
             history: 64,

@@ -46,6 +46,7 @@ impl Analyzer {
                 Suspension::Counts => jobs::Suspension::IsCounted,
             },
             futex: match arguments.futex {
+                Futex::Auto => FutexWaits::Judged,
                 Futex::Block => FutexWaits::Block,
                 Futex::MutexesBlock => FutexWaits::MutexesBlock,
                 Futex::Suspend => FutexWaits::Suspend,

@@ -105,9 +105,8 @@ pub(crate) struct Analysis {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Suspension::Ends)]
     pub(crate) suspension: Suspension,
 
-    /// Which futex waits count as blocking; for threads that wait for work on a condition variable or semaphore, choose
-    /// mutexes-block
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Futex::Block)]
+    /// Which futex waits count as blocking
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Futex::Auto)]
     pub(crate) futex: Futex,
 
     /// Assume that no entry or exit of the scheduler takes longer than this; narrows the bounds of C and SS
@@ -131,6 +130,8 @@ pub(crate) enum Suspension {
 /// Which futex waits count as blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Futex {
+    /// Waits on what looks like a lock; what was assumed is told
+    Auto,
     /// All waits
     Block,
     /// Only waits on mutexes

@@ -122,6 +122,9 @@ fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String 
     let head = format!("{}{}", names.of(stats.key().actor), counts(stats));
     let mut out = wrapped("", &head, 2, width);
     let _ = write!(out, "{}", table::terms(stats).indent(2));
+    for assumption in explain::assumptions(stats) {
+        out += &wrapped("  ", &assumption, 2, width);
+    }
     for (index, captured) in stats.worst().iter().take(worst).enumerate() {
         let rank = match index {
             0 => "longest job".to_owned(),

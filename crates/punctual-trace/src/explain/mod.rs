@@ -29,11 +29,12 @@
 
 mod wait;
 
-use punctual_report::format::format_part;
+use punctual_report::format::{format_count, format_part};
 
 use crate::event::Section;
 use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy};
 use crate::names::Names;
+use crate::stats::TaskStats;
 
 pub use wait::blocking;
 
@@ -114,6 +115,38 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
         ns => format!(", {} of it and of I in non-maskable interrupts", format_part(ns)),
     };
     sentences.push(format!("C: {} {of_response}: executing{suspended}{nmi}.", value(job.execution)));
+    sentences
+}
+
+/// What was assumed about the jobs of a task, and how to have it otherwise: one sentence each.
+#[must_use]
+pub fn assumptions(stats: &TaskStats) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut say = |count: u64, what: &str| {
+        if count > 0 {
+            let (jobs, s) = (format_count(count), if count == 1 { "" } else { "s" });
+            sentences.push(
+                what.replace("{n}", &jobs)
+                    .replace("{s}", s)
+                    .replace("{are}", if count == 1 { "is" } else { "are" }),
+            );
+        }
+    };
+    say(
+        stats.ended_on_likely_conditions(),
+        "{n} job{s} ended in a wait on a futex that is taken for a condition or a semaphore; if it is a lock, use --futex \
+         block.",
+    );
+    say(
+        stats.waits_for_likely_locks(),
+        "{n} wait{s} on a futex whose word is that of a contended mutex {are} taken for blocking; if it is none, use --futex \
+         suspend.",
+    );
+    say(
+        stats.waits_for_doubtful_locks(),
+        "{n} wait{s} on a futex that looks like a condition or a semaphore {are} taken for blocking; if the task waits for \
+         work there, use --futex auto.",
+    );
     sentences
 }
 

@@ -7,7 +7,8 @@ use super::csv::id;
 use super::{VERSION, flaw_name, kind_name, release_name};
 use crate::event::{Event, Section};
 use crate::jobs::{
-    Actor, Blocking, Bounds, Cause, DisabledSection, HolderState, Job, Phase, Segment, Share, WaitTarget,
+    Actor, Blocking, Bounds, Cause, DisabledSection, FutexRole, HolderState, Job, Phase, Segment, Share,
+    WaitTarget,
 };
 use crate::names::Names;
 use crate::stats::{CapturedJob, Term};
@@ -66,6 +67,8 @@ struct JobObject<'a> {
     start_ns: u64,
     end_ns: u64,
     started: bool,
+    /// The futex that it waited on at its end, and what that is taken for.
+    ended_on: Option<(String, &'static str)>,
     first_cpu: u16,
     last_cpu: u16,
     migrations: u32,
@@ -112,6 +115,7 @@ impl<'a> JobObject<'a> {
             start_ns: job.start,
             end_ns: job.end,
             started: job.started,
+            ended_on: job.ended_on.map(|(word, role)| (format!("{word:#x}"), role_name(role))),
             first_cpu: job.first_cpu,
             last_cpu: job.last_cpu,
             migrations: job.migrations,
@@ -193,6 +197,8 @@ struct BlockingObject {
     end_ns: u64,
     on: &'static str,
     address: Option<String>,
+    /// If on a futex, what that is taken for.
+    role: Option<&'static str>,
     slept: bool,
     owners: Vec<String>,
     woken_ns: Option<u64>,
@@ -213,6 +219,7 @@ impl BlockingObject {
             end_ns: wait.end,
             on,
             address: address.map(|address| format!("{address:#x}")),
+            role: wait.role.map(role_name),
             slept: wait.slept,
             owners: wait.owners.iter().copied().map(thread).collect(),
             woken_ns: wait.woken,
@@ -242,6 +249,15 @@ impl ShareObject {
         };
         let holder = share.holder.map(|tid| names.of(Actor::Thread(tid)));
         Self { depth: share.depth, holder, doing, by, ns: share.ns }
+    }
+}
+
+fn role_name(role: FutexRole) -> &'static str {
+    match role {
+        FutexRole::Lock => "lock",
+        FutexRole::LikelyLock => "likely lock",
+        FutexRole::LikelyCondition => "likely condition",
+        FutexRole::Condition => "condition",
     }
 }
 

@@ -1,6 +1,7 @@
 //! One wait for a lock: on what, held by whom, and what the holder did meanwhile.
 
 use super::cause::Actor;
+use super::futexes::FutexRole;
 use crate::event::Tid;
 
 /// What was waited for.
@@ -73,6 +74,8 @@ pub struct Blocking {
     pub end: u64,
     /// For what.
     pub target: WaitTarget,
+    /// If on a futex, what that is taken for.
+    pub role: Option<FutexRole>,
     /// Whether the waiter slept, rather than span.
     pub slept: bool,
     /// Who held it, and then who held what that one waited for, as priorities were inherited; or who woke the waiter.

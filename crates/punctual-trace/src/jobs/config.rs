@@ -57,8 +57,11 @@ pub enum Suspension {
 /// Which waits on futexes are waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FutexWaits {
-    /// All of them.
+    /// Those on what is a lock, as far as the call and the uses of its word tell: see [`FutexRole`](super::FutexRole). Waits
+    /// for anything else are suspensions.
     #[default]
+    Judged,
+    /// All of them.
     Block,
     /// Those with priority inheritance, and those that wait while the word is 2, which is how the mutexes of glibc, musl
     /// and Rust say "contended". Waits on condition variables and semaphores are suspensions: right for threads that

@@ -4,6 +4,7 @@ use super::blocking::Blocking;
 use super::bounds::Bounds;
 use super::cause::{Actor, Cause};
 use super::disabled::DisabledSection;
+use super::futexes::FutexRole;
 
 /// What sort of job it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,6 +123,8 @@ pub struct Job {
     pub start: u64,
     /// When it ended.
     pub end: u64,
+    /// If it ended in a wait on a futex that is not taken for a lock: the word's address, and what it is taken for.
+    pub ended_on: Option<(u64, FutexRole)>,
     /// Whether it ran at all. If not, it was [cut](Flaw::Cut), and `start` is the end of the trace.
     pub started: bool,
     /// The CPU it started on.
@@ -236,6 +239,7 @@ impl Job {
             waker: None,
             start: 0,
             end: 0,
+            ended_on: None,
             started: true,
             first_cpu: 0,
             last_cpu: 0,

@@ -36,6 +36,7 @@ mod cause;
 mod config;
 mod decomposer;
 mod disabled;
+mod futexes;
 mod history;
 mod job;
 mod known;
@@ -48,6 +49,7 @@ pub use config::{Config, FutexWaits, Release, Select, Suspension};
 pub(crate) use decomposer::IntHasher;
 pub use decomposer::{Counters, Decomposer};
 pub use disabled::DisabledSection;
+pub use futexes::FutexRole;
 pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Waker};
 
 /// How many waits of a job are listed.

@@ -2,7 +2,7 @@
 
 use super::quantity::{Quantity, Summary};
 use super::recent::CapturedJob;
-use crate::jobs::{Actor, Bounds, Flaw, Job, JobKind};
+use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind};
 
 /// So many jobs that had not ended are kept of each task, which several threads may run.
 const MAX_UNENDED: usize = 8;
@@ -124,6 +124,9 @@ pub struct TaskStats {
     quantities: [Quantity; 7],
     worst: Vec<CapturedJob>,
     unended: Vec<Job>,
+    on_conditions: u64,
+    likely_locks: u64,
+    doubtful_locks: u64,
 }
 
 /// How bad a job is: how long it took, or how long it ran where its release is unknown.
@@ -147,6 +150,9 @@ impl TaskStats {
             quantities,
             worst: Vec::new(),
             unended: Vec::new(),
+            on_conditions: 0,
+            likely_locks: 0,
+            doubtful_locks: 0,
         }
     }
 
@@ -162,6 +168,11 @@ impl TaskStats {
         self.jobs += 1;
         self.migrations += u64::from(job.migrations);
         self.preemptions += u64::from(job.preemptions);
+        self.on_conditions += u64::from(job.ended_on.is_some_and(|(_, role)| !role.is_certain()));
+        for role in job.blockings.iter().filter_map(|wait| wait.role) {
+            self.likely_locks += u64::from(role == FutexRole::LikelyLock);
+            self.doubtful_locks += u64::from(!role.is_lock());
+        }
         for (term, quantity) in Term::ALL.into_iter().zip(&mut self.quantities) {
             quantity.record(term.of(job));
         }
@@ -232,6 +243,24 @@ impl TaskStats {
     #[must_use]
     pub fn summary(&self, term: Term) -> Summary {
         self.quantity(term).summary()
+    }
+
+    /// How many jobs ended in a wait on a futex that was taken for a condition variable, a semaphore or the like.
+    #[must_use]
+    pub fn ended_on_likely_conditions(&self) -> u64 {
+        self.on_conditions
+    }
+
+    /// How many waits on futexes were taken for waits for locks.
+    #[must_use]
+    pub fn waits_for_likely_locks(&self) -> u64 {
+        self.likely_locks
+    }
+
+    /// How many waits on futexes count as blocking although they do not look like waits for locks.
+    #[must_use]
+    pub fn waits_for_doubtful_locks(&self) -> u64 {
+        self.doubtful_locks
     }
 
     /// The jobs that had not ended at the end, a few at most.

@@ -152,6 +152,9 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
         );
     }
     *out += "</p>";
+    for assumption in explain::assumptions(task) {
+        *out += &note(&assumption);
+    }
     for job in task.unended() {
         let words = explain::job(job, report.names);
         *out += &note(&format!("A job had not ended. {} {}", words[1], explain::longest(job, report.names)));

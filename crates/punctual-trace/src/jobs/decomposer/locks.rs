@@ -4,48 +4,28 @@ use super::Decomposer;
 use crate::event::{Event, Tid};
 use crate::jobs::blocking::WaitTarget;
 use crate::jobs::config::FutexWaits;
+use crate::jobs::futexes::FutexRole;
 use crate::jobs::job::Flaw;
-
-const FUTEX_COMMAND: u32 = 0x7f;
-
-/// How a futex operation waits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FutexWait {
-    No,
-    Plain,
-    /// Until it owns the word, whose holder inherits its priority.
-    Inheriting,
-}
-
-fn waits(operation: u32) -> FutexWait {
-    match operation & FUTEX_COMMAND {
-        // FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI: the last waits for a condition first.
-        0 | 9 | 11 => FutexWait::Plain,
-        // FUTEX_LOCK_PI, FUTEX_LOCK_PI2
-        6 | 13 => FutexWait::Inheriting,
-        _ => FutexWait::No,
-    }
-}
 
 impl Decomposer {
     pub(super) fn futex_enter(&mut self, event: &Event, word: u64, operation: u32, value: u32) {
         let Some(slot) = self.running(event) else { return };
-        let waits = waits(operation);
-        let blocks = match self.config.futex {
+        let role = self.futexes.call(word, operation, value);
+        let blocks = role.is_some_and(|role| match self.config.futex {
+            FutexWaits::Judged => role.is_lock(),
             FutexWaits::Block => true,
-            FutexWaits::MutexesBlock => waits == FutexWait::Inheriting || value == 2,
+            FutexWaits::MutexesBlock => role == FutexRole::Lock || value == 2,
             FutexWaits::Suspend => false,
-        };
+        });
         let thread = self.threads.at(slot);
-        thread.in_lock = waits != FutexWait::No;
+        thread.in_lock = role.is_some();
         thread.futex_entered = true;
         thread.boosted_holder = None;
         if let Some(open) = thread.open.as_mut() {
             open.has_calls();
-            if waits == FutexWait::No {
-                open.outside_scheduler(event.time);
-            } else {
-                open.enter_futex(event.time, word, blocks);
+            match role {
+                None => open.outside_scheduler(event.time),
+                Some(role) => open.enter_futex(event.time, word, role, blocks),
             }
         }
     }

@@ -19,6 +19,7 @@ use self::thread::Threads;
 use self::timers::Timers;
 use super::cause::Actor;
 use super::config::Config;
+use super::futexes::Futexes;
 use super::job::{Job, JobKind};
 use super::known::Known;
 use super::open_job::OpenJob;
@@ -63,6 +64,7 @@ pub struct Decomposer {
     /// Slots of threads whose jobs are wanted.
     wanted: Vec<u32>,
     timers: Timers,
+    futexes: Futexes,
     counters: Counters,
     /// How many CPUs are in a gap.
     gaps: u32,
@@ -80,6 +82,7 @@ impl Decomposer {
             cpus: Vec::new(),
             wanted: Vec::new(),
             timers: Timers::new(),
+            futexes: Futexes::new(),
             gaps: 0,
             counters: Counters::default(),
             handler_job: Job::empty(Actor::Unseen, JobKind::Irq),

@@ -147,7 +147,7 @@ impl OpenJob {
         (job.task, job.priority, job.highest) = (None, priority, priority);
         (job.released, job.released_by, job.woken, job.waker) = (None, ReleasedBy::Unseen, None, None);
         (job.suspended, job.migrations, job.preemptions, job.flaw) = (0, 0, 0, self.next_flaw.take());
-        (job.disabled, job.nmi, job.started) = (None, 0, true);
+        (job.disabled, job.nmi, job.started, job.ended_on) = (None, 0, true, None);
         job.jitter_causes.clear();
         job.interference_causes.clear();
         job.blockings.clear();
@@ -310,6 +310,7 @@ impl OpenJob {
             } else if reason == SwitchOut::Uninterruptible {
                 self.begin_wait(time, WaitTarget::Kernel);
             } else if suspension == Suspension::EndsJob && self.job.task.is_none() {
+                self.job.ended_on = self.futex_condition();
                 return true;
             }
         }

@@ -6,6 +6,7 @@ use crate::event::Tid;
 use crate::jobs::MAX_BLOCKINGS;
 use crate::jobs::blocking::{Blocking, WaitTarget};
 use crate::jobs::cause::Cause;
+use crate::jobs::futexes::FutexRole;
 use crate::jobs::job::Phase;
 
 /// How many holders of one wait are noted, along the chain that priorities are inherited.
@@ -15,6 +16,7 @@ const MAX_OWNERS: usize = 8;
 #[derive(Debug, Clone)]
 pub(super) struct FutexCall {
     word: u64,
+    role: FutexRole,
     entered: u64,
     pub(super) blocks: bool,
     slept: bool,
@@ -25,13 +27,18 @@ pub(super) struct FutexCall {
 }
 
 impl OpenJob {
-    pub(in crate::jobs) fn enter_futex(&mut self, time: u64, word: u64, blocks: bool) {
+    pub(in crate::jobs) fn enter_futex(&mut self, time: u64, word: u64, role: FutexRole, blocks: bool) {
         self.outside_scheduler(time);
         if self.stage == Stage::Active && self.wait.is_none() {
             let (sums, causes) = (self.sums, Vec::new());
             self.boosted_holders.clear();
-            self.futex = Some(FutexCall { word, entered: time, blocks, slept: false, sums, causes });
+            self.futex = Some(FutexCall { word, role, entered: time, blocks, slept: false, sums, causes });
         }
+    }
+
+    /// What it waits on in a futex call that is no wait for a lock.
+    pub(super) fn futex_condition(&self) -> Option<(u64, FutexRole)> {
+        self.futex.as_ref().filter(|call| !call.blocks).map(|call| (call.word, call.role))
     }
 
     /// Whether it is in a futex call that has slept, for a lock.
@@ -88,6 +95,7 @@ impl OpenJob {
             start: time,
             end: time,
             target,
+            role: None,
             slept: false,
             owners: Vec::new(),
             woken: None,
@@ -101,7 +109,7 @@ impl OpenJob {
         self.settle(time);
         let Some(call) = self.futex.as_mut() else { return };
         call.slept = true;
-        let (entered, word) = (call.entered, call.word);
+        let (entered, word, role) = (call.entered, call.word, call.role);
         self.sums = call.sums;
         self.sums.blocking += time.saturating_sub(entered);
         // When the call returns, the thread is out of the scheduler.
@@ -116,7 +124,8 @@ impl OpenJob {
         self.job.blockings.retain(|blocking| blocking.start < entered);
         self.segments.undo(&mut self.job.segments, entered);
         self.segments.until(&mut self.job.segments, Phase::Blocking, time, self.job.last_cpu);
-        self.begin_wait(time, WaitTarget::Futex { word }).start = entered;
+        let wait = self.begin_wait(time, WaitTarget::Futex { word });
+        (wait.start, wait.role) = (entered, Some(role));
     }
 
     /// The wait that is about to end, with its owners as far as priorities were inherited.

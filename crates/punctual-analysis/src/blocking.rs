@@ -1,0 +1,143 @@
+//! Blocking: how long a job of a lower level may go on although a higher one is ready.
+//!
+//! *Baker, "Stack-Based Scheduling of Realtime Processes", Real-Time Systems 3(1), 1991*: a job is blocked at most once, before
+//! it starts, by one critical section of a lower level whose ceiling is not below the job's own level.
+//!
+//! *Gai, Lipari, Di Natale, "Minimizing Memory Utilization of Real-Time Task Sets in Single and Multi-Processor Systems-on-a-
+//! Chip", RTSS 2001* (MSRP): resources of several partitions are held, and waited for by spinning in order of arrival, above all
+//! levels. A request waits for at most one section of each other partition. With the group locks of *Block, Leontyev,
+//! Brandenburg, Anderson, "A Flexible Real-Time Locking Protocol for Multiprocessors", RTCSA 2007*, resources that one job may hold
+//! together have one lock, so sections of a whole group count.
+//!
+//! Sufficient for MSRP: that every request meets the longest section of every partition is assumed. Exact for SRP where the
+//! lower task may have begun just before.
+
+use crate::arrival::Stream;
+use crate::bound::{Blocking, NoBound};
+use crate::demand::{self, Source, Steps};
+use crate::polling;
+use crate::system::{Executor, Overheads, Protocol, Section, System};
+use crate::time::Nanos;
+
+/// What a request for a resource of a group spins for at most, by partition and group.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Spinning {
+    groups: usize,
+    longest: Vec<Nanos>,
+}
+
+impl Spinning {
+    /// `above`: what displaces all levels of each partition, and a holder with them.
+    pub(crate) fn new(system: &System, above: &[Vec<Source>]) -> Result<Self, NoBound> {
+        let group_of = |section: &Section| match system.resources[section.resource].protocol {
+            Protocol::Msrp { group } => Some(group),
+            _ => None,
+        };
+        let groups = system.resources.iter().filter_map(|resource| match resource.protocol {
+            Protocol::Msrp { group } => Some(group + 1),
+            _ => None,
+        });
+        let groups = groups.max().unwrap_or(0);
+        let mut held = vec![0; groups * system.partitions.len()];
+        let sections = system.tasks.iter().flat_map(|task| task.sections.iter().map(|s| (task.partition, s)));
+        for (partition, section) in sections.chain(idle_sections(system)) {
+            if let Some(group) = group_of(section) {
+                let overheads = system.partitions[partition].overheads;
+                let hold = section.hold.saturating_add(overheads.lock);
+                let place = &mut held[partition * groups + group];
+                *place = (*place).max(hold);
+            }
+        }
+        // Interrupts of the holder's CPU prolong a hold, and so does what its supply lacks.
+        for (partition, above) in above.iter().enumerate() {
+            let supply = system.partitions[partition].supply;
+            for hold in &mut held[partition * groups..(partition + 1) * groups] {
+                if *hold > 0 {
+                    *hold = demand::finish(supply, *hold, [above, &[], &[]], *hold, &mut Steps::new())?;
+                }
+            }
+        }
+        let mut longest = vec![0_u64; held.len()];
+        for (at, spin) in longest.iter_mut().enumerate() {
+            let (partition, group) = (at / groups.max(1), at % groups.max(1));
+            let others = (0..system.partitions.len()).filter(|&other| other != partition);
+            let all = others.map(|other| held[other * groups + group]);
+            *spin = all.fold(0, Nanos::saturating_add);
+        }
+        Ok(Self { groups, longest })
+    }
+
+    /// Of one request from this partition.
+    pub(crate) fn of_request(&self, system: &System, partition: usize, section: &Section) -> Nanos {
+        match system.resources[section.resource].protocol {
+            Protocol::Msrp { group } => self.longest[partition * self.groups + group],
+            _ => 0,
+        }
+    }
+
+    /// Of all requests of a job.
+    pub(crate) fn of_job(&self, system: &System, task: usize) -> Nanos {
+        let task = &system.tasks[task];
+        let spins = task
+            .sections
+            .iter()
+            .map(|section| self.of_request(system, task.partition, section).saturating_mul(section.times));
+        spins.fold(0, Nanos::saturating_add)
+    }
+}
+
+fn idle_sections(system: &System) -> impl Iterator<Item = (usize, &Section)> {
+    let partitions = system.partitions.iter().enumerate();
+    partitions.flat_map(|(at, partition)| partition.idle_sections.iter().map(move |section| (at, section)))
+}
+
+/// The longest blocking of a job before its start.
+pub(crate) fn longest(
+    system: &System,
+    spinning: &Spinning,
+    at: usize,
+    arrivals: &[Result<Vec<Stream>, NoBound>],
+) -> Option<Blocking> {
+    let (partition, level) = (system.tasks[at].partition, system.tasks[at].level);
+    let Overheads { lock, dispatch, .. } = system.partitions[partition].overheads;
+    let mut longest: Option<Blocking> = None;
+    let mut consider = |by: Option<usize>, resource: Option<usize>, time: Nanos, spin: Nanos| {
+        if time > longest.map_or(0, |longest| longest.time) {
+            longest = Some(Blocking { time, times: 1, by, resource, spinning: spin });
+        }
+    };
+    let mut section = |by: Option<usize>, section: &Section| {
+        let resource = &system.resources[section.resource];
+        let blocks = match resource.protocol {
+            Protocol::Srp => resource.ceilings[partition] >= level,
+            Protocol::Msrp { .. } => true,
+            Protocol::Pcp | Protocol::Unlocked => false,
+        };
+        if blocks {
+            let spin = spinning.of_request(system, partition, section);
+            let time = spin.saturating_add(section.hold).saturating_add(lock);
+            consider(by, Some(section.resource), time, spin);
+        }
+    };
+    system.partitions[partition].idle_sections.iter().for_each(|of_idle| section(None, of_idle));
+    let lower = |&at: &usize| {
+        let task = &system.tasks[at];
+        task.partition == partition && task.level < level && arrivals[at].is_ok()
+    };
+    let lower = (0..system.tasks.len()).filter(lower);
+    if system.partitions[partition].executor == Executor::Polling {
+        // A job is not preempted: all of it may have just begun.
+        let cost = |at: usize| {
+            let spin = spinning.of_job(system, at);
+            spin.saturating_add(system.tasks[at].execution).saturating_add(dispatch)
+        };
+        for at in lower {
+            consider(Some(at), None, polling::block(system, at, level, &cost), spinning.of_job(system, at));
+        }
+    } else {
+        for at in lower {
+            system.tasks[at].sections.iter().for_each(|of_task| section(Some(at), of_task));
+        }
+    }
+    longest
+}

@@ -1,0 +1,170 @@
+//! A bound in sentences, and why there is none.
+
+use punctual_report::format::{format_count, format_part};
+
+use crate::analyse;
+use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, NoBound, Who};
+use crate::system::{System, Task};
+use crate::time::Nanos;
+
+/// Why a task has the bound it has, sentence by sentence, or why it has none.
+#[must_use]
+pub fn explain(system: &System, analysis: &Analysis, at: usize) -> Vec<String> {
+    let task = &system.tasks[at];
+    match &analysis.tasks[at] {
+        Ok(bound) => sentences(system, task, bound),
+        Err(reason) => vec![why_none(system, at, reason)],
+    }
+}
+
+/// The task whose bound is closest to its deadline or farthest beyond it, by share of the deadline.
+#[must_use]
+pub fn tightest(system: &System, analysis: &Analysis) -> Option<usize> {
+    let of_deadline = |at: usize| {
+        let deadline = system.tasks[at].deadline?.max(1);
+        let response = analysis.tasks[at].as_ref().map_or(f64::INFINITY, |bound| bound.response as f64);
+        Some(response / deadline as f64)
+    };
+    let shares = (0..system.tasks.len()).filter_map(|at| Some((at, of_deadline(at)?)));
+    shares.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+}
+
+fn sentences(system: &System, task: &Task, bound: &Bound) -> Vec<String> {
+    let mut out = vec![verdict(task, bound)];
+    if bound.jitter > 0 {
+        out.push(format!("It may become ready {} after its nominal release.", time(bound.jitter)));
+    }
+    out.extend(bound.blocking.map(|blocking| blocked(system, task, blocking)));
+    out.push(own_work(task, bound));
+    for term in &bound.interference {
+        out.push(displaced(system, term));
+    }
+    if bound.not_supplied > 0 {
+        out.push(format!("For {} the CPU is not the app's.", time(bound.not_supplied)));
+    }
+    out.push(match bound.exactness {
+        Exactness::Exact => "The bound is exact: in this model a job can take so long.".into(),
+        Exactness::Sufficient => {
+            "The bound is sufficient: no job takes longer, perhaps none takes so long.".into()
+        }
+    });
+    out
+}
+
+fn verdict(task: &Task, bound: &Bound) -> String {
+    let (name, response) = (&task.name, time(bound.response));
+    match task.deadline {
+        None => format!("`{name}` ends within {response} of its release; it has no deadline."),
+        Some(deadline) if bound.response <= deadline => format!(
+            "`{name}` ends within {response} of its release, {} before its deadline of {}.",
+            time(deadline - bound.response),
+            time(deadline)
+        ),
+        Some(deadline) => format!(
+            "`{name}` may end {response} after its release, {} after its deadline of {}.",
+            time(bound.response - deadline),
+            time(deadline)
+        ),
+    }
+}
+
+fn blocked(system: &System, task: &Task, blocking: Blocking) -> String {
+    let Blocking { time: all, times, by, resource, spinning } = blocking;
+    let who = by.map_or("`idle`".into(), |by| format!("`{}`", system.tasks[by].name));
+    let each = all / times.max(1);
+    let mut out = match resource {
+        Some(resource) => {
+            let resource = &system.resources[resource].name;
+            format!(
+                "{who} may have just locked `{resource}`, which keeps level {} waiting for {}",
+                task.level,
+                time(each)
+            )
+        }
+        None => format!("A job of {who} may have just begun, and goes on for {}", time(each)),
+    };
+    if spinning > 0 {
+        out += &format!(", {} of it spinning for other CPUs", time(spinning));
+    }
+    if times > 1 {
+        out += &format!("; after each wait again, {} times in all, {}", format_count(times), time(all));
+    }
+    out + "."
+}
+
+fn own_work(task: &Task, bound: &Bound) -> String {
+    let own = bound.own;
+    let mut out = match own.jobs {
+        ..=1 => format!("It executes for {}", time(task.execution)),
+        jobs => format!(
+            "Worst is job {} of a busy window, ready {} after its start; the jobs until then execute for {}",
+            format_count(jobs),
+            time(bound.released),
+            time(own.execution - bound.spinning - bound.suspension)
+        ),
+    };
+    for (what, part) in
+        [("spin for other CPUs for", bound.spinning), ("wait for", bound.suspension), ("cost", own.overhead)]
+    {
+        if part > 0 {
+            let what = if what == "cost" { "cost the executor".to_owned() } else { what.to_owned() };
+            out += &format!(", {what} {}", time(part));
+        }
+    }
+    out + "."
+}
+
+fn displaced(system: &System, term: &Interference) -> String {
+    let Interference { who, work } = term;
+    let (jobs, all) = (format_count(work.jobs), time(work.time()));
+    let s = if work.jobs == 1 { "" } else { "s" };
+    match *who {
+        Who::Higher(at) if work.jobs == 0 => format!("`{}` displaces it for {all}.", system.tasks[at].name),
+        Who::Higher(at) => format!("`{}` displaces it by {jobs} job{s}, {all}.", system.tasks[at].name),
+        Who::Peer(at) => {
+            format!("`{}` of the same level goes first with {jobs} job{s}, {all}.", system.tasks[at].name)
+        }
+        Who::Interrupt(at) => {
+            format!("`{}` interrupts it {jobs} time{s}, {all}.", system.interrupts[at].name)
+        }
+        Who::Release(at) => format!("Releasing `{}` {jobs} time{s} costs {all}.", system.tasks[at].name),
+    }
+}
+
+/// Why a task has no bound.
+#[must_use]
+pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
+    let name = &system.tasks[at].name;
+    let of = |at: &usize| format!("`{}`", system.tasks[*at].name);
+    match reason {
+        NoBound::Overload { tasks, utilisation, supply } => {
+            let names: Vec<String> = tasks.iter().map(of).collect();
+            let (need, there) = (utilisation.as_f64() * 100.0, supply.as_f64() * 100.0);
+            let names = listed(&names);
+            format!("`{name}` has no bound: {names} need {need:.1} % of the CPU, and there are {there:.1} %.")
+        }
+        NoBound::DependsOn(other) => format!("`{name}` has no bound, since {} has none.", of(other)),
+        NoBound::NoArrivals => {
+            format!(
+                "`{name}` has no bound: nothing says how often it is released. Give it a `min_interval`, or profile a run."
+            )
+        }
+        NoBound::TooLong => {
+            let share = analyse::utilisation(system, system.tasks[at].partition).as_f64() * 100.0;
+            format!("`{name}` has no bound that can be computed: {share:.4} % of the CPU is used.")
+        }
+        NoBound::NoAnalysis(why) => format!("`{name}` has no bound: {why}."),
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn time(ns: Nanos) -> String {
+    format_part(ns)
+}

@@ -1,0 +1,159 @@
+//! Results as JSON, schema `punctual-rta/1`. All times are whole nanoseconds, all shares are numbers; what is unknown is `null`.
+
+use serde::Serialize;
+
+use crate::bound::{Analysis, Bound, Exactness, Who};
+use crate::explain;
+use crate::margin::{Limit, Margins};
+use crate::system::System;
+use crate::time::Nanos;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    app: &'a str,
+    schedulable: bool,
+    execution_growth_permille: u64,
+    first_to_miss: Option<&'a str>,
+    assumptions: &'a [String],
+    tasks: Vec<TaskReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct TaskReport<'a> {
+    name: &'a str,
+    partition: &'a str,
+    level: u32,
+    execution_ns: Nanos,
+    deadline_ns: Option<Nanos>,
+    observed_response_ns: Option<Nanos>,
+    bound: Option<BoundReport<'a>>,
+    why_none: Option<String>,
+    margins: Option<MarginReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct BoundReport<'a> {
+    response_ns: Nanos,
+    exact: bool,
+    meets_deadline: bool,
+    jitter_ns: Nanos,
+    window_ns: Nanos,
+    released_ns: Nanos,
+    blocking_ns: Nanos,
+    blocked_by: Option<&'a str>,
+    blocked_on: Option<&'a str>,
+    jobs: u64,
+    execution_ns: Nanos,
+    overhead_ns: Nanos,
+    spinning_ns: Nanos,
+    suspension_ns: Nanos,
+    not_supplied_ns: Nanos,
+    interference: Vec<Term<'a>>,
+}
+
+#[derive(Serialize)]
+struct Term<'a> {
+    source: &'a str,
+    kind: &'static str,
+    jobs: u64,
+    execution_ns: Nanos,
+    overhead_ns: Nanos,
+}
+
+#[derive(Serialize)]
+struct MarginReport<'a> {
+    execution_ns: Nanos,
+    execution_first_to_miss: Option<&'a str>,
+    period_ns: Option<Nanos>,
+    period_first_to_miss: Option<&'a str>,
+    jitter_ns: Nanos,
+    jitter_first_to_miss: Option<&'a str>,
+    holds: Vec<HoldReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct HoldReport<'a> {
+    resource: &'a str,
+    hold_ns: Nanos,
+    first_to_miss: Option<&'a str>,
+}
+
+/// The whole result.
+#[must_use]
+pub fn json(system: &System, analysis: &Analysis, margins: &Margins) -> String {
+    let name = |at: usize| system.tasks[at].name.as_str();
+    let tasks = (0..system.tasks.len()).map(|at| {
+        let task = &system.tasks[at];
+        TaskReport {
+            name: &task.name,
+            partition: &system.partitions[task.partition].name,
+            level: task.level,
+            execution_ns: task.execution,
+            deadline_ns: task.deadline,
+            observed_response_ns: task.observed.response,
+            bound: analysis.tasks[at].as_ref().ok().map(|bound| bound_report(system, at, bound)),
+            why_none: analysis.tasks[at].as_ref().err().map(|reason| explain::why_none(system, at, reason)),
+            margins: margins.tasks.get(at).map(|margins| {
+                let first = |limit: &Limit| limit.first.map(name);
+                let holds = margins.holds.iter().zip(&task.sections).map(|(limit, section)| HoldReport {
+                    resource: &system.resources[section.resource].name,
+                    hold_ns: limit.until,
+                    first_to_miss: first(limit),
+                });
+                MarginReport {
+                    execution_ns: margins.execution.until,
+                    execution_first_to_miss: first(&margins.execution),
+                    period_ns: margins.period.map(|limit| limit.until),
+                    period_first_to_miss: margins.period.as_ref().and_then(first),
+                    jitter_ns: margins.jitter.until,
+                    jitter_first_to_miss: first(&margins.jitter),
+                    holds: holds.collect(),
+                }
+            }),
+        }
+    });
+    let report = Report {
+        schema: "punctual-rta/1",
+        app: &system.name,
+        schedulable: analysis.is_schedulable(system),
+        execution_growth_permille: margins.all.permille,
+        first_to_miss: margins.all.first.map(name),
+        assumptions: &system.assumptions,
+        tasks: tasks.collect(),
+    };
+    serde_json::to_string_pretty(&report).expect("it has numbers, texts and lists of them only")
+}
+
+fn bound_report<'a>(system: &'a System, at: usize, bound: &Bound) -> BoundReport<'a> {
+    let name = |at: usize| system.tasks[at].name.as_str();
+    let terms = bound.interference.iter().map(|term| {
+        let (source, kind) = match term.who {
+            Who::Higher(at) => (name(at), "higher"),
+            Who::Peer(at) => (name(at), "peer"),
+            Who::Interrupt(at) => (system.interrupts[at].name.as_str(), "interrupt"),
+            Who::Release(at) => (name(at), "release"),
+        };
+        let work = term.work;
+        Term { source, kind, jobs: work.jobs, execution_ns: work.execution, overhead_ns: work.overhead }
+    });
+    let blocking = bound.blocking;
+    BoundReport {
+        response_ns: bound.response,
+        exact: bound.exactness == Exactness::Exact,
+        meets_deadline: bound.meets(system.tasks[at].deadline),
+        jitter_ns: bound.jitter,
+        window_ns: bound.window,
+        released_ns: bound.released,
+        blocking_ns: blocking.map_or(0, |blocking| blocking.time),
+        blocked_by: blocking.map(|blocking| blocking.by.map_or("idle", name)),
+        blocked_on: blocking.and_then(|it| it.resource).map(|at| system.resources[at].name.as_str()),
+        jobs: bound.own.jobs,
+        execution_ns: bound.own.execution - bound.spinning - bound.suspension,
+        overhead_ns: bound.own.overhead,
+        spinning_ns: bound.spinning,
+        suspension_ns: bound.suspension,
+        not_supplied_ns: bound.not_supplied,
+        interference: terms.collect(),
+    }
+}

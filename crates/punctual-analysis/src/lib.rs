@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+
+pub mod arrival;
+pub mod assign;
+pub mod bound;
+pub mod explain;
+pub mod fraction;
+pub mod json;
+pub mod margin;
+pub mod schedule;
+pub mod schema;
+pub mod supply;
+pub mod system;
+pub mod time;
+
+mod analyse;
+mod blocking;
+mod demand;
+mod global;
+mod polling;
+mod preemptive;
+mod suspension;
+
+pub use analyse::{analyse, first_miss, utilisation};

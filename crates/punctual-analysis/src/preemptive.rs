@@ -1,0 +1,212 @@
+//! One CPU, preemptive fixed priorities, first come, first served within a level.
+//!
+//! *Joseph & Pandya, "Finding Response Times in a Real-Time System", The Computer Journal 29(5), 1986*: the fixed point.
+//! *Lehoczky, "Fixed Priority Scheduling of Periodic Task Sets with Arbitrary Deadlines", RTSS 1990*: every job in the level's
+//! busy window. *Audsley, Burns, Richardson, Tindell, Wellings, "Applying New Scheduling Theory to Static Priority Pre-emptive
+//! Scheduling", Software Engineering Journal 8(5), 1993*: blocking and jitter. *Tindell, Burns, Wellings, "An Extendible Approach
+//! for Analyzing Fixed Priority Hard Real-Time Tasks", Real-Time Systems 6(2), 1994*: both together, and bursts. *Martin, Minet,
+//! George, "Non Pre-emptive Fixed Priority Scheduling with FIFO Arbitration", INRIA RR-5051, 2003*: several tasks at a level.
+//!
+//! Exact for sporadic tasks, and for periodic ones whose offsets are not known, without suspension. Otherwise sufficient.
+//!
+//! A job that becomes ready `A` after the start of the busy window ends at the least `w` with
+//!
+//! > w = B + k·C + Σ peers: until(A)·C + Σ higher: before(w)·C
+//!
+//! if it is the `k`th job of its task in the window. Its peers' jobs that are ready until `A` run first, what comes later does
+//! not. If it is as late as it can be, its nominal release is `A − J`; if it is one that could come later, since its lateness is
+//! less than J, its nominal release is J before the latest instant at which it can be ready. Its response is measured from
+//! there. Only those `A` have to be looked at where a job of the level becomes ready, as long as the window has not ended.
+
+use crate::bound::{Blocking, Bound, Exactness, Interference, NoBound, Who, Work};
+use crate::demand::{self, Source, Sources, Steps};
+use crate::supply::Supply;
+use crate::time::Nanos;
+
+/// What a task competes with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Contest<'a> {
+    pub(crate) supply: Supply,
+    pub(crate) task: usize,
+    /// J of the task's own.
+    pub(crate) jitter: Nanos,
+    /// Its waiting and spinning, which its execution in `level` contains.
+    pub(crate) suspension: Nanos,
+    pub(crate) spinning: Nanos,
+    pub(crate) blocking: Option<Blocking>,
+    /// Whose jobs run in the order of their release, the task's own among them.
+    pub(crate) level: &'a [Source],
+    pub(crate) above: Sources<'a>,
+    pub(crate) exactness: Exactness,
+    /// Whether a job that has started runs to its end.
+    pub(crate) runs_to_end: bool,
+}
+
+/// A job in the busy window.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// When it became ready.
+    ready: Nanos,
+    /// Which job of its task it is in the window, from 1 on.
+    jobs: u64,
+    /// When it became ready at the latest: J before it is its nominal release.
+    released: Nanos,
+    finish: Nanos,
+    /// When it started, if it then ran to its end.
+    started: Option<Nanos>,
+}
+
+impl Contest<'_> {
+    /// The bound.
+    ///
+    /// With a `limit`, any response above it may be returned as soon as one is seen.
+    pub(crate) fn bound(&self, limit: Option<Nanos>) -> Result<Bound, NoBound> {
+        let worst = self.worst(limit)?;
+        Ok(self.terms(worst))
+    }
+
+    /// Only the response.
+    pub(crate) fn response(&self, limit: Option<Nanos>) -> Result<Nanos, NoBound> {
+        Ok(self.after(self.worst(limit)?))
+    }
+
+    fn is_own(&self, source: &Source) -> bool {
+        source.who == Who::Higher(self.task)
+    }
+
+    /// Demand of the level that runs before or as the job, without earlier jobs of its own task.
+    fn peers(&self, ready: Nanos) -> Option<Nanos> {
+        let mut demand = self.blocking.map_or(0, |blocking| blocking.time);
+        for source in self.level.iter().filter(|source| !self.is_own(source)) {
+            demand = demand.checked_add(source.all.until(ready)?.checked_mul(source.peer_cost())?)?;
+        }
+        Some(demand)
+    }
+
+    /// When the level's next job may become ready, and when its next may do so that is as late as it can be.
+    fn next(&self, ready: Nanos) -> Option<(Nanos, Nanos)> {
+        let mut next = (Nanos::MAX, Nanos::MAX);
+        for source in self.level {
+            let step = source.all.next_step(ready)?;
+            let late = if self.is_own(source) { source.own.next_step(ready)? } else { step };
+            next = (next.0.min(step), next.1.min(step).min(late));
+        }
+        Some(next)
+    }
+
+    fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
+        let own = || self.level.iter().filter(|source| self.is_own(source));
+        let cost = own().next().map_or(0, Source::peer_cost).saturating_add(self.suspension);
+        let single = if own().nth(1).is_none() { own().next() } else { None };
+        let mut worst: Option<Candidate> = None;
+        let mut steps = Steps::new();
+        let (mut ready, mut window, mut started) = (0, 0, 0);
+        loop {
+            let peers = self.peers(ready).ok_or(NoBound::TooLong)?;
+            let most = own().try_fold(0_u64, |sum, source| sum.checked_add(source.all.until(ready)?));
+            let most = most.ok_or(NoBound::TooLong)?;
+            // Jobs of the task that are as late as they can be, and then those that may be here early.
+            let late = single.map_or(Some(most), |source| source.own.until(ready)).ok_or(NoBound::TooLong)?;
+            let mut end = window;
+            for jobs in late..=most {
+                let base =
+                    jobs.checked_mul(cost).and_then(|own| own.checked_add(peers)).ok_or(NoBound::TooLong)?;
+                end = demand::finish(self.supply, base, self.above, end, &mut steps)?;
+                let released = match single {
+                    Some(source) if jobs > late => source.own.distance(jobs).ok_or(NoBound::TooLong)?,
+                    _ => ready,
+                };
+                let mut candidate = Candidate { ready, jobs, released, finish: end, started: None };
+                if self.runs_to_end {
+                    let from = if jobs == late { started } else { 0 };
+                    let start =
+                        demand::start(self.supply, base - cost, self.above, from, self.closed(), &mut steps)?;
+                    let all = demand::demand(base, self.above, start + u64::from(self.closed()));
+                    candidate.finish =
+                        all.and_then(|all| self.supply.time_for(all)).ok_or(NoBound::TooLong)?;
+                    candidate.started = Some(start);
+                }
+                if jobs == late {
+                    window = end;
+                    started = candidate.started.unwrap_or(0);
+                }
+                if worst.is_none_or(|worst| self.after(candidate) > self.after(worst)) {
+                    worst = Some(candidate);
+                    if limit.is_some_and(|limit| self.after(candidate) > limit) {
+                        return Ok(candidate);
+                    }
+                }
+            }
+            // Whoever comes when the window has ended begins a new one.
+            let (next, late) = self.next(ready).ok_or(NoBound::TooLong)?;
+            if end <= next {
+                return worst.ok_or(NoBound::TooLong);
+            }
+            ready = late;
+        }
+    }
+
+    /// Whether a job that is released at the instant of a start is in time for it. With blocking it is not: the window then
+    /// began a little later than what blocks, and all of its starts are a little earlier than where they are computed.
+    fn closed(&self) -> bool {
+        self.blocking.is_none()
+    }
+
+    /// The response of a job of the window.
+    fn after(&self, job: Candidate) -> Nanos {
+        job.finish.saturating_add(self.jitter).saturating_sub(job.released)
+    }
+
+    fn terms(&self, worst: Candidate) -> Bound {
+        let Candidate { ready, jobs, released, finish, started } = worst;
+        let counted = started.map_or(finish, |started| started + u64::from(self.closed()));
+        let mut own = Work::default();
+        let mut interference: Vec<Interference> = Vec::new();
+        for source in self.above.into_iter().flatten() {
+            let jobs = source.all.before(counted).unwrap_or(0);
+            add(&mut interference, source.term(source.who, jobs, source.preempting));
+        }
+        for source in self.level {
+            match source.who {
+                Who::Higher(task) if task != self.task => {
+                    let jobs = source.all.until(ready).unwrap_or(0);
+                    add(&mut interference, source.term(Who::Peer(task), jobs, source.dispatch));
+                }
+                who => {
+                    own = source.term(who, jobs, source.dispatch).work;
+                    own.execution += jobs * self.suspension;
+                }
+            }
+        }
+        let mut bound = Bound {
+            response: self.after(worst),
+            jitter: self.jitter,
+            window: finish,
+            released,
+            blocking: self.blocking,
+            own,
+            spinning: self.spinning.saturating_mul(own.jobs),
+            suspension: self.suspension.saturating_mul(own.jobs),
+            interference,
+            not_supplied: 0,
+            exactness: self.exactness,
+        };
+        bound.not_supplied = finish - bound.sum_of_terms();
+        bound
+    }
+}
+
+/// Adds to the term of the same source, if there is one.
+fn add(terms: &mut Vec<Interference>, term: Interference) {
+    if term.work.jobs == 0 {
+        return;
+    }
+    match terms.iter_mut().find(|other| other.who == term.who) {
+        Some(other) => {
+            other.work.jobs += term.work.jobs;
+            other.work.execution += term.work.execution;
+            other.work.overhead += term.work.overhead;
+        }
+        None => terms.push(term),
+    }
+}

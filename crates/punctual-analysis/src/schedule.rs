@@ -1,0 +1,162 @@
+//! The busy window that a bound is of, drawn up job by job: what a Gantt chart shows.
+
+use crate::bound::{Bound, Who};
+use crate::supply::Supply;
+use crate::system::{Executor, System};
+use crate::time::Nanos;
+
+/// A time in which one thing runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// After the start of the window.
+    pub from: Nanos,
+    /// Likewise.
+    pub to: Nanos,
+    /// What runs.
+    pub what: What,
+}
+
+/// What runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The task, or an earlier job of it.
+    Own,
+    /// What had begun before.
+    Blocking,
+    /// Something that goes first.
+    Above(Who),
+    /// Nothing of ours.
+    NotSupplied,
+}
+
+/// Jobs that are released at instants and have some time to run.
+struct Lane {
+    what: What,
+    releases: Vec<Nanos>,
+    cost: Nanos,
+    /// How many have been let in.
+    begun: usize,
+    left: Nanos,
+}
+
+/// The parts of the worst busy window of a task, in their order, or `None` if they are more than `most`, or if the bound is of a
+/// window that is not made of jobs one after the other.
+#[must_use]
+pub fn worst_window(system: &System, at: usize, bound: &Bound, most: usize) -> Option<Vec<Part>> {
+    let task = &system.tasks[at];
+    let partition = &system.partitions[task.partition];
+    if partition.executor != Executor::Preemptive || partition.supply != Supply::Full {
+        return None;
+    }
+    let mut lanes = Vec::new();
+    for term in &bound.interference {
+        let arrivals = match term.who {
+            Who::Higher(at) | Who::Peer(at) | Who::Release(at) => {
+                system.tasks[at].arrivals.clone()?.with_jitter(system.tasks[at].jitter)
+            }
+            Who::Interrupt(at) => system.interrupts[at].arrivals.clone(),
+        };
+        let jobs = term.work.jobs;
+        if jobs == 0 || jobs as usize > most {
+            return None;
+        }
+        let releases = (1..=jobs).map(|k| arrivals.distance(k)).collect::<Option<Vec<_>>>()?;
+        lanes.push(Lane {
+            what: What::Above(term.who),
+            releases,
+            cost: term.work.time() / jobs,
+            begun: 0,
+            left: 0,
+        });
+    }
+    let jobs = bound.own.jobs;
+    if jobs == 0 || jobs as usize > most {
+        return None;
+    }
+    let arrivals = task.arrivals.clone()?;
+    let ready = |k| arrivals.distance(k).map(|distance| distance.min(bound.released));
+    let releases = (1..=jobs).map(ready).collect::<Option<Vec<_>>>()?;
+    lanes.push(Lane { what: What::Own, releases, cost: bound.own.time() / jobs, begun: 0, left: 0 });
+    let blocking = bound.blocking.map_or(0, |blocking| blocking.time);
+    run(lanes, blocking, bound.window, most)
+}
+
+fn run(mut lanes: Vec<Lane>, blocking: Nanos, end: Nanos, most: usize) -> Option<Vec<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut push = |from: Nanos, to: Nanos, what: What| match parts.last_mut() {
+        _ if from == to => {}
+        Some(last) if last.what == what && last.to == from => last.to = to,
+        _ => parts.push(Part { from, to, what }),
+    };
+    push(0, blocking, What::Blocking);
+    let mut now = blocking;
+    let mut steps = 0;
+    while now < end {
+        steps += 1;
+        if steps > 16 * most {
+            return None;
+        }
+        for lane in &mut lanes {
+            while lane.releases.get(lane.begun).is_some_and(|&release| release <= now) {
+                lane.begun += 1;
+                lane.left += lane.cost;
+            }
+        }
+        let next =
+            lanes.iter().filter_map(|lane| lane.releases.get(lane.begun)).min().copied().unwrap_or(end);
+        let Some(lane) = lanes.iter_mut().find(|lane| lane.left > 0) else {
+            now = next.min(end);
+            continue;
+        };
+        let to = next.min(end).min(now + lane.left);
+        lane.left -= to - now;
+        push(now, to, lane.what);
+        now = to;
+    }
+    (parts.len() <= most).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyse, schema};
+
+    #[test]
+    fn fills_the_window_with_the_terms_of_the_bound() {
+        let text = r#"
+            schema = "punctual-taskset/1"
+            [[resource]]
+            name = "r"
+            [[task]]
+            name = "a"
+            level = 3
+            period = "7us"
+            execution = "3us"
+            sections = [{ resource = "r", hold = "1us" }]
+            [[task]]
+            name = "b"
+            level = 2
+            period = "40us"
+            execution = "5us"
+            jitter = "2us"
+            [[task]]
+            name = "c"
+            level = 1
+            period = "100us"
+            execution = "4us"
+            sections = [{ resource = "r", hold = "2us" }]
+        "#;
+        let system = schema::read("t", text).unwrap();
+        let analysis = analyse(&system);
+        for (at, outcome) in analysis.tasks.iter().enumerate() {
+            let bound = outcome.as_ref().unwrap();
+            let parts = worst_window(&system, at, bound, 100).unwrap();
+            assert_eq!((parts[0].from, parts.last().unwrap().to), (0, bound.window));
+            assert!(parts.windows(2).all(|pair| pair[0].to == pair[1].from), "{parts:?}");
+            let own: u64 = parts.iter().filter(|it| it.what == What::Own).map(|it| it.to - it.from).sum();
+            assert_eq!(own, bound.own.time());
+            assert_eq!(parts.last().unwrap().what, What::Own);
+        }
+        assert_eq!(worst_window(&system, 2, analysis.tasks[2].as_ref().unwrap(), 2), None);
+    }
+}

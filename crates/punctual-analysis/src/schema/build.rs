@@ -1,0 +1,439 @@
+//! From entries to a system: resolves names and checks what a type cannot.
+
+use super::error::{Problem, Step};
+use super::file::{
+    ChainEntry, ExecutorEntry, File, InterruptEntry, LinkEntry, PartitionEntry, ProtocolEntry, ResourceEntry,
+    SectionEntry, SupplyEntry, TaskEntry,
+};
+use crate::arrival::Stream;
+use crate::supply::Supply;
+use crate::system::{
+    Chain, Executor, Interrupt, Link, Observed, Overheads, Partition, Protocol, Resource, Section, Spawn,
+    Suspension, System, Task,
+};
+use crate::time::{Nanos, Time};
+
+type Result<T> = std::result::Result<T, Problem>;
+type Path = Vec<Step>;
+
+pub(super) fn build(file: File) -> Result<System> {
+    let File { app, partition, resource, interrupt, task, chain, .. } = file;
+    if task.is_empty() {
+        return Err(Problem::new(
+            &[Step::Key("task")],
+            "there is no task",
+            "add one: [[task]] with name, level, execution and period",
+        ));
+    }
+    unique("partition", partition.iter().map(|it| it.name.as_str()))?;
+    unique("resource", resource.iter().map(|it| it.name.as_str()))?;
+    unique("task", task.iter().map(|it| it.name.as_str()))?;
+    unique("interrupt", interrupt.iter().map(|it| it.name.as_str()))?;
+    unique("chain", chain.iter().map(|it| it.name.as_str()))?;
+    let names = Names {
+        partitions: match partition.as_slice() {
+            [] => vec![String::new()],
+            entries => entries.iter().map(|it| it.name.clone()).collect(),
+        },
+        resources: resource.iter().map(|it| it.name.clone()).collect(),
+        tasks: task.iter().map(|it| it.name.clone()).collect(),
+    };
+    let mut system = System { name: app, ..System::default() };
+    system.resources =
+        resource.into_iter().enumerate().map(|(at, it)| names.resource(at, it)).collect::<Result<_>>()?;
+    system.partitions = if partition.is_empty() {
+        vec![Partition::default()]
+    } else {
+        partition.into_iter().enumerate().map(|(at, it)| names.partition(at, it)).collect::<Result<_>>()?
+    };
+    system.interrupts =
+        interrupt.into_iter().enumerate().map(|(at, it)| names.interrupt(at, it)).collect::<Result<_>>()?;
+    system.tasks = task.into_iter().enumerate().map(|(at, it)| names.task(at, it)).collect::<Result<_>>()?;
+    system.chains =
+        chain.into_iter().enumerate().map(|(at, it)| names.chain(at, it)).collect::<Result<_>>()?;
+    system.update_ceilings();
+    check_releases(&system)?;
+    check_protocols(&system)?;
+    Ok(system)
+}
+
+fn unique<'a>(kind: &'static str, names: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
+    for (at, name) in names.clone().enumerate() {
+        let path = [Step::Key(kind), Step::At(at), Step::Key("name")];
+        if name.is_empty() {
+            return Err(Problem::new(&path, format!("a {kind} has an empty name"), "give it a name"));
+        }
+        if names.clone().take(at).any(|other| other == name) {
+            return Err(Problem::new(
+                &path,
+                format!("two of kind {kind} are named `{name}`"),
+                "rename one of them",
+            ));
+        }
+    }
+    Ok(())
+}
+
+struct Names {
+    partitions: Vec<String>,
+    resources: Vec<String>,
+    tasks: Vec<String>,
+}
+
+fn find(kind: &str, names: &[String], name: &str, path: Path) -> Result<usize> {
+    names.iter().position(|other| other == name).ok_or_else(|| {
+        let known = match names {
+            [] => format!("there is none; add a [[{kind}]] named `{name}`"),
+            names => format!("write one of {}, or add a [[{kind}]]", names.join(", ")),
+        };
+        Problem::new(&path, format!("no {kind} is named `{name}`"), known)
+    })
+}
+
+fn extended(path: &Path, steps: &[Step]) -> Path {
+    path.iter().chain(steps).copied().collect()
+}
+
+fn positive(time: Time, path: Path, what: &str) -> Result<Nanos> {
+    if time.0 == 0 {
+        return Err(Problem::new(
+            &path,
+            format!("{what} is 0"),
+            "write the time that it really is, at least 1ns",
+        ));
+    }
+    Ok(time.0)
+}
+
+/// Releases as `period`, or `min_interval` and `burst`, say.
+fn stream(
+    period: Option<Time>,
+    min_interval: Option<Time>,
+    burst: Option<u64>,
+    path: &Path,
+) -> Result<Option<Stream>> {
+    let at = |key| extended(path, &[Step::Key(key)]);
+    match (period, min_interval, burst) {
+        (Some(_), Some(_), _) => Err(Problem::new(
+            &at("min_interval"),
+            "both `period` and `min_interval` are given",
+            "keep `period` if the clock releases it, `min_interval` if anything else does",
+        )),
+        (_, None, Some(_)) => Err(Problem::new(
+            &at("burst"),
+            "`burst` has no `min_interval`",
+            "add `min_interval`, the time in which there are at most that many releases",
+        )),
+        (_, _, Some(0)) => {
+            Err(Problem::new(&at("burst"), "`burst` is 0", "write how many there may be, at least 1"))
+        }
+        (Some(period), None, None) => Ok(Some(Stream::sporadic(positive(period, at("period"), "`period`")?))),
+        (None, Some(interval), burst) => {
+            let interval = positive(interval, at("min_interval"), "`min_interval`")?;
+            Ok(Some(Stream::bursts(burst.unwrap_or(1), 0, interval)))
+        }
+        (None, None, None) => Ok(None),
+    }
+}
+
+impl Names {
+    /// The partition that is named, or the only one.
+    fn partition_of(&self, name: Option<&str>, path: &Path) -> Result<usize> {
+        match (name, self.partitions.as_slice()) {
+            (None, [_]) => Ok(0),
+            (None, _) => Err(Problem::new(
+                path,
+                "there are several partitions, and this does not say which is its own",
+                format!("add `partition`: one of {}", self.partitions.join(", ")),
+            )),
+            (Some(name), names) => find("partition", names, name, extended(path, &[Step::Key("partition")])),
+        }
+    }
+
+    fn sections(&self, sections: Vec<SectionEntry>, path: &Path) -> Result<Vec<Section>> {
+        let entries = sections.into_iter().enumerate().map(|(at, SectionEntry { resource, hold, times })| {
+            let path = extended(path, &[Step::At(at), Step::Key("resource")]);
+            Ok(Section { resource: find("resource", &self.resources, &resource, path)?, hold: hold.0, times })
+        });
+        entries.collect()
+    }
+
+    fn resource(&self, at: usize, entry: ResourceEntry) -> Result<Resource> {
+        let ResourceEntry { name, protocol, group } = entry;
+        let path = [Step::Key("resource"), Step::At(at), Step::Key("group")];
+        if group.is_some() && protocol != ProtocolEntry::Msrp {
+            return Err(Problem::new(
+                &path,
+                format!("`{name}` has a group, but its protocol is not msrp"),
+                "take out `group`, or write `protocol = \"msrp\"` if tasks of several partitions lock it",
+            ));
+        }
+        if group.is_some_and(|group| group >= self.resources.len()) {
+            let most = self.resources.len() - 1;
+            return Err(Problem::new(
+                &path,
+                "there are more groups than resources",
+                format!("number groups from 0 to {most}"),
+            ));
+        }
+        let protocol = match protocol {
+            ProtocolEntry::Srp => Protocol::Srp,
+            // Unless it says otherwise, it is a group of its own.
+            ProtocolEntry::Msrp => Protocol::Msrp { group: group.unwrap_or(self.resources.len() + at) },
+            ProtocolEntry::Pcp => Protocol::Pcp,
+            ProtocolEntry::None => Protocol::Unlocked,
+        };
+        Ok(Resource { name, protocol, ceilings: Vec::new() })
+    }
+
+    fn partition(&self, at: usize, entry: PartitionEntry) -> Result<Partition> {
+        let path = vec![Step::Key("partition"), Step::At(at)];
+        let under = |key| extended(&path, &[Step::Key(key)]);
+        let executor = match (entry.executor, entry.cpus) {
+            (ExecutorEntry::Global, Some(cpus)) if cpus > 0 => Executor::Global { cpus },
+            (ExecutorEntry::Global, _) => {
+                return Err(Problem::new(
+                    &under("executor"),
+                    "a global partition does not say how many CPUs it has",
+                    "add `cpus = 4`, or as many as there are",
+                ));
+            }
+            (_, Some(_)) => {
+                return Err(Problem::new(
+                    &under("cpus"),
+                    "only a global partition has several CPUs",
+                    "take out `cpus`, or write `executor = \"global\"`",
+                ));
+            }
+            (ExecutorEntry::Preemptive, None) => Executor::Preemptive,
+            (ExecutorEntry::Polling, None) => Executor::Polling,
+        };
+        let nanos = |time: Option<Time>| time.map_or(0, |time| time.0);
+        Ok(Partition {
+            executor,
+            supply: entry.supply.map_or(Ok(Supply::Full), |supply| read_supply(supply, &under("supply")))?,
+            overheads: Overheads {
+                release: nanos(entry.release),
+                dispatch: nanos(entry.dispatch),
+                lock: nanos(entry.lock),
+                preemption: nanos(entry.preemption),
+            },
+            cpu: entry.cpu,
+            idle_sections: self.sections(entry.idle_sections, &under("idle_sections"))?,
+            name: entry.name,
+        })
+    }
+
+    fn interrupt(&self, at: usize, entry: InterruptEntry) -> Result<Interrupt> {
+        let path = vec![Step::Key("interrupt"), Step::At(at)];
+        let InterruptEntry { name, partition, execution, period, min_interval, burst, jitter } = entry;
+        let Some(arrivals) = stream(period, min_interval, burst, &path)? else {
+            let what = format!("`{name}` does not say how often it comes");
+            return Err(Problem::new(&path, what, "add `period`, or `min_interval` with or without `burst`"));
+        };
+        let partition = self.partition_of(partition.as_deref(), &path)?;
+        Ok(Interrupt { name, partition, execution: execution.0, arrivals: arrivals.with_jitter(jitter.0) })
+    }
+
+    fn task(&self, at: usize, entry: TaskEntry) -> Result<Task> {
+        let path = vec![Step::Key("task"), Step::At(at)];
+        let under = |key| extended(&path, &[Step::Key(key)]);
+        let name = entry.name;
+        if entry.level == 0 {
+            return Err(Problem::new(
+                &under("level"),
+                format!("the level of `{name}` is 0"),
+                "1 is the lowest level",
+            ));
+        }
+        if entry.offset.is_some() && entry.period.is_none() {
+            let fix = "take it out, or add `period`";
+            return Err(Problem::new(
+                &under("offset"),
+                format!("`{name}` has an offset, but no period"),
+                fix,
+            ));
+        }
+        let arrivals = stream(entry.period, entry.min_interval, entry.burst, &path)?;
+        let sections = self.sections(entry.sections, &under("sections"))?;
+        for (at, section) in sections.iter().enumerate() {
+            if section.hold > entry.execution.0 {
+                let resource = &self.resources[section.resource];
+                let path = extended(&path, &[Step::Key("sections"), Step::At(at), Step::Key("hold")]);
+                let what = format!("`{name}` holds `{resource}` for longer than it executes");
+                return Err(Problem::new(
+                    &path,
+                    what,
+                    "`execution` contains all holds: raise it, or lower `hold`",
+                ));
+            }
+        }
+        let spawns = entry.spawns.into_iter().enumerate().map(|(at, spawn)| {
+            let path = extended(&path, &[Step::Key("spawns"), Step::At(at), Step::Key("task")]);
+            if spawn.most == 0 {
+                return Err(Problem::new(
+                    &path,
+                    "`most` is 0",
+                    "take the entry out, or write how many a job spawns",
+                ));
+            }
+            Ok(Spawn { task: find("task", &self.tasks, &spawn.task, path)?, most: spawn.most })
+        });
+        let spawns = spawns.collect::<Result<Vec<_>>>()?;
+        // What is released again after some time is to have ended by then, unless it says otherwise.
+        let implicit =
+            entry.period.or(entry.min_interval.filter(|_| entry.burst.is_none_or(|burst| burst == 1)));
+        Ok(Task {
+            partition: self.partition_of(entry.partition.as_deref(), &path)?,
+            level: entry.level,
+            execution: entry.execution.0,
+            arrivals,
+            jitter: entry.jitter.0,
+            deadline: entry.deadline.or(implicit).map(|time| time.0),
+            offset: entry.offset.map(|time| time.0),
+            sections,
+            spawns,
+            suspension: entry.suspension.map(|it| Suspension { total: it.total.0, times: it.times }),
+            observed: Observed::default(),
+            name,
+        })
+    }
+
+    fn chain(&self, at: usize, entry: ChainEntry) -> Result<Chain> {
+        let path = vec![Step::Key("chain"), Step::At(at), Step::Key("tasks")];
+        if entry.tasks.is_empty() {
+            return Err(Problem::new(
+                &path,
+                format!("`{}` has no tasks", entry.name),
+                "list them from cause to effect",
+            ));
+        }
+        let tasks = entry
+            .tasks
+            .iter()
+            .enumerate()
+            .map(|(at, name)| find("task", &self.tasks, name, extended(&path, &[Step::At(at)])));
+        let link = match entry.link {
+            LinkEntry::Sampled => Link::Sampled,
+            LinkEntry::Spawned => Link::Spawned,
+        };
+        let tasks = tasks.collect::<Result<_>>()?;
+        Ok(Chain { name: entry.name, tasks, link, deadline: entry.deadline.map(|time| time.0) })
+    }
+}
+
+fn read_supply(entry: SupplyEntry, path: &Path) -> Result<Supply> {
+    let at = |key| extended(path, &[Step::Key(key)]);
+    match entry {
+        SupplyEntry { budget: Some(budget), period: Some(period), delay: None, share: None } => {
+            let budget = positive(budget, at("budget"), "`budget`")?;
+            if budget > period.0 {
+                return Err(Problem::new(
+                    &at("budget"),
+                    "the budget is longer than its period",
+                    "exchange them?",
+                ));
+            }
+            Ok(Supply::Periodic { budget, period: period.0 })
+        }
+        SupplyEntry { budget: None, period: None, delay, share: Some(share) } => {
+            // Rounded down: what is not there must not be counted on.
+            let share_ppm = if share > 0.0 && share <= 1.0 { (share * 1e6) as u64 } else { 0 };
+            if share_ppm == 0 {
+                return Err(Problem::new(
+                    &at("share"),
+                    format!("a share of {share} of a CPU"),
+                    "write one from 0.000001 to 1",
+                ));
+            }
+            Ok(Supply::BoundedDelay { delay: delay.unwrap_or_default().0, share_ppm })
+        }
+        _ => Err(Problem::new(
+            path,
+            "a supply is either `budget` and `period`, or `share` and `delay`",
+            "write `{ budget = \"950ms\", period = \"1s\" }` or `{ share = 0.8, delay = \"2ms\" }`",
+        )),
+    }
+}
+
+/// Every task is released by something, and none by itself.
+fn check_releases(system: &System) -> Result<()> {
+    let mut depth = vec![None; system.tasks.len()];
+    for (at, task) in system.tasks.iter().enumerate() {
+        let path = [Step::Key("task"), Step::At(at)];
+        let is_spawned = system.tasks.iter().any(|other| other.spawns.iter().any(|spawn| spawn.task == at));
+        if task.arrivals.is_none() && !is_spawned {
+            return Err(Problem::new(
+                &path,
+                format!("nothing says how often `{}` is released", task.name),
+                "add `min_interval` (and `burst`), which the app monitors, or say which task spawns it, by `spawns` there",
+            ));
+        }
+        if let Some(cycle) = cycle_from(system, at, &mut depth) {
+            let names: Vec<&str> = cycle.iter().map(|&at| system.tasks[at].name.as_str()).collect();
+            return Err(Problem::new(
+                &path,
+                format!("jobs of {} spawn each other without end", names.join(" → ")),
+                "give one of them a `min_interval`, which bounds its releases whoever spawns it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A cycle of tasks that are released by nothing but each other, if one can be reached.
+fn cycle_from(system: &System, at: usize, done: &mut [Option<bool>]) -> Option<Vec<usize>> {
+    let mut path: Vec<(usize, usize)> = vec![(at, 0)];
+    while let Some((here, next)) = path.pop() {
+        let Some(spawn) = system.tasks[here].spawns.get(next) else {
+            done[here] = Some(true);
+            continue;
+        };
+        path.push((here, next + 1));
+        if system.tasks[spawn.task].arrivals.is_some() || done[spawn.task].is_some() {
+            continue;
+        }
+        if let Some(from) = path.iter().position(|&(on_path, _)| on_path == spawn.task) {
+            return Some(path[from..].iter().map(|step| step.0).chain([spawn.task]).collect());
+        }
+        path.push((spawn.task, 0));
+    }
+    None
+}
+
+/// Resources are locked where their protocol is one.
+fn check_protocols(system: &System) -> Result<()> {
+    for (at, resource) in system.resources.iter().enumerate() {
+        let path = [Step::Key("resource"), Step::At(at)];
+        let users = (0..system.partitions.len()).filter(|&partition| {
+            let sections = system
+                .tasks
+                .iter()
+                .filter(|task| task.partition == partition)
+                .flat_map(|task| &task.sections);
+            let idle = &system.partitions[partition].idle_sections;
+            sections.chain(idle).any(|section| section.resource == at)
+        });
+        let users: Vec<usize> = users.collect();
+        let name = |&partition: &usize| system.partitions[partition].name.as_str();
+        let is_global =
+            |&partition: &usize| matches!(system.partitions[partition].executor, Executor::Global { .. });
+        let wrong = match resource.protocol {
+            Protocol::Srp if users.len() > 1 => {
+                let names: Vec<&str> = users.iter().map(name).collect();
+                Some((format!("is used in {}", names.join(" and ")), "write `protocol = \"msrp\"`"))
+            }
+            Protocol::Srp if users.iter().any(is_global) => {
+                Some(("is used on several CPUs".to_owned(), "write `protocol = \"pcp\"`"))
+            }
+            Protocol::Pcp if !users.iter().all(is_global) => {
+                Some(("has the protocol of global partitions".to_owned(), "take out `protocol = \"pcp\"`"))
+            }
+            _ => None,
+        };
+        if let Some((what, fix)) = wrong {
+            return Err(Problem::new(&path, format!("`{}` {what}", resource.name), fix));
+        }
+    }
+    Ok(())
+}

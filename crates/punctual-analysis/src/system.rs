@@ -1,0 +1,236 @@
+//! A task set that has been checked: all names are resolved, all times are known.
+
+use crate::arrival::Stream;
+use crate::supply::Supply;
+use crate::time::{Nanos, Ratio};
+
+/// What is analysed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct System {
+    /// What the app is called.
+    pub name: String,
+    /// Where tasks run.
+    pub partitions: Vec<Partition>,
+    /// In the order of the source.
+    pub tasks: Vec<Task>,
+    /// What tasks share.
+    pub resources: Vec<Resource>,
+    /// What displaces every task of a partition.
+    pub interrupts: Vec<Interrupt>,
+    /// What has to happen one after the other.
+    pub chains: Vec<Chain>,
+    /// What was not known and has been assumed, in sentences.
+    pub assumptions: Vec<String>,
+}
+
+/// The rules by which jobs of a partition run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Executor {
+    /// One CPU, the highest level first, the Stack Resource Policy.
+    #[default]
+    Preemptive,
+    /// One CPU and one thread: the next job is chosen when one ends.
+    Polling,
+    /// A thread for each level, on any of so many CPUs.
+    Global {
+        /// How many.
+        cpus: u64,
+    },
+}
+
+/// Tasks that share CPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Partition {
+    /// As in the source.
+    pub name: String,
+    /// How jobs are chosen.
+    pub executor: Executor,
+    /// How much of the CPU it has.
+    pub supply: Supply,
+    /// What running jobs costs.
+    pub overheads: Overheads,
+    /// The CPU, where it is known.
+    pub cpu: Option<u32>,
+    /// Critical sections of the thread below all levels.
+    pub idle_sections: Vec<Section>,
+}
+
+/// What the executor and the kernel take for themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Overheads {
+    /// To release a job by the clock or from outside: an interrupt and a wake, above all levels.
+    pub release: Nanos,
+    /// To start and end a job, at its level.
+    pub dispatch: Nanos,
+    /// To lock and unlock a resource, on top of its hold.
+    pub lock: Nanos,
+    /// What a preempted job loses to each that preempts it.
+    pub preemption: Nanos,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// As in the source.
+    pub name: String,
+    /// Index of its partition.
+    pub partition: usize,
+    /// The higher, the more urgent.
+    pub level: u32,
+    /// C: the longest execution of a job.
+    pub execution: Nanos,
+    /// When jobs are released, if that is known of the task itself. Otherwise by its spawns.
+    pub arrivals: Option<Stream>,
+    /// J: how late a job may become ready after its nominal release, which its response is measured from.
+    pub jitter: Nanos,
+    /// D, from the nominal release. None is never missed.
+    pub deadline: Option<Nanos>,
+    /// When the first release is, if the task is periodic and this is known.
+    pub offset: Option<Nanos>,
+    /// When it holds what.
+    pub sections: Vec<Section>,
+    /// What a job spawns.
+    pub spawns: Vec<Spawn>,
+    /// How it waits in the middle of a job.
+    pub suspension: Option<Suspension>,
+    /// What has been seen of it.
+    pub observed: Observed,
+}
+
+/// A critical section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    /// Index of the resource.
+    pub resource: usize,
+    /// The longest time that it is held, without preemption.
+    pub hold: Nanos,
+    /// How often at most in a job.
+    pub times: u64,
+}
+
+/// Jobs of another task that a job releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spawn {
+    /// Index of the task.
+    pub task: usize,
+    /// How many at most per job.
+    pub most: u64,
+}
+
+/// How a job gives up the CPU although it has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspension {
+    /// The longest sum over a job.
+    pub total: Nanos,
+    /// How often at most in a job.
+    pub times: u64,
+}
+
+/// The largest that was seen in a run; `None` is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Observed {
+    /// From the nominal release to the end.
+    pub response: Option<Nanos>,
+    /// How many jobs.
+    pub jobs: Option<u64>,
+    /// Deadlines that were missed.
+    pub misses: Option<u64>,
+}
+
+/// How jobs take turns with a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Within a partition: holding it raises the partition to the ceiling.
+    Srp,
+    /// Across partitions: holding it, and spinning for it in order of arrival, raises the partition above all levels.
+    Msrp {
+        /// Resources of a group have one lock.
+        group: usize,
+    },
+    /// Across the CPUs of the global executor.
+    Pcp,
+    /// Nobody waits for it.
+    Unlocked,
+}
+
+/// What tasks share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// As in the source.
+    pub name: String,
+    /// How it is locked.
+    pub protocol: Protocol,
+    /// The highest level that uses it, of each partition.
+    pub ceilings: Vec<u32>,
+}
+
+/// What displaces every task of a partition: an interrupt, a thread above all workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interrupt {
+    /// What it is called.
+    pub name: String,
+    /// Index of the partition.
+    pub partition: usize,
+    /// The longest displacement by one.
+    pub execution: Nanos,
+    /// How often.
+    pub arrivals: Stream,
+}
+
+/// How a value gets from one task to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// Each task runs when it is released, and reads what was written last.
+    Sampled,
+    /// Each task is spawned by the one before it.
+    Spawned,
+}
+
+/// A sequence of tasks from cause to effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// What it is called.
+    pub name: String,
+    /// Indices of tasks.
+    pub tasks: Vec<usize>,
+    /// How they hand over.
+    pub link: Link,
+    /// The longest reaction that is allowed.
+    pub deadline: Option<Nanos>,
+}
+
+impl System {
+    /// Sets the ceiling of every resource to the highest level that uses it in each partition. To be called after levels or
+    /// sections have been changed.
+    pub fn update_ceilings(&mut self) {
+        let partitions = self.partitions.len();
+        for resource in &mut self.resources {
+            resource.ceilings.clear();
+            resource.ceilings.resize(partitions, 0);
+        }
+        for task in &self.tasks {
+            for section in &task.sections {
+                let ceiling = &mut self.resources[section.resource].ceilings[task.partition];
+                *ceiling = (*ceiling).max(task.level);
+            }
+        }
+    }
+
+    /// Every execution, and every hold with it, by a factor.
+    pub fn scale(&mut self, factor: Ratio) {
+        let scale = |sections: &mut [Section]| sections.iter_mut().for_each(|s| s.hold = factor.of(s.hold));
+        for task in &mut self.tasks {
+            task.execution = factor.of(task.execution);
+            scale(&mut task.sections);
+        }
+        for partition in &mut self.partitions {
+            scale(&mut partition.idle_sections);
+        }
+    }
+
+    /// The task of this name.
+    #[must_use]
+    pub fn task(&self, name: &str) -> Option<usize> {
+        self.tasks.iter().position(|task| task.name == name)
+    }
+}

@@ -1,0 +1,132 @@
+//! Margins are where the verdict changes, and levels are found whenever there are some.
+
+mod support;
+
+use punctual_analysis::assign::assign;
+use punctual_analysis::first_miss;
+use punctual_analysis::margin::{all_executions, margins};
+use punctual_analysis::system::System;
+use punctual_analysis::time::Ratio;
+use support::random::Random;
+use support::{periodic, resource, section, system, task};
+
+fn random_system(random: &mut Random, count: usize, total: f64) -> System {
+    let shares = random.utilisations(count, total);
+    let tasks = shares.iter().enumerate().map(|(at, share)| {
+        let period = random.log_uniform(1_000, 50_000);
+        let execution = ((period as f64 * share) as u64).max(1);
+        let mut task = task(&format!("t{at}"), at as u32 + 1, period, execution);
+        task.deadline = Some(random.within(period / 2, period));
+        task.jitter = if random.one_in(3) { random.within(0, period / 4) } else { 0 };
+        if random.one_in(2) {
+            task.sections.push(section(random.within(0, 1) as usize, random.within(1, execution)));
+        }
+        task
+    });
+    let mut system = System { resources: vec![resource("r"), resource("s")], ..system(tasks.collect()) };
+    system.update_ceilings();
+    system
+}
+
+#[test]
+fn verdict_changes_at_the_margin() {
+    let mut tried = 0;
+    for seed in 1..=40 {
+        let system = random_system(&mut Random::new(seed), 4, 0.4);
+        let found = margins(&system);
+        let scaled = |permille: u64| {
+            let mut scaled = system.clone();
+            scaled.scale(Ratio { numerator: permille, denominator: 1_000 });
+            first_miss(&scaled, None)
+        };
+        assert_eq!(scaled(found.all.permille), None);
+        assert!(scaled(found.all.permille + 1).is_some());
+        for (at, margins) in found.tasks.iter().enumerate() {
+            let with = |change: &dyn Fn(&mut System)| {
+                let mut changed = system.clone();
+                change(&mut changed);
+                first_miss(&changed, None)
+            };
+            let step = |now: u64| (now / 1_000).max(1);
+            let (c, j) = (margins.execution, margins.jitter);
+            assert_eq!(with(&|it| it.tasks[at].execution = c.until), None);
+            assert!(with(&|it| it.tasks[at].execution = c.until + step(c.now)).is_some());
+            assert_eq!(with(&|it| it.tasks[at].jitter = j.until), None);
+            assert!(with(&|it| it.tasks[at].jitter = j.until + step(j.now)).is_some());
+            let period = margins.period.unwrap();
+            let stream = punctual_analysis::arrival::Stream::sporadic;
+            assert_eq!(with(&|it| it.tasks[at].arrivals = Some(stream(period.until))), None);
+            let less = period.until - period.now / 1_000 * period.until / period.now - 2;
+            assert!(with(&|it| it.tasks[at].arrivals = Some(stream(less))).is_some(), "seed {seed}");
+            for (index, hold) in margins.holds.iter().enumerate() {
+                let set = |it: &mut System, value: u64| {
+                    it.tasks[at].execution += value - hold.now;
+                    it.tasks[at].sections[index].hold = value;
+                };
+                assert_eq!(with(&|it| set(it, hold.until)), None);
+                assert!(with(&|it| set(it, hold.until + step(hold.now))).is_some());
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 60, "{tried}");
+}
+
+#[test]
+fn unschedulable_sets_say_how_far_they_are_off() {
+    let system = periodic(&[(100, 52), (140, 52)]);
+    let found = margins(&system);
+    assert!(found.all.permille < 1_000 && found.tasks.is_empty());
+    assert_eq!(found.all.first, Some(1));
+    // Both have to end before the higher one comes again at 100: C = 50.
+    assert_eq!(all_executions(&system).permille, 961);
+}
+
+/// Every order of `n` levels.
+fn orders(n: u32) -> Vec<Vec<u32>> {
+    if n == 0 {
+        return vec![Vec::new()];
+    }
+    let shorter = orders(n - 1);
+    let insert = |order: &Vec<u32>, at: usize| {
+        let mut order = order.clone();
+        order.insert(at, n);
+        order
+    };
+    shorter.iter().flat_map(|order| (0..=order.len()).map(move |at| insert(order, at))).collect()
+}
+
+#[test]
+fn finds_levels_whenever_there_are_some() {
+    let (mut with, mut without, mut not_monotonic) = (0, 0, 0);
+    for seed in 1..=150 {
+        let mut random = Random::new(seed);
+        let total = 0.5 + 0.5 * random.fraction();
+        let system = random_system(&mut random, 4, total);
+        let works = |levels: &[u32]| {
+            let mut system = system.clone();
+            for (task, &level) in system.tasks.iter_mut().zip(levels) {
+                task.level = level;
+            }
+            system.update_ceilings();
+            first_miss(&system, None).is_none()
+        };
+        let found = assign(&system);
+        assert!(found.is_optimal);
+        assert_eq!(found.is_schedulable, works(&found.levels), "seed {seed}");
+        assert_eq!(found.is_schedulable, orders(4).iter().any(|order| works(order)), "seed {seed}");
+        if found.is_schedulable {
+            with += 1
+        } else {
+            without += 1
+        }
+        let mut by_deadline: Vec<usize> = (0..4).collect();
+        by_deadline.sort_by_key(|&at| std::cmp::Reverse(system.tasks[at].deadline));
+        let mut monotonic = [0; 4];
+        for (level, &at) in by_deadline.iter().enumerate() {
+            monotonic[at] = level as u32 + 1;
+        }
+        not_monotonic += u32::from(found.is_schedulable && !works(&monotonic));
+    }
+    assert!(with > 20 && without > 20 && not_monotonic > 0, "{with} {without} {not_monotonic}");
+}

@@ -1,0 +1,65 @@
+//! What several tests share: short ways to write task sets, random numbers, and a simulator.
+#![allow(dead_code)]
+
+pub(crate) mod random;
+pub(crate) mod simulator;
+
+use punctual_analysis::arrival::Stream;
+use punctual_analysis::system::{Observed, Overheads, Partition, Protocol, Resource, Section, System, Task};
+
+/// A task of the first partition, released every `period`, with its deadline at the next release.
+pub(crate) fn task(name: &str, level: u32, period: u64, execution: u64) -> Task {
+    Task {
+        name: name.to_owned(),
+        partition: 0,
+        level,
+        execution,
+        arrivals: Some(Stream::sporadic(period)),
+        jitter: 0,
+        deadline: Some(period),
+        offset: None,
+        sections: Vec::new(),
+        spawns: Vec::new(),
+        suspension: None,
+        observed: Observed::default(),
+    }
+}
+
+/// The tasks in one preemptive partition.
+pub(crate) fn system(tasks: Vec<Task>) -> System {
+    System { partitions: vec![Partition::default()], tasks, ..System::default() }
+}
+
+/// `(period, execution)` from the highest level to the lowest.
+pub(crate) fn periodic(tasks: &[(u64, u64)]) -> System {
+    let level = |at: usize| (tasks.len() - at) as u32;
+    let task = |(at, &(period, execution))| task(&format!("t{at}"), level(at), period, execution);
+    system(tasks.iter().enumerate().map(task).collect())
+}
+
+/// A resource of one partition.
+pub(crate) fn resource(name: &str) -> Resource {
+    Resource { name: name.to_owned(), protocol: Protocol::Srp, ceilings: Vec::new() }
+}
+
+/// A critical section.
+pub(crate) fn section(resource: usize, hold: u64) -> Section {
+    Section { resource, hold, times: 1 }
+}
+
+/// The overheads of nothing but what is named.
+pub(crate) fn overheads(release: u64, dispatch: u64, lock: u64, preemption: u64) -> Overheads {
+    Overheads { release, dispatch, lock, preemption }
+}
+
+/// The responses, which all exist; that the terms of each add up to it is checked on the way.
+pub(crate) fn responses(system: &System) -> Vec<u64> {
+    let analysis = punctual_analysis::analyse(system);
+    let responses = analysis.tasks.iter().zip(&system.tasks).map(|(outcome, task)| {
+        let bound = outcome.as_ref().unwrap_or_else(|error| panic!("{}: {error:?}", task.name));
+        assert_eq!(bound.sum_of_terms(), bound.window, "{}: {bound:?}", task.name);
+        assert_eq!(bound.response + bound.released, bound.jitter + bound.window, "{}: {bound:?}", task.name);
+        bound.response
+    });
+    responses.collect()
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
 
+use crate::rta::args::Rta;
 use crate::trace::args::Trace;
 
 /// Real-time tasks on Linux: deadlock-free by construction, measured against the clock
@@ -19,6 +20,7 @@ pub(crate) struct Punctual {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Bench(Bench),
+    Rta(Rta),
     Trace(Trace),
 }
 
@@ -134,7 +136,7 @@ mod tests {
     fn options(line: &str) -> Result<Options, clap::Error> {
         match Punctual::try_parse_from(line.split(' '))?.command {
             Command::Bench(bench) => Ok(bench.options()),
-            Command::Trace(_) => panic!("{line}"),
+            Command::Rta(_) | Command::Trace(_) => panic!("{line}"),
         }
     }
 

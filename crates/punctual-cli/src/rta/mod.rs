@@ -1,0 +1,129 @@
+//! `punctual rta`: reads a task set, analyses it, and says what was found.
+
+pub(crate) mod args;
+mod page;
+mod text;
+
+use std::fs;
+use std::process::ExitCode;
+
+use punctual_analysis::bound::{Analysis, NoBound};
+use punctual_analysis::margin::{Margins, margins};
+use punctual_analysis::system::System;
+use punctual_analysis::{analyse, assign, explain, json, schema};
+
+use self::args::Rta;
+use crate::output::{self, print, say};
+
+/// A deadline is missed, or the margin is too small, or a result could not be written.
+const MISSED: u8 = 1;
+/// The input is wrong, or a task has no bound because of it.
+const BAD_INPUT: u8 = 2;
+
+pub(crate) fn run(arguments: &Rta) -> ExitCode {
+    match rta(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            say!("error: {message}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// What is analysed, and where its tasks are described.
+struct Input {
+    system: System,
+    /// The file and line of a task.
+    place: Box<dyn Fn(usize) -> String>,
+}
+
+/// Returns the exit code, or what is wrong with the input.
+fn rta(arguments: &Rta) -> Result<u8, String> {
+    if let Some(path) = &arguments.html {
+        output::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
+    }
+    let Input { mut system, place } = input(arguments)?;
+    system.scale(arguments.scale);
+    if arguments.assign {
+        return Ok(find_levels(&system));
+    }
+    let analysis = analyse(&system);
+    let margins = margins(&system);
+    if arguments.json {
+        print(&format!("{}\n", json::json(&system, &analysis, &margins)));
+    } else {
+        print(&text::report(&system, &analysis, &margins, arguments.explain));
+    }
+    if let Some(path) = &arguments.html
+        && let Err(error) = fs::write(path, page::page(&system, &analysis, &margins))
+    {
+        say!("error: --html {}: {error}", path.display());
+        return Ok(MISSED);
+    }
+    Ok(verdict(arguments, &system, &analysis, &margins, &place))
+}
+
+fn input(arguments: &Rta) -> Result<Input, String> {
+    let Some(path) = &arguments.file else {
+        return Err("no task set is given: punctual rta MODEL.toml".into());
+    };
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let file = path.display().to_string();
+    let system = schema::read(&file, &text).map_err(|error| error.to_string())?;
+    let place = move |at| match schema::line_of_task(&text, at) {
+        Some(line) => format!("{file}:{line}"),
+        None => file.clone(),
+    };
+    Ok(Input { system, place: Box::new(place) })
+}
+
+/// The exit code, and on standard error what it is due to.
+fn verdict(
+    arguments: &Rta,
+    system: &System,
+    analysis: &Analysis,
+    margins: &Margins,
+    place: &dyn Fn(usize) -> String,
+) -> u8 {
+    let mut is_bad = false;
+    for (at, outcome) in analysis.tasks.iter().enumerate() {
+        let Err(reason) = outcome else { continue };
+        let fix = match reason {
+            NoBound::Overload { .. } => {
+                "let them execute for less, release them less often, or move one to another CPU"
+            }
+            NoBound::NoArrivals => {
+                "give it `min_interval` (and `burst`), or profile a run in which it is released"
+            }
+            // It says what is the matter with another, or what is not known to science.
+            NoBound::DependsOn(_) | NoBound::NoAnalysis(_) | NoBound::TooLong => "",
+        };
+        is_bad |= matches!(reason, NoBound::Overload { .. } | NoBound::NoArrivals);
+        say!("error: {}: {}", place(at), explain::why_none(system, at, reason));
+        if !fix.is_empty() {
+            say!("  fix: {fix}");
+        }
+    }
+    if is_bad {
+        return BAD_INPUT;
+    }
+    if !analysis.is_schedulable(system) {
+        return MISSED;
+    }
+    match arguments.fail_under {
+        Some(least) if margins.all.percent() < least => {
+            say!(
+                "error: --fail-under: every C may grow by {:.1} %, less than {least} %",
+                margins.all.percent()
+            );
+            MISSED
+        }
+        _ => 0,
+    }
+}
+
+fn find_levels(system: &System) -> u8 {
+    let found = assign::assign(system);
+    print(&text::assignment(system, &found));
+    if found.is_schedulable { 0 } else { MISSED }
+}

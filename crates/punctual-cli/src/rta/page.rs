@@ -1,0 +1,174 @@
+//! The result as a page: bounds against deadlines, margins, and the busy window of each task at its worst.
+
+use std::fmt::Write as _;
+
+use punctual_analysis::bound::{Analysis, Bound};
+use punctual_analysis::explain::explain;
+use punctual_analysis::margin::Margins;
+use punctual_analysis::schedule::{self, Part};
+use punctual_analysis::system::System;
+use punctual_report::chart::{Plot, Size};
+use punctual_report::escape::Escaped;
+use punctual_report::format::{format_part, format_significant};
+use punctual_report::page::{Figure, Frame, Page, legend, note};
+use punctual_report::scale::Linear;
+use punctual_report::svg::{Anchor, Mark, fitted};
+
+use super::text;
+
+const STYLE: &str = "\
+svg .own { fill: var(--bar); }
+svg .above { fill: var(--muted); opacity: 0.55; }
+svg .blocking { fill: var(--fault); opacity: 0.7; }
+svg .ready { stroke: var(--text); }
+svg .seen { stroke: var(--text); stroke-width: 2; }
+.legend .above { background: var(--muted); }
+.legend .blocking { background: var(--fault); }
+";
+
+/// Height of a row of a drawing.
+const ROW: f64 = 24.0;
+/// Where bars begin, right of the names.
+const LEFT: f64 = 150.0;
+/// More parts than these are not drawn: nobody could tell them apart.
+const MOST_PARTS: usize = 4_000;
+
+/// The whole page.
+pub(super) fn page(system: &System, analysis: &Analysis, margins: &Margins) -> String {
+    let name = if system.name.is_empty() { "task set" } else { &system.name };
+    let title = format!("Response times of {name}");
+    let lines = [text::verdict(system, analysis, margins.all)];
+    let mut page = Page::new(&Frame { title: &title, lines: &lines, style: STYLE, ..Frame::default() });
+    page.figures(&figures(system, analysis, margins));
+    let body = page.body();
+    let _ = write!(body, "<section><h2>Bounds</h2>{}", text::bounds(system, analysis).html("Bounds"));
+    *body += &note(text::LEGEND);
+    *body += &bars(system, analysis);
+    *body += "</section>\n";
+    if !margins.tasks.is_empty() {
+        let table = text::limits(system, margins).html("Margins");
+        let _ = writeln!(body, "<section><h2>Margins</h2>{table}</section>");
+    }
+    for (at, task) in system.tasks.iter().enumerate() {
+        let _ = write!(body, "<section><h2>{}</h2>", Escaped(&task.name));
+        if let Ok(bound) = &analysis.tasks[at] {
+            *body += &window(system, at, bound);
+        }
+        *body += "<p>";
+        for sentence in explain(system, analysis, at) {
+            let _ = write!(body, "{} ", Escaped(&sentence));
+        }
+        *body += "</p></section>\n";
+    }
+    if !system.assumptions.is_empty() {
+        *body += "<section><h2>Assumed, since it is not known</h2>";
+        system.assumptions.iter().for_each(|assumption| *body += &note(assumption));
+        *body += "</section>\n";
+    }
+    page.finish()
+}
+
+fn figures(system: &System, analysis: &Analysis, margins: &Margins) -> Vec<Figure> {
+    let misses = analysis.tasks.iter().zip(&system.tasks);
+    let misses = misses.filter(|(outcome, task)| match outcome {
+        Ok(bound) => !bound.meets(task.deadline),
+        Err(_) => task.deadline.is_some(),
+    });
+    let misses = misses.count();
+    let first =
+        margins.all.first.map_or(String::new(), |at| format!("then `{}` misses", system.tasks[at].name));
+    let growth = format!("{} %", format_significant((margins.all.percent() * 10.0).floor() / 10.0));
+    vec![
+        Figure::new("Tasks that can miss", misses.to_string(), format!("of {}", system.tasks.len()))
+            .fault_if(misses > 0),
+        Figure::new("Every C may grow by", growth, first).fault_if(margins.all.percent() < 0.0),
+    ]
+}
+
+/// Bound, deadline and the longest that was seen, as shares of the deadline.
+fn bars(system: &System, analysis: &Analysis) -> String {
+    let with_deadline: Vec<(usize, u64)> =
+        (0..system.tasks.len()).filter_map(|at| Some((at, system.tasks[at].deadline?))).collect();
+    if with_deadline.is_empty() {
+        return String::new();
+    }
+    let size = Size { class: "chart", width: 1080.0, height: ROW * with_deadline.len() as f64 + 60.0 };
+    let mut plot = Plot::new(size);
+    let scale = Linear::new(0.0, 150.0, LEFT, plot.right);
+    for (row, &(at, deadline)) in with_deadline.iter().enumerate() {
+        let (task, top) = (&system.tasks[at], plot.top + row as f64 * ROW);
+        let share = |ns: u64| (ns as f64 / deadline.max(1) as f64 * 100.0).min(150.0);
+        plot.svg.text("tick", (LEFT - 8.0, top + 15.0), Anchor::End, &fitted(&task.name, LEFT - 12.0));
+        if let Ok(bound) = &analysis.tasks[at] {
+            let title = format!("bound {}, deadline {}", format_part(bound.response), format_part(deadline));
+            let width = scale.at(share(bound.response)) - LEFT;
+            let class = if bound.response > deadline { "blocking" } else { "own" };
+            plot.svg.rect(class, (LEFT, top + 4.0), (width, ROW - 8.0), &Mark::titled(title));
+        }
+        if let Some(seen) = task.observed.response {
+            let x = scale.at(share(seen));
+            plot.svg.line("seen", (x, top + 2.0), (x, top + ROW - 2.0));
+        }
+    }
+    let end = scale.at(100.0);
+    plot.svg.line("max", (end, plot.top), (end, plot.bottom));
+    plot.x_scale(&scale, ("% of D", 1.0));
+    let drawing = plot.finish(&Mark::titled("Bounds as shares of deadlines"));
+    let legend = legend(&[("own", "bound"), ("blocking", "bound beyond the deadline")]);
+    format!("<figure>{drawing}{legend}</figure>")
+}
+
+/// Who runs when, from the start of the worst busy window to the end of the job that the bound is of.
+fn window(system: &System, at: usize, bound: &Bound) -> String {
+    let Some(parts) = schedule::worst_window(system, at, bound, MOST_PARTS) else {
+        return note("The busy window is too long to draw, or its order is not known.");
+    };
+    let mut rows: Vec<String> = Vec::new();
+    for part in &parts {
+        let name = name(system, part);
+        if !rows.contains(&name) {
+            rows.push(name);
+        }
+    }
+    let size = Size { class: "chart", width: 1080.0, height: ROW * rows.len() as f64 + 60.0 };
+    let mut plot = Plot::new(size);
+    let scale = Linear::new(0.0, bound.window as f64, LEFT, plot.right);
+    for (row, name) in rows.iter().enumerate() {
+        let y = plot.top + row as f64 * ROW + 15.0;
+        plot.svg.text("tick", (LEFT - 8.0, y), Anchor::End, &fitted(name, LEFT - 12.0));
+    }
+    for part in &parts {
+        let name = name(system, part);
+        let row = rows.iter().position(|row| *row == name).unwrap_or(0);
+        let (from, to) = (scale.at(part.from as f64), scale.at(part.to as f64));
+        let class = match part.what {
+            schedule::What::Own => "own",
+            schedule::What::Blocking => "blocking",
+            schedule::What::Above(_) | schedule::What::NotSupplied => "above",
+        };
+        let title = format!("{name}: {} from {}", format_part(part.to - part.from), format_part(part.from));
+        let top = plot.top + row as f64 * ROW + 4.0;
+        plot.svg.rect(class, (from, top), ((to - from).max(0.5), ROW - 8.0), &Mark::titled(title));
+    }
+    let ready = scale.at(bound.released as f64);
+    plot.svg.line("ready", (ready, plot.top), (ready, plot.bottom));
+    let unit = punctual_report::format::unit(bound.window as f64);
+    plot.x_scale(&scale, unit);
+    let title = format!("The worst busy window of {}", system.tasks[at].name);
+    let drawing = plot.finish(&Mark::titled(title));
+    let entries =
+        [("own", "the task"), ("above", "what displaces it"), ("blocking", "what had begun before")];
+    format!("<figure>{drawing}{}</figure>", legend(&entries))
+}
+
+fn name(system: &System, part: &Part) -> String {
+    use punctual_analysis::bound::Who;
+    match part.what {
+        schedule::What::Own => "the task".into(),
+        schedule::What::Blocking => "blocking".into(),
+        schedule::What::NotSupplied => "not ours".into(),
+        schedule::What::Above(Who::Higher(at) | Who::Peer(at)) => system.tasks[at].name.clone(),
+        schedule::What::Above(Who::Interrupt(at)) => system.interrupts[at].name.clone(),
+        schedule::What::Above(Who::Release(_)) => "releases".into(),
+    }
+}

@@ -1,0 +1,223 @@
+//! The result as text: a table of bounds with their terms, the verdict, and why.
+
+use std::fmt::Write as _;
+
+use punctual_analysis::assign::Assignment;
+use punctual_analysis::bound::{Analysis, Bound, Exactness};
+use punctual_analysis::explain::{explain, tightest};
+use punctual_analysis::margin::{AllExecutions, Limit, Margins};
+use punctual_analysis::system::{System, Task};
+use punctual_report::format::{format_part, format_significant};
+use punctual_report::table::{Cell, Column, Table};
+use punctual_report::text::wrapped;
+
+const WIDTH: usize = 100;
+
+/// Everything that is printed.
+pub(super) fn report(system: &System, analysis: &Analysis, margins: &Margins, all: bool) -> String {
+    let mut out = bounds(system, analysis).to_string();
+    out += &wrapped("", LEGEND, 0, WIDTH);
+    if !margins.tasks.is_empty() {
+        let _ = write!(out, "\n{}", limits(system, margins));
+    }
+    let _ = write!(out, "\n{}", wrapped("", &verdict(system, analysis, margins.all), 0, WIDTH));
+    let explained =
+        if all { (0..system.tasks.len()).collect() } else { Vec::from_iter(tightest(system, analysis)) };
+    for at in explained {
+        out.push('\n');
+        for sentence in explain(system, analysis, at) {
+            out += &wrapped("  ", &sentence, 4, WIDTH);
+        }
+    }
+    if !system.assumptions.is_empty() {
+        out += "\nAssumed, since it is not known:\n";
+        for assumption in &system.assumptions {
+            out += &wrapped("  ", assumption, 4, WIDTH);
+        }
+    }
+    out
+}
+
+pub(super) const LEGEND: &str = "Times in µs. R = J + B + C + I + SS − A: J lateness of the release, B blocking, C own execution with \
+                      spinning and waiting, I interference, SS scheduling overhead, A from the start of the busy window \
+                      to the release, if the worst job is not the first in it. ≤ sufficient, = exact.";
+
+/// A row per task, highest level first.
+pub(super) fn bounds(system: &System, analysis: &Analysis) -> Table {
+    let mut table = Table::new([
+        Column::left("task"),
+        Column::right("level"),
+        Column::micros("J"),
+        Column::micros("B"),
+        Column::micros("C"),
+        Column::micros("I"),
+        Column::micros("SS"),
+        Column::micros("−A"),
+        Column::left(""),
+        Column::micros("R bound"),
+        Column::micros("R seen"),
+        Column::right("bound:seen"),
+        Column::micros("D"),
+        Column::right("left"),
+    ]);
+    for at in by_level(system) {
+        let task = &system.tasks[at];
+        let start = [Cell::new(&task.name), Cell::new(task.level.to_string())];
+        let cells = match &analysis.tasks[at] {
+            Ok(bound) => terms(task, bound),
+            Err(_) => {
+                let mut cells: Vec<Cell> = (0..7).map(|_| Cell::none()).collect();
+                cells.push(Cell::new("none").class("fault"));
+                cells.extend([seen(task), Cell::none(), deadline(task), Cell::none()]);
+                cells
+            }
+        };
+        table.row(start.into_iter().chain(cells));
+    }
+    table
+}
+
+fn by_level(system: &System) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..system.tasks.len()).collect();
+    order.sort_by_key(|&at| (system.tasks[at].partition, std::cmp::Reverse(system.tasks[at].level)));
+    order
+}
+
+fn seen(task: &Task) -> Cell {
+    task.observed.response.map_or_else(Cell::none, Cell::micros)
+}
+
+fn deadline(task: &Task) -> Cell {
+    task.deadline.map_or_else(Cell::none, Cell::micros)
+}
+
+fn terms(task: &Task, bound: &Bound) -> Vec<Cell> {
+    let blocking = bound.blocking.map_or(0, |blocking| blocking.time);
+    let displaced: u64 = bound.interference.iter().map(|term| term.work.execution).sum();
+    let overhead: u64 = bound.interference.iter().map(|term| term.work.overhead).sum();
+    let own = bound.own.execution;
+    let ratio =
+        task.observed.response.filter(|&seen| seen > 0).map(|seen| bound.response as f64 / seen as f64);
+    let left = task.deadline.map(|deadline| {
+        let share = (deadline as f64 - bound.response as f64) / (deadline as f64).max(1.0);
+        let text = format!("{:.0} %", (share * 100.0).floor()).replace('-', "−");
+        Cell::new(text).class(if share < 0.0 { "fault" } else { "good" })
+    });
+    vec![
+        Cell::micros(bound.jitter),
+        Cell::micros(blocking),
+        Cell::micros(own),
+        Cell::micros(displaced + bound.not_supplied),
+        Cell::micros(bound.own.overhead + overhead),
+        if bound.released > 0 { Cell::micros(bound.released) } else { Cell::none() },
+        Cell::new(if bound.exactness == Exactness::Exact { "=" } else { "≤" }),
+        Cell::micros(bound.response),
+        seen(task),
+        ratio.map_or_else(Cell::none, |ratio| {
+            Cell::new(format_significant(ratio)).class(if ratio < 1.0 { "fault" } else { "" })
+        }),
+        deadline(task),
+        left.unwrap_or_else(Cell::none),
+    ]
+}
+
+/// How far each value may change alone.
+pub(super) fn limits(system: &System, margins: &Margins) -> Table {
+    let mut table = Table::new([
+        Column::left("alone"),
+        Column::micros("C up to"),
+        Column::left("then misses"),
+        Column::micros("T down to"),
+        Column::left("then misses"),
+        Column::micros("J up to"),
+        Column::left("then misses"),
+        Column::wrap("holds up to"),
+    ]);
+    let name = |at: Option<usize>| at.map_or_else(Cell::none, |at| Cell::new(&system.tasks[at].name));
+    let limit = |limit: &Limit| match limit.first {
+        Some(_) => Cell::micros(limit.until),
+        None => Cell::new("any"),
+    };
+    for at in by_level(system) {
+        let (task, margins) = (&system.tasks[at], &margins.tasks[at]);
+        let holds = task.sections.iter().zip(&margins.holds).map(|(section, limit)| {
+            format!("{} {}", system.resources[section.resource].name, format_part(limit.until))
+        });
+        let holds: Vec<String> = holds.collect();
+        let (period, first) = match &margins.period {
+            Some(period) => (limit(period), name(period.first)),
+            None => (Cell::none(), Cell::none()),
+        };
+        table.row([
+            Cell::new(&task.name),
+            limit(&margins.execution),
+            name(margins.execution.first),
+            period,
+            first,
+            limit(&margins.jitter),
+            name(margins.jitter.first),
+            if holds.is_empty() { Cell::none() } else { Cell::new(holds.join(", ")) },
+        ]);
+    }
+    table
+}
+
+/// One line for the whole system.
+pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) -> String {
+    let name = |at: usize| format!("`{}`", system.tasks[at].name);
+    let first =
+        |at: Option<usize>| at.map_or(String::new(), |at| format!("; {} is the first to miss", name(at)));
+    if analysis.is_schedulable(system) {
+        if analysis.tasks.iter().zip(&system.tasks).all(|(_, task)| task.deadline.is_none()) {
+            return "no task has a deadline: nothing can be missed".into();
+        }
+        let growth = format_significant((all.percent() * 10.0).floor() / 10.0);
+        return format!("schedulable; every C may grow by {growth} %{}", first(all.first));
+    }
+    let misses = |at: &usize| match &analysis.tasks[*at] {
+        Ok(bound) => !bound.meets(system.tasks[*at].deadline),
+        Err(_) => system.tasks[*at].deadline.is_some(),
+    };
+    let missing: Vec<String> = (0..system.tasks.len()).filter(misses).map(name).collect();
+    let shrink = match all.permille {
+        0 => "no shorter C would do".to_owned(),
+        permille => {
+            format!("every C would have to shrink to {} %", format_significant(permille as f64 / 10.0))
+        }
+    };
+    let s = if missing.len() == 1 { "es its deadline" } else { " their deadlines" };
+    format!("not schedulable: {} miss{s}; {shrink}", missing.join(", "))
+}
+
+/// What to change in the source.
+pub(super) fn assignment(system: &System, found: &Assignment) -> String {
+    let mut table =
+        Table::new([Column::left("task"), Column::right("level now"), Column::right("level found")]);
+    let mut order: Vec<usize> = (0..system.tasks.len()).collect();
+    order.sort_by_key(|&at| (system.tasks[at].partition, std::cmp::Reverse(found.levels[at])));
+    let mut changes = Vec::new();
+    for at in order {
+        let (task, level) = (&system.tasks[at], found.levels[at]);
+        let class = if task.level == level { "muted" } else { "key" };
+        table.row([
+            Cell::new(&task.name),
+            Cell::new(task.level.to_string()),
+            Cell::new(level.to_string()).class(class),
+        ]);
+        if task.level != level {
+            changes.push(format!("  `{}`: priority = {level}\n", task.name));
+        }
+    }
+    let verdict = match (found.is_schedulable, found.is_optimal) {
+        (true, _) => "With these levels every deadline is met.",
+        (false, true) => "There are no levels with which every deadline is met. These come near to it.",
+        (false, false) => {
+            "These levels are in the order of deadlines, and a deadline is missed. Others may do."
+        }
+    };
+    let mut out = format!("{table}\n{verdict}\n");
+    if found.is_schedulable && !changes.is_empty() {
+        let _ = write!(out, "Change in the source:\n{}", changes.concat());
+    }
+    out
+}

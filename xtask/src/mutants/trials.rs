@@ -207,15 +207,17 @@ impl<'a> Trials<'a> {
     /// Tries a mutation that is in the build.
     pub(super) fn switched(&self, number: usize, thoroughly: bool) -> Result<Verdict> {
         let concerned: Vec<_> = self.tests.iter().filter(|test| test.reaches.contains(&number)).collect();
-        if concerned.is_empty() {
+        if concerned.is_empty() && !thoroughly {
             return Ok(Verdict::new(Outcome::Survived, "", "no test comes by"));
         }
+        // More preemptions are for models, and lead them to places nearby that they do not come by with few.
+        let neighbours = self.neighbours(number);
+        let near = |test: &&Test| test.kind == Kind::Model && !test.reaches.is_disjoint(&neighbours);
+        let deep = || self.tests.iter().filter(near).collect::<Vec<_>>();
         let number = number.to_string();
         let switch = (switch::CHOSEN, OsStr::new(&number));
-        let depths = if thoroughly { 2 } else { 1 };
-        for (stage, preemptions) in stages().iter().take(depths).enumerate() {
-            // More preemptions are for models.
-            for test in concerned.iter().filter(|test| stage == 0 || test.kind == Kind::Model) {
+        for (stage, preemptions) in stages().iter().take(if thoroughly { 2 } else { 1 }).enumerate() {
+            for test in if stage == 0 { concerned.clone() } else { deep() } {
                 if let Some(verdict) = self.run(test, &test.path, stage, preemptions, Some(switch))? {
                     return Ok(verdict);
                 }
@@ -236,12 +238,7 @@ impl<'a> Trials<'a> {
 
     fn build_and_run(&self, copy: &WorkingCopy, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
         // A test that comes by a neighbour in the file may come by this one.
-        let neighbours: BTreeSet<_> = self
-            .mutations
-            .iter()
-            .filter(|(_, m)| m.file == mutation.file)
-            .map(|(number, _)| *number)
-            .collect();
+        let neighbours = self.of_file(&mutation.file);
         let near = |test: &&Test| !test.reaches.is_disjoint(&neighbours) || test.target == "lib";
         let mut concerned: Vec<_> = self.tests.iter().filter(near).collect();
         if !concerned.iter().any(|test| test.target != "lib") {
@@ -284,6 +281,17 @@ impl<'a> Trials<'a> {
             }
         }
         Ok(Verdict::new(Outcome::Survived, "", &format!("{} tests run", concerned.len())))
+    }
+
+    /// The mutations in the file of this one.
+    fn neighbours(&self, number: usize) -> BTreeSet<usize> {
+        let mutation = self.mutations.iter().find(|(other, _)| *other == number);
+        mutation.map(|(_, mutation)| self.of_file(&mutation.file)).unwrap_or_default()
+    }
+
+    fn of_file(&self, file: &str) -> BTreeSet<usize> {
+        let here = self.mutations.iter().filter(|(_, mutation)| mutation.file == file);
+        here.map(|(number, _)| *number).collect()
     }
 
     /// What one test says, if it says anything against the mutation.

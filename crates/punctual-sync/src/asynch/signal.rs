@@ -57,11 +57,16 @@ impl<T: Copy> Signal<T> {
     }
 }
 
+/// The number of places has an upper limit, too, that of `Snapshot`.
+const fn is_possible(places: usize) -> bool {
+    places >= 3
+}
+
 impl<T: Copy, const W: usize> Signal<T, W> {
     crate::atomic::const_new! {
         /// A signal without a value, with `W` places, 3 to 32.
         pub fn with_places() -> Self {
-            const { assert!(W >= 3, "a signal has places for the reader, a writer, and one value more") };
+            const { assert!(is_possible(W), "a signal has places for the reader, a writer, and one value more") };
             Self {
                 newest: Snapshot::new(),
                 waiters: Waiters::new(),
@@ -213,4 +218,14 @@ macro_rules! make_signal {
             $crate::asynch::signal::Signal::with_places();
         SIGNAL.split().expect("`make_signal!` is reached once, unless the reader has been dropped")
     }};
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_at_least_3_places() {
+        assert_eq!([2, 3].map(is_possible), [false, true]);
+    }
 }

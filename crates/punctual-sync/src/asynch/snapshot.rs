@@ -48,6 +48,10 @@ struct Node<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
+const fn is_possible(nodes: usize) -> bool {
+    nodes >= 2 && nodes <= 32
+}
+
 /// Identifies one write. 0 is that of an object that was never written.
 pub(super) type Version = u64;
 
@@ -57,7 +61,7 @@ pub(super) type Version = u64;
 unsafe impl<T: Copy + Send, const K: usize> Sync for Snapshot<T, K> {}
 
 impl<T: Copy, const K: usize> Snapshot<T, K> {
-    const CHECK: () = assert!(K >= 2 && K <= 32, "there are 2 to 32 places");
+    const CHECK: () = assert!(is_possible(K), "there are 2 to 32 places");
 
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
@@ -195,5 +199,10 @@ mod tests {
         let mut users = snapshot.nodes.each_ref().map(|node| node.users.load(Ordering::Relaxed));
         users.sort_unstable();
         assert_eq!(users, [0, 1], "one node is current, and nobody uses the other");
+    }
+
+    #[test]
+    fn there_are_2_to_32_nodes() {
+        assert_eq!([1, 2, 32, 33].map(is_possible), [false, true, true, false]);
     }
 }

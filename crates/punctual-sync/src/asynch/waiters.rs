@@ -61,6 +61,10 @@ struct Place {
     waker: UnsafeCell<Option<Waker>>,
 }
 
+const fn is_possible(places: usize) -> bool {
+    places >= 1 && places <= 32
+}
+
 /// The place of one waiting future. It must come back to [`Waiters::poll`] or [`Waiters::withdraw`].
 #[derive(Debug)]
 pub(super) struct Waiting(usize);
@@ -69,7 +73,7 @@ pub(super) struct Waiting(usize);
 unsafe impl<const W: usize> Sync for Waiters<W> {}
 
 impl<const W: usize> Waiters<W> {
-    const CHECK: () = assert!(W >= 1 && W <= 32, "there are 1 to 32 places for waiting tasks");
+    const CHECK: () = assert!(is_possible(W), "there are 1 to 32 places for waiting tasks");
 
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
@@ -342,5 +346,15 @@ impl<'a, const W: usize> Until<'a, W> {
 impl<const W: usize> Drop for Until<'_, W> {
     fn drop(&mut self) {
         self.waiters.withdraw(&mut self.waiting);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_1_to_32_places() {
+        assert_eq!([0, 1, 32, 33].map(is_possible), [false, true, true, false]);
     }
 }

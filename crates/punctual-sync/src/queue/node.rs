@@ -75,11 +75,15 @@ pub(super) struct Nodes<T, const N: usize> {
     free: AtomicU64,
 }
 
+const fn is_possible(nodes: usize) -> bool {
+    nodes > 0 && nodes < INDEX as usize
+}
+
 impl<T, const N: usize> Nodes<T, N> {
     const_new! {
         /// All of them free.
         pub(super) fn new() -> Self {
-            const { assert!(N > 0 && N < INDEX as usize, "a queue has room for 1 to 65534 items") };
+            const { assert!(is_possible(N), "a queue has room for 1 to 65534 items") };
             #[cfg(loom)]
             let nodes = core::array::from_fn(|i| Node::new((i as u32 + 2) % (N as u32 + 1)));
             #[cfg(not(loom))]
@@ -163,5 +167,10 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), 500);
+    }
+
+    #[test]
+    fn there_are_1_to_65534_nodes() {
+        assert_eq!([0, 1, 65_534, 65_535].map(is_possible), [false, true, true, false]);
     }
 }

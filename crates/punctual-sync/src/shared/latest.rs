@@ -319,8 +319,9 @@ impl<T: Copy> LatestReader<'_, T> {
         // whichever exchange comes first, the writer's or the one below.
         let state = word.fetch_or(WANTED, Ordering::Release) | WANTED;
         let next = taken(state);
-        // Acquire on failure: the writer has put its value before this reader, and may have published more since.
-        match word.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire) {
+        // Acquire: the writer has finished with the slot, or it has put its value before this reader, and may have published
+        // more since.
+        match word.compare_exchange(state, next, Ordering::Acquire, Ordering::Acquire) {
             Ok(_) => front(next),
             Err(now) => front(now),
         }

@@ -105,7 +105,7 @@ impl Semaphore {
 }
 
 impl<const W: usize> Semaphore<W> {
-    const CHECK: () = assert!(W >= 1 && W <= 32, "a semaphore has 1 to 32 places");
+    const CHECK: () = assert!(is_possible(W), "a semaphore has 1 to 32 places");
 
     /// The most units that can be free at once. Higher counts are left to the units in threads' hands.
     pub const MAX: u32 = u32::MAX / 2;
@@ -373,6 +373,10 @@ impl<const W: usize> Semaphore<W> {
     }
 }
 
+const fn is_possible(places: usize) -> bool {
+    places >= 1 && places <= 32
+}
+
 /// The bit in `units` that says that the place `index` holds a unit.
 const fn held(index: usize) -> u64 {
     1 << (32 + index)
@@ -495,5 +499,10 @@ mod tests {
         semaphore.recover();
         let told = semaphore.places.each_ref().map(|place| place.is_told.load(Ordering::Relaxed));
         assert_eq!(told, [0, 1]);
+    }
+
+    #[test]
+    fn there_are_1_to_32_places() {
+        assert_eq!([0, 1, 32, 33].map(is_possible), [false, true, true, false]);
     }
 }

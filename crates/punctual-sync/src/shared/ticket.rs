@@ -83,6 +83,10 @@ const fn with_state(word: Word, state: u64) -> Word {
     word & !STATE | state
 }
 
+const fn is_possible(places: usize) -> bool {
+    places.is_power_of_two() && places <= 1 << 16
+}
+
 /// Whose turn it is.
 #[repr(C)]
 struct Turn {
@@ -125,7 +129,7 @@ impl<T> TicketLock<T> {
 }
 
 impl<T, const W: usize> TicketLock<T, W> {
-    const CHECK: () = assert!(W.is_power_of_two() && W <= 1 << 16, "places: a power of two up to 2^16");
+    const CHECK: () = assert!(is_possible(W), "places: a power of two up to 2^16");
 
     /// An unlocked lock.
     #[cfg(not(loom))]
@@ -499,5 +503,16 @@ unsafe impl<T: super::Plain, const W: usize> super::Shareable for TicketLock<T, 
             (&raw mut (*this).peers).write(Peers::shared());
             (&raw mut (*this).value).write(UnsafeCell::new(value));
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_places_as_a_power_of_two() {
+        let possible = [0, 1, 2, 3, 1 << 16, 1 << 17].map(is_possible);
+        assert_eq!(possible, [false, true, true, false, true, false]);
     }
 }

@@ -80,6 +80,11 @@ unsafe impl<T: Send, const N: usize, const W: usize> Sync for Channel<T, N, W> {
 // SAFETY: a channel owns its messages.
 unsafe impl<T: Send, const N: usize, const W: usize> Send for Channel<T, N, W> {}
 
+/// The number of places has an upper limit, too, that of `Waiters`.
+const fn is_possible(messages: usize, places: usize) -> bool {
+    messages >= 1 && messages < u32::MAX as usize && places >= 2
+}
+
 impl<T, const N: usize> Channel<T, N> {
     /// An empty channel with 16 places.
     #[cfg(not(loom))]
@@ -95,7 +100,7 @@ impl<T, const N: usize> Channel<T, N> {
 }
 
 impl<T, const N: usize, const W: usize> Channel<T, N, W> {
-    const CHECK: () = assert!(N >= 1 && N < u32::MAX as usize && W >= 2, "N is at least 1, and W at least 2");
+    const CHECK: () = assert!(is_possible(N, W), "N is at least 1, and W at least 2");
 
     /// An empty channel with `W` places, up to 32.
     #[cfg(not(loom))]
@@ -281,4 +286,16 @@ macro_rules! make_channel {
             $crate::asynch::channel::Channel::with_places();
         CHANNEL.split_once().expect("`make_channel!` is reached once")
     }};
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_a_message_and_for_both_ends() {
+        let most = u32::MAX as usize - 1;
+        let possible = [(0, 2), (1, 1), (1, 2), (most, 2), (most + 1, 2)].map(|(n, w)| is_possible(n, w));
+        assert_eq!(possible, [false, false, true, true, false]);
+    }
 }

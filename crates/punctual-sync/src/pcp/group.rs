@@ -202,7 +202,7 @@ impl PcpGroup {
         while self.with_shared(member.thread, attempt).is_err() {
             self.wait_for_blocker(member)?;
             if seat.take_grant() {
-                return Ok(());
+                break;
             }
         }
         Ok(())

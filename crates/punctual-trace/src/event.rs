@@ -241,6 +241,11 @@ pub enum Kind {
         /// For how long it ran, less what interrupted it, in ns.
         ns: u64,
     },
+    /// An event that the analysis does not know, of those that were [asked for](crate::read::Events::with_others).
+    Other {
+        /// Its number, by which the [formats](crate::read::Trace::formats) name it.
+        event: u16,
+    },
     /// Events of this CPU were lost before this time. Where it can, a reader says so right behind the last event before the gap.
     Lost {
         /// How many, if the kernel says.

@@ -33,6 +33,9 @@ pub struct Names {
     irqs: HashMap<u32, String>,
     vectors: HashMap<u16, String>,
     tasks: HashMap<u16, String>,
+    events: HashMap<u16, String>,
+    calls: HashMap<u32, String>,
+    processes: HashMap<Tid, Tid>,
 }
 
 impl Names {
@@ -60,6 +63,41 @@ impl Names {
     /// Names a task of a Punctual app.
     pub fn task(&mut self, task: u16, name: &str) {
         put(&mut self.tasks, task, name);
+    }
+
+    /// Names an event that the analysis does not know.
+    pub fn event(&mut self, event: u16, name: &str) {
+        put(&mut self.events, event, name);
+    }
+
+    /// Names a system call.
+    pub fn call(&mut self, number: u32, name: &str) {
+        put(&mut self.calls, number, name);
+    }
+
+    /// Says which process a thread is of.
+    pub fn process(&mut self, tid: Tid, process: Tid) {
+        if self.processes.len() < MAX_NAMES {
+            self.processes.insert(tid, process);
+        }
+    }
+
+    /// Which process a thread is of, if that was recorded.
+    #[must_use]
+    pub fn process_of(&self, tid: Tid) -> Option<Tid> {
+        self.processes.get(&tid).copied()
+    }
+
+    /// The name of an event that the analysis does not know.
+    #[must_use]
+    pub fn of_event(&self, event: u16) -> String {
+        self.events.get(&event).cloned().unwrap_or(format!("event {event}"))
+    }
+
+    /// The name of a system call.
+    #[must_use]
+    pub fn of_call(&self, number: u32) -> String {
+        self.calls.get(&number).cloned().unwrap_or(format!("system call {number}"))
     }
 
     /// The name of a thread alone.

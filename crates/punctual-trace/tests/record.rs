@@ -251,7 +251,6 @@ fn delivers_events_live() {
         filter: Filter { processes: vec![std::process::id()], ..Filter::default() },
         ..Config::default()
     };
-    recording::enter();
     let mut live = match Live::start(&config) {
         Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
             eprintln!("SKIPPED: nothing is watched in this test: {error}");

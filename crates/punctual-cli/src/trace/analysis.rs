@@ -5,6 +5,7 @@ use punctual_report::format::format_count;
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Select};
 use punctual_trace::names::Names;
+use punctual_trace::read::Trace;
 use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 
@@ -70,6 +71,14 @@ impl Analyzer {
         self.watch.max_response(ns);
     }
 
+    /// Learns what a trace says about names before its first event.
+    pub(crate) fn learn_from(&mut self, trace: &Trace) {
+        for format in trace.formats() {
+            self.names.event(format.id, &format!("{}:{}", format.system, format.name));
+        }
+        trace.processes().for_each(|(thread, process)| self.names.process(thread, process));
+    }
+
     /// Leaves out jobs that end before this time.
     pub(crate) fn only_since(&mut self, time: u64) {
         self.watch.only_since(time);
@@ -87,6 +96,7 @@ impl Analyzer {
             self.names.task(*task, name);
             self.expect(Actor::Task(*task), JobKind::Thread);
         }
+        news.calls.iter().for_each(|(number, name)| self.names.call(*number, name));
         news.irqs.iter().for_each(|(irq, name)| self.names.irq(*irq, name));
         news.vectors.iter().for_each(|(vector, name)| self.names.vector(*vector, name));
     }

@@ -102,9 +102,10 @@ impl Lines {
         } else {
             let head = alarm::summary(&captured.job, limit, names);
             format!(
-                "{}  ALARM: {head}\n{}",
+                "{}  ALARM: {head}\n{}{}",
                 time(elapsed),
-                text::explained(&captured.job, names, text::width())
+                text::explained(&captured.job, names, text::width()),
+                text::system_calls(captured, names, text::width())
             )
         };
         self.print(&out)

@@ -3,7 +3,7 @@
 use punctual_trace::event::Tid;
 use punctual_trace::read::Events;
 use punctual_trace::read::marker::Tasks;
-use punctual_trace::read::translate::{Interrupts, Threads};
+use punctual_trace::read::translate::{Calls, Interrupts, Threads};
 use punctual_trace::record::Live;
 
 /// Names that are new, or have changed.
@@ -13,6 +13,7 @@ pub(crate) struct NewNames {
     pub(crate) tasks: Vec<(u16, String)>,
     pub(crate) irqs: Vec<(u32, String)>,
     pub(crate) vectors: Vec<(u16, String)>,
+    pub(crate) calls: Vec<(u32, String)>,
 }
 
 /// All names known so far.
@@ -21,42 +22,49 @@ pub(crate) struct NameTables<'a> {
     threads: &'a Threads,
     tasks: &'a Tasks,
     interrupts: &'a Interrupts,
+    calls: &'a Calls,
 }
 
 impl<'a> From<&'a Events> for NameTables<'a> {
     #[inline]
     fn from(events: &'a Events) -> Self {
-        Self { threads: events.threads(), tasks: events.tasks(), interrupts: events.interrupts() }
+        let (threads, tasks) = (events.threads(), events.tasks());
+        Self { threads, tasks, interrupts: events.interrupts(), calls: events.calls() }
     }
 }
 
 impl<'a> From<&'a Live> for NameTables<'a> {
     fn from(live: &'a Live) -> Self {
-        Self { threads: live.threads(), tasks: live.tasks(), interrupts: live.interrupts() }
+        let (threads, tasks) = (live.threads(), live.tasks());
+        Self { threads, tasks, interrupts: live.interrupts(), calls: live.calls() }
     }
 }
 
 /// How many changes of names had been seen when they were last read.
 #[derive(Debug, Default)]
-pub(crate) struct NameWatch((u64, u64, u64));
+pub(crate) struct NameWatch([u64; 4]);
 
 impl NameWatch {
     /// What is new since the last time.
     #[inline]
     pub(crate) fn news<'a>(&mut self, told: impl Into<NameTables<'a>>) -> Option<NewNames> {
         let told = told.into();
-        let changes = (told.threads.changes(), told.tasks.changes(), told.interrupts.changes());
+        let (threads, tasks) = (told.threads.changes(), told.tasks.changes());
+        let changes = [threads, tasks, told.interrupts.changes(), told.calls.changes()];
         if changes == self.0 { None } else { Some(self.all_news(told, changes)) }
     }
 
     #[cold]
-    fn all_news(&mut self, told: NameTables<'_>, changes: (u64, u64, u64)) -> NewNames {
-        let (threads, tasks, interrupts) = std::mem::replace(&mut self.0, changes);
+    fn all_news(&mut self, told: NameTables<'_>, changes: [u64; 4]) -> NewNames {
+        let [threads, tasks, interrupts, calls] = std::mem::replace(&mut self.0, changes);
         let mut news = NewNames { threads: owned(told.threads.since(threads)), ..NewNames::default() };
-        if tasks != changes.1 {
+        if tasks != changes[1] {
             news.tasks = owned(told.tasks.iter());
         }
-        if interrupts != changes.2 {
+        if calls != changes[3] {
+            news.calls = owned(told.calls.iter());
+        }
+        if interrupts != changes[2] {
             (news.irqs, news.vectors) = (owned(told.interrupts.irqs()), owned(told.interrupts.vectors()));
         }
         news

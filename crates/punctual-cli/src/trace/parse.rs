@@ -56,9 +56,9 @@ impl FromStr for Priorities {
     }
 }
 
-/// Groups of events, without repetition.
+/// Groups of events and tracepoints, without repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Events(pub(crate) Vec<Group>);
+pub(crate) struct Events(pub(crate) Vec<Group>, pub(crate) Vec<String>);
 
 impl FromStr for Events {
     type Err = String;
@@ -66,15 +66,19 @@ impl FromStr for Events {
     fn from_str(text: &str) -> Result<Self, String> {
         // Without the scheduler's events there are no jobs.
         let mut groups = vec![Group::Sched];
+        let mut tracepoints = Vec::new();
         for name in text.split(',') {
             match (name, Group::by_name(name)) {
                 ("usual", _) => groups.extend(Group::USUAL),
                 ("all", _) => groups.extend(Group::ALL),
+                ("syscalls", _) => tracepoints.push("syscalls:*".to_owned()),
                 (_, Some(group)) => groups.push(group),
+                (name, None) if is_tracepoint(name) => tracepoints.push(name.to_owned()),
                 (_, None) => {
                     let names: Vec<_> = Group::ALL.iter().map(|group| group.name()).collect();
                     return Err(format!(
-                        "there is no event group `{name}`; choose from {}, usual and all",
+                        "there is no event group `{name}`; choose from {}, syscalls, usual and all, or name events of the kernel, \
+                         such as net:* or power:cpu_idle",
                         names.join(", ")
                     ));
                 }
@@ -82,8 +86,16 @@ impl FromStr for Events {
         }
         groups.sort_unstable();
         groups.dedup();
-        Ok(Self(groups))
+        Ok(Self(groups, tracepoints))
     }
+}
+
+/// Whether this is `group:event` of the kernel, with `*` for any characters.
+fn is_tracepoint(text: &str) -> bool {
+    let is_name = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'))
+    };
+    text.split_once(':').is_some_and(|(group, event)| is_name(group) && is_name(event))
 }
 
 /// The deadline of a task.
@@ -141,11 +153,19 @@ mod tests {
 
     #[test]
     fn parses_event_groups() {
-        assert_eq!("usual".parse(), Ok(Events(Group::USUAL.to_vec())));
-        assert_eq!("all".parse(), Ok(Events(Group::ALL.to_vec())));
-        assert_eq!("lock,irq,lock".parse(), Ok(Events(vec![Group::Sched, Group::Irq, Group::Lock])));
+        assert_eq!("usual".parse(), Ok(Events(Group::USUAL.to_vec(), vec![])));
+        assert_eq!("all".parse(), Ok(Events(Group::ALL.to_vec(), vec![])));
+        assert_eq!("lock,irq,lock".parse(), Ok(Events(vec![Group::Sched, Group::Irq, Group::Lock], vec![])));
         assert_eq!("usual,osnoise".parse::<Events>().unwrap().0.len(), Group::USUAL.len() + 1);
-        for text in ["", "irqs", "irq,,lock"] {
+        let Events(groups, tracepoints) = "irq,syscalls,net:*,power:cpu_idle".parse().unwrap();
+        assert_eq!(
+            (groups, &tracepoints[..]),
+            (
+                vec![Group::Sched, Group::Irq],
+                &["syscalls:*", "net:*", "power:cpu_idle"].map(str::to_owned)[..]
+            )
+        );
+        for text in ["", "irqs", "irq,,lock", "net:", ":x", "net:*/../x", "a:b:c"] {
             assert!(text.parse::<Events>().unwrap_err().contains("irq_vectors"), "{text}");
         }
     }

@@ -27,6 +27,7 @@ impl Source {
             |cpus: &Option<super::parse::Cpus>| cpus.as_ref().map_or(Vec::new(), |cpus| cpus.0.clone());
         Config {
             groups: self.events.0.clone(),
+            tracepoints: self.events.1.clone(),
             filter: Filter {
                 processes: self.pids.iter().copied().chain(child).collect(),
                 names: self.comms.clone(),
@@ -102,6 +103,7 @@ pub(crate) fn refused(error: &RecordError) -> Failure {
     match error {
         RecordError::Clock { .. }
         | RecordError::NoTime { .. }
+        | RecordError::Tracepoint { .. }
         | RecordError::Filter { .. }
         | RecordError::Cpu { .. } => Failure::usage(error.to_string()),
         error => error.into(),

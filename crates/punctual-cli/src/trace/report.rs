@@ -31,7 +31,11 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let recorded = trace.recorded()?;
     let wanted = (outputs.want_segments(), outputs.want_worst());
     let mut analyzer = Analyzer::new(&arguments.analysis, select, (monotonic, recorded.clone()), wanted);
-    let events = trace.events()?;
+    analyzer.learn_from(&trace);
+    let mut events = trace.events()?;
+    if outputs.want_events() {
+        events = events.with_others();
+    }
     let read = thread::scope(|scope| {
         let reading = Reading::start(scope, events)?;
         let (span, problems) = analyse(&reading, window, &mut analyzer, &mut outputs);

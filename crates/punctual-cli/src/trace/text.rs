@@ -11,7 +11,7 @@ use punctual_trace::export::table;
 use punctual_trace::jobs::{Counters, Job};
 use punctual_trace::names::Names;
 use punctual_trace::recorded::{self, Missing, Recorded};
-use punctual_trace::stats::{TaskStats, Term};
+use punctual_trace::stats::{CapturedJob, TaskStats, Term};
 
 use super::analysis::Analyzer;
 
@@ -132,8 +132,15 @@ fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String 
         };
         let _ = writeln!(out, "\n  {rank}, ended at {} by the trace's clock", format_clock(captured.job.end));
         out += &explained(&captured.job, names, width);
+        out += &system_calls(captured, names, width);
     }
     out
+}
+
+/// What system calls a job made, if they were recorded.
+pub(crate) fn system_calls(captured: &CapturedJob, names: &Names, width: usize) -> String {
+    let calls = explain::system_calls(captured, names);
+    calls.map_or(String::new(), |calls| wrapped("        ", &calls, 8, width))
 }
 
 /// Priority and counts of a task.

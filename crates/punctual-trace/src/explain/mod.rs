@@ -27,6 +27,7 @@
 //! assert_eq!(sentences[5], "I: 20 µs of 130 µs R: displaced by irq 24 eth0 for 20 µs.");
 //! ```
 
+mod calls;
 mod wait;
 
 use punctual_report::format::{format_count, format_part};
@@ -36,6 +37,7 @@ use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, Rel
 use crate::names::Names;
 use crate::stats::TaskStats;
 
+pub use calls::{Call, calls, system_calls};
 pub use wait::blocking;
 
 /// Of many causes, this many are named.

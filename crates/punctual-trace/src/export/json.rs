@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use super::csv::id;
 use super::{VERSION, flaw_name, kind_name, release_name};
 use crate::event::{Event, Section};
+use crate::explain::{self, Call};
 use crate::jobs::{
     Actor, Blocking, Bounds, Cause, DisabledSection, FutexRole, HolderState, Job, Phase, Segment, Share,
     WaitTarget,
@@ -25,20 +26,24 @@ pub fn captured_job(captured: &CapturedJob, names: &Names) -> String {
     text(&captured_job_object(captured, names))
 }
 
-/// A job with its events, to be part of another object: `events` lists `[time, cpu, thread, what]`, and `truncated` says
-/// whether the first ones are missing.
+/// A job with its events, to be part of another object: `events` lists `[time, cpu, thread, what]`, `truncated` says
+/// whether the first ones are missing, and `system_calls` lists `[name, start, length, returned]` of the job's thread.
 pub fn captured_job_object<'a>(captured: &'a CapturedJob, names: &'a Names) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Captured<'a> {
         #[serde(flatten)]
         job: JobObject<'a>,
         truncated: bool,
+        /// Name, start in ns, length in ns, and whether it returned before the job ended.
+        system_calls: Vec<(String, u64, u64, bool)>,
         events: Vec<(u64, u16, u32, String)>,
     }
+    let call = |call: Call| (call.name(names), call.start, call.ns, call.returned);
     let event = |event: &Event| (event.time, event.cpu, event.by, format!("{:?}", event.kind));
     Captured {
         job: JobObject::new(&captured.job, names),
         truncated: captured.truncated,
+        system_calls: explain::calls(captured).into_iter().map(call).collect(),
         events: captured.events.iter().map(event).collect(),
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! One track per CPU shows who occupied it, handlers nested in threads; one per task shows its jobs, with a slice for each
 //! stretch of a term inside; an arrow goes from the waker to the job it woke. Jobs have stretches only if the
-//! decomposition was asked for segments.
+//! decomposition was asked for segments. Switches and wake-ups are there as events of the kernel, too, of which the viewer
+//! makes its own views, and so are threads with their processes; system calls are slices of the thread's track, and what the
+//! analysis does not know is shown where it happened.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 
 use super::json::phase_name;
 use super::proto::Message;
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, SwitchOut, Task, Tid};
 use crate::explain;
 use crate::jobs::{Actor, Job, JobKind};
 use crate::names::Names;
@@ -18,6 +20,8 @@ use crate::stats::Key;
 /// Fields of the messages of `perfetto_trace.proto` that are written here.
 mod field {
     pub(super) const TRACE_PACKET: u32 = 1;
+    pub(super) const PACKET_FTRACE: u32 = 1;
+    pub(super) const PACKET_PROCESS_TREE: u32 = 2;
     pub(super) const PACKET_TIMESTAMP: u32 = 8;
     pub(super) const PACKET_SEQUENCE: u32 = 10;
     pub(super) const PACKET_EVENT: u32 = 11;
@@ -25,6 +29,25 @@ mod field {
     pub(super) const TRACK_UUID: u32 = 1;
     pub(super) const TRACK_NAME: u32 = 2;
     pub(super) const TRACK_PARENT: u32 = 5;
+    pub(super) const TRACK_THREAD: u32 = 4;
+    pub(super) const THREAD_PROCESS: u32 = 1;
+    pub(super) const THREAD_ID: u32 = 2;
+    pub(super) const THREAD_NAME: u32 = 5;
+    pub(super) const TREE_PROCESS: u32 = 1;
+    pub(super) const TREE_THREAD: u32 = 2;
+    pub(super) const TREE_PROCESS_ID: u32 = 1;
+    pub(super) const TREE_PROCESS_COMMAND: u32 = 3;
+    pub(super) const TREE_THREAD_ID: u32 = 1;
+    pub(super) const TREE_THREAD_NAME: u32 = 2;
+    pub(super) const TREE_THREAD_PROCESS: u32 = 3;
+    pub(super) const FTRACE_CPU: u32 = 1;
+    pub(super) const FTRACE_EVENT: u32 = 2;
+    pub(super) const FTRACE_TIMESTAMP: u32 = 1;
+    pub(super) const FTRACE_PID: u32 = 2;
+    pub(super) const FTRACE_SWITCH: u32 = 4;
+    pub(super) const FTRACE_WAKEUP: u32 = 17;
+    pub(super) const FTRACE_WAKING: u32 = 20;
+    pub(super) const FTRACE_WAKEUP_NEW: u32 = 114;
     pub(super) const EVENT_ANNOTATION: u32 = 4;
     pub(super) const EVENT_TYPE: u32 = 9;
     pub(super) const EVENT_TRACK: u32 = 11;
@@ -46,6 +69,7 @@ const CPUS: u64 = 1;
 const TASKS: u64 = 2;
 const FIRST_CPU: u64 = 0x1_0000;
 const FIRST_TASK: u64 = 0x10_0000;
+const FIRST_THREAD: u64 = 0x1_0000_0000;
 
 /// Handlers that may be open on a CPU at once.
 const MAX_OPEN: usize = 8;
@@ -59,6 +83,10 @@ pub struct Perfetto<W> {
     /// Tracks of tasks, handlers of each CPU apart as they can run side by side; and when the last job there ended.
     tasks: BTreeMap<(Key, Option<u16>), (u64, u64)>,
     declared: BTreeSet<u64>,
+    /// The names that threads were told to have.
+    threads: HashMap<Tid, String>,
+    /// Threads in a system call.
+    calling: HashSet<Tid>,
     flows: u64,
 }
 
@@ -69,7 +97,8 @@ impl<W: Write> Perfetto<W> {
     /// When `to` cannot be written.
     pub fn new(to: W) -> io::Result<Self> {
         let (open, tasks, declared) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut this = Self { to, open, tasks, declared, flows: 0 };
+        let (threads, calling) = (HashMap::new(), HashSet::new());
+        let mut this = Self { to, open, tasks, declared, threads, calling, flows: 0 };
         this.declare(CPUS, None, "CPUs")?;
         this.declare(TASKS, None, "Tasks")?;
         Ok(this)
@@ -80,7 +109,16 @@ impl<W: Write> Perfetto<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn event(&mut self, event: &Event, names: &Names) -> io::Result<()> {
+        self.scheduling(event, names)?;
         let (entered, actor) = match event.kind {
+            Kind::SyscallEnter { number } => return self.call_begins(event, &names.of_call(number), names),
+            Kind::FutexEnter { .. } => return self.call_begins(event, "futex", names),
+            Kind::SyscallExit { .. } | Kind::FutexExit { .. } => return self.call_ends(event),
+            Kind::Other { event: id } => {
+                let track = self.cpu(event.cpu)?;
+                let by = [format!("thread: {}", names.of(Actor::Thread(event.by)))];
+                return self.slice(event.time, track, INSTANT, Some(&names.of_event(id)), &by, None);
+            }
             Kind::Switch { to, .. } => return self.switch(event, Actor::Thread(to.id), names),
             Kind::IrqEntry { irq } => (true, Actor::Irq(irq)),
             Kind::IrqExit { irq } => (false, Actor::Irq(irq)),
@@ -108,6 +146,90 @@ impl<W: Write> Perfetto<W> {
         let ends = open.len() - index;
         open.truncate(index);
         (0..ends).try_for_each(|_| self.slice(event.time, track, END, None, &[], None))
+    }
+
+    /// Switches and wake-ups as the kernel's own events.
+    fn scheduling(&mut self, event: &Event, names: &Names) -> io::Result<()> {
+        let name = |tid| names.of_thread(tid).unwrap_or(if tid == 0 { "swapper" } else { "" });
+        let priority = |task: Task| i64::from(task.priority) as u64;
+        let woken = |task: Task, cpu: u16| {
+            let message = Message::new().text(1, name(task.id)).number(2, task.id.into());
+            message.number(3, priority(task)).number(4, 1).number(5, cpu.into())
+        };
+        let (kind, content) = match event.kind {
+            Kind::Switch { from, reason, to } => {
+                let state = match reason {
+                    SwitchOut::Runnable => 0,
+                    SwitchOut::Sleeping => 1,
+                    SwitchOut::Uninterruptible => 2,
+                    SwitchOut::Gone => 0x10,
+                };
+                let from =
+                    Message::new().text(1, name(from.id)).number(2, from.id.into()).number(3, priority(from));
+                let to_message = from.number(4, state).text(5, name(to.id)).number(6, to.id.into());
+                self.thread(to.id, names)?;
+                (field::FTRACE_SWITCH, to_message.number(7, priority(to)))
+            }
+            Kind::Waking { task, cpu } => (field::FTRACE_WAKING, woken(task, cpu)),
+            Kind::Wakeup { task, cpu, new: false } => (field::FTRACE_WAKEUP, woken(task, cpu)),
+            Kind::Wakeup { task, cpu, new: true } => (field::FTRACE_WAKEUP_NEW, woken(task, cpu)),
+            _ => return Ok(()),
+        };
+        let recorded = Message::new().number(field::FTRACE_TIMESTAMP, event.time);
+        let recorded = recorded.number(field::FTRACE_PID, event.by.into()).message(kind, content);
+        let bundle = Message::new().number(field::FTRACE_CPU, event.cpu.into());
+        self.packet(
+            Message::new().message(field::PACKET_FTRACE, bundle.message(field::FTRACE_EVENT, recorded)),
+        )
+    }
+
+    /// Tells a thread's name and process, if they are news.
+    fn thread(&mut self, tid: Tid, names: &Names) -> io::Result<()> {
+        let Some(name) = names.of_thread(tid).filter(|_| tid != 0) else { return Ok(()) };
+        if self.threads.get(&tid).is_some_and(|known| known == name) {
+            return Ok(());
+        }
+        self.threads.insert(tid, name.to_owned());
+        let Some(process) = names.process_of(tid) else { return Ok(()) };
+        let command = names.of_thread(process).unwrap_or(name);
+        let leader = Message::new().number(field::TREE_PROCESS_ID, process.into());
+        let leader = leader.text(field::TREE_PROCESS_COMMAND, command);
+        let thread =
+            Message::new().number(field::TREE_THREAD_ID, tid.into()).text(field::TREE_THREAD_NAME, name);
+        let thread = thread.number(field::TREE_THREAD_PROCESS, process.into());
+        let tree = Message::new().message(field::TREE_PROCESS, leader).message(field::TREE_THREAD, thread);
+        self.packet(Message::new().message(field::PACKET_PROCESS_TREE, tree))
+    }
+
+    fn call_begins(&mut self, event: &Event, name: &str, names: &Names) -> io::Result<()> {
+        let track = FIRST_THREAD + u64::from(event.by);
+        if self.declared.insert(track) {
+            let mut descriptor = Message::new().number(field::TRACK_UUID, track);
+            descriptor = match names.process_of(event.by) {
+                // The track of that thread in the viewer's own list.
+                Some(process) => {
+                    let thread = Message::new().number(field::THREAD_PROCESS, process.into());
+                    let thread = thread.number(field::THREAD_ID, event.by.into());
+                    let thread = thread.text(field::THREAD_NAME, names.of_thread(event.by).unwrap_or(""));
+                    descriptor.message(field::TRACK_THREAD, thread)
+                }
+                None => descriptor.text(field::TRACK_NAME, &names.of(Actor::Thread(event.by))),
+            };
+            let packet = Message::new().number(field::PACKET_SEQUENCE, SEQUENCE);
+            self.packet(packet.message(field::PACKET_TRACK, descriptor))?;
+        }
+        // One that was not seen to return ends where the next begins.
+        if !self.calling.insert(event.by) {
+            self.slice(event.time, track, END, None, &[], None)?;
+        }
+        self.slice(event.time, track, BEGIN, Some(name), &[], None)
+    }
+
+    fn call_ends(&mut self, event: &Event) -> io::Result<()> {
+        match self.calling.remove(&event.by) {
+            true => self.slice(event.time, FIRST_THREAD + u64::from(event.by), END, None, &[], None),
+            false => Ok(()),
+        }
     }
 
     fn switch(&mut self, event: &Event, to: Actor, names: &Names) -> io::Result<()> {

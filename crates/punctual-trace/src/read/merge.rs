@@ -104,6 +104,11 @@ impl<S: Source> Merge<S> {
         &self.context
     }
 
+    /// The same, to change it.
+    pub fn context_mut(&mut self) -> &mut S::Context {
+        &mut self.context
+    }
+
     /// Fills the batch of a lane and says when its first event is. Errors are kept for the caller of `next`.
     fn refill(&mut self, lane: usize) -> Option<Key> {
         let Lane { source, batch, at } = &mut self.lanes[lane];

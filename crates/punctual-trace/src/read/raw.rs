@@ -62,10 +62,25 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
         system: text("uname")?.trim().to_owned(),
         statistics,
         scale: None,
-        declared: optional(&path.join("recorded"))?.map(|text| String::from_utf8_lossy(&text).into_owned()),
+        declared: optional(&path.join("recorded"))?.map(|text| {
+            let processes = optional(&path.join("saved_tgids")).ok().flatten().unwrap_or_default();
+            declared(&text, &processes)
+        }),
         damage: Vec::new(),
     })
 }
+
+/// What the recorder says about its events and about whose the threads are, which is one text in a file.
+pub(crate) fn declared(recorded: &[u8], saved_tgids: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(recorded).into_owned();
+    for line in String::from_utf8_lossy(saved_tgids).lines() {
+        text += &format!("{PROCESS}{line}\n");
+    }
+    text
+}
+
+/// Begins a line with the numbers of a thread and of its process.
+pub(crate) const PROCESS: &str = "process ";
 
 fn format_error(path: &Path) -> impl Fn(FormatError) -> ReadError {
     let file: Arc<str> = path.display().to_string().into();

@@ -8,10 +8,11 @@ use super::clock::counted;
 use super::error::ReadError;
 use super::format::{EventFormat, FormatError, PageLayout};
 use super::merge::{Merge, Source as _};
+use super::raw::PROCESS;
 use super::stream::{CpuStream, Input, Scale};
-use super::translate::{Interrupts, Threads, Translator, recipe};
+use super::translate::{Calls, Interrupts, Threads, Translator, recipe};
 use super::{Bytes, Order, Range, dat, marker, raw};
-use crate::event::Event;
+use crate::event::{Event, Tid};
 use crate::recorded::{Recorded, Source};
 
 /// All CPUs together may hold pages of that many bytes.
@@ -222,6 +223,15 @@ impl Trace {
         &self.statistics
     }
 
+    /// Which process each thread is of, as far as the recorder saw.
+    pub fn processes(&self) -> impl Iterator<Item = (Tid, Tid)> {
+        let lines = self.declared.iter().flat_map(|text| text.lines());
+        lines.filter_map(|line| {
+            let (thread, process) = line.strip_prefix(PROCESS)?.split_once(' ')?;
+            Some((thread.parse().ok()?, process.parse().ok()?))
+        })
+    }
+
     /// What of the file is missing or had to be guessed.
     pub fn damage(&self) -> &[String] {
         &self.damage
@@ -254,6 +264,13 @@ pub struct Events {
 }
 
 impl Events {
+    /// With what the analysis does not know, as [`Kind::Other`](crate::event::Kind::Other): for those who show it.
+    #[must_use]
+    pub fn with_others(mut self) -> Self {
+        self.merge.context_mut().want_others();
+        self
+    }
+
     /// The names of threads, as far as the events up to here have them.
     pub fn threads(&self) -> &Threads {
         self.merge.context().threads()
@@ -262,6 +279,11 @@ impl Events {
     /// The names of interrupts, as far as the events up to here have them.
     pub fn interrupts(&self) -> &Interrupts {
         self.merge.context().interrupts()
+    }
+
+    /// The names of system calls, as far as the events up to here have them.
+    pub fn calls(&self) -> &Calls {
+        self.merge.context().calls()
     }
 
     /// The names of tasks of Punctual apps, as far as the events up to here have them.

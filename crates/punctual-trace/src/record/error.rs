@@ -20,6 +20,11 @@ pub enum RecordError {
         /// Which, as `group:event`.
         events: Vec<String>,
     },
+    /// The kernel has no such event.
+    Tracepoint {
+        /// What was asked for.
+        pattern: String,
+    },
     /// The kernel has no such clock.
     Clock {
         /// The one asked for.
@@ -130,6 +135,10 @@ impl fmt::Display for RecordError {
                 "the kernel has no event {}, without which there are no jobs to see; use a kernel with \
                  CONFIG_EVENT_TRACING",
                 events.join(", ")
+            ),
+            Self::Tracepoint { pattern } => write!(
+                f,
+                "the kernel has no event `{pattern}`; choose from the directories in /sys/kernel/tracing/events, as GROUP:EVENT"
             ),
             Self::Clock { clock, available } => {
                 write!(f, "the kernel has no trace clock `{clock}`; choose one of: {available}")

@@ -193,6 +193,41 @@ pub(super) fn present(instance: &Instance, group: Group, absent: &mut Vec<Absent
     here.into_iter().map(path).collect()
 }
 
+/// The events of the kernel that a pattern `group:event` means, as directories of tracefs.
+pub(super) fn matching(instance: &Instance, pattern: &str) -> Result<Vec<String>, RecordError> {
+    let (group, event) = pattern.split_once(':').unwrap_or((pattern, "*"));
+    let entries = |path: &std::path::Path| {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let root = instance.path().join("events");
+    let mut found = Vec::new();
+    // The events of this group are no tracepoints: nothing turns them on.
+    for group in entries(&root).into_iter().filter(|name| name != "ftrace" && fits(group, name)) {
+        for event in entries(&root.join(&group)).into_iter().filter(|name| fits(event, name)) {
+            let event = format!("events/{group}/{event}");
+            if instance.has(&format!("{event}/enable")) {
+                found.push(event);
+            }
+        }
+    }
+    if found.is_empty() { Err(RecordError::Tracepoint { pattern: pattern.to_owned() }) } else { Ok(found) }
+}
+
+/// Whether a name is what a pattern with `*` means.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((start, mut rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(start) else { return false };
+    while let Some((part, more)) = rest.split_once('*') {
+        let Some(at) = name.find(part) else { return false };
+        (name, rest) = (&name[at + part.len()..], more);
+    }
+    name.ends_with(rest)
+}
+
 /// Turns the tracer of functions on for those that enter the scheduler, if the kernel has it for instances.
 pub(super) fn function_graph(instance: &Instance) -> bool {
     let available = instance.read("available_tracers").unwrap_or_default();
@@ -206,4 +241,19 @@ pub(super) fn function_graph(instance: &Instance) -> bool {
 /// Turns an event on.
 pub(super) fn enable(instance: &Instance, event: &str) -> Result<(), RecordError> {
     instance.write(&format!("{event}/enable"), "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_patterns_of_events() {
+        for pattern in ["sys_enter_read", "sys_*", "*", "*read", "s*_*_r*d", "*enter*"] {
+            assert!(fits(pattern, "sys_enter_read"), "{pattern}");
+        }
+        for pattern in ["", "sys_", "*write", "read*", "sys_*enter_*enter_read", "*x*"] {
+            assert!(!fits(pattern, "sys_enter_read"), "{pattern}");
+        }
+    }
 }

@@ -37,7 +37,7 @@ use crate::event::{Event, Kind};
 use crate::read::Order;
 use crate::read::format::{EventFormat, PageLayout};
 use crate::read::page::{Missed, Page, PageError};
-use crate::read::translate::{Interrupts, RecordError as BadRecord, Threads, Translator};
+use crate::read::translate::{Calls, Interrupts, RecordError as BadRecord, Threads, Translator};
 use crate::recorded::Recorded;
 
 /// How old an event is when it is given out.
@@ -181,6 +181,7 @@ impl Live {
             tracefs,
             instances,
             systems,
+            calls,
             functions,
             cpus,
             page: layout,
@@ -189,7 +190,7 @@ impl Live {
             declared,
             ..
         } = setup::ready(config)?;
-        let formats: Vec<_> = save::format_files(&tracefs, &systems)
+        let formats: Vec<_> = save::format_files(&tracefs, &systems, calls)
             .into_iter()
             .filter_map(|(system, file)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok())
             .collect();
@@ -333,6 +334,11 @@ impl Live {
     /// The names of interrupts, as far as the events up to here have them.
     pub fn interrupts(&self) -> &Interrupts {
         self.translator.interrupts()
+    }
+
+    /// The names of system calls, as far as the events up to here have them.
+    pub fn calls(&self) -> &Calls {
+        self.translator.calls()
     }
 
     /// The names of tasks of Punctual apps, as far as the events up to here have them.

@@ -54,6 +54,9 @@ use crate::buffer_stats;
 pub struct Config {
     /// The events.
     pub groups: Vec<Group>,
+    /// Further events of the kernel, as `group:event`, where `*` stands for any characters. Those of system calls are recorded
+    /// of the traced threads.
+    pub tracepoints: Vec<String>,
     /// The threads.
     pub filter: Filter,
     /// Leave out switches and wake-ups that name no traced thread. The recording is smaller, and does not tell whom a
@@ -78,6 +81,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             groups: Group::USUAL.to_vec(),
+            tracepoints: Vec::new(),
             filter: Filter::default(),
             narrow: false,
             buffer_kib: 8 << 10,

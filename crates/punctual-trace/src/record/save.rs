@@ -32,10 +32,10 @@ impl Saver<'_> {
     }
 
     /// How pages and the events of these groups lie in memory.
-    pub(super) fn formats(&self, systems: &[&str]) -> Result<(), RecordError> {
+    pub(super) fn formats(&self, systems: &[String], calls: bool) -> Result<(), RecordError> {
         self.copy("events/header_page")?;
         self.copy("events/header_event")?;
-        for (_, format) in format_files(self.tracefs, systems) {
+        for (_, format) in format_files(self.tracefs, systems, calls) {
             self.copy(&format)?;
         }
         Ok(())
@@ -44,6 +44,9 @@ impl Saver<'_> {
     /// The names of all threads that there are and that the kernel remembers, after those that were there earlier.
     pub(super) fn names(&self, earlier: &mut String) -> Result<(), RecordError> {
         *earlier += &names(self.tracefs);
+        // As the kernel has it in a file of this name, which it fills only if it is asked to, and too late.
+        let processes = all_threads().map(|(thread, process)| format!("{thread} {process}\n"));
+        self.write("saved_tgids", processes.collect::<String>().as_bytes())?;
         self.write("saved_cmdlines", earlier.as_bytes())
     }
 
@@ -60,17 +63,17 @@ impl Saver<'_> {
     }
 }
 
-/// The format files of these groups, with the name of the group each is in, under tracefs.
-pub(super) fn format_files<'a>(tracefs: &Path, systems: &[&'a str]) -> Vec<(&'a str, String)> {
+/// The format files of these groups, those of all system calls if they are wanted, with the name of the group each is in, under tracefs.
+pub(super) fn format_files<'a>(tracefs: &Path, systems: &'a [String], calls: bool) -> Vec<(&'a str, String)> {
     let mut files = Vec::new();
     for system in systems {
         let group = format!("events/{system}");
         for entry in fs::read_dir(tracefs.join(&group)).into_iter().flatten().flatten() {
             let format = format!("{group}/{}/format", entry.file_name().to_string_lossy());
-            // The groups have files of their own, and of system calls most are of no use.
-            let wanted = *system != "syscalls" || format.contains("futex");
+            // The groups have files of their own, and of system calls most are of no use otherwise.
+            let wanted = calls || system != "syscalls" || format.contains("futex");
             if wanted && tracefs.join(&format).is_file() {
-                files.push((*system, format));
+                files.push((system.as_str(), format));
             }
         }
     }

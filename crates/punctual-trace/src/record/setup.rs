@@ -27,7 +27,9 @@ pub(super) struct Ready {
     pub(super) tracefs: PathBuf,
     pub(super) instances: Vec<Instance>,
     /// The groups of events whose formats are needed, as tracefs has them.
-    pub(super) systems: Vec<&'static str>,
+    pub(super) systems: Vec<String>,
+    /// Whether those of system calls are among them, beside those of futexes.
+    pub(super) calls: bool,
     /// Whether functions of the kernel are traced.
     pub(super) functions: bool,
     pub(super) cpus: Vec<u32>,
@@ -54,9 +56,9 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     prepare(&main, config)?;
     // Apps write their marks to the buffer that every system has; one of ours takes them.
     main.prefer("copy_trace_marker", "1");
-    let mut systems = vec!["ftrace"];
+    let mut systems = vec!["ftrace".to_owned()];
     let mut functions = false;
-    let mut followed = None;
+    let mut followed = Followed(None);
     // The directories of the events that are on.
     let mut on = Vec::new();
     let (follows, narrow) = (follows(config), config.narrow && !mixes(config));
@@ -87,24 +89,37 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
         }
         for event in &present {
             if follows(group, event) {
-                if followed.is_none() {
-                    let instance = Instance::create(&tracefs)?;
-                    prepare(&instance, config)?;
-                    follow(&instance, &threads)?;
-                    followed = Some(instance);
-                }
-                let instance = followed.as_ref().unwrap_or(&main);
-                events::enable(instance, event)?;
+                events::enable(followed.get(&tracefs, config, &threads)?, event)?;
             } else {
                 let narrow = narrow && !config.filter.is_by_process();
                 enable(&main, group, event, narrow, &config.filter, &threads)?;
             }
         }
         on.extend(present);
-        systems.push(group.events().0);
+        systems.push(group.events().0.to_owned());
+    }
+    for pattern in &config.tracepoints {
+        for event in events::matching(&main, pattern)? {
+            if on.contains(&event) {
+                continue;
+            }
+            let system = event.split('/').nth(1).unwrap_or_default();
+            // Calls are frequent: those of the traced threads are wanted, as of futexes.
+            let group = if system == "syscalls" { Some(Group::Futex) } else { None };
+            match group {
+                Some(group) if follows(group, &event) => {
+                    events::enable(followed.get(&tracefs, config, &threads)?, &event)?
+                }
+                Some(group) => enable(&main, group, &event, false, &config.filter, &threads)?,
+                None => events::enable(&main, &event)?,
+            }
+            systems.push(system.to_owned());
+            on.push(event);
+        }
     }
     systems.sort_unstable();
     systems.dedup();
+    let calls = on.iter().any(|event| event.starts_with("events/syscalls/") && !event.contains("futex"));
     let page = page_layout(&tracefs)?;
     let mut schedule = None;
     if config.groups.contains(&Group::Schedule) {
@@ -118,20 +133,43 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
             Err(why) => absent.push(Absent { group: Group::Schedule, event: None, why: Some(why) }),
         }
     }
-    let instances = [main].into_iter().chain(followed).collect();
+    let instances = [main].into_iter().chain(followed.0).collect();
     let on: Vec<_> = on.iter().map(|path| path.trim_start_matches("events/").replace('/', ":")).collect();
     // Where threads are chosen by name, what they start is not followed: their calls show them.
     let traced = if follows(Group::Futex, "") { &threads[..] } else { &[] };
     let calls_of = (!config.filter.is_empty()).then_some(traced);
     let declared = Recorded::declaration(on.iter().map(String::as_str), calls_of);
-    Ok(Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, declared, removed })
+    Ok(Ready {
+        tracefs,
+        instances,
+        systems,
+        calls,
+        functions,
+        cpus,
+        page,
+        schedule,
+        absent,
+        declared,
+        removed,
+    })
 }
 
 pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, RecordError> {
-    let Ready { tracefs, instances, systems, functions, cpus, page, schedule, absent, declared, removed } =
-        ready(config)?;
+    let Ready {
+        tracefs,
+        instances,
+        systems,
+        calls,
+        functions,
+        cpus,
+        page,
+        schedule,
+        absent,
+        declared,
+        removed,
+    } = ready(config)?;
     let saver = Saver { tracefs: &tracefs, directory };
-    saver.formats(&systems)?;
+    saver.formats(&systems, calls)?;
     saver.write("recorded", declared.as_bytes())?;
     saver.rest(&instances[0].read("trace_clock")?, functions)?;
     let mut names = String::new();
@@ -221,6 +259,24 @@ fn prepare(instance: &Instance, config: &Config) -> Result<(), RecordError> {
         instance.write("tracing_cpumask", &mask(&config.cpus))?;
     }
     Ok(())
+}
+
+/// The buffer in which the kernel follows threads, once there is an event for it.
+struct Followed(Option<Instance>);
+
+impl Followed {
+    fn get(&mut self, tracefs: &Path, config: &Config, threads: &[Tid]) -> Result<&Instance, RecordError> {
+        let instance = match self.0.take() {
+            Some(instance) => instance,
+            None => {
+                let instance = Instance::create(tracefs)?;
+                prepare(&instance, config)?;
+                follow(&instance, threads)?;
+                instance
+            }
+        };
+        Ok(self.0.insert(instance))
+    }
 }
 
 /// The events of these threads, and of all that they start.

@@ -9,6 +9,7 @@ use super::content::{Buffer, Content, Group, Pages};
 use crate::read::Order;
 use crate::read::dat::clock_of;
 use crate::read::format::PageLayout;
+use crate::read::raw::declared;
 
 /// A capture directory.
 pub(super) struct Directory {
@@ -87,7 +88,7 @@ impl Directory {
         if buffers.iter().all(|buffer| buffer.cpus.is_empty()) {
             return Err(WriteError::Empty { path: self.path.clone() });
         }
-        let declared = self.optional("recorded")?;
+        let (recorded, processes) = (self.optional("recorded")?, self.optional("saved_tgids")?);
         Ok(Content {
             long: size_of::<usize>() as u8,
             header_page,
@@ -99,7 +100,7 @@ impl Directory {
             clocks,
             system: self.optional("uname")?,
             scale: None,
-            declared: (!declared.is_empty()).then(|| String::from_utf8_lossy(&declared).into_owned()),
+            declared: (!recorded.is_empty()).then(|| declared(&recorded, &processes)),
             statistics,
             page: layout.size,
             buffers,

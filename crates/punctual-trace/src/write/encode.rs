@@ -207,6 +207,7 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
             Noise::Thread(tid) => (Code::NoiseThread, "Noise", &[ns, tid.into()]),
         },
         Kind::Lost { .. } => (Code::Unknown, "Lost", &[]),
+        Kind::Other { .. } => (Code::Unknown, "Other", &[]),
     };
     let mut values = [0; 5];
     values[..some.len()].copy_from_slice(some);

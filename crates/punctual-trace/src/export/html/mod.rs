@@ -43,6 +43,7 @@ mod charts;
 mod collector;
 mod head;
 mod labels;
+mod marks;
 mod page;
 mod scene;
 mod series;

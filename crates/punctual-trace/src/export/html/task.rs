@@ -210,6 +210,9 @@ fn job(index: usize, rank: usize, of: usize, captured: &CapturedJob, report: &Re
             None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&sentence)),
         };
     }
+    if let Some(calls) = explain::system_calls(captured, report.names) {
+        let _ = write!(out, "<dt></dt><dd>{}</dd>", Escaped(&calls));
+    }
     out += "</dl></div>";
     out
 }

@@ -6,6 +6,7 @@ use punctual_report::scale::Linear;
 use punctual_report::svg::{Anchor, Mark, Svg, fitted, width};
 
 use super::labels::{Labels, Placement};
+use super::marks::{Beside, beside};
 use super::scene::{Row, Scene, scene};
 use crate::explain;
 use crate::jobs::{Bounds, Job, Phase, WaitTarget};
@@ -46,10 +47,12 @@ const NARROW: Size = Size { class: "timeline narrow", width: 640.0, left: 124.0,
 /// Draws a job.
 pub(super) fn draw(captured: &CapturedJob, names: &Names) -> String {
     let scene = scene(captured);
-    sized(&WIDE, &captured.job, &scene, names) + &sized(&NARROW, &captured.job, &scene, names)
+    let beside = beside(captured, names);
+    sized(&WIDE, &captured.job, &scene, &beside, names)
+        + &sized(&NARROW, &captured.job, &scene, &beside, names)
 }
 
-fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
+fn sized(size: &Size, job: &Job, scene: &Scene, beside: &[Beside], names: &Names) -> String {
     let from = job.released.map_or(job.woken.unwrap_or(job.start), |released| released.0).min(job.start);
     let to = job.end.max(from + 1);
     let (left, right) = (size.left, size.width - RIGHT);
@@ -59,6 +62,7 @@ fn sized(size: &Size, job: &Job, scene: &Scene, names: &Names) -> String {
     drawing.brackets(job);
     drawing.svg.text("name", (left - 12.0, TOP + JOB_HEIGHT / 2.0 + 4.0), Anchor::End, "this job");
     let labels = drawing.phases(job, scene);
+    drawing.beside(beside);
     let first = TOP + JOB_HEIGHT + 10.0 + labels as f64 * LINE;
     for (index, row) in scene.rows.iter().enumerate() {
         drawing.row(row, first + index as f64 * ROW, job, names);
@@ -118,6 +122,15 @@ impl Drawing {
         } else {
             let text = fitted(text, self.left - 16.0);
             self.svg.text("sum", (self.left - 12.0, y + 4.0), Anchor::End, &text);
+        }
+    }
+
+    /// System calls below the job's own row, and other events above it.
+    fn beside(&mut self, beside: &[Beside]) {
+        for Beside { class, start, end, mark } in beside {
+            let (from, to) = (self.x(*start), self.x(*end));
+            let y = if *class == "call" { TOP + JOB_HEIGHT - 4.0 } else { TOP - 6.0 };
+            self.rect(class, (from, y), ((to - from).max(1.5), 4.0), mark);
         }
     }
 

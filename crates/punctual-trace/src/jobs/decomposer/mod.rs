@@ -112,7 +112,7 @@ impl Decomposer {
     /// Takes the next event; hands the jobs that it ends to `sink`.
     #[inline]
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
-        self.counters.events += u64::from(!matches!(event.kind, Kind::Lost { .. }));
+        self.counters.events += u64::from(!matches!(event.kind, Kind::Lost { .. } | Kind::Other { .. }));
         if event.time >= self.time {
             self.time = event.time;
             self.take(event, sink);
@@ -195,7 +195,7 @@ impl Decomposer {
             Kind::Enable { section, .. } => self.cpu(cpu).sections.end(time, section),
             // All other noise has events of its own.
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
-            Kind::Noise { .. } => {}
+            Kind::Noise { .. } | Kind::Other { .. } => {}
             Kind::Lost { .. } => self.lost(event),
             // One half of a pair says nothing without the other.
             Kind::IrqEntry { .. }

@@ -1,5 +1,6 @@
 //! What a record says, and what is learned from it beside.
 
+use super::calls::Calls;
 use super::entry::{Entry, Head};
 use super::interrupts::Interrupts;
 use super::names::Threads;
@@ -20,8 +21,11 @@ pub(super) struct Known {
     pub(super) threads: Threads,
     pub(super) tasks: marker::Tasks,
     pub(super) interrupts: Interrupts,
+    pub(super) calls: Calls,
     /// How many records were left out, by the number of their event.
     pub(super) skipped: Vec<u64>,
+    /// Whether what the analysis does not know is wanted all the same.
+    pub(super) others: bool,
 }
 
 impl Known {
@@ -75,7 +79,11 @@ impl Known {
             Code::FutexWait => futex2(FUTEX_WAIT_BITSET, get(0), get(1), get(2)),
             Code::FutexWake => futex2(FUTEX_WAKE_BITSET, get(0), get(1), get(2)),
             Code::FutexExit => Kind::FutexExit { result: get(0) as i64 },
-            Code::SyscallEnter => Kind::SyscallEnter { number: get(0) as u32 },
+            Code::SyscallEnter => {
+                let number = get(0) as u32;
+                self.calls.see(number, id);
+                Kind::SyscallEnter { number }
+            }
             Code::SyscallExit => Kind::SyscallExit { number: get(0) as u32 },
             Code::GraphEntry if self.schedule.contains(&get(0)) => Kind::ScheduleEnter,
             Code::GraphExit if self.schedule.contains(&get(0)) => Kind::ScheduleExit,
@@ -95,11 +103,19 @@ impl Known {
                 let content = &record.data()[usize::from(entry.needs)..];
                 return self.tasks.decode(order, get(0) as u32, content);
             }
-            Code::GraphEntry | Code::GraphExit | Code::Unknown => {
+            Code::GraphEntry | Code::GraphExit => {
                 self.skip(id);
                 return None;
             }
+            Code::Unknown => return self.other(id),
         })
+    }
+
+    /// What the analysis does not know.
+    #[cold]
+    fn other(&mut self, event: u16) -> Option<Kind> {
+        self.skip(event);
+        self.others.then_some(Kind::Other { event })
     }
 
     #[cold]

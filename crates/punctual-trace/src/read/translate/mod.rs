@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calls;
 mod entry;
 mod interrupts;
 mod kind;
@@ -33,6 +34,7 @@ mod state;
 
 use std::fmt;
 
+pub use calls::Calls;
 pub use interrupts::Interrupts;
 pub use names::Threads;
 pub(crate) use recipe::{Code, recipe};
@@ -93,18 +95,23 @@ impl Translator {
         // The numbers of events have 16 bits and come early everywhere; a format that says otherwise is not believed.
         let id = formats.first().and_then(|format| format.field("common_type"));
         let id = id.filter(|field| field.size <= 2 && usize::from(field.offset) < REACH);
+        // It is where it is in all events of a kernel.
+        let by = formats.first().and_then(|format| format.field("common_pid"));
+        let by = by.filter(|field| usize::from(field.offset) < REACH);
+        let by = by.and_then(|field| Slot::of(field, field.offset as u8));
         let id_end = id.map_or(2, |field| field.offset + field.size);
         let mut translator = Self {
             order,
             id: id.and_then(|field| Slot::of(field, field.offset as u8)).unwrap_or(Slot::ID),
             id_end: id_end.into(),
             table: Vec::new(),
-            unknown: Entry { needs: id_end, ..NOTHING },
+            unknown: Entry { needs: id_end, by: by.unwrap_or(Slot::NOTHING), ..NOTHING },
             known: Known { schedule: schedule.to_vec(), ..Known::default() },
             incomplete: Vec::new(),
         };
         for format in formats {
             translator.known.interrupts.add(format);
+            translator.known.calls.add(format);
             if let Some((code, fields)) = recipe(&format.system, &format.name) {
                 match resolve(format, code, fields) {
                     Ok(entry) => translator.add(format, entry),
@@ -186,6 +193,11 @@ impl Translator {
         self.translate_in(order, cpu, &Record { window: &head, ..*record }, into)
     }
 
+    /// Makes events of what the analysis does not know, too: [`Kind::Other`](crate::event::Kind::Other).
+    pub fn want_others(&mut self) {
+        self.known.others = true;
+    }
+
     /// How many records were left out, by the number of their event.
     pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
         (0..).zip(&self.known.skipped).filter(|(_, count)| **count > 0).map(|(id, &count)| (id, count))
@@ -209,6 +221,11 @@ impl Translator {
     /// The names of interrupts, as far as they have been seen.
     pub fn interrupts(&self) -> &Interrupts {
         &self.known.interrupts
+    }
+
+    /// The names of system calls, as far as they have been seen.
+    pub fn calls(&self) -> &Calls {
+        &self.known.calls
     }
 
     /// The names of the tasks of Punctual apps, by the number in [`Kind::JobStart`](crate::event::Kind::JobStart).

@@ -86,7 +86,7 @@ impl Store {
     pub(in crate::record) fn create(
         programs: Programs,
         saver: &Saver<'_>,
-        systems: &[&str],
+        systems: &[String],
         layout: PageLayout,
     ) -> Result<Self, RecordError> {
         let directory = saver.directory;
@@ -179,11 +179,11 @@ fn store(pages: &mut PageWriter<Arc<File>>, id: u16, record: &Record) -> io::Res
 }
 
 /// The first of two numbers that no event of these groups has.
-fn free_id(tracefs: &Path, systems: &[&str]) -> u16 {
+fn free_id(tracefs: &Path, systems: &[String]) -> u16 {
     let id = |(system, file): (&str, String)| {
         Some(EventFormat::parse(system, &std::fs::read(tracefs.join(file)).ok()?).ok()?.id)
     };
-    let highest = format_files(tracefs, systems).into_iter().filter_map(id).max();
+    let highest = format_files(tracefs, systems, true).into_iter().filter_map(id).max();
     highest.unwrap_or(0).min(u16::MAX - 2) + 1
 }
 

@@ -1,0 +1,64 @@
+//! Events beside those of the groups: `--events usual,syscalls,net:*`.
+
+mod support;
+#[path = "../../punctual/tests/support/tracefs.rs"]
+mod tracefs;
+
+use std::fs;
+
+use punctual_trace::event::Kind;
+use punctual_trace::read::Trace;
+use support::{Scratch, punctual, text};
+
+#[test]
+fn records_and_shows_any_tracepoint() {
+    let scratch = Scratch::new("events");
+    if let Err(why) = tracefs::enter() {
+        eprintln!("tracefs cannot be mounted here: {why}");
+    }
+    let run = |arguments: &[&str]| {
+        let output = punctual(&[&["trace"], arguments].concat()).current_dir(&scratch.0).output().unwrap();
+        (text(&output.stdout), text(&output.stderr), output.status.code())
+    };
+    let (_, err, code) = run(&["record", "-o", "probe.dat", "--duration", "0"]);
+    if code != Some(0) {
+        return eprintln!("SKIPPED: nothing is traced in this test: {err}");
+    }
+    let script = "exec 3>out; for i in 1 2 3 4 5 6 7 8 9; do echo line >&3; /bin/true; done";
+    let events = ["--events", "sched,syscalls,task:*"];
+    let (_, err, code) =
+        run(&[&["record", "-o", "t.dat"], &events[..], &["--", "sh", "-c", script]].concat());
+    assert_eq!(code, Some(0), "{err}");
+
+    let trace = Trace::open(&scratch.file("t.dat")).unwrap();
+    let id = |name: &str| trace.formats().iter().find(|format| format.name == name).unwrap().id;
+    let (new_task, mut created) = (id("task_newtask"), 0);
+    let mut events = trace.events().unwrap().with_others();
+    let mut writes = 0;
+    for event in events.by_ref() {
+        match event.unwrap().kind {
+            Kind::Other { event } if event == new_task => created += 1,
+            // That of write(2) on this machine is told by the names.
+            Kind::SyscallEnter { .. } => writes += 1,
+            _ => {}
+        }
+    }
+    assert!(created >= 9 && writes >= 9, "{created} tasks, {writes} calls");
+    assert!(events.calls().iter().any(|(_, name)| name == "write"));
+    // Without being asked for, they are not there.
+    let known = trace.events().unwrap().all(|event| !matches!(event.unwrap().kind, Kind::Other { .. }));
+    assert!(known);
+    assert!(trace.processes().count() > 1);
+
+    let files = ["--html", "t.html", "--perfetto", "t.pftrace"];
+    let (out, err, _) = run(&[&["report", "t.dat", "--all"], &files[..]].concat());
+    assert!(out.contains(" system call"), "{out}{err}");
+    let perfetto = text(&fs::read(scratch.file("t.pftrace")).unwrap());
+    assert!(perfetto.contains("task:task_newtask") && perfetto.contains("write"));
+    assert!(fs::read_to_string(scratch.file("t.html")).unwrap().contains("class=\"call\""));
+
+    let (_, err, code) = run(&["record", "-o", "x.dat", "--events", "usual,no_such:*"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("the kernel has no event `no_such:*`"), "{err}");
+    assert!(!scratch.file("x.dat.raw").exists());
+}

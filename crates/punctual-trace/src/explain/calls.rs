@@ -1,0 +1,109 @@
+//! The system calls that a job made, as far as they were recorded.
+
+use punctual_report::format::{format_count, format_part};
+
+use super::NAMED;
+use crate::event::{Event, Kind, Tid};
+use crate::jobs::Actor;
+use crate::names::Names;
+use crate::stats::CapturedJob;
+
+/// A system call of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Its number; nothing for futexes, which have events of their own.
+    pub number: Option<u32>,
+    /// When it began, by the trace's clock.
+    pub start: u64,
+    /// How long it took until it returned or the job ended, in ns.
+    pub ns: u64,
+    /// Whether it returned before the job ended.
+    pub returned: bool,
+}
+
+impl Call {
+    /// How to call it.
+    #[must_use]
+    pub fn name(&self, names: &Names) -> String {
+        self.number.map_or("futex".to_owned(), |number| names.of_call(number))
+    }
+}
+
+/// The system calls of a job, in order. One that was under way when it was released is not among them.
+#[must_use]
+pub fn calls(captured: &CapturedJob) -> Vec<Call> {
+    let Actor::Thread(thread) = captured.job.actor else { return Vec::new() };
+    of_thread(&captured.events, thread, captured.job.end)
+}
+
+fn of_thread(events: &[Event], thread: Tid, end: u64) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    for event in events.iter().filter(|event| event.by == thread) {
+        let number = match event.kind {
+            Kind::SyscallEnter { number } => Some(number),
+            Kind::FutexEnter { .. } => None,
+            Kind::SyscallExit { .. } | Kind::FutexExit { .. } => {
+                if let Some(call) = calls.last_mut().filter(|call| !call.returned) {
+                    (call.ns, call.returned) = (event.time - call.start, true);
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        // A recording of system calls may have both the general events and those of each.
+        let again = calls.last().is_some_and(|call| !call.returned && call.start == event.time);
+        if !again {
+            let ns = end.saturating_sub(event.time);
+            calls.push(Call { number, start: event.time, ns, returned: false });
+        }
+    }
+    calls
+}
+
+/// What system calls a job made and how long they took in all, the longest first; nothing if none was recorded.
+#[must_use]
+pub fn system_calls(captured: &CapturedJob, names: &Names) -> Option<String> {
+    let mut sums: Vec<(String, u64, u64)> = Vec::new();
+    for call in calls(captured) {
+        let name = call.name(names);
+        match sums.iter_mut().find(|(known, ..)| *known == name) {
+            Some((_, count, ns)) => (*count, *ns) = (*count + 1, *ns + call.ns),
+            None => sums.push((name, 1, call.ns)),
+        }
+    }
+    sums.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
+    let (count, ns) = sums.iter().fold((0, 0), |(all, sum), (_, count, ns)| (all + count, sum + ns));
+    let mut parts: Vec<_> = sums
+        .iter()
+        .take(2 * NAMED)
+        .map(|(name, count, ns)| format!("{} × {name}, {}", format_count(*count), format_part(*ns)))
+        .collect();
+    if sums.len() > parts.len() {
+        parts.push(format!("{} more", sums.len() - parts.len()));
+    }
+    let plural = if count == 1 { "" } else { "s" };
+    let (count, ns) = (format_count(count), format_part(ns));
+    (!parts.is_empty()).then(|| format!("{count} system call{plural} in {ns}: {}.", parts.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_calls_of_the_thread_until_they_return_or_the_job_ends() {
+        let event = |time, by, kind| Event { time, cpu: 0, by, kind };
+        let events = [
+            event(5, 7, Kind::SyscallExit { number: 1 }),
+            event(10, 7, Kind::SyscallEnter { number: 0 }),
+            event(12, 9, Kind::SyscallEnter { number: 3 }),
+            event(20, 7, Kind::SyscallExit { number: 0 }),
+            event(30, 7, Kind::FutexEnter { word: 1, operation: 0, value: 0 }),
+            event(34, 7, Kind::FutexExit { result: 0 }),
+            event(40, 7, Kind::SyscallEnter { number: 230 }),
+        ];
+        let call = |number, start, ns, returned| Call { number, start, ns, returned };
+        let expected = [call(Some(0), 10, 10, true), call(None, 30, 4, true), call(Some(230), 40, 60, false)];
+        assert_eq!(of_thread(&events, 7, 100), expected);
+    }
+}

@@ -1,0 +1,36 @@
+//! What else was recorded while a job was open: its system calls, and events that the analysis does not know.
+
+use punctual_report::format::format_part;
+use punctual_report::svg::Mark;
+
+use crate::event::Kind;
+use crate::explain;
+use crate::jobs::Actor;
+use crate::names::Names;
+use crate::stats::CapturedJob;
+
+/// Of each kind no more are drawn.
+const MOST: usize = 500;
+
+/// Something beside the phases of a job.
+pub(super) struct Beside {
+    pub(super) class: &'static str,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) mark: Mark,
+}
+
+/// System calls of the job's thread, and events of anybody, with what they are called.
+pub(super) fn beside(captured: &CapturedJob, names: &Names) -> Vec<Beside> {
+    let calls = explain::calls(captured).into_iter().take(MOST).map(|call| {
+        let title = format!("{}: {}", call.name(names), format_part(call.ns));
+        Beside { class: "call", start: call.start, end: call.start + call.ns, mark: Mark::titled(title) }
+    });
+    let others = captured.events.iter().filter_map(|event| {
+        let Kind::Other { event: id } = event.kind else { return None };
+        let by = names.of(Actor::Thread(event.by));
+        let title = format!("{} on CPU {}, of {by}", names.of_event(id), event.cpu);
+        Some(Beside { class: "event", start: event.time, end: event.time, mark: Mark::titled(title) })
+    });
+    calls.chain(others.take(MOST)).collect()
+}

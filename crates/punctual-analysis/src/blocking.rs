@@ -41,7 +41,8 @@ impl Spinning {
         let mut held = vec![0; groups * system.partitions.len()];
         let sections = system.tasks.iter().flat_map(|task| task.sections.iter().map(|s| (task.partition, s)));
         for (partition, section) in sections.chain(idle_sections(system)) {
-            if let Some(group) = group_of(section) {
+            // What is used without locking is never held.
+            if let Some(group) = group_of(section).filter(|_| section.times > 0) {
                 let overheads = system.partitions[partition].overheads;
                 let hold = section.hold.saturating_add(overheads.lock);
                 let place = &mut held[partition * groups + group];
@@ -113,7 +114,7 @@ pub(crate) fn longest(
             Protocol::Msrp { .. } => true,
             Protocol::Pcp | Protocol::Unlocked => false,
         };
-        if blocks {
+        if blocks && section.times > 0 {
             let spin = spinning.of_request(system, partition, section);
             let time = spin.saturating_add(section.hold).saturating_add(lock);
             consider(by, Some(section.resource), time, spin);

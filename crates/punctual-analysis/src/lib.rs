@@ -7,6 +7,7 @@ pub mod explain;
 pub mod fraction;
 pub mod json;
 pub mod margin;
+pub mod measured;
 pub mod schedule;
 pub mod schema;
 pub mod supply;

@@ -51,7 +51,7 @@ pub struct TaskMargins {
     pub period: Option<Limit>,
     /// Its J.
     pub jitter: Limit,
-    /// The hold of each of its sections; its C grows with it.
+    /// The hold of each of its sections; its C grows with it. What is never locked stays 0.
     pub holds: Vec<Limit>,
 }
 
@@ -91,6 +91,9 @@ fn of_task(system: &System, scratch: &mut System, at: usize) -> TaskMargins {
     let execution = grown(scratch, task.execution, |it, value| it.tasks[at].execution = value);
     let jitter = grown(scratch, task.jitter, |it, value| it.tasks[at].jitter = value);
     let holds = task.sections.iter().enumerate().map(|(index, section)| {
+        if section.times == 0 {
+            return Limit { now: 0, until: 0, first: None };
+        }
         grown(scratch, section.hold, |it, value| {
             let longer = (value - section.hold).saturating_mul(section.times);
             it.tasks[at].sections[index].hold = value;

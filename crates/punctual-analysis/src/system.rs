@@ -104,7 +104,7 @@ pub struct Section {
     pub resource: usize,
     /// The longest time that it is held, without preemption.
     pub hold: Nanos,
-    /// How often at most in a job.
+    /// How often at most in a job; 0 if the task uses the resource without locking it.
     pub times: u64,
 }
 

@@ -135,3 +135,130 @@ fn finds_levels() {
     assert_eq!(output.status.code(), Some(0));
     assert!(out.contains("`sample`: priority = 2\n") && out.contains("`log`: priority = 1\n"), "{out}");
 }
+
+const MODEL: &str = r#"{ "schema": "punctual-model/1", "app": "arm",
+  "partitions": [ { "name": "main", "executor": "preemptive", "cpu": null } ],
+  "tasks": [
+    { "name": "sample", "kind": "periodic", "partition": "main", "level": 2, "period_ns": 1000000, "offset_ns": 0,
+      "deadline_ns": 1000000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null,
+      "uses": [ { "resource": "state", "access": "exclusive" } ] },
+    { "name": "act", "kind": "message", "partition": "main", "level": 1, "period_ns": null, "offset_ns": null,
+      "deadline_ns": 900000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": null, "on_early": null,
+      "uses": [ { "resource": "state", "access": "lock" } ] } ],
+  "resources": [ { "name": "state", "ceiling": 2, "protocol": "srp", "group": null, "partitions": ["main"] } ],
+  "idle": null }"#;
+
+const PROFILE: &str = r#"{ "schema": "punctual-profile/1", "app": "arm", "duration_ns": 5000000000, "clock": "virtual",
+  "machine": { "cpu": "x", "kernel": "y" },
+  "tasks": [
+    { "name": "sample", "jobs": 5000, "execution_max_ns": 200000, "execution_min_ns": 100, "response_max_ns": 210000,
+      "jitter_max_ns": 0, "deadline_misses": 0, "overruns": 0, "inter_arrival": [ { "releases": 2, "least_ns": 1000000 } ],
+      "spawns": [ { "task": "act", "most_per_job": 1 } ], "holds": [], "suspension_max_ns": 0 },
+    { "name": "act", "jobs": 5000, "execution_max_ns": 300000, "execution_min_ns": 100, "response_max_ns": 310000,
+      "jitter_max_ns": 0, "deadline_misses": 0, "overruns": 0, "inter_arrival": [], "spawns": [],
+      "holds": [ { "resource": "state", "longest_ns": 40000 } ], "suspension_max_ns": 0 } ],
+  "partitions": [ { "name": "main", "cpu": null, "release_ns": 0, "dispatch_ns": 0, "lock_ns": 0, "preemption_ns": 0 } ] }"#;
+
+/// Combines a model with a profile.
+fn combined(name: &str, model: &str, profile: &str) -> Output {
+    let scratch = Scratch::new(&format!("rta-{name}"));
+    fs::write(scratch.file("m.json"), model).unwrap();
+    fs::write(scratch.file("p.json"), profile).unwrap();
+    let mut command = punctual(&["rta", "--json", "--model"]);
+    command.arg(scratch.file("m.json")).arg("--profile").arg(scratch.file("p.json")).output().unwrap()
+}
+
+#[test]
+fn bounds_app_by_model_and_profile() {
+    let output = combined("app", MODEL, PROFILE);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The ceiling of `state` is that of its highest user, which does not lock it: B = 40 µs.
+    assert_eq!(report["tasks"][0]["bound"]["response_ns"], 240_000);
+    assert_eq!(report["tasks"][0]["observed_response_ns"], 210_000);
+    // From its spawn on, one job of `sample` is in the way.
+    assert_eq!(report["tasks"][1]["bound"]["response_ns"], 500_000);
+    assert_eq!(report["assumptions"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn says_what_a_profile_lacks() {
+    for (profile, line, part) in [
+        (
+            PROFILE.replace(
+                "\"jobs\": 5000, \"execution_max_ns\": 300000",
+                "\"jobs\": 0, \"execution_max_ns\": null",
+            ),
+            3,
+            "no job of `act`",
+        ),
+        (PROFILE.replace("\"arm\"", "\"leg\""), 1, "profile of `leg`"),
+        (PROFILE.replace("\"jitter_max_ns\"", "\"jitter\""), 5, "unknown field `jitter`"),
+        (PROFILE.replace("profile/1", "profile/2"), 1, "punctual-profile/1"),
+    ] {
+        let output = combined("lacks", MODEL, &profile);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(&format!("p.json:{line}: ")) && errors.contains(part), "{errors}");
+    }
+    let unspawned = PROFILE.replace("{ \"task\": \"act\", \"most_per_job\": 1 }", "");
+    let errors = text(&combined("unspawned", MODEL, &unspawned).stderr);
+    assert!(errors.contains("m.json:8: ") || errors.contains("m.json:7: "), "{errors}");
+    assert!(
+        errors.contains("how often `act`")
+            && errors.contains("min_interval")
+            && errors.contains("profile a run"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_response_beyond_its_bound_is_a_defect_of_the_model() {
+    let profile = PROFILE.replace("\"response_max_ns\": 210000", "\"response_max_ns\": 298000");
+    let scratch = Scratch::new("rta-defect");
+    fs::write(scratch.file("m.json"), MODEL).unwrap();
+    fs::write(scratch.file("p.json"), profile).unwrap();
+    let mut command = punctual(&["rta", "--model"]);
+    let output =
+        command.arg(scratch.file("m.json")).arg("--profile").arg(scratch.file("p.json")).output().unwrap();
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out.contains("a job of `sample` took 298 µs, 58 µs more than its bound"), "{out}");
+}
+
+/// An app that writes the recorded files.
+#[test]
+fn runs_app_to_measure_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let scratch = Scratch::new("rta-run");
+    let (model, profile) = (scratch.file("m.json"), scratch.file("p.json"));
+    fs::write(&model, MODEL).unwrap();
+    fs::write(&profile, PROFILE).unwrap();
+    let app = scratch.file("app");
+    let script = format!(
+        "#!/bin/sh\necho to nowhere\n[ -n \"$PUNCTUAL_MODEL\" ] && {{ cp {} \"$PUNCTUAL_MODEL\"; exit 0; }}\n\
+         [ \"$1\" = ends ] || {{ trap 'cp {p} \"$PUNCTUAL_PROFILE\"; exit 0' TERM; while :; do sleep 0.05; done; }}\n\
+         [ -z \"$2\" ] && cp {p} \"$PUNCTUAL_PROFILE\"\nexit 3\n",
+        model.display(),
+        p = profile.display()
+    );
+    fs::write(&app, script).unwrap();
+    fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
+    let app = app.to_str().unwrap();
+    for run in [["--seconds", "0.2", "--", app].as_slice(), &["--", app, "ends"]] {
+        let output = punctual(&["rta", "--json"]).args(run).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["app"], "arm");
+    }
+    let output = punctual(&["rta", "--", app, "ends", "silently"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("has written no profile (exit status: 3)"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = punctual(&["rta", "--", "true"]).output().unwrap();
+    assert!(text(&output.stderr).contains("true has written no model (exit status: 0)"));
+}

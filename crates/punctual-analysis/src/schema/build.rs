@@ -358,27 +358,34 @@ fn read_supply(entry: SupplyEntry, path: &Path) -> Result<Supply> {
 
 /// Every task is released by something, and none by itself.
 fn check_releases(system: &System) -> Result<()> {
-    let mut depth = vec![None; system.tasks.len()];
     for (at, task) in system.tasks.iter().enumerate() {
-        let path = [Step::Key("task"), Step::At(at)];
         let is_spawned = system.tasks.iter().any(|other| other.spawns.iter().any(|spawn| spawn.task == at));
         if task.arrivals.is_none() && !is_spawned {
             return Err(Problem::new(
-                &path,
+                &[Step::Key("task"), Step::At(at)],
                 format!("nothing says how often `{}` is released", task.name),
                 "add `min_interval` (and `burst`), which the app monitors, or say which task spawns it, by `spawns` there",
             ));
         }
-        if let Some(cycle) = cycle_from(system, at, &mut depth) {
-            let names: Vec<&str> = cycle.iter().map(|&at| system.tasks[at].name.as_str()).collect();
-            return Err(Problem::new(
-                &path,
-                format!("jobs of {} spawn each other without end", names.join(" → ")),
-                "give one of them a `min_interval`, which bounds its releases whoever spawns it",
-            ));
-        }
     }
-    Ok(())
+    match cycle(system) {
+        None => Ok(()),
+        Some((at, names)) => Err(Problem::new(
+            &[Step::Key("task"), Step::At(at)],
+            format!("jobs of {names} spawn each other without end"),
+            "give one of them a `min_interval`, which bounds its releases whoever spawns it",
+        )),
+    }
+}
+
+/// Tasks that are released by nothing but each other, if there are some: one of them, and their names.
+pub(super) fn cycle(system: &System) -> Option<(usize, String)> {
+    let mut done = vec![None; system.tasks.len()];
+    (0..system.tasks.len()).find_map(|at| {
+        let cycle = cycle_from(system, at, &mut done)?;
+        let names: Vec<&str> = cycle.iter().map(|&at| system.tasks[at].name.as_str()).collect();
+        Some((at, names.join(" → ")))
+    })
 }
 
 /// A cycle of tasks that are released by nothing but each other, if one can be reached.

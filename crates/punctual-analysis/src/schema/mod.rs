@@ -52,6 +52,21 @@ pub fn read(file: &str, text: &str) -> Result<System, InputError> {
     })
 }
 
+/// Reads JSON of a schema.
+pub(crate) fn parse_json<T: DeserializeOwned>(file: &str, text: &str, schema: &str) -> Result<T, InputError> {
+    parse(file, text, Format::Json, schema)
+}
+
+/// The line of a value in JSON.
+pub(crate) fn line_in_json(text: &str, path: &[Step]) -> Option<usize> {
+    locate::in_json(text, path)
+}
+
+/// Tasks that are released by nothing but each other, if there are some: one of them, and their names.
+pub(crate) fn cycle(system: &System) -> Option<(usize, String)> {
+    build::cycle(system)
+}
+
 fn parse<T: DeserializeOwned>(file: &str, text: &str, format: Format, schema: &str) -> Result<T, InputError> {
     #[derive(Deserialize)]
     struct Version {

@@ -1,9 +1,13 @@
 //! The command line of `punctual rta`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use punctual_analysis::time::Ratio;
+
+use crate::args::seconds;
 
 /// Bound the response time of every task, and say by how much deadlines are met
 ///
@@ -14,11 +18,29 @@ use punctual_analysis::time::Ratio;
 Examples:
   punctual rta tasks.toml                              a task set written by hand
   punctual rta tasks.toml --scale 1.2 --fail-under 10% with C 20 % longer, at least 10 % are to be left
-  punctual rta tasks.toml --assign                     finds levels")]
+  punctual rta tasks.toml --assign                     finds levels
+  punctual rta --model m.json --profile p.json         what an app declares, and a run of it has measured
+  punctual rta -- ./my-app                             runs the app for 5 s to measure it")]
 pub(crate) struct Rta {
     /// Task set in TOML or JSON
-    #[arg(value_name = "MODEL.toml")]
+    #[arg(value_name = "MODEL.toml", conflicts_with_all = ["model", "profile", "command"])]
     pub(super) file: Option<PathBuf>,
+
+    /// Model that an app has written, by PUNCTUAL_MODEL=FILE
+    #[arg(long, value_name = "FILE", requires = "profile", conflicts_with = "command")]
+    pub(super) model: Option<PathBuf>,
+
+    /// Profile that an app has written at its end, by PUNCTUAL_PROFILE=FILE
+    #[arg(long, value_name = "FILE", requires = "model", conflicts_with = "command")]
+    pub(super) profile: Option<PathBuf>,
+
+    /// CPUs of the global executor [default: as many as there are here, if the app is run]
+    #[arg(long, value_name = "N")]
+    pub(super) cpus: Option<u64>,
+
+    /// How long to run the app
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "5")]
+    pub(super) seconds: Duration,
 
     /// Multiply every execution time and hold by this factor first, such as 1.2
     #[arg(long, value_name = "FACTOR", value_parser = Ratio::parse, default_value = "1")]
@@ -43,6 +65,10 @@ pub(crate) struct Rta {
     /// Write the result as an HTML page
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+
+    /// The app to measure, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -1,16 +1,18 @@
 //! `punctual rta`: reads a task set, analyses it, and says what was found.
 
+mod app;
 pub(crate) mod args;
 mod page;
 mod text;
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 use punctual_analysis::bound::{Analysis, NoBound};
 use punctual_analysis::margin::{Margins, margins};
 use punctual_analysis::system::System;
-use punctual_analysis::{analyse, assign, explain, json, schema};
+use punctual_analysis::{analyse, assign, explain, json, measured, schema};
 
 use self::args::Rta;
 use crate::output::{self, print, say};
@@ -64,10 +66,18 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
 }
 
 fn input(arguments: &Rta) -> Result<Input, String> {
-    let Some(path) = &arguments.file else {
-        return Err("no task set is given: punctual rta MODEL.toml".into());
-    };
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    if let (Some(model), Some(profile)) = (&arguments.model, &arguments.profile) {
+        return measured(model, profile, arguments.cpus);
+    }
+    if !arguments.command.is_empty() {
+        let files = app::run(&arguments.command, arguments.seconds)?;
+        let here = std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64);
+        return measured(&files.model, &files.profile, arguments.cpus.or(here));
+    }
+    let path = arguments.file.as_ref();
+    let path =
+        path.ok_or("there is nothing to analyse; give a task set, --model and --profile, or -- and an app")?;
+    let text = load(path)?;
     let file = path.display().to_string();
     let system = schema::read(&file, &text).map_err(|error| error.to_string())?;
     let place = move |at| match schema::line_of_task(&text, at) {
@@ -75,6 +85,20 @@ fn input(arguments: &Rta) -> Result<Input, String> {
         None => file.clone(),
     };
     Ok(Input { system, place: Box::new(place) })
+}
+
+fn load(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// What an app declares, with what a run has measured.
+fn measured(model: &Path, profile: &Path, cpus: Option<u64>) -> Result<Input, String> {
+    let (declared, measured) = (load(model)?, load(profile)?);
+    let (model, profile) = (model.display().to_string(), profile.display().to_string());
+    let declared = measured::Source { file: &model, text: &declared };
+    let measured = measured::Source { file: &profile, text: &measured };
+    let system = measured::read(declared, measured, cpus).map_err(|error| error.to_string())?;
+    Ok(Input { system, place: Box::new(move |_| model.clone()) })
 }
 
 /// The exit code, and on standard error what it is due to.
@@ -107,7 +131,7 @@ fn verdict(
     if is_bad {
         return BAD_INPUT;
     }
-    if !analysis.is_schedulable(system) {
+    if !analysis.is_schedulable(system) || !text::contradictions(system, analysis).is_empty() {
         return MISSED;
     }
     match arguments.fail_under {

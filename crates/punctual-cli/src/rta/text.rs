@@ -29,6 +29,9 @@ pub(super) fn report(system: &System, analysis: &Analysis, margins: &Margins, al
             out += &wrapped("  ", &sentence, 4, WIDTH);
         }
     }
+    for sentence in contradictions(system, analysis) {
+        let _ = write!(out, "\n{}", wrapped("", &sentence, 0, WIDTH));
+    }
     if !system.assumptions.is_empty() {
         out += "\nAssumed, since it is not known:\n";
         for assumption in &system.assumptions {
@@ -140,7 +143,8 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
     };
     for at in by_level(system) {
         let (task, margins) = (&system.tasks[at], &margins.tasks[at]);
-        let holds = task.sections.iter().zip(&margins.holds).map(|(section, limit)| {
+        let locked = task.sections.iter().zip(&margins.holds).filter(|(section, _)| section.times > 0);
+        let holds = locked.map(|(section, limit)| {
             format!("{} {}", system.resources[section.resource].name, format_part(limit.until))
         });
         let holds: Vec<String> = holds.collect();
@@ -187,6 +191,22 @@ pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) 
     };
     let s = if missing.len() == 1 { "es its deadline" } else { " their deadlines" };
     format!("not schedulable: {} miss{s}; {shrink}", missing.join(", "))
+}
+
+/// What was seen that the model excludes: it lacks something.
+pub(super) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String> {
+    let seen = system.tasks.iter().zip(&analysis.tasks).filter_map(|(task, outcome)| {
+        let (seen, bound) = (task.observed.response?, outcome.as_ref().ok()?);
+        let beyond = seen.checked_sub(bound.response).filter(|&beyond| beyond > 0)?;
+        Some(format!(
+            "The model is not that of the run: a job of `{}` took {}, {} more than its bound. What took that time is none of the \
+             terms; punctual trace report says what it was.",
+            task.name,
+            format_part(seen),
+            format_part(beyond)
+        ))
+    });
+    seen.collect()
 }
 
 /// What to change in the source.

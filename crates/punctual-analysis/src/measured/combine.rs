@@ -1,0 +1,366 @@
+//! From the declared model and the profile to a system.
+
+use super::Place;
+use super::file::{
+    Access, Distance, Hold, Model, ModelExecutor, ModelIdle, ModelProtocol, ModelTask, ModelUse, Profile,
+    ProfileTask,
+};
+use crate::arrival::Stream;
+use crate::schema::{Problem, Step};
+use crate::system::{
+    Executor, Interrupt, Observed, Overheads, Partition, Protocol, Resource, Section, Spawn, Suspension,
+    System, Task,
+};
+use crate::time::{LONGEST, Nanos};
+
+type Result<T> = std::result::Result<T, Place>;
+
+pub(super) fn combine(model: Model, profile: Profile, cpus: Option<u64>) -> Result<System> {
+    if model.app != profile.app {
+        let what = format!("this is a profile of `{}`, and the model is of `{}`", profile.app, model.app);
+        return in_profile(&[Step::Key("app")], what, "profile the app that the model is of");
+    }
+    let Model { app, partitions, tasks, resources, idle, .. } = model;
+    check_complete(&tasks, &profile)?;
+    let mut combination = Combination { profile, names: Names::default(), system: System::default() };
+    combination.system.name = app;
+    combination.names = Names {
+        partitions: partitions.iter().map(|it| it.name.clone()).collect(),
+        resources: resources.iter().map(|it| it.name.clone()).collect(),
+        tasks: tasks.iter().map(|it| it.name.clone()).collect(),
+    };
+    let places = resources.len();
+    for (at, resource) in resources.into_iter().enumerate() {
+        let protocol = match resource.protocol {
+            ModelProtocol::Srp => Protocol::Srp,
+            // Whatever their numbers are, groups become places in a list that is not longer than twice the resources.
+            ModelProtocol::Msrp => {
+                Protocol::Msrp { group: resource.group.map_or(places + at, |it| it.min(2 * places)) }
+            }
+            ModelProtocol::Pcp => Protocol::Pcp,
+            ModelProtocol::None => Protocol::Unlocked,
+        };
+        combination.system.resources.push(Resource { name: resource.name, protocol, ceilings: Vec::new() });
+    }
+    for (at, partition) in partitions.into_iter().enumerate() {
+        let path = [Step::Key("partitions"), Step::At(at), Step::Key("executor")];
+        let executor = match (partition.executor, cpus) {
+            (ModelExecutor::Preemptive, _) => Executor::Preemptive,
+            (ModelExecutor::Polling, _) => Executor::Polling,
+            (ModelExecutor::Global, Some(cpus)) if cpus > 0 => Executor::Global { cpus },
+            (ModelExecutor::Global, _) => {
+                let what = "nothing says how many CPUs the global executor has";
+                return in_model(&path, what, "say so by --cpus");
+            }
+        };
+        let partition = combination.partition(partition.name, executor, partition.cpu);
+        combination.system.partitions.push(partition);
+    }
+    for (at, task) in tasks.into_iter().enumerate() {
+        let task = combination.task(at, task)?;
+        combination.system.tasks.push(task);
+    }
+    combination.check_releases()?;
+    combination.idle(idle)?;
+    combination.interrupts()?;
+    let mut system = combination.system;
+    system.update_ceilings();
+    Ok(system)
+}
+
+fn in_model<T>(path: &[Step], what: impl Into<String>, fix: impl Into<String>) -> Result<T> {
+    Err(Place::Model(Problem::new(path, what, fix)))
+}
+
+fn in_profile<T>(path: &[Step], what: impl Into<String>, fix: impl Into<String>) -> Result<T> {
+    Err(Place::Profile(Problem::new(path, what, fix)))
+}
+
+/// Every task has been measured.
+fn check_complete(tasks: &[ModelTask], profile: &Profile) -> Result<()> {
+    let is_measured = |task: &&ModelTask| {
+        let found = profile.tasks.iter().find(|it| it.name == task.name);
+        found.is_some_and(|it| it.execution_max_ns.is_some() && it.jobs.is_none_or(|jobs| jobs > 0))
+    };
+    let missing: Vec<String> =
+        tasks.iter().filter(|task| !is_measured(task)).map(|task| format!("`{}`", task.name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let what = format!("no job of {} was measured, so its C is not known", missing.join(", no job of "));
+    in_profile(&[Step::Key("tasks")], what, "run the app for longer, or so that these tasks have work")
+}
+
+#[derive(Default)]
+struct Names {
+    partitions: Vec<String>,
+    resources: Vec<String>,
+    tasks: Vec<String>,
+}
+
+struct Combination {
+    profile: Profile,
+    names: Names,
+    system: System,
+}
+
+/// The distances of 2, 3, … releases, as far as each is known, or the next one to it.
+fn observed_stream(distances: &[Distance]) -> Option<Stream> {
+    let mut known: Vec<(u64, Nanos)> = distances
+        .iter()
+        .filter(|it| it.releases >= 2)
+        .filter_map(|it| Some((it.releases, it.least_ns?)))
+        .collect();
+    known.sort_unstable();
+    let most = known.last()?.0.min(4_096);
+    let mut least = Vec::new();
+    for releases in 2..=most {
+        // More releases cannot be closer, so what is known of fewer holds.
+        let distance = known.iter().filter(|it| it.0 <= releases).map(|it| it.1).max().unwrap_or(0);
+        least.push(distance.min(LONGEST));
+    }
+    (least.last() > Some(&0)).then(|| Stream::distances(least))
+}
+
+impl Combination {
+    fn assume(&mut self, sentence: String) {
+        self.system.assumptions.push(sentence);
+    }
+
+    fn partition(&mut self, name: String, executor: Executor, cpu: Option<u32>) -> Partition {
+        let measured = self.profile.partitions.iter().find(|it| it.name == name);
+        let cpu = cpu.or(measured.and_then(|it| it.cpu));
+        let values =
+            measured.map_or([None; 4], |it| [it.release_ns, it.dispatch_ns, it.lock_ns, it.preemption_ns]);
+        let whats = ["a release", "starting and ending a job", "locking", "a preemption"];
+        for (value, what) in values.iter().zip(whats) {
+            if value.is_none() {
+                self.assume(format!(
+                    "What {what} costs in partition `{name}` was not measured: it is not counted."
+                ));
+            }
+        }
+        let [release, dispatch, lock, preemption] = values.map(|value| value.unwrap_or(0).min(LONGEST));
+        let overheads = Overheads { release, dispatch, lock, preemption };
+        Partition { name, executor, cpu, overheads, ..Partition::default() }
+    }
+
+    fn task(&mut self, at: usize, task: ModelTask) -> Result<Task> {
+        let path = [Step::Key("tasks"), Step::At(at)];
+        let place = self.profile.tasks.iter().position(|it| it.name == task.name);
+        let measured = place.map(|place| std::mem::take(&mut self.profile.tasks[place])).unwrap_or_default();
+        // What else is asked of the profile goes by name.
+        let execution = measured.execution_max_ns.unwrap_or(0).min(LONGEST);
+        let Some(partition) = self.names.partitions.iter().position(|name| *name == task.partition) else {
+            let what = format!("`{}` is in partition `{}`, which there is not", task.name, task.partition);
+            return in_model(&path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
+        };
+        let arrivals = self.arrivals(&task, &measured, &path)?;
+        let sections = self.sections(&task.name, &task.uses, &measured.holds, execution, &path)?;
+        let spawns = self.spawns(&measured, place)?;
+        let total = measured.suspension_max_ns.unwrap_or(0).min(LONGEST);
+        let times = measured.suspensions_most_per_job;
+        if total > 0 && times.is_none() {
+            self.assume(format!(
+                "How often a job of `{}` waits was not measured: once is counted.",
+                task.name
+            ));
+        }
+        let observed = Observed {
+            response: measured.response_max_ns,
+            jobs: measured.jobs,
+            misses: measured.deadline_misses,
+        };
+        let jitter = if task.period_ns.is_some() { measured.jitter_max_ns.unwrap_or(0) } else { 0 };
+        let suspension = (total > 0).then(|| Suspension { total, times: times.unwrap_or(1) });
+        Ok(Task {
+            name: task.name,
+            partition,
+            level: task.level,
+            execution,
+            arrivals,
+            jitter: jitter.min(LONGEST),
+            deadline: task.deadline_ns,
+            // Releases lie on one grid, but interrupts and drifts do not: offsets are not counted on.
+            offset: task.offset_ns.filter(|&offset| offset > 0),
+            sections,
+            spawns,
+            suspension,
+            observed,
+        })
+    }
+
+    /// Releases as they are declared, or as they were seen if nobody declares them. None if other tasks spawn it.
+    fn arrivals(
+        &mut self,
+        task: &ModelTask,
+        measured: &ProfileTask,
+        path: &[Step],
+    ) -> Result<Option<Stream>> {
+        let positive = |value: Option<Nanos>| value.filter(|&ns| ns > 0 && ns <= LONGEST);
+        if task.period_ns.is_some() || task.min_interval_ns.is_some() {
+            let Some(window) = positive(task.period_ns.or(task.min_interval_ns)) else {
+                return in_model(
+                    path,
+                    format!("the period of `{}` is 0 or beyond a year", task.name),
+                    "correct it in the source",
+                );
+            };
+            let burst = task.burst.filter(|_| task.period_ns.is_none()).unwrap_or(1).max(1);
+            let declared = Stream::bursts(burst, 0, window);
+            if task.period_ns.is_none() {
+                for seen in &measured.inter_arrival {
+                    let allowed = declared.distance(seen.releases).unwrap_or(0);
+                    if let Some(least) = seen.least_ns.filter(|&least| least < allowed) {
+                        self.assume(format!(
+                            "`{}` was released {} times within {least} ns, and declares that this takes {allowed} ns: no bound \
+                             holds for runs in which it does so.",
+                            task.name, seen.releases
+                        ));
+                        break;
+                    }
+                }
+            }
+            return Ok(Some(declared));
+        }
+        let spawned = |it: &ProfileTask| it.spawns.iter().any(|spawn| spawn.task == task.name);
+        let by_earlier = self.system.tasks.iter().any(|other| {
+            other.spawns.iter().any(|spawn| self.names.tasks.get(spawn.task) == Some(&task.name))
+        });
+        if by_earlier || spawned(measured) || self.profile.tasks.iter().any(spawned) {
+            return Ok(None);
+        }
+        let Some(stream) = observed_stream(&measured.inter_arrival) else {
+            let what = format!("nothing says how often `{}` is released", task.name);
+            let fix = "give it `min_interval = …` in the source, or profile a run in which it is released more than once";
+            return in_model(path, what, fix);
+        };
+        let jobs = measured.jobs.map_or(String::new(), |jobs| format!(" of {jobs} jobs"));
+        self.assume(format!(
+            "`{}` declares no `min_interval`: the least distances{jobs} in the run are taken for the least there are.",
+            task.name
+        ));
+        Ok(Some(stream))
+    }
+
+    fn sections(
+        &mut self,
+        user: &str,
+        uses: &[ModelUse],
+        holds: &[Hold],
+        longest: Nanos,
+        path: &[Step],
+    ) -> Result<Vec<Section>> {
+        let mut sections = Vec::new();
+        for used in uses {
+            let Some(resource) = self.names.resources.iter().position(|name| *name == used.resource) else {
+                let what = format!("`{user}` uses `{}`, which there is not", used.resource);
+                return in_model(path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
+            };
+            if used.access != Access::Lock {
+                // It counts for the ceiling only.
+                sections.push(Section { resource, hold: 0, times: 0 });
+                continue;
+            }
+            let found = holds.iter().find(|hold| hold.resource == used.resource);
+            let hold = found.and_then(|hold| hold.longest_ns);
+            if hold.is_none() {
+                self.assume(format!(
+                    "`{user}` was not seen to lock `{}`: it is taken to hold it all the time.",
+                    used.resource
+                ));
+            }
+            let times = found.and_then(|hold| hold.most_per_job);
+            if times.is_none() && matches!(self.system.resources[resource].protocol, Protocol::Msrp { .. }) {
+                self.assume(format!(
+                    "How often a job of `{user}` locks `{}` was not measured: once is counted.",
+                    used.resource
+                ));
+            }
+            // What goes on meanwhile at higher levels is not part of the hold.
+            sections.push(Section {
+                resource,
+                hold: hold.unwrap_or(longest).min(longest),
+                times: times.unwrap_or(1),
+            });
+        }
+        Ok(sections)
+    }
+
+    fn spawns(&self, measured: &ProfileTask, place: Option<usize>) -> Result<Vec<Spawn>> {
+        let mut spawns = Vec::new();
+        for spawn in measured.spawns.iter().filter(|spawn| spawn.most_per_job > 0) {
+            let Some(task) = self.names.tasks.iter().position(|name| *name == spawn.task) else {
+                let path = [Step::Key("tasks"), Step::At(place.unwrap_or(0)), Step::Key("spawns")];
+                let what = format!("it spawns `{}`, which the model does not have", spawn.task);
+                return in_profile(&path, what, "profile the app that the model is of");
+            };
+            spawns.push(Spawn { task, most: spawn.most_per_job });
+        }
+        Ok(spawns)
+    }
+
+    /// No task is released by nothing but itself.
+    fn check_releases(&self) -> Result<()> {
+        match crate::schema::cycle(&self.system) {
+            None => Ok(()),
+            Some((at, names)) => in_model(
+                &[Step::Key("tasks"), Step::At(at)],
+                format!("jobs of {names} spawn each other without end"),
+                "give one of them `min_interval = …` in the source, which bounds its releases whoever spawns it",
+            ),
+        }
+    }
+
+    fn idle(&mut self, idle: Option<ModelIdle>) -> Result<()> {
+        let Some(ModelIdle { partition: Some(partition), uses }) = idle else { return Ok(()) };
+        let Some(partition) = self.names.partitions.iter().position(|name| *name == partition) else {
+            return Ok(());
+        };
+        let holds = self.profile.idle.take().map_or_else(Vec::new, |idle| idle.holds);
+        for used in uses.iter().filter(|used| used.access == Access::Lock) {
+            let resource = self.names.resources.iter().position(|name| *name == used.resource);
+            let hold =
+                holds.iter().find(|hold| hold.resource == used.resource).and_then(|hold| hold.longest_ns);
+            match (resource, hold) {
+                (Some(resource), Some(hold)) => {
+                    let section = Section { resource, hold: hold.min(LONGEST), times: 1 };
+                    self.system.partitions[partition].idle_sections.push(section);
+                }
+                _ => self.assume(format!(
+                    "How long `idle` holds `{}` was not measured: it is not counted as blocking.",
+                    used.resource
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    fn interrupts(&mut self) -> Result<()> {
+        let interrupts = std::mem::take(&mut self.profile.interrupts);
+        for (at, interrupt) in interrupts.into_iter().enumerate() {
+            let path = [Step::Key("interrupts"), Step::At(at)];
+            let Some(partition) = self.names.partitions.iter().position(|name| *name == interrupt.partition)
+            else {
+                let what = format!(
+                    "`{}` is in partition `{}`, which there is not",
+                    interrupt.name, interrupt.partition
+                );
+                return in_profile(&path, what, "name a partition of the model");
+            };
+            let Some(arrivals) = observed_stream(&interrupt.inter_arrival) else {
+                // It came once, so nothing is known of when it comes again.
+                self.assume(format!("`{}` came once: it is not counted.", interrupt.name));
+                continue;
+            };
+            let execution = interrupt.execution_max_ns.min(LONGEST);
+            self.system.interrupts.push(Interrupt { name: interrupt.name, partition, execution, arrivals });
+        }
+        if self.system.interrupts.is_empty() && self.profile.clock.as_deref() != Some("virtual") {
+            self.assume(
+                "Interrupts and other threads on these CPUs were not recorded: they are not counted.".into(),
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! The entries of the declared model and of the profile, as an app writes them.
+
+use serde::Deserialize;
+
+use crate::time::Nanos;
+
+pub(super) const MODEL: &str = "punctual-model/1";
+pub(super) const PROFILE: &str = "punctual-profile/1";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Model {
+    #[serde(rename = "schema")]
+    pub(super) _schema: String,
+    pub(super) app: String,
+    pub(super) partitions: Vec<ModelPartition>,
+    pub(super) tasks: Vec<ModelTask>,
+    pub(super) resources: Vec<ModelResource>,
+    pub(super) idle: Option<ModelIdle>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelPartition {
+    pub(super) name: String,
+    pub(super) executor: ModelExecutor,
+    pub(super) cpu: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ModelExecutor {
+    Preemptive,
+    Polling,
+    Global,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelTask {
+    pub(super) name: String,
+    #[serde(rename = "kind")]
+    pub(super) _kind: ModelKind,
+    pub(super) partition: String,
+    pub(super) level: u32,
+    pub(super) period_ns: Option<Nanos>,
+    pub(super) offset_ns: Option<Nanos>,
+    pub(super) deadline_ns: Option<Nanos>,
+    pub(super) min_interval_ns: Option<Nanos>,
+    pub(super) burst: Option<u64>,
+    #[serde(rename = "capacity")]
+    pub(super) _capacity: Option<u64>,
+    #[serde(rename = "on_overrun")]
+    pub(super) _on_overrun: Option<String>,
+    #[serde(rename = "on_early")]
+    pub(super) _on_early: Option<String>,
+    pub(super) uses: Vec<ModelUse>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ModelKind {
+    Periodic,
+    Message,
+    Bound,
+    Async,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelUse {
+    pub(super) resource: String,
+    pub(super) access: Access,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Access {
+    Lock,
+    Exclusive,
+    Shared,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelResource {
+    pub(super) name: String,
+    #[serde(rename = "ceiling")]
+    pub(super) _ceiling: u32,
+    pub(super) protocol: ModelProtocol,
+    pub(super) group: Option<usize>,
+    #[serde(rename = "partitions")]
+    pub(super) _partitions: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ModelProtocol {
+    Srp,
+    Msrp,
+    Pcp,
+    None,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelIdle {
+    pub(super) partition: Option<String>,
+    pub(super) uses: Vec<ModelUse>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Profile {
+    #[serde(rename = "schema")]
+    pub(super) _schema: String,
+    pub(super) app: String,
+    #[serde(rename = "duration_ns")]
+    pub(super) _duration_ns: Option<Nanos>,
+    pub(super) clock: Option<String>,
+    #[serde(rename = "machine")]
+    pub(super) _machine: Option<serde_json::Value>,
+    pub(super) tasks: Vec<ProfileTask>,
+    pub(super) partitions: Vec<ProfilePartition>,
+    #[serde(default)]
+    pub(super) interrupts: Vec<ProfileInterrupt>,
+    pub(super) idle: Option<ProfileIdle>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProfileTask {
+    pub(super) name: String,
+    pub(super) jobs: Option<u64>,
+    pub(super) execution_max_ns: Option<Nanos>,
+    #[serde(rename = "execution_min_ns")]
+    pub(super) _execution_min_ns: Option<Nanos>,
+    pub(super) response_max_ns: Option<Nanos>,
+    pub(super) jitter_max_ns: Option<Nanos>,
+    pub(super) deadline_misses: Option<u64>,
+    #[serde(rename = "overruns")]
+    pub(super) _overruns: Option<u64>,
+    #[serde(default)]
+    pub(super) inter_arrival: Vec<Distance>,
+    #[serde(default)]
+    pub(super) spawns: Vec<ProfileSpawn>,
+    #[serde(default)]
+    pub(super) holds: Vec<Hold>,
+    pub(super) suspension_max_ns: Option<Nanos>,
+    pub(super) suspensions_most_per_job: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Distance {
+    pub(super) releases: u64,
+    pub(super) least_ns: Option<Nanos>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProfileSpawn {
+    pub(super) task: String,
+    pub(super) most_per_job: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hold {
+    pub(super) resource: String,
+    pub(super) longest_ns: Option<Nanos>,
+    pub(super) most_per_job: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProfilePartition {
+    pub(super) name: String,
+    pub(super) cpu: Option<u32>,
+    pub(super) release_ns: Option<Nanos>,
+    pub(super) dispatch_ns: Option<Nanos>,
+    pub(super) lock_ns: Option<Nanos>,
+    pub(super) preemption_ns: Option<Nanos>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProfileInterrupt {
+    pub(super) name: String,
+    pub(super) partition: String,
+    pub(super) execution_max_ns: Nanos,
+    #[serde(default)]
+    pub(super) inter_arrival: Vec<Distance>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProfileIdle {
+    #[serde(default)]
+    pub(super) holds: Vec<Hold>,
+}

@@ -1,0 +1,43 @@
+//! Task sets of apps: what the source declares, with what a run has measured.
+//!
+//! An app writes its declared model if `PUNCTUAL_MODEL` names a file, and the profile of a run if `PUNCTUAL_PROFILE` does. The
+//! profile adds executions, holds, jitter, spawns, and what the executor costs. What neither says is never taken for nothing
+//! in silence: it is an error, or stands in [`System::assumptions`].
+
+mod combine;
+mod file;
+
+use crate::schema::{self, InputError, Problem};
+use crate::system::System;
+
+/// A file with its name.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// What errors call it.
+    pub file: &'a str,
+    /// What is in it.
+    pub text: &'a str,
+}
+
+/// Where a problem is.
+enum Place {
+    Model(Problem),
+    Profile(Problem),
+}
+
+/// Combines a declared model with a profile. `cpus` is how many the global executor has, where there is one.
+///
+/// # Errors
+/// What is wrong with either file, or missing in both, with its line and what to do.
+pub fn read(model: Source<'_>, profile: Source<'_>, cpus: Option<u64>) -> Result<System, InputError> {
+    let declared = schema::parse_json(model.file, model.text, file::MODEL)?;
+    let measured = schema::parse_json(profile.file, profile.text, file::PROFILE)?;
+    combine::combine(declared, measured, cpus).map_err(|place| {
+        let (source, problem) = match place {
+            Place::Model(problem) => (model, problem),
+            Place::Profile(problem) => (profile, problem),
+        };
+        let line = schema::line_in_json(source.text, &problem.path);
+        problem.at(source.file, line)
+    })
+}

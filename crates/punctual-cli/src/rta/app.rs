@@ -1,0 +1,117 @@
+//! Runs an app twice: to have its declared model, and to measure it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The app writes what it declares into this file, and ends.
+const MODEL: &str = "PUNCTUAL_MODEL";
+/// The app writes what it has measured into this file when it ends.
+const PROFILE: &str = "PUNCTUAL_PROFILE";
+
+/// How long an app may take to write its model, or to end when it has been asked to.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often to look whether it has ended.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// The files that the app has written, in a directory that goes with this.
+pub(super) struct Files {
+    directory: PathBuf,
+    pub(super) model: PathBuf,
+    pub(super) profile: PathBuf,
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Runs the command, which must not be empty, for that long.
+pub(super) fn run(command: &[OsString], length: Duration) -> Result<Files, String> {
+    let files =
+        files().map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
+    let name = command[0].display();
+    let status = once(command, MODEL, &files.model, PATIENCE)?;
+    if !files.model.exists() {
+        return Err(format!(
+            "{name} has written no model ({}); is it an app of Punctual, and does it run with {MODEL}=FILE?",
+            status.map_or("it did not end".to_owned(), |status| status.to_string())
+        ));
+    }
+    let status = once(command, PROFILE, &files.profile, length)?;
+    if !files.profile.exists() {
+        return Err(format!(
+            "{name} has written no profile ({}); it has to end by itself or at SIGTERM, and to run with {PROFILE}=FILE",
+            status.map_or("it did not end, and was killed".to_owned(), |status| status.to_string())
+        ));
+    }
+    Ok(files)
+}
+
+/// A directory that nobody else can have prepared.
+fn files() -> io::Result<Files> {
+    let base = std::env::temp_dir();
+    for number in 0..1_000 {
+        let directory = base.join(format!("punctual-rta-{}-{number}", std::process::id()));
+        match fs::DirBuilder::new().mode(0o700).create(&directory) {
+            Ok(()) => {
+                let (model, profile) = (directory.join("model.json"), directory.join("profile.json"));
+                return Ok(Files { directory, model, profile });
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Runs the app until it ends, but asks it to after `length`. None if it does not even then. Its output goes to standard error, so
+/// that standard output has the result only.
+fn once(
+    command: &[OsString],
+    key: &str,
+    file: &Path,
+    length: Duration,
+) -> Result<Option<ExitStatus>, String> {
+    let name = command[0].display();
+    let mut app = Command::new(&command[0]);
+    app.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE).env(key, file);
+    app.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
+    let mut child =
+        app.spawn().map_err(|error| format!("{name}: {error}; give a command that can be executed"))?;
+    let failed = |error: io::Error| format!("{name}: {error}");
+    if let Some(status) = wait(&mut child, length).map_err(failed)? {
+        return Ok(Some(status));
+    }
+    if let Ok(pid) = i32::try_from(child.id())
+        && let Some(pid) = rustix::process::Pid::from_raw(pid)
+    {
+        // It has not been waited for, so the number is still its own.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    let status = wait(&mut child, PATIENCE).map_err(failed)?;
+    if status.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    Ok(status)
+}
+
+fn wait(child: &mut Child, length: Duration) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let left = length.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        std::thread::sleep(left.min(GLANCE));
+    }
+}

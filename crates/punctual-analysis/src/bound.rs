@@ -4,6 +4,7 @@
 //! jitter. A bound is the least upper bound of the responses of its model: with blocking it is approached, not attained,
 //! since what blocks has to have begun just before.
 
+use crate::chain::reaction;
 use crate::fraction::Fraction;
 use crate::time::Nanos;
 
@@ -151,13 +152,17 @@ impl Bound {
 }
 
 impl Analysis {
-    /// Whether every job of every task with a deadline meets it.
+    /// Whether every job of every task with a deadline meets it, and so does every chain.
     #[must_use]
     pub fn is_schedulable(&self, system: &crate::system::System) -> bool {
         let mut tasks = self.tasks.iter().zip(&system.tasks);
-        tasks.all(|(outcome, task)| match outcome {
-            Ok(bound) => bound.meets(task.deadline),
-            Err(_) => task.deadline.is_none(),
-        })
+        let in_time = |chain: &crate::system::Chain| {
+            chain.deadline.is_none_or(|deadline| reaction(system, self, chain).is_ok_and(|it| it <= deadline))
+        };
+        system.chains.iter().all(in_time)
+            && tasks.all(|(outcome, task)| match outcome {
+                Ok(bound) => bound.meets(task.deadline),
+                Err(_) => task.deadline.is_none(),
+            })
     }
 }

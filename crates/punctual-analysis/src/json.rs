@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::bound::{Analysis, Bound, Exactness, Who};
+use crate::chain::reaction;
 use crate::explain;
 use crate::margin::{Limit, Margins};
 use crate::system::System;
@@ -17,6 +18,15 @@ struct Report<'a> {
     first_to_miss: Option<&'a str>,
     assumptions: &'a [String],
     tasks: Vec<TaskReport<'a>>,
+    chains: Vec<ChainReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChainReport<'a> {
+    name: &'a str,
+    reaction_ns: Option<Nanos>,
+    why_none: Option<String>,
+    deadline_ns: Option<Nanos>,
 }
 
 #[derive(Serialize)]
@@ -113,6 +123,15 @@ pub fn json(system: &System, analysis: &Analysis, margins: &Margins) -> String {
             }),
         }
     });
+    let chains = system.chains.iter().map(|chain| {
+        let reaction = reaction(system, analysis, chain);
+        ChainReport {
+            name: &chain.name,
+            reaction_ns: reaction.as_ref().ok().copied(),
+            why_none: reaction.err(),
+            deadline_ns: chain.deadline,
+        }
+    });
     let report = Report {
         schema: "punctual-rta/1",
         app: &system.name,
@@ -121,6 +140,7 @@ pub fn json(system: &System, analysis: &Analysis, margins: &Margins) -> String {
         first_to_miss: margins.all.first.map(name),
         assumptions: &system.assumptions,
         tasks: tasks.collect(),
+        chains: chains.collect(),
     };
     serde_json::to_string_pretty(&report).expect("it has numbers, texts and lists of them only")
 }

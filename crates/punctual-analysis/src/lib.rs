@@ -3,6 +3,7 @@
 pub mod arrival;
 pub mod assign;
 pub mod bound;
+pub mod chain;
 pub mod explain;
 pub mod fraction;
 pub mod json;

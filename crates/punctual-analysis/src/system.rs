@@ -81,6 +81,8 @@ pub struct Task {
     pub execution: Nanos,
     /// When jobs are released, if that is known of the task itself. Otherwise by its spawns.
     pub arrivals: Option<Stream>,
+    /// Whether the clock releases it, so that its period is the longest time between releases, too.
+    pub is_periodic: bool,
     /// J: how late a job may become ready after its nominal release, which its response is measured from.
     pub jitter: Nanos,
     /// D, from the nominal release. None is never missed.

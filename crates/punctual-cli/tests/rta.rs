@@ -123,6 +123,23 @@ fn writes_a_page() {
 }
 
 #[test]
+fn bounds_chains() {
+    let chain = |deadline: &str| {
+        let set = format!(
+            "{SET}[[chain]]\nname = \"loop\"\ntasks = [\"sample\", \"log\"]\ndeadline = \"{deadline}\"\n"
+        );
+        rta(&File::new("chain.toml", &set), &[])
+    };
+    // 1 ms until `sample` is released, 5 ms until `log` is, which then takes 2.6 ms.
+    let output = chain("8600us");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("sample → log"), "{}", text(&output.stdout));
+    let output = chain("8599us");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("a chain does not"), "{}", text(&output.stdout));
+}
+
+#[test]
 fn finds_levels() {
     let swapped = SET
         .replace("level = 2", "level = 9")

@@ -179,6 +179,7 @@ impl Combination {
             level: task.level,
             execution,
             arrivals,
+            is_periodic: task.period_ns.is_some(),
             jitter: jitter.min(LONGEST),
             deadline: task.deadline_ns,
             // Releases lie on one grid, but interrupts and drifts do not: offsets are not counted on.

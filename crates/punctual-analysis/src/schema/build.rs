@@ -288,6 +288,7 @@ impl Names {
             level: entry.level,
             execution: entry.execution.0,
             arrivals,
+            is_periodic: entry.period.is_some(),
             jitter: entry.jitter.0,
             deadline: entry.deadline.or(implicit).map(|time| time.0),
             offset: entry.offset.map(|time| time.0),

@@ -15,6 +15,7 @@ pub(crate) fn task(name: &str, level: u32, period: u64, execution: u64) -> Task 
         level,
         execution,
         arrivals: Some(Stream::sporadic(period)),
+        is_periodic: true,
         jitter: 0,
         deadline: Some(period),
         offset: None,

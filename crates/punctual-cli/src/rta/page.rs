@@ -49,6 +49,10 @@ pub(super) fn page(system: &System, analysis: &Analysis, margins: &Margins) -> S
         let table = text::limits(system, margins).html("Margins");
         let _ = writeln!(body, "<section><h2>Margins</h2>{table}</section>");
     }
+    if !system.chains.is_empty() {
+        let table = text::chains(system, analysis).html("Chains");
+        let _ = writeln!(body, "<section><h2>Chains</h2>{table}</section>");
+    }
     for (at, task) in system.tasks.iter().enumerate() {
         let _ = write!(body, "<section><h2>{}</h2>", Escaped(&task.name));
         if let Ok(bound) = &analysis.tasks[at] {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use punctual_analysis::assign::Assignment;
 use punctual_analysis::bound::{Analysis, Bound, Exactness};
+use punctual_analysis::chain::reaction;
 use punctual_analysis::explain::{explain, tightest};
 use punctual_analysis::margin::{AllExecutions, Limit, Margins};
 use punctual_analysis::system::{System, Task};
@@ -28,6 +29,9 @@ pub(super) fn report(system: &System, analysis: &Analysis, margins: &Margins, al
         for sentence in explain(system, analysis, at) {
             out += &wrapped("  ", &sentence, 4, WIDTH);
         }
+    }
+    if !system.chains.is_empty() {
+        let _ = write!(out, "\n{}", chains(system, analysis));
     }
     for sentence in contradictions(system, analysis) {
         let _ = write!(out, "\n{}", wrapped("", &sentence, 0, WIDTH));
@@ -189,8 +193,34 @@ pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) 
             format!("every C would have to shrink to {} %", format_significant(permille as f64 / 10.0))
         }
     };
+    if missing.is_empty() {
+        return "every task meets its deadline, and a chain does not: its reaction may take too long".into();
+    }
     let s = if missing.len() == 1 { "es its deadline" } else { " their deadlines" };
     format!("not schedulable: {} miss{s}; {shrink}", missing.join(", "))
+}
+
+/// The longest reaction of each chain.
+pub(super) fn chains(system: &System, analysis: &Analysis) -> Table {
+    let mut table = Table::new([
+        Column::left("chain"),
+        Column::micros("reaction ≤ µs"),
+        Column::micros("D"),
+        Column::wrap("tasks"),
+    ]);
+    for chain in &system.chains {
+        let tasks: Vec<&str> = chain.tasks.iter().map(|&at| system.tasks[at].name.as_str()).collect();
+        let (bound, what) = match reaction(system, analysis, chain) {
+            Ok(bound) => {
+                let is_late = chain.deadline.is_some_and(|deadline| bound > deadline);
+                (Cell::micros(bound).class(if is_late { "fault" } else { "" }), tasks.join(" → "))
+            }
+            Err(why) => (Cell::none(), why),
+        };
+        let deadline = chain.deadline.map_or_else(Cell::none, Cell::micros);
+        table.row([Cell::new(&chain.name), bound, deadline, Cell::new(what)]);
+    }
+    table
 }
 
 /// What was seen that the model excludes: it lacks something.

@@ -1,0 +1,132 @@
+//! From cause to effect: how long until what happened outside has passed through a sequence of tasks.
+//!
+//! Spawned chains: each task is released by the job before it, so the reaction is the sum of responses (Tindell & Clark 1994).
+//!
+//! Sampled chains: each task runs when it is released, reads what was written last, and writes at its end. *Dürr, von der
+//! Brüggen, Chen, Chen, "End-to-End Timing Analysis of Sporadic Cause-Effect Chains in Distributed Systems", ACM TECS 18(5s),
+//! 2019*: an event waits for at most one period of the first task; from the release of a job to that of the job of
+//! the next task that is the first to read its value it takes at most the longer of its response, and the next task's period
+//! with its response, where the response counts only if the next task could start before the first has ended: on another CPU,
+//! or at a level that is not lower. *Günzel, Teper, Chen, von der Brüggen,
+//! Chen, "On the Equivalence of Maximum Reaction Time and Maximum Data Age for Cause-Effect Chains", ECRTS
+//! 2023*: the data age of the last value has the same maximum. Sufficient.
+//!
+//! It needs a longest time between releases, which periodic tasks have. A task that is released by events may never be.
+
+use crate::bound::Analysis;
+use crate::system::{Chain, Executor, Link, System};
+use crate::time::Nanos;
+
+/// The longest reaction of a chain: from an event until the end of the last job that it influences first.
+///
+/// # Errors
+/// The sentence says why there is none.
+pub fn reaction(system: &System, analysis: &Analysis, chain: &Chain) -> Result<Nanos, String> {
+    let too_long = || format!("`{}` has no bound: it takes longer than can be expressed.", chain.name);
+    let mut responses = Vec::with_capacity(chain.tasks.len());
+    for &at in &chain.tasks {
+        match &analysis.tasks[at] {
+            Ok(bound) => responses.push(bound.response),
+            Err(_) => {
+                return Err(format!(
+                    "`{}` has no bound, since `{}` has none.",
+                    chain.name, system.tasks[at].name
+                ));
+            }
+        }
+    }
+    let mut total: Nanos = match chain.link {
+        Link::Spawned => {
+            spawned_in_turn(system, chain)?;
+            0
+        }
+        Link::Sampled => longest_gap(system, chain, chain.tasks[0])?,
+    };
+    for (place, pair) in chain.tasks.windows(2).enumerate() {
+        let response = responses[place];
+        let step = match chain.link {
+            Link::Spawned => response,
+            Link::Sampled => {
+                let period = longest_gap(system, chain, pair[1])?;
+                let waits = if ends_first(system, pair[0], pair[1]) { 0 } else { response };
+                response.max(period.checked_add(waits).ok_or_else(too_long)?)
+            }
+        };
+        total = total.checked_add(step).ok_or_else(too_long)?;
+    }
+    total.checked_add(responses.last().copied().unwrap_or(0)).ok_or_else(too_long)
+}
+
+/// Every task of the chain spawns the next.
+fn spawned_in_turn(system: &System, chain: &Chain) -> Result<(), String> {
+    for pair in chain.tasks.windows(2) {
+        let [first, next] = [pair[0], pair[1]].map(|at| &system.tasks[at]);
+        if !first.spawns.iter().any(|spawn| spawn.task == pair[1]) {
+            return Err(format!(
+                "`{}` has no bound: `{}` does not spawn `{}`.",
+                chain.name, first.name, next.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The longest time between two releases of a periodic task, with their jitter.
+fn longest_gap(system: &System, chain: &Chain, at: usize) -> Result<Nanos, String> {
+    let task = &system.tasks[at];
+    let period = task.arrivals.as_ref().filter(|arrivals| task.is_periodic && arrivals.is_sporadic());
+    match period.and_then(|arrivals| arrivals.window().checked_add(task.jitter)) {
+        Some(gap) => Ok(gap),
+        None => Err(format!(
+            "`{}` has no bound: `{}` is not released by the clock, so it may never read what is written.",
+            chain.name, task.name
+        )),
+    }
+}
+
+/// Whether a job that is released after one of `first` starts only when that has ended.
+fn ends_first(system: &System, first: usize, next: usize) -> bool {
+    let [first, next] = [first, next].map(|at| &system.tasks[at]);
+    first.partition == next.partition
+        && first.level > next.level
+        && first.suspension.is_none()
+        && first.jitter == 0
+        && !matches!(system.partitions[first.partition].executor, Executor::Global { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analyse, schema};
+
+    fn reaction_of(text: &str) -> Result<Nanos, String> {
+        let system = schema::read("t", &format!("schema = \"punctual-taskset/1\"\n{text}")).unwrap();
+        reaction(&system, &analyse(&system), &system.chains[0])
+    }
+
+    const SAMPLED: &str = "
+        [[task]]\nname = \"a\"\nlevel = 2\nperiod = \"10ns\"\nexecution = \"2ns\"
+        [[task]]\nname = \"b\"\nlevel = 1\nperiod = \"40ns\"\nexecution = \"5ns\"
+        [[chain]]\nname = \"c\"\n";
+
+    #[test]
+    fn adds_up_periods_and_responses() {
+        // R = 2 and 7. Downwards b starts after a has ended; upwards a may just miss what b writes.
+        assert_eq!(reaction_of(&format!("{SAMPLED}tasks = [\"a\", \"b\"]")), Ok(10 + 40 + 7));
+        assert_eq!(reaction_of(&format!("{SAMPLED}tasks = [\"b\", \"a\"]")), Ok(40 + (10 + 7) + 2));
+        assert_eq!(reaction_of(&format!("{SAMPLED}tasks = [\"b\"]")), Ok(40 + 7));
+    }
+
+    #[test]
+    fn adds_up_responses_of_spawned_tasks() {
+        let spawned = SAMPLED
+            .replace("2ns\"\n", "2ns\"\nspawns = [{ task = \"b\" }]\n")
+            .replace("period = \"40ns\"\n", "");
+        // b is released with a jitter of 2, and one job of a is in its way.
+        assert_eq!(reaction_of(&format!("{spawned}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")), Ok(2 + 7));
+        let error = reaction_of(&format!("{SAMPLED}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")).unwrap_err();
+        assert!(error.contains("`a` does not spawn `b`"), "{error}");
+        let error = reaction_of(&format!("{spawned}tasks = [\"a\", \"b\"]")).unwrap_err();
+        assert!(error.contains("`b` is not released by the clock"), "{error}");
+    }
+}

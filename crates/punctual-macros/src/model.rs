@@ -46,6 +46,8 @@ pub(crate) struct AppArgs {
     pub(crate) strict: bool,
     /// Whether jobs are marked in the kernel's trace.
     pub(crate) trace: bool,
+    /// Whether locks and spawns are measured while the app is profiled.
+    pub(crate) profile: bool,
     /// Where the report is written.
     pub(crate) report: Option<LitStr>,
     /// `monitor = <bool>`; absent means true.

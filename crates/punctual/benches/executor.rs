@@ -17,9 +17,15 @@ mod pi_mutex;
 use apps::Operation;
 use punctual::Config;
 
-app!(plain, false, false);
-app!(monitored, true, false);
-app!(marked, false, true);
+app!(plain, false, false, false);
+app!(monitored, true, false, false);
+app!(marked, false, true, false);
+app!(profiled, false, false, true);
+
+/// Config of a run whose profile nobody reads.
+fn profile() -> Config {
+    Config::new().profile(std::env::temp_dir().join("punctual-bench-profile.json"))
+}
 
 fn spawns(c: &mut Criterion) {
     let mut group = c.benchmark_group("spawn to run");
@@ -41,6 +47,15 @@ fn spawns(c: &mut Criterion) {
     group.bench_function("higher level, marked in the kernel's trace", |b| {
         b.iter_custom(|n| marked::measure(Config::new(), Operation::HigherLevel, n))
     });
+    group.bench_function("same level, profiled", |b| {
+        b.iter_custom(|n| profiled::measure(profile(), Operation::SameLevel, n))
+    });
+    group.bench_function("higher level, profiled", |b| {
+        b.iter_custom(|n| profiled::measure(profile(), Operation::HigherLevel, n))
+    });
+    group.bench_function("higher level, could be profiled", |b| {
+        b.iter_custom(|n| profiled::measure(Config::new(), Operation::HigherLevel, n))
+    });
     group.bench_function("one clock reading", |b| b.iter(|| std::hint::black_box(punctual::now())));
     group.bench_function("wake of an async task of a higher level", |b| {
         b.iter_custom(|n| plain::measure(Config::new(), Operation::Wake, n))
@@ -55,6 +70,12 @@ fn locks(c: &mut Criterion) {
     let mut group = c.benchmark_group("lock + unlock");
     group.bench_function("shared with a higher task", |b| {
         b.iter_custom(|n| plain::measure(Config::new(), Operation::Lock, n))
+    });
+    group.bench_function("shared with a higher task, profiled", |b| {
+        b.iter_custom(|n| profiled::measure(profile(), Operation::Lock, n))
+    });
+    group.bench_function("shared with a higher task, could be profiled", |b| {
+        b.iter_custom(|n| profiled::measure(Config::new(), Operation::Lock, n))
     });
     group.bench_function("shared with nobody", |b| {
         b.iter_custom(|n| plain::measure(Config::new(), Operation::LockAlone, n))

@@ -14,15 +14,21 @@ mod apps;
 use apps::Operation;
 use punctual::Config;
 
-app!(plain, false, false);
+app!(plain, false, false, false);
+app!(profile, false, false, true);
 
-const ROWS: [(&str, Operation); 6] = [
-    ("spawn to run, same level", Operation::SameLevel),
-    ("spawn to run, higher level", Operation::HigherLevel),
-    ("wake of an async task of a higher level", Operation::Wake),
-    ("arm + cancel", Operation::ArmAndCancel),
-    ("lock + unlock, shared with a higher task", Operation::Lock),
-    ("lock + unlock, shared with nobody", Operation::LockAlone),
+type Measure = fn(Config, Operation, u64) -> std::time::Duration;
+
+const ROWS: [(&str, Operation, Measure); 9] = [
+    ("spawn to run, same level", Operation::SameLevel, plain::measure),
+    ("spawn to run, higher level", Operation::HigherLevel, plain::measure),
+    ("wake of an async task of a higher level", Operation::Wake, plain::measure),
+    ("arm + cancel", Operation::ArmAndCancel, plain::measure),
+    ("lock + unlock, shared with a higher task", Operation::Lock, plain::measure),
+    ("lock + unlock, shared with nobody", Operation::LockAlone, plain::measure),
+    ("spawn to run, higher level, could be profiled", Operation::HigherLevel, profile::measure),
+    ("lock + unlock, shared with a higher task, could be profiled", Operation::Lock, profile::measure),
+    ("lock + unlock, shared with nobody, could be profiled", Operation::LockAlone, profile::measure),
 ];
 
 const FEW: u64 = 1_000;
@@ -33,10 +39,11 @@ fn main() {
     if let [_, row, iterations] = &*words
         && let (Ok(row), Ok(iterations)) = (row.parse::<usize>(), iterations.parse())
     {
-        plain::measure(Config::new().virtual_time(), ROWS[row].1, iterations);
+        let (_, operation, measure) = ROWS[row];
+        measure(Config::new().virtual_time(), operation, iterations);
         return;
     }
-    for (row, (name, _)) in ROWS.into_iter().enumerate() {
+    for (row, (name, ..)) in ROWS.into_iter().enumerate() {
         let (few, many) = (instructions(row, FEW), instructions(row, MANY));
         println!("{name}: {:.1} instructions", (many - few) as f64 / (MANY - FEW) as f64);
     }

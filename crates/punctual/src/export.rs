@@ -11,6 +11,7 @@ pub use punctual_core::{
 
 pub use crate::app::event_source::OnIdle;
 pub use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
+pub use crate::app::profile::Profiled;
 pub use crate::app::reactor::Reactor;
 pub use crate::app::run::{App, Drops, main, run};
 pub use crate::app::runtime::{Options, Registered, Runtime};

@@ -52,7 +52,7 @@ static OUTSIDE: AtomicBool = AtomicBool::new(false);
 static SPAWNED: AtomicU64 = AtomicU64::new(0);
 const ENOUGH: u64 = 50;
 
-#[punctual::app(main = false)]
+#[punctual::app(main = false, profile)]
 mod app {
     use std::future::Future;
     use std::os::fd::OwnedFd;
@@ -155,7 +155,7 @@ mod app {
     #[task(priority = 2, capacity = 4)]
     fn same(_: same::Context, _number: u64) {}
 
-    #[task(priority = 3, capacity = 4, shared = [sum])]
+    #[task(priority = 3, capacity = 4, min_interval = 1.nanos(), burst = 4, shared = [sum])]
     fn high(mut cx: high::Context, number: u64) {
         cx.shared.sum.lock(|sum| *sum += number);
     }
@@ -202,27 +202,36 @@ fn spawn_from_outside() {
 #[test]
 fn nothing_allocates_between_start_and_end() {
     privileges::no_runaways_here();
-    for marks in [false, true] {
+    let file = std::env::temp_dir().join(format!("punctual-no-alloc-{}", std::process::id()));
+    for (marks, profiled) in [(false, false), (true, false), (false, true), (true, true)] {
         OUTSIDE.store(false, Ordering::SeqCst);
         SPAWNED.store(0, Ordering::SeqCst);
         let report = thread::scope(|scope| {
             let outside = scope.spawn(spawn_from_outside);
             let config = Config::new().trace(marks);
+            let config = if profiled { config.profile(&file) } else { config };
             let report = app::run(config).expect("nothing keeps the app from starting");
             outside.join().expect("it does not panic");
             report
         });
         assert_eq!(report.outcome, Outcome::Shutdown);
-        assert_eq!(CALLS.swap(0, Ordering::SeqCst), 0, "on threads, with marks: {marks}");
+        assert_eq!(
+            CALLS.swap(0, Ordering::SeqCst),
+            0,
+            "on threads, with marks: {marks}, with a profile: {profiled}"
+        );
         assert!(report.tasks.iter().all(|task| task.jobs > 0), "everything was tried: {report}");
         if marks && !report.settings.notes.iter().any(|note| note.contains("each job is marked")) {
             eprintln!("SKIPPED: no job is marked in this test: {:?}", report.settings.notes);
         }
     }
 
-    let report = app::run(Config::new().virtual_time()).expect("nothing can be missing");
-    assert_eq!(report.outcome, Outcome::Shutdown);
-    assert_eq!(CALLS.load(Ordering::SeqCst), 0, "in virtual time");
+    for config in [Config::new(), Config::new().profile(&file)] {
+        let report = app::run(config.virtual_time()).expect("nothing can be missing");
+        assert_eq!(report.outcome, Outcome::Shutdown);
+        assert_eq!(CALLS.load(Ordering::SeqCst), 0, "in virtual time");
+    }
+    std::fs::remove_file(&file).expect("the profiles were written");
 
     // The counter counts.
     COUNTS.store(true, Ordering::SeqCst);

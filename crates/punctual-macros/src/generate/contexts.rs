@@ -88,7 +88,23 @@ fn structure(
     }
 }
 
+/// What a handler is given for a resource; in an app that is profiled, its locks are measured.
 fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
+    let ty = unmeasured_type(app, analysis, handler, used);
+    match is_measured(app, analysis, handler, used) {
+        true => quote!(::punctual::export::Profiled<#ty>),
+        false => ty,
+    }
+}
+
+/// Whether a handler's critical sections of a resource are measured: if it locks it, and the app is to be profiled.
+fn is_measured(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> bool {
+    let kind = analysis.lock_kind(app, level(app, handler), used);
+    let locks = !matches!(kind, LockKind::Reference | LockKind::Direct);
+    app.args.profile && locks && matches!(handler.role, Role::Task | Role::Idle)
+}
+
+fn unmeasured_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
     let (ty, life) = (app.resource(&used.ident).map(|resource| &resource.ty), names::lifetime());
     let level = level(app, handler);
     match analysis.lock_kind(app, level, used) {
@@ -178,6 +194,15 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
 }
 
 fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
+    let value = unmeasured_value(app, analysis, handler, used);
+    let name = names::plain(&used.ident);
+    match is_measured(app, analysis, handler, used) {
+        true => quote!(::punctual::export::Profiled::new(#value, #name)),
+        false => value,
+    }
+}
+
+fn unmeasured_value(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
     let (resource, worker) = (names::shared(&used.ident), names::var("worker"));
     let part = names::part("part", analysis.part(app, handler));
     match analysis.lock_kind(app, level(app, handler), used) {

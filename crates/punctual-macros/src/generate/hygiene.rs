@@ -57,7 +57,15 @@ fn names() -> BTreeSet<String> {
         #[task(priority = 4, local_task)]
         async fn q_local(q: q_local::Context, q_one: QType) {}
     };
-    let one = quote!(cpu = 1, priority_base = 40, wake_latency = 1.micros(), strict, trace, report = "auto");
+    let one = quote!(
+        cpu = 1,
+        priority_base = 40,
+        wake_latency = 1.micros(),
+        strict,
+        trace,
+        profile,
+        report = "auto"
+    );
     let partitioned = quote! {
         #everything
         #[task(core = "q", shared = [q_across])] fn q_across(q: q_across::Context) {}

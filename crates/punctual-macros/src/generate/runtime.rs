@@ -14,7 +14,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let base = option(app.args.priority_base.map(|base| quote!(#base)));
     let wake_latency = option(app.args.wake_latency.as_ref().map(duration));
     let stack = option(app.args.stack.as_ref().map(size));
-    let (strict, trace) = (app.args.strict, app.args.trace);
+    let (strict, trace, profile) = (app.args.strict, app.args.trace, app.args.profile);
     let report = option(app.args.report.as_ref().map(|report| quote!(#report)));
     let tasks = app.tasks.iter().map(|task| {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
@@ -48,6 +48,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
                 strict: #strict,
                 trace: #trace,
                 report: #report,
+                profile: #profile,
             },
             &[#(&#parts),*],
             &#home,

@@ -65,7 +65,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
         _ => (args_type(handler), call(app, analysis, handler), bound(app, task)),
     };
     let [worker, release, args_var] = ["worker", "release", "args"].map(names::var);
-    let monitor = app.args.monitor();
+    let (monitor, profile) = (app.args.monitor(), app.args.profile);
     let deadline = deadline(task);
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
@@ -89,6 +89,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
             const NAME: &'static ::core::primitive::str = #name;
             const LEVEL: ::core::primitive::u8 = #level;
             const MONITOR: ::core::primitive::bool = #monitor;
+            const PROFILE: ::core::primitive::bool = #profile;
             const DEADLINE: ::core::option::Option<::punctual::export::Duration> = #deadline;
             const EXECUTION: ::punctual::export::Duration = #execution;
 

@@ -25,6 +25,7 @@ const KEYS: &[Key] = &[
     Key::new("wake_latency", "<duration>"),
     Key::flag("strict"),
     Key::flag("trace"),
+    Key::flag("profile"),
     Key::new("report", REPORT),
     Key::new("monitor", "<bool>"),
     Key::new("main", "<bool>"),
@@ -42,6 +43,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
         wake_latency: duration(&keys, "wake_latency", Purpose::Other, errors),
         strict: keys.boolean("strict", errors).is_some_and(|strict| strict.value),
         trace: keys.boolean("trace", errors).is_some_and(|trace| trace.value),
+        profile: keys.boolean("profile", errors).is_some_and(|profile| profile.value),
         report: report(&keys, errors),
         monitor: keys.boolean("monitor", errors),
         main: keys.boolean("main", errors),
@@ -161,7 +163,7 @@ mod tests {
         rejects(
             quote!(cpus = x),
             "the keys are `cpu`, `executor`, `partitions`, `priority_base`, `stack`, `wake_latency`, \
-             `strict`, `trace`, `report`, `monitor`, `main`, `crate`",
+             `strict`, `trace`, `profile`, `report`, `monitor`, `main`, `crate`",
         );
         rejects(quote!(crate = "rt"), "write `crate = <path>`");
         rejects(quote!(crate = super::rt), "begins with `crate::`");

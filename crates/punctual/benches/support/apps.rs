@@ -1,4 +1,5 @@
-//! Apps whose one driver job measures an operation, with and without monitoring, and with marks in the kernel's trace.
+//! Apps whose one driver job measures an operation, with and without monitoring, marks in the kernel's trace
+//! and a profile.
 //!
 //! Each measurement is a run of the app: real-time threads are started and pinned, the driver does
 //! `iterations` operations in a row and takes the time around all of them, and the app is shut down.
@@ -21,7 +22,7 @@ pub(crate) enum Operation {
 }
 
 macro_rules! app {
-    ($name:ident, $monitor:literal, $trace:literal) => {
+    ($name:ident, $monitor:literal, $trace:literal, $profile:literal) => {
         /// The app.
         pub(crate) mod $name {
             use std::time::Duration;
@@ -40,7 +41,7 @@ macro_rules! app {
                 took.recv().expect("the driver answers")
             }
 
-            #[punctual::app(main = false, monitor = $monitor)]
+            #[punctual::app(main = false, monitor = $monitor, profile = $profile)]
             mod app {
                 use std::future::poll_fn;
                 use std::sync::mpsc::Sender;

@@ -11,6 +11,7 @@ pub(crate) mod forked;
 pub(crate) mod json;
 pub(crate) mod panic_hook;
 pub(crate) mod partition;
+pub(crate) mod profile;
 #[cfg(feature = "async")]
 pub(crate) mod reactor;
 #[cfg(not(feature = "async"))]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Partition, Worker};
 
+use crate::app::profile::Used;
 use crate::app::runtime::Runtime;
 use crate::background::calls::Calls;
 use crate::port::linux::tsc::Tsc;
@@ -48,6 +49,8 @@ pub struct PartitionState {
     pub(crate) calls: Option<&'static Calls>,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
     executed: AtomicU64,
+    /// The time that profiled jobs have used.
+    pub(crate) used: Used,
 }
 
 impl std::fmt::Debug for PartitionState {
@@ -72,7 +75,18 @@ impl PartitionState {
         let PartitionConfig { name, model, cpu, stack } = config;
         // SAFETY: the levels and workers belong to this partition alone, by this function's contract.
         let core = unsafe { Partition::new(AppPort::new(runtime), levels, workers) };
-        Self { name, model, cpu, stack, core, idle, runtime, calls, executed: AtomicU64::new(0) }
+        Self {
+            name,
+            model,
+            cpu,
+            stack,
+            core,
+            idle,
+            runtime,
+            calls,
+            executed: AtomicU64::new(0),
+            used: Used::new(0),
+        }
     }
 
     /// The name for users, if the app has several named partitions.

@@ -11,6 +11,7 @@ use punctual_sync::PcpGroup;
 use crate::app::event_source::Source;
 use crate::app::model::Model;
 use crate::app::partition::PartitionState;
+use crate::app::profile::ProfileSlot;
 use crate::app::reactor::Reactor;
 use crate::app::report::{Outcome, TaskReport};
 use crate::app::spawn_gate::{GatePass, SpawnGate};
@@ -34,6 +35,8 @@ const ABORTS: u8 = 1;
 const MARKS: u8 = 2;
 /// This is the copy of a running app in the child of a `fork`.
 const COPY: u8 = 4;
+/// Jobs are profiled.
+const PROFILES: u8 = 8;
 
 /// What the `#[app]` attribute says about where to run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,16 +51,19 @@ pub struct Options {
     pub strict: bool,
     /// Whether jobs are marked in the kernel's trace.
     pub trace: bool,
+    /// Whether locks and spawns are measured while the app is profiled.
+    pub profile: bool,
     /// Where the report is written, as `PUNCTUAL_REPORT` is spelled.
     pub report: Option<&'static str>,
 }
 
-/// A task, as far as marks and messages go.
+/// A task, as far as marks, profiles and messages go.
 pub struct TaskInfo {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
     pub(crate) partition: &'static PartitionState,
     pub(crate) mark: &'static Mark,
+    pub(crate) profile: &'static ProfileSlot,
 }
 
 /// A task, as starting, stopping and reporting see it.
@@ -107,7 +113,7 @@ pub struct Runtime {
     /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
     state: AtomicU8,
     gate: SpawnGate,
-    /// [`ABORTS`], [`MARKS`] and [`COPY`]: in one byte, so that a queued job checks all of them at once.
+    /// [`ABORTS`], [`MARKS`], [`COPY`] and [`PROFILES`]: in one byte, so that a queued job checks all of them at once.
     job_flags: AtomicU8,
     /// The number of jobs released and never run.
     dropped: AtomicU64,
@@ -123,6 +129,8 @@ pub struct Runtime {
     /// The descriptor that wakes the supervisor, -1 if there is none.
     supervisor_fd: AtomicI32,
     first_mark: OnceLock<u16>,
+    /// The profile of `idle`, which is no task.
+    pub(crate) idle_profile: ProfileSlot,
     pub(crate) process: Process,
     /// Which partition runs in virtual time.
     pub(crate) turns: Turns,
@@ -187,6 +195,7 @@ impl Runtime {
             stop_requested: AtomicU32::new(0),
             supervisor_fd: AtomicI32::new(-1),
             first_mark: OnceLock::new(),
+            idle_profile: ProfileSlot::empty(),
             process: Process::new(),
             turns: Turns::new(),
             claims: Claims::new(),
@@ -360,6 +369,19 @@ impl Runtime {
             true => self.job_flags.fetch_or(MARKS, Ordering::Relaxed),
             false => self.job_flags.fetch_and(!MARKS, Ordering::Relaxed),
         };
+    }
+
+    /// Notes whether jobs are profiled, while none can run.
+    pub(crate) fn set_profiles(&self, profiles: bool) {
+        match profiles {
+            true => self.job_flags.fetch_or(PROFILES, Ordering::Relaxed),
+            false => self.job_flags.fetch_and(!PROFILES, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether jobs are profiled.
+    pub(crate) fn profiles(&self) -> bool {
+        self.job_flags.load(Ordering::Relaxed) & PROFILES != 0
     }
 
     /// Whether there was a fault.

@@ -22,6 +22,13 @@ pub enum StartError {
         /// What the system answered.
         error: std::io::Error,
     },
+    /// The profile cannot be written where [`Config::profile`](crate::Config::profile) or `PUNCTUAL_PROFILE` says.
+    Profile {
+        /// The file.
+        path: PathBuf,
+        /// What the system answered.
+        error: std::io::Error,
+    },
     /// The CPU does not exist or is not allowed to this process.
     Cpu {
         /// The CPU asked for.
@@ -139,6 +146,12 @@ impl fmt::Display for StartError {
                  as ./model.json, or unset it to run the app",
                 path.display()
             ),
+            Self::Profile { path, error } => write!(
+                f,
+                "a profile of the app could not be written to {}: {error}; choose a file that can be written, as ./profile.json, with \
+                 `Config::profile` or PUNCTUAL_PROFILE",
+                path.display()
+            ),
             Self::Cpu { cpu, partition: None, allowed } => write!(
                 f,
                 "there is no CPU {cpu} for this app; choose one of {allowed} with `#[app(cpu = …)]`, \
@@ -237,7 +250,10 @@ impl From<Refused> for StartError {
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Model { error, .. } | Self::Futex { error, .. } | Self::System { error, .. } => Some(error),
+            Self::Model { error, .. }
+            | Self::Profile { error, .. }
+            | Self::Futex { error, .. }
+            | Self::System { error, .. } => Some(error),
             _ => None,
         }
     }

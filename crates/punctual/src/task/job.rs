@@ -24,6 +24,8 @@ pub trait Body: 'static {
     const LEVEL: u8;
     /// Whether jobs are measured.
     const MONITOR: bool;
+    /// Whether spawns are counted while the app is profiled.
+    const PROFILE: bool;
     /// Relative deadline.
     const DEADLINE: Option<Duration>;
     /// Execution time in virtual time.
@@ -77,7 +79,7 @@ pub(crate) unsafe fn execute<B: Body>(
         return unsafe { marked::<B>(monitor, me, args, release) };
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { measured::<B>(monitor, me, args, release, now) }
+    unsafe { measured::<B, false>(monitor, me, args, release, now) }
 }
 
 /// [`execute`] for a queued job, which is dropped instead if the app aborts. One check covers all exceptions.
@@ -97,7 +99,7 @@ pub(crate) unsafe fn execute_queued<B: Body>(
         return unsafe { execute_flagged::<B>(monitor, me, args, release, now) };
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { measured::<B>(monitor, me, args, release, now) }
+    unsafe { measured::<B, false>(monitor, me, args, release, now) }
 }
 
 /// # Safety
@@ -122,7 +124,7 @@ unsafe fn execute_flagged<B: Body>(
     unsafe { execute::<B>(monitor, me, args, release, now) }
 }
 
-/// [`execute`] between two marks. Their cost is in none of this job's measurements: the clock is read after
+/// [`execute`] of a job that is marked, profiled or both: between two marks, if there are any. Their cost is in none of this job's measurements: the clock is read after
 /// the first and before the second, and again for the next job.
 ///
 /// # Safety
@@ -136,17 +138,17 @@ unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, r
     };
     monitor.mark.start(released);
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { measured::<B>(monitor, me, args, release, None) };
+    unsafe { measured::<B, true>(monitor, me, args, release, None) };
     monitor.mark.end();
     None
 }
 
-/// Runs one job, measured.
+/// Runs one job, measured; if `PROFILED`, for the profile too, if there is one.
 ///
 /// # Safety
 /// As for [`Body::call`].
 #[inline]
-unsafe fn measured<B: Body>(
+unsafe fn measured<B: Body, const PROFILED: bool>(
     monitor: &Monitor,
     me: CurrentWorker,
     args: B::Args,
@@ -159,7 +161,7 @@ unsafe fn measured<B: Body>(
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
     };
-    if !measures::<B>() {
+    if !measures::<B>() && !PROFILED {
         if let Some(interval) = counted::<B>() {
             let release = match release {
                 AT_ITS_START => port.now(),
@@ -188,6 +190,7 @@ unsafe fn measured<B: Body>(
     if let Some(interval) = counted::<B>() {
         interval.observe(release);
     }
+    let mut profiled = if PROFILED { monitor.profile.begin() } else { None };
     let executed = partition.executed();
     let result = body(release);
     if result.is_err() || runtime.has_job_flags() {
@@ -196,16 +199,27 @@ unsafe fn measured<B: Body>(
     if B::EXECUTION.as_ticks() > 0 && port.is_virtual() {
         virtual_time::spend(partition, me, B::EXECUTION);
     }
+    if let Some(profiled) = &mut profiled {
+        profiled.stop();
+    }
     let end = port.now();
     let gross = monitor::since(end, start);
     let preempted = partition.executed().saturating_sub(executed);
     partition.set_executed(executed + gross);
-    let suspended = gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() && {
-        // A job that forked took longer than that.
-        forked::check(runtime);
-        suspension::since() > 0
+    let suspensions = match gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() {
+        true => {
+            // A job that forked took longer than that.
+            forked::check(runtime);
+            suspension::since()
+        }
+        false => 0,
     };
+    let suspended = suspensions > 0;
     let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
+    if let Some(profiled) = profiled {
+        // SAFETY: by this function's contract this thread occupies the task's level.
+        unsafe { profiled.record(release, B::DEADLINE, suspensions) };
+    }
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe { monitor.record(job) };
     // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.

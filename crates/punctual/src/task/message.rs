@@ -4,6 +4,7 @@ use punctual_core::{Armed, CurrentWorker, Duration, Instant, IntoDuration, Level
 
 use crate::app::current;
 use crate::app::fault;
+use crate::app::profile;
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
@@ -66,12 +67,16 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         on_early: Option<OnEarly>,
         stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
     ) -> Result<(), SpawnError<B::Args>> {
-        match (B::interval(), on_early) {
+        let released = match (B::interval(), on_early) {
             (Some(interval), Some(on_early @ (OnEarly::Delay | OnEarly::Reject))) => {
                 self.release_in_time(interval, on_early, args, stopped)
             }
             _ => self.release_now(args, stopped),
+        };
+        if B::PROFILE && released.is_ok() {
+            profile::spawned(&self.monitor.profile);
         }
+        released
     }
 
     /// [`release`](Self::release) of a task whose early releases wait or are refused.
@@ -94,10 +99,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return Err(SpawnError::TooEarly(args));
         };
         let released = match time > now {
-            true => {
-                let armed = self.arm(time, args, stopped);
-                armed.inspect(|_| interval.count()).map(drop)
-            }
+            true if B::runtime().is_stopping() => stopped(args),
+            true => self.spawn_at(time, args).map(|_| interval.count()),
             false => self.release_now(args, stopped),
         };
         if released.is_err() {
@@ -159,28 +162,17 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         time: Instant,
         args: B::Args,
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
-        let armed = self.arm(time, args, |args| not_released(B::runtime(), args))?;
-        Ok(SpawnHandle { task: self, armed })
-    }
-
-    /// Arms a job for `time`; returns its key, if the app is not stopping.
-    fn arm(
-        &'static self,
-        time: Instant,
-        args: B::Args,
-        stopped: impl FnOnce(B::Args) -> Result<(), SpawnError<B::Args>>,
-    ) -> Result<Option<Armed>, SpawnError<B::Args>> {
         let core = B::partition().core();
         // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
         let visit = B::runtime().pass_gate();
         if visit.is_none() || core.is_stopping() {
             // Dropping the arguments is the user's code, which may do as it likes.
             drop(visit);
-            return stopped(args).map(|()| None);
+            return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
         }
         let armed = self.slots.arm(args, time).map_err(SpawnError::Full)?;
         core.armed(self.slots.level(), time);
-        Ok(Some(armed))
+        Ok(SpawnHandle { task: self, armed: Some(armed) })
     }
 
     /// Arms a job for `after` from now.
@@ -288,7 +280,7 @@ impl<A> std::fmt::Debug for SpawnHandle<A> {
 
 impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
     fn info(&'static self) -> Option<TaskInfo> {
-        Some(TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition(), mark: &self.monitor.mark })
+        Some(self.monitor.info::<B>())
     }
 
     unsafe fn begin(&self) {

@@ -15,8 +15,11 @@ use std::cell::UnsafeCell;
 
 use punctual_core::{Duration, Instant};
 
+use super::job::Body;
 use super::measured::Measured;
+use crate::app::profile::ProfileSlot;
 use crate::app::report::TaskReport;
+use crate::app::runtime::TaskInfo;
 use crate::port::linux::trace_marker::Mark;
 
 /// What one job took.
@@ -38,15 +41,27 @@ pub(crate) struct Job {
 pub(crate) struct Monitor {
     measured: UnsafeCell<Option<Box<Measured>>>,
     pub(crate) mark: Mark,
+    pub(crate) profile: ProfileSlot,
 }
 
-// SAFETY: the mark is an atomic. Of the rest, `record` is called by the thread that occupies the task's level, one at a time and handed over
+// SAFETY: mark and slot are atomics. Of the rest, `record` is called by the thread that occupies the task's level, one at a time and handed over
 // with the level; `start` and `report` while no job of the task can run.
 unsafe impl Sync for Monitor {}
 
 impl Monitor {
     pub(crate) const fn new() -> Self {
-        Self { measured: UnsafeCell::new(None), mark: Mark::off() }
+        Self { measured: UnsafeCell::new(None), mark: Mark::off(), profile: ProfileSlot::empty() }
+    }
+
+    /// The task `B`, whose monitor this is, to the rest of the app.
+    pub(crate) fn info<B: Body>(&'static self) -> TaskInfo {
+        TaskInfo {
+            name: B::NAME,
+            level: B::LEVEL,
+            partition: B::partition(),
+            mark: &self.mark,
+            profile: &self.profile,
+        }
     }
 
     /// Makes room for a run's measurements.

@@ -60,7 +60,7 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     }
 
     fn info(&'static self) -> Option<TaskInfo> {
-        Some(TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition(), mark: &self.monitor.mark })
+        Some(self.monitor.info::<B>())
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn program(path: &str) -> Command {
         "PUNCTUAL_TRACE",
         "PUNCTUAL_REPORT",
         "PUNCTUAL_MODEL",
+        "PUNCTUAL_PROFILE",
     ]
     .iter()
     .for_each(|name| {

@@ -69,6 +69,7 @@ names! {
     Option
     Options
     OverrunPolicy
+    PROFILE
     Partition
     PartitionConfig
     PartitionState
@@ -78,6 +79,7 @@ names! {
     PhantomData
     Polling
     Preemptive
+    Profiled
     Protocol
     RawFd
     Reactor
@@ -166,6 +168,7 @@ names! {
     primitive
     priority_base
     private_interfaces
+    profile
     punctual
     raw_fd
     released

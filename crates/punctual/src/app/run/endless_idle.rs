@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use super::App;
 use crate::app::fault;
 use crate::app::partition::PartitionState;
+use crate::app::profile;
 use crate::app::report::Report;
 use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
@@ -123,6 +124,7 @@ impl EndlessIdle {
         let report = Report { outcome: self.runtime.outcome(), ..Report::default() };
         stderr::write_deferred();
         stderr::line(format_args!("idle does not return; the process ends and no resource is dropped"));
+        profile::say_lost(self.runtime);
         exit_process(report.exit_code().max(least).into())
     }
 }

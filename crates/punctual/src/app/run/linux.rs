@@ -19,6 +19,7 @@ use crate::app::config::Config;
 use crate::app::current::Member;
 use crate::app::panic_hook::{self, FlushDeferred, PanicRedirect};
 use crate::app::partition::PartitionState;
+use crate::app::profile::Profile;
 use crate::app::report::{Report, Settings, ThreadSettings};
 use crate::app::runtime::{RunGuard, Runtime};
 use crate::app::start_error::StartError;
@@ -51,6 +52,10 @@ pub(super) fn run<A: App>(
     let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let marks = Arc::new(Marks::new(runtime, &plan.marks));
+    let profile = config.profile.as_deref();
+    let profile = profile
+        .map(|path| Profile::begin(runtime, path, Some(&|partition| plan.cpu(partition))))
+        .transpose()?;
     let supervisor = Supervisor::start(runtime, until, &marks, EndlessIdle::of::<A>(runtime))?;
     let placement = Placement::new(&plan);
     let progress = Arc::clone(supervisor.progress());
@@ -126,7 +131,7 @@ pub(super) fn run<A: App>(
     note_stacks(&mut granted, threads.join());
     drop(caller);
     // SAFETY: every other thread of the run has ended.
-    Ok(unsafe { super::finish::<A>(runtime, taken, kept, false, granted) })
+    Ok(unsafe { super::finish::<A>(runtime, taken, kept, false, granted, profile) })
 }
 
 /// The partitions in the order in which they are let go.

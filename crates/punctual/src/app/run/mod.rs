@@ -30,6 +30,7 @@ use crate::app::config::Platform;
 use crate::app::fault;
 use crate::app::forked;
 use crate::app::model;
+use crate::app::profile::{self, Profile};
 use crate::app::report::{Report, Settings};
 use crate::app::reporting::Reporting;
 use crate::app::runtime::{RunGuard, Runtime};
@@ -156,7 +157,8 @@ unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut 
         return;
     }
     // SAFETY: the resources are filled, and this is the only call, on the idle thread, by this function's contract.
-    let left = catch_unwind(AssertUnwindSafe(|| unsafe { A::idle(me, kept) }));
+    let run = || profile::idle(runtime, || unsafe { A::idle(me, kept) });
+    let left = catch_unwind(AssertUnwindSafe(run));
     forked::check(runtime);
     fault::idle_ended(runtime, left);
 }
@@ -171,6 +173,7 @@ unsafe fn finish<A: App>(
     kept: Option<A::Kept>,
     virtual_time: bool,
     settings: Settings,
+    profile: Option<Profile>,
 ) -> Report {
     let elapsed = StdDuration::from_nanos(runtime.elapsed());
     // Nobody comes in from outside any more, and waiting jobs' arguments are dropped before the hook runs.
@@ -189,5 +192,11 @@ unsafe fn finish<A: App>(
     runtime.forget_fault();
     // Last, for the hook and destructors may spawn.
     let dropped_jobs = waiting + runtime.dropped();
-    Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs }
+    let report =
+        Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs };
+    if let Some(profile) = profile {
+        // SAFETY: no job can run any more.
+        unsafe { profile.end(&report) };
+    }
+    report
 }

@@ -15,6 +15,7 @@ use super::unfinished;
 use crate::app::fault;
 use crate::app::panic_hook::PanicRedirect;
 use crate::app::partition::ThreadModel;
+use crate::app::profile;
 use crate::app::runtime::Runtime;
 use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
@@ -239,6 +240,7 @@ impl Watch {
         stderr::write_deferred();
         stderr::line(format_args!("{outcome}, and {what} does not end; the process ends under it"));
         threads.iter().for_each(|thread| stderr::line(format_args!("  {thread}")));
+        profile::say_lost(self.runtime);
         end_process(if panicked { 101 } else { 1 });
     }
 
@@ -274,6 +276,7 @@ mod tests {
         strict: false,
         trace: false,
         report: None,
+        profile: false,
     };
     static MODEL: Model = Model::new("app", &[], &[], &[], None);
     static RUNTIME: Runtime = Runtime::new(&MODEL, OPTIONS, &[&PART], &PART, &[], None, None);

@@ -12,6 +12,7 @@ use crate::app::config::Config;
 use crate::app::current::Member;
 use crate::app::fault;
 use crate::app::partition::{PartitionState, ThreadModel};
+use crate::app::profile::Profile;
 use crate::app::report::{Report, Settings};
 use crate::app::runtime::{RunGuard, Runtime};
 use crate::app::start_error::StartError;
@@ -30,6 +31,8 @@ pub(super) fn run<A: App>(
     let system =
         |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
     let _opened = Opened::new(runtime, false).map_err(system)?;
+    let profile = config.profile.as_deref();
+    let profile = profile.map(|path| Profile::begin(runtime, path, None)).transpose()?;
     for partition in runtime.partitions {
         // SAFETY: the app is taken, so no thread of another run is left. Those of the other partitions take over when they are
         // given their first turn, from when on this thread uses those workers no more.
@@ -83,7 +86,7 @@ pub(super) fn run<A: App>(
     runtime.turns.leave(home.index());
     others.join();
     // SAFETY: every other thread of the run has ended.
-    Ok(unsafe { super::finish::<A>(runtime, taken, kept, true, Settings::default()) })
+    Ok(unsafe { super::finish::<A>(runtime, taken, kept, true, Settings::default(), profile) })
 }
 
 /// Runs what happens in `partition` until the app stops, and then what was released before.

@@ -22,13 +22,15 @@ pub(crate) struct Mark(AtomicU64);
 
 /// Beside the number of the task and the descriptor, so that neither being 0 makes it look off.
 const ON: u64 = 1 << 16;
+/// The jobs of the task are profiled, whether they are marked or not.
+const PROFILED: u64 = 1 << 17;
 
 impl Mark {
     pub(crate) const fn off() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Whether jobs are to be marked.
+    /// Whether jobs are to be marked or profiled.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         // It changes only while no job of the task can run; starting and joining the threads orders that.
@@ -36,11 +38,20 @@ impl Mark {
     }
 
     pub(crate) fn set(&self, task: u16, marker: RawFd) {
-        self.0.store(u64::from(task) | ON | (marker as u32 as u64) << 32, Ordering::Relaxed);
+        self.0.fetch_or(u64::from(task) | ON | (marker as u32 as u64) << 32, Ordering::Relaxed);
     }
 
+    /// Has no more jobs marked.
     pub(crate) fn clear(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.0.fetch_and(PROFILED, Ordering::Relaxed);
+    }
+
+    /// Says whether jobs are profiled, while none can run.
+    pub(crate) fn set_profiled(&self, profiled: bool) {
+        match profiled {
+            true => self.0.fetch_or(PROFILED, Ordering::Relaxed),
+            false => self.0.fetch_and(!PROFILED, Ordering::Relaxed),
+        };
     }
 
     /// Marks the start of a job that was released at `release`, in ns.
@@ -55,7 +66,7 @@ impl Mark {
 
     fn write(&self, bytes: impl FnOnce(u16) -> trace_marker::Bytes) {
         let on = self.0.load(Ordering::Relaxed);
-        if on != 0 {
+        if on & ON != 0 {
             // SAFETY: `Marks` keeps the descriptor open until it has cleared this, which it does when no job can run.
             let marker = unsafe { BorrowedFd::borrow_raw((on >> 32) as RawFd) };
             // Nothing is to be done about a trace that is not being recorded, or is full.

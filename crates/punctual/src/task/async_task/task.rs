@@ -9,6 +9,7 @@ use punctual_core::{Activation, CurrentWorker, Level, Stamp};
 use super::timers::{self, AnyTimers};
 use crate::app::current;
 use crate::app::fault;
+use crate::app::profile;
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
@@ -237,6 +238,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Polls now or queues the poll; the activation is marked as queued.
     #[inline]
     fn release(&'static self, time: Option<u64>) {
+        if B::PROFILE && time.is_none() {
+            profile::spawned(&self.monitor.profile);
+        }
         let me = current::worker_of(B::partition());
         let (core, level) = (B::partition().core(), self.activation.level());
         if let Some(me) = me
@@ -309,7 +313,7 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     }
 
     fn info(&'static self) -> Option<TaskInfo> {
-        Some(TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition(), mark: &self.monitor.mark })
+        Some(self.monitor.info::<B>())
     }
 
     unsafe fn retire(&self, level: &'static Level) {

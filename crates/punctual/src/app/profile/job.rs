@@ -1,0 +1,150 @@
+//! What a profile measures of one job while it runs.
+//!
+//! Of the time between start and end of a job, what other jobs of its partition took is not its own: those that it called,
+//! by spawning or waking above its level, and those of other threads that preempted it. Each partition has an account of the time
+//! that profiled jobs have used, to which a job adds, when it has ended, the time it took less what others added meanwhile. So
+//! what is added between two readings is the time of the jobs that ran in between, however they nest, whichever threads they
+//! were on. A job never starts inside another and ends after it, since levels are vacated in reverse order; so none is counted in part,
+//! unless one suspends itself and lower jobs go on meanwhile.
+//!
+//! A preemption between a reading of the clock and one of the account would put a job's time into one and not into the other. So
+//! both are read until the account is the same before and after.
+//!
+//! The readings themselves are in the account, and not in the time of any job.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::{Duration, Instant, Port};
+
+use super::task::{Ended, TaskProfile};
+use crate::app::partition::{PartitionState, ThreadModel};
+use crate::port::linux::clock;
+
+thread_local! {
+    /// The profiled job that runs on this thread, innermost; `idle`, if that is what the thread does otherwise.
+    static RUNNING: Cell<Option<&'static TaskProfile>> = const { Cell::new(None) };
+    /// What jobs that the running one called have used of the thread's time, in ns.
+    static CALLED: Cell<u64> = const { Cell::new(0) };
+    /// How long the running one has waited for locks that users on other CPUs had, in ns.
+    static WAITED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Time, and the time that profiled jobs of the partition had used by then, in ns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    time: Instant,
+    used: u64,
+}
+
+impl Reading {
+    pub(super) fn now(partition: &PartitionState) -> Self {
+        let used = || partition.used.load(Ordering::Relaxed);
+        loop {
+            let before = used();
+            let time = partition.core.port().now();
+            if used() == before {
+                return Self { time, used: before };
+            }
+        }
+    }
+
+    /// The time since `earlier`, and how much of it other jobs used.
+    pub(super) fn since(self, earlier: Self) -> (u64, u64) {
+        let gross = self.time.as_ticks().saturating_sub(earlier.time.as_ticks());
+        (gross, self.used.wrapping_sub(earlier.used))
+    }
+}
+
+/// A job in progress.
+pub(crate) struct ProfiledJob {
+    task: &'static TaskProfile,
+    entered: Reading,
+    start: Reading,
+    end: Reading,
+    /// What the thread had used at the start, and what it has used since; if it may enter the kernel.
+    thread_time: Option<u64>,
+    outer: Option<&'static TaskProfile>,
+    outer_called: u64,
+    outer_waited: u64,
+}
+
+impl ProfiledJob {
+    /// Begins a job of `task`, on the thread that occupies its level.
+    pub(super) fn begin(task: &'static TaskProfile) -> Self {
+        let partition = task.partition;
+        let entered = Reading::now(partition);
+        let thread_time = partition.core.port().may_sleep().then(clock::thread_cpu_time);
+        let (outer, outer_called) = (RUNNING.replace(Some(task)), CALLED.replace(0));
+        let outer_waited = WAITED.replace(0);
+        let start = Reading::now(partition);
+        Self { task, entered, start, end: start, thread_time, outer, outer_called, outer_waited }
+    }
+
+    /// Takes the time of its end.
+    pub(crate) fn stop(&mut self) {
+        self.end = Reading::now(self.task.partition);
+        self.thread_time = self.thread_time.map(|before| clock::thread_cpu_time().saturating_sub(before));
+    }
+
+    /// Records it when it has [stopped](Self::stop). It was released at `release`, and has given up its CPU so many times.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level since the job began.
+    pub(crate) unsafe fn record(self, release: Instant, deadline: Option<Duration>, suspensions: u64) {
+        let Self { task, entered, start, end, thread_time, outer, outer_called, outer_waited } = self;
+        let partition = task.partition;
+        let (gross, others) = end.since(start);
+        // Of the thread's own time, without that of the jobs it called.
+        let own = thread_time.map(|thread| thread.saturating_sub(CALLED.get()));
+        CALLED.set(outer_called + thread_time.unwrap_or(0));
+        RUNNING.set(outer);
+        let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(outer_waited));
+        let (execution, suspension) = match own {
+            // On whichever CPU is free a job is preempted by threads that are not in its account.
+            Some(own) if partition.model == ThreadModel::Anywhere => (own.min(wall), 0),
+            Some(own) if suspensions > 0 => (own.min(wall), wall.saturating_sub(own)),
+            _ => (wall, 0),
+        };
+        let ended = Ended {
+            release: release.as_ticks(),
+            // What was read in between is not release jitter.
+            start: entered.time.as_ticks(),
+            end: end.time.as_ticks(),
+            execution,
+            suspension,
+            suspensions,
+            deadline: deadline.map(|deadline| deadline.as_ticks()),
+        };
+        // SAFETY: this thread occupies the task's level, by this function's contract.
+        unsafe { task.record(ended) };
+        let (all, others) = Reading::now(partition).since(entered);
+        partition.used.fetch_add(all.saturating_sub(others), Ordering::Relaxed);
+    }
+}
+
+/// The time that profiled jobs of a partition have used, in ns.
+pub(crate) type Used = AtomicU64;
+
+/// The profiled job that runs on this thread.
+#[inline]
+pub(crate) fn running() -> Option<&'static TaskProfile> {
+    RUNNING.get()
+}
+
+/// The running job has waited so long, in ns, for a lock that a user on another CPU had.
+pub(super) fn waited(time: u64) {
+    WAITED.set(WAITED.get() + time);
+}
+
+/// Makes `task` what runs on this thread, for as long as `f` does: `idle`.
+pub(super) fn run_as<R>(task: Option<&'static TaskProfile>, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<&'static TaskProfile>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+    let _restore = Restore(RUNNING.replace(task));
+    f()
+}

@@ -1,0 +1,161 @@
+//! The profile of a run: what a response-time analysis has to know of the jobs, as they were observed.
+//!
+//! Everything is allocated before the app starts and has a size that the number of tasks and resources decides. A job of a
+//! profiled app takes the path of a job that is [marked](crate::port::linux::trace_marker) in the kernel's trace, so that
+//! the others pay nothing for there being such a thing. Locks and spawns have no such path. They are measured in apps that
+//! say `profile` in their attribute, whose locks and spawns look at a thread-local variable each time.
+//!
+//! Of the quantities:
+//!
+//! * `C` is the time from start to end without that of other jobs of the partition, see [`job`]. What the kernel took for itself or
+//!   gave to others is in it; telling that apart takes a trace. Of a job that suspended itself, and under the global executor, it is the time that
+//!   the kernel says the thread had a CPU, less that of the jobs it called.
+//! * To spin or wait for a lock that users on other CPUs have is blocking, and in no `C`, if the app says `profile`.
+//! * A suspension is what is left then of the time from start to end, all of the job's suspensions together.
+//! * A job of an async task is a poll, and to wake one is to spawn it.
+//! * Timed spawns are not among the spawns of a job: the clock releases them.
+//! * A hold is the time from having a resource to giving it up, without that of jobs that ran meanwhile. Where a lock has nothing to
+//!   do, because its user has the level of the ceiling, it delays nobody, but it is measured all the same.
+
+mod costs;
+mod job;
+mod lock;
+mod task;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+pub(crate) use self::job::Used;
+pub use self::lock::Profiled;
+pub(crate) use self::task::ProfileSlot;
+
+use self::costs::Costs;
+use self::task::TaskProfile;
+use crate::app::partition::PartitionState;
+use crate::app::report::{Outcome, Report};
+use crate::app::runtime::{Runtime, TaskInfo};
+use crate::app::start_error::StartError;
+use crate::port::linux::stderr;
+
+/// Which CPU a partition is on.
+pub(crate) type CpuOf<'a> = &'a dyn Fn(&PartitionState) -> Option<usize>;
+
+/// The profile of a run in progress.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    runtime: &'static Runtime,
+    path: PathBuf,
+    /// Those that have jobs, in order, and last `idle`.
+    tasks: Vec<TaskProfile>,
+    /// The CPU of each partition, and what is lost there.
+    places: Vec<(Option<usize>, Costs)>,
+}
+
+impl Profile {
+    /// Begins to profile a run of which no job can run yet, on the CPU that `cpu` says for each partition; `None` in virtual time.
+    pub(crate) fn begin(
+        runtime: &'static Runtime,
+        path: &Path,
+        cpu: Option<CpuOf<'_>>,
+    ) -> Result<Self, StartError> {
+        // Before the run, whose figures would be lost afterwards.
+        probe(path).map_err(|error| StartError::Profile { path: path.to_owned(), error })?;
+        let (count, resources) = (tasks(runtime).count(), runtime.model.resources.len());
+        let partitions = tasks(runtime).map(|task| task.partition).chain([runtime.home]);
+        let profiles = partitions.enumerate();
+        let profiles =
+            profiles.map(|(index, partition)| TaskProfile::new(index, partition, count, resources));
+        let place = |partition: &&'static PartitionState| match cpu {
+            Some(cpu) => (cpu(partition), Costs::measure(partition, cpu(partition))),
+            None => (None, Costs::of_virtual_time()),
+        };
+        let places = runtime.partitions.iter().map(place).collect();
+        let profile = Self { runtime, path: path.to_owned(), tasks: profiles.collect(), places };
+        for (slot, task) in slots(runtime).zip(&profile.tasks) {
+            // SAFETY: it is cleared when `profile` is dropped or ended, which is when no job can run.
+            unsafe { slot.set(task) };
+        }
+        tasks(runtime).for_each(|task| task.mark.set_profiled(true));
+        runtime.partitions.iter().for_each(|partition| partition.used.store(0, Ordering::Relaxed));
+        runtime.set_profiles(true);
+        Ok(profile)
+    }
+
+    /// Writes the profile of a run that has ended; what keeps it from being whole is said on standard error.
+    ///
+    /// # Safety
+    /// No job of the app can run.
+    pub(crate) unsafe fn end(self, report: &Report) {
+        // SAFETY: no job can run, by this function's contract.
+        let figures: Vec<_> = self.tasks.iter().map(|task| unsafe { task.figures() }).collect();
+        let text = write::json(self.runtime, &figures, report, &self.places).to_string();
+        let path = self.path.display();
+        match std::fs::write(&self.path, text + "\n") {
+            Ok(()) => stderr::line(format_args!("the profile is in {path}")),
+            Err(error) => {
+                return stderr::line(format_args!("the profile could not be written to {path}: {error}"));
+            }
+        }
+        if matches!(report.outcome, Outcome::Panicked { .. }) {
+            stderr::line(format_args!("the profile is that of a part of a run: {}", report.outcome));
+        }
+        let unseen = tasks(self.runtime).zip(&figures).filter(|(_, figures)| figures.jobs == 0);
+        let unseen: Vec<String> = unseen.map(|(task, _)| format!("`{}`", task.name)).collect();
+        if !unseen.is_empty() {
+            stderr::line(format_args!(
+                "the profile knows nothing of {}, of which no job ran; let the run last longer, or give them something to do",
+                unseen.join(", ")
+            ));
+        }
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        slots(self.runtime).for_each(ProfileSlot::clear);
+        tasks(self.runtime).for_each(|task| task.mark.set_profiled(false));
+        self.runtime.set_profiles(false);
+    }
+}
+
+/// Runs `f`, which is `idle`.
+pub(crate) fn idle<R>(runtime: &'static Runtime, f: impl FnOnce() -> R) -> R {
+    job::run_as(runtime.idle_profile.get(), f)
+}
+
+/// Counts a spawn of the task with this slot by the job that runs on this thread, if there is one and both are profiled.
+#[inline]
+pub(crate) fn spawned(slot: &ProfileSlot) {
+    if let (Some(running), Some(target)) = (job::running(), slot.get()) {
+        // SAFETY: it is what runs on this thread.
+        unsafe { running.spawned(target) };
+    }
+}
+
+/// Says that the profile of a run is lost, if there was to be one: when a process ends under jobs, or `idle`, that do not.
+pub(crate) fn say_lost(runtime: &Runtime) {
+    if runtime.profiles() {
+        stderr::line(format_args!("no profile is written, since the app did not end"));
+    }
+}
+
+/// The tasks that have jobs.
+fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = TaskInfo> {
+    runtime.tasks.iter().filter_map(|task| task.info())
+}
+
+/// Where these and `idle` have their profiles.
+fn slots(runtime: &'static Runtime) -> impl Iterator<Item = &'static ProfileSlot> {
+    tasks(runtime).map(|task| task.profile).chain([&runtime.idle_profile])
+}
+
+/// Whether a file can be written. One that was not there is not there afterwards.
+fn probe(path: &Path) -> std::io::Result<()> {
+    let was_there = path.exists();
+    drop(std::fs::File::options().append(true).create(true).open(path)?);
+    if !was_there {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}

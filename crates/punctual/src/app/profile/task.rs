@@ -1,0 +1,233 @@
+//! The figures of a task in a profile.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::job::{ProfiledJob, Reading};
+use crate::app::partition::PartitionState;
+
+/// How many releases back the least distances are kept: between two releases that follow each other, and up to so many further.
+pub(super) const DISTANCES: usize = 8;
+
+/// The profile of a task, or of `idle`. Of a fixed size, allocated before the app starts.
+#[derive(Debug)]
+pub(crate) struct TaskProfile {
+    /// Its place among the tasks.
+    index: usize,
+    pub(super) partition: &'static PartitionState,
+    figures: UnsafeCell<Figures>,
+}
+
+// SAFETY: the figures are used by the thread that occupies the task's level, handed over with the level, or for `idle` by its
+// thread; and while no job can run.
+unsafe impl Sync for TaskProfile {}
+
+/// What was measured of the jobs of a task.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Figures {
+    pub(super) jobs: u64,
+    pub(super) execution_max: u64,
+    pub(super) execution_min: u64,
+    pub(super) response_max: u64,
+    pub(super) jitter_max: u64,
+    pub(super) deadline_misses: u64,
+    pub(super) suspension_max: u64,
+    pub(super) suspensions_most: u64,
+    /// The last releases, the latest first.
+    last: [u64; DISTANCES],
+    releases: u64,
+    /// The least time from a release to the one `n + 1` before it.
+    pub(super) least: [u64; DISTANCES],
+    /// By task.
+    pub(super) spawns: Box<[PerJob]>,
+    /// By resource.
+    pub(super) holds: Box<[Holds]>,
+}
+
+/// How often one job does something.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct PerJob {
+    now: u32,
+    pub(super) most: u32,
+}
+
+impl PerJob {
+    fn count(&mut self) {
+        self.now += 1;
+        // At once: `idle` does not end as jobs do.
+        self.most = self.most.max(self.now);
+    }
+}
+
+/// The critical sections of a task by one resource.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Holds {
+    pub(super) longest: u64,
+    pub(super) locks: PerJob,
+}
+
+/// A job that has ended. Times in ns.
+pub(super) struct Ended {
+    pub(super) release: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) execution: u64,
+    pub(super) suspension: u64,
+    pub(super) suspensions: u64,
+    pub(super) deadline: Option<u64>,
+}
+
+impl Figures {
+    fn new(tasks: usize, resources: usize) -> Self {
+        Self {
+            execution_min: u64::MAX,
+            least: [u64::MAX; DISTANCES],
+            spawns: vec![PerJob::default(); tasks].into(),
+            holds: vec![Holds::default(); resources].into(),
+            ..Self::default()
+        }
+    }
+
+    fn record(&mut self, job: &Ended) {
+        let response = job.end.saturating_sub(job.release);
+        self.jobs += 1;
+        self.execution_max = self.execution_max.max(job.execution);
+        self.execution_min = self.execution_min.min(job.execution);
+        self.response_max = self.response_max.max(response);
+        self.jitter_max = self.jitter_max.max(job.start.saturating_sub(job.release));
+        self.deadline_misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline));
+        self.suspension_max = self.suspension_max.max(job.suspension);
+        self.suspensions_most = self.suspensions_most.max(job.suspensions);
+        self.released(job.release);
+        self.spawns.iter_mut().for_each(|spawns| spawns.now = 0);
+        self.holds.iter_mut().for_each(|holds| holds.locks.now = 0);
+    }
+
+    fn released(&mut self, release: u64) {
+        let known = DISTANCES.min(self.releases as usize);
+        for (least, earlier) in self.least.iter_mut().zip(&self.last[..known]) {
+            *least = (*least).min(release.saturating_sub(*earlier));
+        }
+        self.last.rotate_right(1);
+        self.last[0] = release;
+        self.releases += 1;
+    }
+}
+
+impl TaskProfile {
+    pub(super) fn new(
+        index: usize,
+        partition: &'static PartitionState,
+        tasks: usize,
+        resources: usize,
+    ) -> Self {
+        Self { index, partition, figures: UnsafeCell::new(Figures::new(tasks, resources)) }
+    }
+
+    /// # Safety
+    /// The calling thread occupies the task's level.
+    pub(super) unsafe fn record(&self, job: Ended) {
+        // SAFETY: nothing else refers to the figures, by this function's contract.
+        unsafe { (*self.figures.get()).record(&job) }
+    }
+
+    /// Counts a spawn of `target` by the job that runs on this thread, which is one of this task's.
+    ///
+    /// # Safety
+    /// It is the [`running`](super::running) one of this thread.
+    pub(super) unsafe fn spawned(&self, target: &TaskProfile) {
+        // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
+        let spawns = unsafe { &mut (*self.figures.get()).spawns };
+        if let Some(spawns) = spawns.get_mut(target.index) {
+            spawns.count();
+        }
+    }
+
+    /// Adds a critical section that began at `start` and ends now.
+    ///
+    /// # Safety
+    /// As for [`spawned`](Self::spawned).
+    pub(super) unsafe fn held(&self, resource: usize, start: Reading) {
+        let (gross, others) = Reading::now(self.partition).since(start);
+        // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
+        let holds = unsafe { &mut (*self.figures.get()).holds };
+        if let Some(holds) = holds.get_mut(resource) {
+            holds.longest = holds.longest.max(gross.saturating_sub(others));
+            holds.locks.count();
+        }
+    }
+
+    /// The figures.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    pub(super) unsafe fn figures(&self) -> Figures {
+        // SAFETY: nobody changes the figures, by this function's contract.
+        unsafe { (*self.figures.get()).clone() }
+    }
+}
+
+/// Where a task has its profile, while it is profiled.
+#[derive(Debug)]
+pub(crate) struct ProfileSlot(AtomicPtr<TaskProfile>);
+
+impl ProfileSlot {
+    pub(crate) const fn empty() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// Sets the profile, while no job of the task can run.
+    ///
+    /// # Safety
+    /// It lives until it is cleared, which is when no job of the task can run any more.
+    pub(super) unsafe fn set(&self, profile: &TaskProfile) {
+        self.0.store(std::ptr::from_ref(profile).cast_mut(), Ordering::Relaxed);
+    }
+
+    pub(super) fn clear(&self) {
+        self.0.store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// The profile, if the task is profiled. For threads of the app; not to be kept beyond the run.
+    #[inline]
+    pub(super) fn get(&self) -> Option<&'static TaskProfile> {
+        // Relaxed: it changes only while no job can run; starting and joining the threads orders that.
+        // SAFETY: the profile lives for as long as threads of the app, by `set`'s contract.
+        unsafe { self.0.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// Begins a job, if the task is profiled.
+    pub(crate) fn begin(&self) -> Option<ProfiledJob> {
+        self.get().map(ProfiledJob::begin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_the_least_over_so_many_releases() {
+        let mut figures = Figures::new(0, 0);
+        [0, 10, 13, 40, 41].iter().for_each(|&release| figures.released(release));
+        assert_eq!(figures.least[..5], [1, 13, 31, 41, u64::MAX]);
+    }
+
+    #[test]
+    fn a_window_of_releases_is_no_longer_than_what_is_kept() {
+        let mut figures = Figures::new(0, 0);
+        (0..100).for_each(|number| figures.released(number * number));
+        let expected = std::array::from_fn(|back| (back as u64 + 1).pow(2));
+        assert_eq!(figures.least, expected);
+    }
+
+    #[test]
+    fn what_one_job_does_is_counted_per_job() {
+        let mut spawns = PerJob::default();
+        spawns.count();
+        spawns.count();
+        spawns.now = 0;
+        spawns.count();
+        assert_eq!((spawns.now, spawns.most), (1, 2));
+    }
+}

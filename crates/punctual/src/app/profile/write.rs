@@ -1,0 +1,133 @@
+//! The profile as a file, in the format `punctual-profile/1`.
+
+use super::costs::Costs;
+use super::task::Figures;
+use super::tasks;
+use crate::app::json::Json;
+use crate::app::model;
+use crate::app::partition::ThreadModel;
+use crate::app::report::Report;
+use crate::app::runtime::Runtime;
+use crate::port::linux;
+use crate::port::linux::tsc::Tsc;
+
+/// `figures` are those of the tasks, and last of `idle`.
+pub(super) fn json(
+    runtime: &'static Runtime,
+    figures: &[Figures],
+    report: &Report,
+    places: &[(Option<usize>, Costs)],
+) -> Json {
+    let names: Vec<&str> = tasks(runtime).map(|task| task.name).collect();
+    let figures_of_tasks = names.iter().zip(figures);
+    let all = figures_of_tasks.map(|(name, figures)| task(runtime, &names, name, figures, report));
+    let idle = match (runtime.model.idle, figures.last()) {
+        (Some(_), Some(figures)) if runtime.options.profile => {
+            Json::Object(vec![("holds", holds(runtime, figures))])
+        }
+        _ => Json::Null,
+    };
+    // The levels of the global executor are one partition, on any CPU; an `idle` that is apart is none.
+    let is_global = |partition: &model::Partition| partition.executor == model::Executor::Global;
+    let partitions = match runtime.model.partitions {
+        [one] if is_global(one) => {
+            places.first().into_iter().map(|place| partition(one.name, place)).collect()
+        }
+        _ => {
+            let placed = runtime.partitions.iter().zip(places);
+            let placed = placed.filter(|(partition, _)| partition.model != ThreadModel::Anywhere);
+            placed.map(|(of, place)| partition(of.name, place)).collect()
+        }
+    };
+    Json::Object(vec![
+        ("schema", "punctual-profile/1".into()),
+        ("app", runtime.name.into()),
+        ("duration_ns", (report.elapsed.as_nanos() as u64).into()),
+        ("clock", clock(runtime, report).into()),
+        ("machine", machine()),
+        ("tasks", all.collect()),
+        ("idle", idle),
+        ("partitions", partitions),
+    ])
+}
+
+fn task(runtime: &'static Runtime, names: &[&str], name: &str, figures: &Figures, report: &Report) -> Json {
+    // Of a task without jobs nothing is known.
+    let known = |value: u64| Json::from((figures.jobs > 0).then_some(value));
+    let distances = figures.least.iter().enumerate().filter(|(_, least)| **least != u64::MAX);
+    let distances = distances.map(|(back, &least)| {
+        Json::Object(vec![("releases", (back as u64 + 2).into()), ("least_ns", least.into())])
+    });
+    let spawns = names.iter().zip(&figures.spawns).filter(|(_, spawns)| spawns.most > 0);
+    let spawns = spawns.map(|(&name, spawns)| {
+        Json::Object(vec![("task", name.into()), ("most_per_job", u64::from(spawns.most).into())])
+    });
+    let (spawns, holds) = match runtime.options.profile {
+        true => (spawns.collect(), holds(runtime, figures)),
+        false => (Json::Null, Json::Null),
+    };
+    Json::Object(vec![
+        ("name", name.into()),
+        ("jobs", figures.jobs.into()),
+        ("execution_max_ns", known(figures.execution_max)),
+        ("execution_min_ns", known(figures.execution_min)),
+        ("response_max_ns", known(figures.response_max)),
+        ("jitter_max_ns", known(figures.jitter_max)),
+        ("deadline_misses", figures.deadline_misses.into()),
+        ("overruns", report.task(name).map_or(0, |task| task.overruns).into()),
+        ("inter_arrival", distances.collect()),
+        ("spawns", spawns),
+        ("holds", holds),
+        ("suspension_max_ns", known(figures.suspension_max)),
+        ("suspensions_most_per_job", known(figures.suspensions_most)),
+    ])
+}
+
+fn holds(runtime: &Runtime, figures: &Figures) -> Json {
+    let all = runtime.model.resources.iter().zip(&figures.holds).filter(|(_, holds)| holds.locks.most > 0);
+    let hold = all.map(|(resource, holds)| {
+        Json::Object(vec![
+            ("resource", resource.name.into()),
+            ("longest_ns", holds.longest.into()),
+            ("most_per_job", u64::from(holds.locks.most).into()),
+        ])
+    });
+    hold.collect()
+}
+
+fn partition(name: &str, (cpu, costs): &(Option<usize>, Costs)) -> Json {
+    Json::Object(vec![
+        ("name", name.into()),
+        ("cpu", cpu.map(|cpu| cpu as u64).into()),
+        ("release_ns", costs.release.into()),
+        ("dispatch_ns", costs.dispatch.into()),
+        ("lock_ns", costs.lock.into()),
+        ("preemption_ns", costs.preemption.into()),
+    ])
+}
+
+fn clock(runtime: &Runtime, report: &Report) -> &'static str {
+    match report.virtual_time {
+        true => "virtual",
+        false
+            if runtime.partitions.iter().all(|partition| partition.model == ThreadModel::Polling)
+                && Tsc::is_there() =>
+        {
+            "tsc"
+        }
+        false => "monotonic",
+    }
+}
+
+fn machine() -> Json {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let cpu = field("model name").or_else(|| field("Model")).or_else(|| field("CPU part"));
+    Json::Object(vec![
+        ("cpu", cpu.as_deref().unwrap_or(std::env::consts::ARCH).into()),
+        ("kernel", linux::kernel().as_str().into()),
+    ])
+}

@@ -10,6 +10,7 @@
 //! assert_eq!(names.of(Actor::Softirq(3)), "softirq NET_RX");
 //! ```
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use punctual_report::escape::Printable;
@@ -98,6 +99,18 @@ impl Names {
     #[must_use]
     pub fn of_call(&self, number: u32) -> String {
         self.calls.get(&number).cloned().unwrap_or(format!("system call {number}"))
+    }
+
+    /// The same with another name for a thread.
+    pub(crate) fn with_thread(&self, tid: Tid, name: &str) -> Cow<'_, Self> {
+        let mut known = HashMap::new();
+        put(&mut known, tid, name);
+        if known.get(&tid).map(String::as_str) == self.of_thread(tid) {
+            return Cow::Borrowed(self);
+        }
+        let mut names = self.clone();
+        names.thread(tid, name);
+        Cow::Owned(names)
     }
 
     /// The name of a thread alone.

@@ -158,7 +158,7 @@ fn ends_job_at_condition_wait_if_only_mutexes_block() {
     let jobs = s.jobs(Config { futex: FutexWaits::MutexesBlock, ..Config::default() });
     let terms: Vec<_> = of(&jobs, 7).iter().map(|job| (job.response, job.blocking)).collect();
     assert_eq!(terms, [(160, 40), (180, 40)].map(|(r, b)| (Bounds::Exact(r), Bounds::Exact(b))));
-    let jobs = s.jobs(Config::default());
+    let jobs = s.jobs(Config { futex: FutexWaits::Block, ..Config::default() });
     assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Bounds::Exact(120)]);
 }
 

@@ -157,9 +157,9 @@ impl Analyzer {
         let mut tasks: Vec<_> =
             self.watch.tasks().iter().filter(|task| self.filter.includes(task, &self.names)).collect();
         tasks.sort_by_cached_key(|task| {
-            let priority = task.worst().first().map_or(i32::MAX, |captured| captured.job.priority);
+            let priority = task.priorities().map_or(i32::MAX, |priorities| priorities.0);
             let Key { kind, actor } = task.key();
-            (kind, !matches!(actor, Actor::Task(_)), priority, self.names.of(actor))
+            (kind, !matches!(actor, Actor::Task(_)), priority, self.names.of(actor), task.id())
         });
         tasks
     }
@@ -169,7 +169,7 @@ impl Analyzer {
         let has_jobs = |name: &&str| {
             self.watch.tasks().iter().any(|task| {
                 let thread = task.worst().first().map(|captured| captured.job.actor);
-                called(task.key().actor, name, &self.names)
+                called(task.key().actor, name, &task.names(&self.names))
                     || thread.is_some_and(|thread| called(thread, name, &self.names))
             })
         };
@@ -226,7 +226,7 @@ impl TaskFilter {
 
     fn includes(&self, task: &TaskStats, names: &Names) -> bool {
         let thread = task.worst().first().map(|captured| captured.job.actor);
-        self.tasks.is_empty() || self.names_any([Some(task.key().actor), thread], names)
+        self.tasks.is_empty() || self.names_any([Some(task.key().actor), thread], &task.names(names))
     }
 
     fn names_any(&self, actors: [Option<Actor>; 2], names: &Names) -> bool {

@@ -130,7 +130,8 @@ impl Lines {
         self.summary(analyzer, elapsed)?;
         for stats in analyzer.tasks() {
             for captured in stats.worst().iter().take(self.worst) {
-                let job = export::captured_job_object(captured, analyzer.names());
+                let names = stats.names(analyzer.names());
+                let job = export::captured_job_object(captured, &names);
                 self.print(&object("worst", elapsed, Worst { job }))?;
             }
         }
@@ -172,7 +173,9 @@ fn object(kind: &'static str, elapsed: Duration, members: impl Serialize) -> Str
 
 fn summary(stats: &TaskStats, names: &Names, elapsed: Duration) -> String {
     let mut members = json!({
-        "task": names.of(stats.key().actor),
+        "task": stats.names(names).of(stats.key().actor),
+        "ordinary": stats.id().ordinary,
+        "life": stats.id().life,
         "jobs": stats.jobs(),
         "flawed": stats.flawed(),
         "misses": stats.misses(),

@@ -8,10 +8,10 @@ use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 use punctual_trace::explain;
 use punctual_trace::export::table;
-use punctual_trace::jobs::{Counters, Job};
+use punctual_trace::jobs::{Actor, Counters, Job};
 use punctual_trace::names::Names;
 use punctual_trace::recorded::{self, Missing, Recorded};
-use punctual_trace::stats::{CapturedJob, TaskStats, Term};
+use punctual_trace::stats::{CapturedJob, TaskId, TaskStats, Term};
 
 use super::analysis::Analyzer;
 
@@ -34,9 +34,9 @@ pub(crate) fn tasks(analyzer: &Analyzer, worst: usize) -> String {
     }
     for stats in &tasks {
         for job in stats.unended() {
-            let name = format!("{} had not ended", names.of(stats.key().actor));
+            let name = format!("{} had not ended", stats.names(names).of(stats.key().actor));
             out += &format!("\n{name}, at {} by the trace's clock\n", format_clock(job.end));
-            out += &explained(job, names, width);
+            out += &explained(job, &stats.names(names), width);
         }
     }
     // Of those without a job that counts there is no more to say.
@@ -110,16 +110,20 @@ pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
         let unended = stats.unended().len() as u64;
         let counts = [(stats.flawed().saturating_sub(unended), "flawed"), (unended, "not ended")];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let real_time = TaskId { ordinary: false, ..stats.id() };
+        let second = stats.id().ordinary && tasks.iter().any(|other| other.id() == real_time);
+        let ordinary = second.then(|| "at ordinary priority".to_owned());
         let counts: Vec<_> = counts.map(|(count, what)| format!("{} {what}", format_count(*count))).collect();
-        let flawed = counts.join(", ");
-        let (name, missed) = (names.of(stats.key().actor), Cell::count(stats.misses()));
+        let flawed = ordinary.into_iter().chain(counts).collect::<Vec<_>>().join(", ");
+        let (name, missed) = (stats.names(names).of(stats.key().actor), Cell::count(stats.misses()));
         table.row([Cell::new(name), Cell::count(stats.jobs()), max, p999, p50, missed, Cell::new(flawed)]);
     }
     table
 }
 
 fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String {
-    let head = format!("{}{}", names.of(stats.key().actor), counts(stats));
+    let names = &*stats.names(names);
+    let head = format!("{}{}", stats.names(names).of(stats.key().actor), counts(stats));
     let mut out = wrapped("", &head, 2, width);
     let _ = write!(out, "{}", table::terms(stats).indent(2));
     for assumption in explain::assumptions(stats) {
@@ -146,11 +150,17 @@ pub(crate) fn system_calls(captured: &CapturedJob, names: &Names, width: usize) 
 /// Priority and counts of a task.
 fn counts(stats: &TaskStats) -> String {
     let mut out = String::new();
-    if let Some(captured) = stats.worst().first() {
-        out += &match captured.job.priority {
-            -1 => ", deadline scheduling".to_owned(),
-            priority @ 0..=98 => format!(", priority {}", 99 - priority),
-            _ => ", ordinary priority".to_owned(),
+    let of_thread = matches!(stats.key().actor, Actor::Thread(_) | Actor::Task(_));
+    if let Some((most, least)) = stats.priorities().filter(|_| of_thread) {
+        let name = |priority| match priority {
+            ..0 => "deadline scheduling".to_owned(),
+            0..=98 => format!("priority {}", 99 - priority),
+            _ => "ordinary priority".to_owned(),
+        };
+        out += &match (most, least) {
+            (0..=98, 0..=98) if most != least => format!(", priorities {} to {}", 99 - least, 99 - most),
+            _ if name(most) != name(least) => format!(", {} to {}", name(least), name(most)),
+            _ => format!(", {}", name(most)),
         };
     }
     let plural = |count: u64, one: &str, many: &str| match count {

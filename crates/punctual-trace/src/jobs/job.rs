@@ -104,6 +104,8 @@ pub struct Job {
     pub kind: JobKind,
     /// The thread or the handler.
     pub actor: Actor,
+    /// How many threads had the thread's number before it, as far as the trace shows.
+    pub life: u32,
     /// The task of a Punctual app, if it marked the job.
     pub task: Option<u16>,
     /// The thread's priority when it was released, as the kernel counts.
@@ -230,6 +232,7 @@ impl Job {
             number: 0,
             kind,
             actor,
+            life: 0,
             task: None,
             priority: 0,
             highest: 0,

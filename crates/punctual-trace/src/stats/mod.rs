@@ -33,5 +33,5 @@ mod watch;
 
 pub use quantity::{Quantity, Summary};
 pub use recent::{CapturedJob, MAX_EVENTS};
-pub use task::{Key, TaskStats, Term};
+pub use task::{Key, TaskId, TaskStats, Term};
 pub use watch::{MAX_TASKS, Watch};

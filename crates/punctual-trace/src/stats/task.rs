@@ -1,8 +1,11 @@
 //! All jobs of one task.
 
+use std::borrow::Cow;
+
 use super::quantity::{Quantity, Summary};
 use super::recent::CapturedJob;
 use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind};
+use crate::names::Names;
 
 /// So many jobs that had not ended are kept of each task, which several threads may run.
 const MAX_UNENDED: usize = 8;
@@ -35,6 +38,35 @@ impl Key {
             Actor::Unseen => (6, 0),
         };
         (self.kind as u64) << 40 | tag << 32 | u64::from(number)
+    }
+}
+
+/// Which row of a report a job belongs to. The jobs of a thread at real-time priorities and those at ordinary ones are
+/// different tasks, and so are those of threads that had one number in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId {
+    /// The thread, handler or task of an app.
+    pub key: Key,
+    /// How many threads had the number before; 0 of others.
+    pub life: u32,
+    /// Whether the thread had an ordinary priority.
+    pub ordinary: bool,
+}
+
+impl TaskId {
+    /// That of a job.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        let key = Key::of(job);
+        match key.actor {
+            Actor::Thread(_) => Self { key, life: job.life, ordinary: job.priority > 98 },
+            _ => Self { key, life: 0, ordinary: false },
+        }
+    }
+
+    /// As a number, different for different tasks.
+    pub(super) fn packed(self) -> u128 {
+        u128::from(self.key.packed()) | u128::from(self.life) << 64 | u128::from(self.ordinary) << 96
     }
 }
 
@@ -115,7 +147,11 @@ impl Term {
 /// The statistics of a task. Jobs with a flaw are counted and otherwise left out.
 #[derive(Debug, Clone)]
 pub struct TaskStats {
-    key: Key,
+    id: TaskId,
+    /// What the thread was called.
+    name: Option<String>,
+    /// The most and the least urgent priority of its jobs, as the kernel counts.
+    priorities: Option<(i32, i32)>,
     jobs: u64,
     flawed: u64,
     misses: u64,
@@ -138,10 +174,12 @@ fn severity(job: &Job) -> u64 {
 impl TaskStats {
     /// None yet.
     #[must_use]
-    pub fn new(key: Key) -> Self {
+    pub fn new(id: TaskId) -> Self {
         let quantities = std::array::from_fn(|_| Quantity::default());
         Self {
-            key,
+            id,
+            name: None,
+            priorities: None,
             jobs: 0,
             flawed: 0,
             misses: 0,
@@ -158,6 +196,10 @@ impl TaskStats {
 
     /// Adds a job; returns whether it counts.
     pub fn record(&mut self, job: &Job) -> bool {
+        let (first, last) = self.priorities.unwrap_or((job.priority, job.priority));
+        if job.complete() || self.priorities.is_none() {
+            self.priorities = Some((first.min(job.priority), last.max(job.priority)));
+        }
         if !job.complete() {
             self.flawed += 1;
             if job.flaw == Some(Flaw::Cut) && self.unended.len() < MAX_UNENDED {
@@ -200,7 +242,32 @@ impl TaskStats {
     /// Which task.
     #[must_use]
     pub fn key(&self) -> Key {
-        self.key
+        self.id.key
+    }
+
+    /// Which task, of those that a key can mean.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// The most and the least urgent priority of its jobs when they were released, as the kernel counts.
+    #[must_use]
+    pub fn priorities(&self) -> Option<(i32, i32)> {
+        self.priorities
+    }
+
+    pub(super) fn set_name(&mut self, name: &str) {
+        self.name = Some(name.to_owned());
+    }
+
+    /// What everybody is called, with the name that the thread had when others had not yet taken its number.
+    #[must_use]
+    pub fn names<'a>(&self, names: &'a Names) -> Cow<'a, Names> {
+        match (self.id.key.actor, &self.name) {
+            (Actor::Thread(tid), Some(name)) => names.with_thread(tid, name),
+            _ => Cow::Borrowed(names),
+        }
     }
 
     /// How many jobs count.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::recent::{CapturedJob, EventRing, MAX_EVENTS};
-use super::task::{Key, TaskStats};
+use super::task::{Key, TaskId, TaskStats};
 use crate::event::{Event, Tid};
-use crate::jobs::{Config, Counters, Decomposer, Flaw, IntHasher, Job};
+use crate::jobs::{Actor, Config, Counters, Decomposer, Flaw, IntHasher, Job};
 
 /// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
 /// 125 kB.
@@ -22,7 +22,9 @@ pub struct Watch {
 #[derive(Debug)]
 struct Tasks {
     stats: Vec<TaskStats>,
-    index: HashMap<u64, usize, BuildHasherDefault<IntHasher>>,
+    index: HashMap<u128, usize, BuildHasherDefault<IntHasher>>,
+    /// The last names told of threads.
+    names: HashMap<Tid, String, BuildHasherDefault<IntHasher>>,
     left_out: u64,
     keep: usize,
     recent: EventRing,
@@ -41,6 +43,7 @@ impl Watch {
         let tasks = Tasks {
             stats: Vec::new(),
             index: HashMap::default(),
+            names: HashMap::default(),
             left_out: 0,
             keep,
             recent,
@@ -72,6 +75,7 @@ impl Watch {
     /// Tells the name of a thread: see [`Decomposer::name`].
     pub fn name(&mut self, tid: Tid, name: &str) {
         self.decomposer.name(tid, name);
+        self.tasks.name(tid, self.decomposer.life(tid), name);
     }
 
     /// Takes the next event. Calls `each` with every job that ends, and `alarm` with those that took too long, with all
@@ -139,7 +143,20 @@ fn beyond(job: &Job, limit: u64) -> bool {
     job.response.lo().is_some_and(|ns| ns > limit)
 }
 
+/// Names of so many threads are kept.
+const MAX_NAMES: usize = 65_536;
+
 impl Tasks {
+    fn name(&mut self, tid: Tid, life: u32, name: &str) {
+        if self.names.len() >= MAX_NAMES {
+            self.names.clear();
+        }
+        self.names.insert(tid, name.to_owned());
+        let is_it =
+            |stats: &&mut TaskStats| stats.key().actor == Actor::Thread(tid) && stats.id().life == life;
+        self.stats.iter_mut().filter(is_it).for_each(|stats| stats.set_name(name));
+    }
+
     fn deadline(&self, key: Key) -> Option<u64> {
         if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() }
     }
@@ -155,15 +172,22 @@ impl Tasks {
         if job.complete() && self.is_late(job) {
             alarm(&self.recent.capture(job));
         }
-        let index = match self.index.get(&key.packed()) {
+        let id = TaskId::of(job);
+        let index = match self.index.get(&id.packed()) {
             Some(&index) => index,
             None if self.stats.len() >= MAX_TASKS => {
                 self.left_out += 1;
                 return;
             }
             None => {
-                self.index.insert(key.packed(), self.stats.len());
-                self.stats.push(TaskStats::new(key));
+                self.index.insert(id.packed(), self.stats.len());
+                let mut stats = TaskStats::new(id);
+                if let Actor::Thread(tid) = key.actor
+                    && let Some(name) = self.names.get(&tid)
+                {
+                    stats.set_name(name);
+                }
+                self.stats.push(stats);
                 self.stats.len() - 1
             }
         };

@@ -21,14 +21,14 @@ pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize) -> Strin
         return note("No job of it is without a flaw, so there are no figures.");
     }
     let mut out = String::from("<h3>Every job</h3>");
-    let name = page::name(task.key().actor, report.names);
+    let name = page::name(task, report.names);
     let histograms = Term::ALL.map(|term| {
         let quantity = task.quantity(term);
         Histogram::new(quantity.buckets(), quantity.summary().max)
     });
     let decades = Histogram::decades(&histograms);
     let span = report.collector.span().unwrap_or_default();
-    let series = report.collector.task(task.key()).map(|gathered| gathered.series.within(slots));
+    let series = report.collector.task(task.id()).map(|gathered| gathered.series.within(slots));
     for (term, histogram) in Term::ALL.into_iter().zip(&histograms) {
         let (letter, summary) = (term.letter(), task.summary(term));
         let head = format!("<i class=\"sign {letter}\">{letter}</i>{}", term.meaning());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::series::Series;
 use crate::event::{Event, Kind};
 use crate::jobs::{Flaw, Job};
-use crate::stats::{Key, MAX_TASKS};
+use crate::stats::{MAX_TASKS, TaskId};
 
 /// What is known of a CPU's part of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,8 +19,6 @@ pub(super) struct CpuCounts {
 #[derive(Debug, Default)]
 pub(super) struct TaskSeries {
     pub(super) series: Series,
-    /// The priority of its last job, as the kernel counts.
-    pub(super) priority: i32,
     /// Jobs with a flaw: lost, contradiction, cut.
     pub(super) flawed: [u64; 3],
 }
@@ -30,7 +28,7 @@ pub(super) struct TaskSeries {
 /// It keeps at most 75 kB for each of [`MAX_TASKS`] tasks, however long the recording.
 #[derive(Debug, Default)]
 pub struct Collector {
-    tasks: HashMap<Key, TaskSeries>,
+    tasks: HashMap<TaskId, TaskSeries>,
     cpus: Vec<CpuCounts>,
     span: Option<(u64, u64)>,
 }
@@ -62,13 +60,12 @@ impl Collector {
 
     /// Takes the next job, flawed ones too.
     pub fn job(&mut self, job: &Job) {
-        let key = Key::of(job);
+        let key = TaskId::of(job);
         // The statistics count the jobs of those beyond.
         if self.tasks.len() >= MAX_TASKS && !self.tasks.contains_key(&key) {
             return;
         }
         let task = self.tasks.entry(key).or_default();
-        task.priority = job.priority;
         match job.flaw {
             None => task.series.record(job),
             Some(Flaw::Lost) => task.flawed[0] += 1,
@@ -77,7 +74,7 @@ impl Collector {
         }
     }
 
-    pub(super) fn task(&self, key: Key) -> Option<&TaskSeries> {
+    pub(super) fn task(&self, key: TaskId) -> Option<&TaskSeries> {
         self.tasks.get(&key)
     }
 

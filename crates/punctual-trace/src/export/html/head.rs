@@ -65,7 +65,7 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats]) -> Vec<Figure> {
         let worst = tasks.iter().max_by_key(|task| task.summary(term).max);
         figures.push(match worst.map(|task| (task.summary(term).max, task)) {
             Some((ns, task)) if ns > 0 => {
-                Figure::new(what, format_nanos(ns as f64), name(task.key().actor, report.names))
+                Figure::new(what, format_nanos(ns as f64), name(task, report.names))
             }
             _ => Figure::new(what, "none", "of no task"),
         });

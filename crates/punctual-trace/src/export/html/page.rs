@@ -7,7 +7,7 @@ use punctual_report::page::note;
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
 
-use super::task::{Section, kind_label, priority};
+use super::task::{Section, kind_label, priorities};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
 use crate::export::table::time;
 use crate::jobs::Actor;
@@ -18,8 +18,8 @@ use crate::stats::{TaskStats, Term};
 const SLOTS: usize = 8192;
 
 /// A name that leaves room for others.
-pub(super) fn name(actor: Actor, names: &Names) -> String {
-    fitted(&names.of(actor), 330.0)
+pub(super) fn name(task: &TaskStats, names: &Names) -> String {
+    fitted(&task.names(names).of(task.key().actor), 330.0)
 }
 
 /// The page, and what is in it.
@@ -29,8 +29,8 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
     tasks.sort_by_key(|task| std::cmp::Reverse(total(task)));
     let sections = tasks.len().min(MAX_SECTIONS);
     let (shown, others) = tasks.split_at_mut(sections);
-    shown.sort_by_key(|task| order(task, report));
-    others.sort_by_key(|task| order(task, report));
+    shown.sort_by_key(|task| order(task));
+    others.sort_by_key(|task| order(task));
     let (shown, others) = (&*shown, &*others);
     let slots = SLOTS / shown.len().max(1);
     let mut sections: Vec<Section> =
@@ -56,8 +56,8 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
 }
 
 /// Threads before handlers, the most urgent first, the longest first.
-fn order(task: &TaskStats, report: &Report<'_>) -> impl Ord + use<> {
-    let priority = report.collector.task(task.key()).map_or(i32::MAX, |task| task.priority);
+fn order(task: &TaskStats) -> impl Ord + use<> {
+    let priority = task.priorities().map_or(i32::MAX, |priorities| priorities.0);
     (task.key().kind, priority, std::cmp::Reverse(longest(task)), task.key().actor)
 }
 
@@ -106,9 +106,9 @@ fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], is_linked: bool) -> 
     let mut table = Table::new(columns.chain(["jobs", "flawed"].map(Column::right)));
     for (index, task) in tasks.iter().enumerate() {
         let key = task.key();
-        let name = Cell::new(name(key.actor, report.names));
-        let known = match (key.actor, report.collector.task(key)) {
-            (Actor::Thread(_) | Actor::Task(_), Some(gathered)) => priority(gathered.priority),
+        let name = Cell::new(name(task, report.names));
+        let known = match (key.actor, task.priorities()) {
+            (Actor::Thread(_) | Actor::Task(_), Some(known)) => priorities(known),
             _ => String::new(),
         };
         let mut cells = vec![if is_linked { name.link(&format!("t{index}")) } else { name }];

@@ -25,6 +25,8 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     pub(super) fn new(index: usize, task: &'a TaskStats, report: &Report<'_>, slots: usize) -> Self {
+        let names = task.names(report.names);
+        let report = &Report { names: &names, ..report.clone() };
         let mut head = String::new();
         heading(index, task, report, &mut head);
         head += &table::terms(task).class("terms").html("Terms of response-time analysis");
@@ -43,6 +45,8 @@ impl<'a> Section<'a> {
         if self.full {
             return 0;
         }
+        let names = self.task.names(report.names);
+        let report = &Report { names: &names, ..report.clone() };
         let job = job(self.index, rank, self.task.worst().len(), captured, report);
         if job.len() > room {
             self.full = true;
@@ -98,7 +102,7 @@ pub(super) fn kind_label(kind: JobKind) -> &'static str {
 }
 
 /// A kernel priority in the words of `chrt`: 0 to 98 are SCHED_FIFO or SCHED_RR, 99 to 1.
-pub(super) fn priority(kernel: i32) -> String {
+fn priority(kernel: i32) -> String {
     match kernel {
         ..0 => "SCHED_DEADLINE".into(),
         0..=98 => format!("real-time {}", 99 - kernel),
@@ -107,17 +111,22 @@ pub(super) fn priority(kernel: i32) -> String {
     }
 }
 
+/// "real-time 20", or "real-time 20 to real-time 39" if jobs had different ones.
+pub(super) fn priorities((most, least): (i32, i32)) -> String {
+    if most == least { priority(most) } else { format!("{} to {}", priority(least), priority(most)) }
+}
+
 fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String) {
     let key = task.key();
-    let name = page::name(key.actor, report.names);
+    let name = page::name(task, report.names);
     let _ = write!(out, "<section class=\"task\" id=\"t{index}\"><h2>{}</h2>", Escaped(&name));
     let mut facts = vec![match key.actor {
         Actor::Task(_) => "task of a Punctual app".to_owned(),
         _ => kind_label(key.kind).to_owned(),
     }];
-    let gathered = report.collector.task(key);
-    if let (Actor::Thread(_) | Actor::Task(_), Some(gathered)) = (key.actor, gathered) {
-        facts.push(priority(gathered.priority));
+    let gathered = report.collector.task(task.id());
+    if let (Actor::Thread(_) | Actor::Task(_), Some(known)) = (key.actor, task.priorities()) {
+        facts.push(priorities(known));
     }
     for (count, what) in
         [(task.jobs(), "job"), (task.migrations(), "migration"), (task.preemptions(), "preemption")]

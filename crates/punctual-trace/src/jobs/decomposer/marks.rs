@@ -40,7 +40,8 @@ impl Decomposer {
             if thread.callers.len() >= MAX_NESTED {
                 return open.flaw(Flaw::Contradiction);
             }
-            let fresh = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
+            let mut fresh = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
+            fresh.lives_after(thread.life);
             thread.callers.push(std::mem::replace(&mut **open, fresh));
         }
         if let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) {

@@ -103,6 +103,11 @@ impl Decomposer {
         self.threads.at(slot).set_name(name, chosen);
     }
 
+    /// How many threads with jobs had this number before the one that has it.
+    pub(crate) fn life(&self, tid: Tid) -> u32 {
+        self.threads.life(tid)
+    }
+
     /// What has been seen so far.
     #[must_use]
     pub fn counters(&self) -> Counters {

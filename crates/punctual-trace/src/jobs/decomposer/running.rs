@@ -1,5 +1,7 @@
 //! Who runs on a CPU, and whose jobs are wanted.
 
+use std::ops::RangeInclusive;
+
 use super::Decomposer;
 use super::cpu::Cpu;
 use super::thread::Thread;
@@ -104,6 +106,7 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         let actor = Actor::Thread(thread.tid);
         let mut open = Box::new(OpenJob::new(actor, thread.kind, &self.config));
+        open.lives_after(thread.life);
         if thread.kernel {
             open.makes_no_calls();
         }
@@ -119,6 +122,18 @@ impl Decomposer {
             self.wanted.push(slot);
         }
         true
+    }
+
+    /// Whether a job that is released now is wanted: of a thread that only its priority chooses, if it has that.
+    #[inline]
+    pub(super) fn want_release(&mut self, slot: u32) -> bool {
+        let thread = self.threads.at(slot);
+        let select = &self.config.select;
+        let by_priority = |range: &RangeInclusive<i32>| range.contains(&thread.priority);
+        select.priorities.as_ref().is_none_or(by_priority)
+            || thread.chosen
+            || (select.marked && thread.marks)
+            || select.tids.contains(&thread.tid)
     }
 
     /// Whether it is among those that the choice is restricted to.
@@ -139,8 +154,12 @@ impl Decomposer {
         let recorded = &self.config.recorded;
         let calls = parent.is_some_and(|parent| parent.calls || recorded.has_calls_of(parent.tid));
         // Whatever had the number before is gone.
+        let life = self.threads.born(slot);
         let thread = self.threads.at(slot);
         (thread.descends, thread.marks, thread.calls) = (descends, false, calls);
         thread.open.take_if(|open| open.is_idle());
+        if let Some(open) = thread.open.as_mut() {
+            open.lives_after(life);
+        }
     }
 }

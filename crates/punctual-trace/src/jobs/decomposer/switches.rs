@@ -98,7 +98,7 @@ impl Decomposer {
         }
         if reason == SwitchOut::Gone {
             self.cut_callers(slot, time, Flaw::Contradiction, sink);
-            self.threads.remove(task.id);
+            self.threads.end(task.id);
             self.wanted.retain(|&wanted| wanted != slot);
         }
     }
@@ -120,7 +120,7 @@ impl Decomposer {
         }
         self.blame_occupants(time, slot);
         // A thread that was not seen to wake has a job all the same, of which the release is unknown.
-        let unseen = was == State::Asleep && self.want(slot);
+        let unseen = was == State::Asleep && self.want(slot) && self.want_release(slot);
         let thread = self.threads.at(slot);
         let moved = was == State::Ready && thread.cpu != event.cpu;
         thread.set_state(time, State::Running, event.cpu);

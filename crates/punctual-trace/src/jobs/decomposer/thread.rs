@@ -1,6 +1,6 @@
 //! What is remembered of each thread, and the table of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::cpu::HandlerFrame;
@@ -36,6 +36,8 @@ pub(super) struct Wait {
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) tid: Tid,
+    /// How many threads with jobs had its number before.
+    pub(super) life: u32,
     pub(super) priority: i32,
     pub(super) cpu: u16,
     pub(super) state: State,
@@ -85,6 +87,7 @@ impl Thread {
     fn new(tid: Tid) -> Self {
         Self {
             tid,
+            life: 0,
             priority: 120,
             cpu: 0,
             state: State::Unknown,
@@ -174,6 +177,10 @@ impl Hasher for IntHasher {
     fn write_u32(&mut self, number: u32) {
         self.write_u64(u64::from(number));
     }
+    fn write_u128(&mut self, number: u128) {
+        self.write_u64(number as u64);
+        self.write_u64((number >> 64) as u64);
+    }
     fn write_u64(&mut self, number: u64) {
         self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(20);
     }
@@ -188,6 +195,10 @@ pub(super) struct Threads {
     /// Those found last, by the low bits of their numbers: events come for few threads at a time, and numbers are given out in
     /// turn.
     recent: Box<[(Tid, u32); CACHED]>,
+    /// How many threads with jobs had a number before the one that has it or will have it.
+    lives: HashMap<Tid, u32, BuildHasherDefault<IntHasher>>,
+    /// Those with jobs that have ended, or are stopped.
+    ended: HashSet<Tid, BuildHasherDefault<IntHasher>>,
     limit: usize,
 }
 
@@ -195,7 +206,8 @@ impl Threads {
     pub(super) fn new(limit: usize) -> Self {
         let index = HashMap::default();
         let recent = Box::new([(0, 0); CACHED]);
-        Self { slots: Vec::new(), free: Vec::new(), index, recent, limit: limit.max(16) }
+        let (lives, ended) = (HashMap::default(), HashSet::default());
+        Self { slots: Vec::new(), free: Vec::new(), index, recent, lives, ended, limit: limit.max(16) }
     }
 
     #[inline]
@@ -239,11 +251,47 @@ impl Threads {
             }
         };
         self.index.insert(tid, slot);
+        self.at(slot).life = self.life(tid);
         slot
     }
 
-    /// Forgets a thread that has ended.
-    pub(super) fn remove(&mut self, tid: Tid) {
+    /// How many threads with jobs had the number before the one that has it.
+    pub(super) fn life(&self, tid: Tid) -> u32 {
+        self.lives.get(&tid).copied().unwrap_or(0)
+    }
+
+    /// A thread has been created in this slot; returns how many with jobs had its number before.
+    pub(super) fn born(&mut self, slot: u32) -> u32 {
+        let thread = self.at(slot);
+        let (tid, unended) = (thread.tid, thread.open.is_some());
+        if self.ended.remove(&tid) || unended {
+            self.count_life(tid);
+        }
+        let life = self.life(tid);
+        self.at(slot).life = life;
+        life
+    }
+
+    /// A thread with jobs is gone, and another may get its number.
+    fn count_life(&mut self, tid: Tid) {
+        if self.lives.len() >= self.limit && !self.lives.contains_key(&tid) {
+            self.lives.clear();
+            self.ended.clear();
+        }
+        *self.lives.entry(tid).or_default() += 1;
+    }
+
+    /// A thread is stopped or has ended.
+    pub(super) fn end(&mut self, tid: Tid) {
+        let jobs = self.get(tid).is_some_and(|thread| thread.open.is_some());
+        self.remove(tid);
+        if jobs {
+            self.ended.insert(tid);
+        }
+    }
+
+    /// Forgets a thread.
+    fn remove(&mut self, tid: Tid) {
         if let Some(slot) = self.index.remove(&tid) {
             self.slots[slot as usize] = Thread::new(0);
             self.free.push(slot);

@@ -139,6 +139,7 @@ impl Decomposer {
             return;
         }
         let priority = self.threads.at(slot).priority;
+        let wanted = self.want_release(slot);
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         if open.is_active() && was == State::Unknown {
             // It was lost from sight, and slept meanwhile.
@@ -146,7 +147,10 @@ impl Decomposer {
             let cpu = open.last_cpu();
             self.hand_out(&mut open, time, cpu, sink);
         }
-        open.woken(time, &wake, priority, self.config.release);
+        // A job that goes on is woken, another only if it is wanted.
+        if wanted || open.is_active() {
+            open.woken(time, &wake, priority, self.config.release);
+        }
         if self.gaps > 0 {
             open.flaw(Flaw::Lost);
         }

@@ -162,6 +162,11 @@ impl OpenJob {
         self.boosted_holders.clear();
     }
 
+    /// How many had the number of its thread before.
+    pub(super) fn lives_after(&mut self, lives: u32) {
+        self.job.life = lives;
+    }
+
     /// Its thread is one of the kernel.
     pub(super) fn makes_no_calls(&mut self) {
         (self.known.futexes, self.calls) = (true, true);

@@ -3,7 +3,8 @@
 use core::ops::Range;
 
 macro_rules! boards {
-    ($($feature:literal $arch:literal $module:ident: $name:literal, ram $ram:expr, devices $devices:expr, uart $uart:expr;)*) => {
+    ($($feature:literal $arch:literal $module:ident: $name:literal, ram $ram:expr, devices $devices:expr, uart $uart:expr,
+        interrupts by $controller:ident: $($interrupt:ident = $number:expr),*;)*) => {
         $(
             #[cfg(feature = $feature)]
             mod $module {
@@ -17,11 +18,18 @@ macro_rules! boards {
                 pub(crate) const RAM: Range<usize> = $ram;
                 pub(crate) const DEVICES: Range<usize> = $devices;
                 pub(crate) const UART: usize = $uart;
+
+                pub(crate) mod interrupts {
+                    $(
+                        #[doc = concat!("The interrupt ", stringify!($interrupt), " of the board.")]
+                        pub const $interrupt: u32 = $number;
+                    )*
+                }
             }
             #[cfg(feature = $feature)]
             pub use $module::NAME;
             #[cfg(feature = $feature)]
-            pub(crate) use $module::{DEVICES, RAM, UART};
+            pub(crate) use {$module::{DEVICES, RAM, UART, interrupts}, crate::interrupt::$controller as controller};
         )*
 
         const CHOSEN: usize = 0 $(+ cfg!(feature = $feature) as usize)*;
@@ -31,18 +39,28 @@ macro_rules! boards {
 
 // The addresses are those of *BCM2835 ARM Peripherals*, 1.2.3 (with the peripherals of BCM2836 and BCM2837 at 0x3f000000),
 // *ARM Quad A7 core*, 3, and *BCM2711 ARM Peripherals*, 1.2 and 6.5.1; of `virt`, those of `hw/arm/virt.c` in QEMU.
+// Interrupts are numbered as the interrupt controller does: *BCM2835 ARM Peripherals*, 7.5, and the same with 96 before on the
+// BCM2711.
 // How much memory a Raspberry Pi's firmware leaves to the ARM depends on its settings; this much it always does.
 boards! {
     "raspi2b" "arm" raspi2b: "Raspberry Pi 2B",
-        ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000;
+        ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000,
+        interrupts by bcm2836: MINI_UART = 29, GPIO0 = 49, GPIO1 = 50, GPIO2 = 51, GPIO3 = 52, I2C = 53, SPI0 = 54,
+        UART0 = 57, SYSTEM_TIMER1 = 1, SYSTEM_TIMER3 = 3;
     "raspi3b" "aarch64" raspi3b: "Raspberry Pi 3B",
-        ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000;
+        ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000,
+        interrupts by bcm2836: MINI_UART = 29, GPIO0 = 49, GPIO1 = 50, GPIO2 = 51, GPIO3 = 52, I2C = 53, SPI0 = 54,
+        UART0 = 57, SYSTEM_TIMER1 = 1, SYSTEM_TIMER3 = 3;
     "raspi4b" "aarch64" raspi4b: "Raspberry Pi 4B",
-        ram 0..0x2000_0000, devices 0xFC00_0000..0x1_0000_0000, uart 0xFE20_1000;
+        ram 0..0x2000_0000, devices 0xFC00_0000..0x1_0000_0000, uart 0xFE20_1000,
+        interrupts by gic_of_bcm2711: MINI_UART = 96 + 29, GPIO0 = 96 + 49, GPIO1 = 96 + 50, GPIO2 = 96 + 51, GPIO3 = 96 + 52, I2C = 96 + 53, SPI0 = 96 + 54,
+        UART0 = 96 + 57, SYSTEM_TIMER1 = 96 + 1, SYSTEM_TIMER3 = 96 + 3;
     "virt-a7" "arm" virt_a7: "QEMU virt, Cortex-A7",
-        ram 0x4000_0000..0x4800_0000, devices 0x0800_0000..0x0B00_0000, uart 0x0900_0000;
+        ram 0x4000_0000..0x4800_0000, devices 0x0800_0000..0x0B00_0000, uart 0x0900_0000,
+        interrupts by gic_of_virt: UART0 = 32 + 1, RTC = 32 + 2, GPIO = 32 + 7;
     "virt-a72" "aarch64" virt_a72: "QEMU virt, Cortex-A72",
-        ram 0x4000_0000..0x4800_0000, devices 0x0800_0000..0x0B00_0000, uart 0x0900_0000;
+        ram 0x4000_0000..0x4800_0000, devices 0x0800_0000..0x0B00_0000, uart 0x0900_0000,
+        interrupts by gic_of_virt: UART0 = 32 + 1, RTC = 32 + 2, GPIO = 32 + 7;
 }
 
 /// What is at a block of the address space of `size` bytes.

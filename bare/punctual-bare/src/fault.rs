@@ -91,9 +91,3 @@ fn print_repeated(times: usize) {
         println!("    ... and again, {times} times");
     }
 }
-
-/// What the vectors call for an interrupt if the program handles none: interrupts have been unmasked for nothing.
-#[unsafe(no_mangle)]
-extern "C" fn __punctual_bare_unhandled_interrupt() -> ! {
-    panic!("an interrupt, but the program handles none: it may not unmask them")
-}

@@ -27,6 +27,7 @@ symbols! {
     __image_start as image_start;
     __text_end as text_end;
     __rodata_end as rodata_end;
+    __bss_end as program_end;
     __stacks_start as stacks_start;
     __stacks_end as stacks_end;
     __stack_size as stack_size;

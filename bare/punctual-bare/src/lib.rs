@@ -31,6 +31,7 @@
 //!   the first page cannot be accessed at all. Memory is cached, devices are not.
 //! * Each core has a stack with a guard page below it: what overflows it ends the program with a message.
 //! * The FPU can be used, and interrupts preserve its registers.
+//! * [`time::now`] tells the time since power-on; every interrupt is disabled at its [controller](interrupt).
 //! * [`print!`] writes to the first UART, at 115200 baud.
 //!
 //! A panic prints its message and the return addresses on the stack, a fault the registers as well. Then the program
@@ -48,7 +49,10 @@ pub mod board;
 pub mod console;
 mod end;
 mod fault;
+pub mod interrupt;
 mod layout;
+pub mod memory;
+pub mod time;
 
 pub use end::exit;
 
@@ -81,5 +85,10 @@ unsafe extern "C" fn __punctual_bare_start() -> ! {
     unsafe { arch::mmu::enable() };
     // SAFETY: called once, and nothing has used the UART so far.
     unsafe { console::init() };
+    // SAFETY: called once, and interrupts are masked.
+    unsafe {
+        time::init();
+        interrupt::init();
+    }
     __punctual_bare_main()
 }

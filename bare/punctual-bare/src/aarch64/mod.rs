@@ -6,6 +6,7 @@ use core::fmt;
 use aarch64_cpu::registers::{ESR_EL1, FAR_EL1, Readable};
 
 pub(crate) mod mmu;
+pub(crate) mod timer;
 
 global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
@@ -88,9 +89,22 @@ pub(crate) fn frame_pointer() -> usize {
     frame
 }
 
+#[inline]
 pub(crate) fn mask_interrupts() {
     // SAFETY: nothing relies on being interrupted.
     unsafe { asm!("msr daifset, #3", options(nostack)) };
+}
+
+#[inline]
+pub(crate) fn unmask_interrupts() {
+    // SAFETY: the vectors preserve all that the interrupted code uses. No `nomem`: memory may change.
+    unsafe { asm!("msr daifclr, #2", options(nostack)) };
+}
+
+#[inline]
+pub(crate) fn wait_for_interrupt() {
+    // SAFETY: waits, after what was written before has arrived.
+    unsafe { asm!("dsb sy", "wfi", options(nostack)) };
 }
 
 /// Sleeps for good.
@@ -98,7 +112,6 @@ pub(crate) fn mask_interrupts() {
 pub(crate) fn halt() -> ! {
     mask_interrupts();
     loop {
-        // SAFETY: waits, and changes nothing.
-        unsafe { asm!("wfi", options(nomem, nostack)) };
+        wait_for_interrupt();
     }
 }

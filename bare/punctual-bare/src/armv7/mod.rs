@@ -4,6 +4,7 @@ use core::arch::{asm, global_asm};
 use core::fmt;
 
 pub(crate) mod mmu;
+pub(crate) mod timer;
 
 global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
@@ -80,9 +81,22 @@ pub(crate) fn frame_pointer() -> usize {
     frame
 }
 
+#[inline]
 pub(crate) fn mask_interrupts() {
     // SAFETY: nothing relies on being interrupted.
     unsafe { asm!("cpsid if", options(nostack)) };
+}
+
+#[inline]
+pub(crate) fn unmask_interrupts() {
+    // SAFETY: the vectors preserve all that the interrupted code uses. No `nomem`: memory may change.
+    unsafe { asm!("cpsie i", options(nostack)) };
+}
+
+#[inline]
+pub(crate) fn wait_for_interrupt() {
+    // SAFETY: waits, after what was written before has arrived.
+    unsafe { asm!("dsb", "wfi", options(nostack)) };
 }
 
 /// Sleeps for good.
@@ -90,7 +104,6 @@ pub(crate) fn mask_interrupts() {
 pub(crate) fn halt() -> ! {
     mask_interrupts();
     loop {
-        // SAFETY: waits, and changes nothing.
-        unsafe { asm!("wfi", options(nomem, nostack)) };
+        wait_for_interrupt();
     }
 }

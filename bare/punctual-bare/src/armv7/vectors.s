@@ -2,7 +2,7 @@
 
     .syntax unified
     .arch armv7-a
-    .fpu vfpv3-d16
+    .fpu vfpv3
 
     .section .text.vectors, "ax"
     .arm
@@ -52,7 +52,8 @@ fast_interrupt:
     report  4, 4
 
 // Interrupts are handled in SVC mode, on the stack of what they interrupt, so that the handler may allow further ones. They
-// save what a function may change: r0-r3, r12, lr and the lower half of the FPU's registers.
+// save what a function may change: r0-r3, r12, lr and of the FPU d0-d7 and d16-d31, which the compiler uses on this target
+// whatever the description of its features says.
 interrupt:
     sub     lr, lr, #4
     srsdb   sp!, #0x13
@@ -65,7 +66,9 @@ interrupt:
     vmrs    r1, fpscr
     push    {r0, r1}
     vpush   {d0-d7}
+    vpush   {d16-d31}
     bl      __punctual_bare_interrupt
+    vpop    {d16-d31}
     vpop    {d0-d7}
     pop     {r0, r1}
     vmsr    fpscr, r1

@@ -1,0 +1,124 @@
+//! The Generic Interrupt Controller, version 2. *ARM Generic Interrupt Controller Architecture Specification*, IHI 0048B, 4.3
+//! and 4.4.
+//!
+//! Own code, since the driver in `arm-gic` 0.10 sets the priority of four interrupts at once and cannot route an interrupt to
+//! a core.
+
+/// A controller at two addresses.
+macro_rules! controller {
+    ($name:ident, $distributor:expr, $interface:expr) => {
+        pub(crate) mod $name {
+            use super::{Gic, SPURIOUS};
+
+            /// The interrupt of the virtual timer of each core.
+            pub const TIMER: u32 = 27;
+
+            const GIC: Gic = Gic { distributor: $distributor, interface: $interface };
+
+            /// # Safety
+            /// As for [`init`](crate::interrupt::init).
+            pub(crate) unsafe fn init() {
+                GIC.init();
+            }
+
+            pub(crate) fn acknowledge() -> Option<u32> {
+                let number = GIC.acknowledge();
+                (number < SPURIOUS).then_some(number)
+            }
+
+            pub(crate) fn end(number: u32) {
+                GIC.end(number);
+            }
+
+            pub(crate) fn enable(number: u32) {
+                GIC.enable(number);
+            }
+
+            pub(crate) fn disable(number: u32) {
+                GIC.disable(number);
+            }
+        }
+    };
+}
+
+#[cfg(feature = "raspi4b")]
+controller!(bcm2711, 0xFF84_1000, 0xFF84_2000);
+#[cfg(any(feature = "virt-a7", feature = "virt-a72"))]
+controller!(virt, 0x0800_0000, 0x0801_0000);
+
+/// What is acknowledged from here on is no interrupt: 1022 and 1023.
+const SPURIOUS: u32 = 1020;
+
+/// The priority of all interrupts, in the middle.
+const PRIORITY: u8 = 0x80;
+
+/// Registers of the distributor.
+const CONTROL: usize = 0x000;
+const TYPE: usize = 0x004;
+const SET_ENABLE: usize = 0x100;
+const CLEAR_ENABLE: usize = 0x180;
+const PRIORITIES: usize = 0x400;
+const TARGETS: usize = 0x800;
+
+/// Registers of the CPU interface.
+const INTERFACE_CONTROL: usize = 0x00;
+const PRIORITY_MASK: usize = 0x04;
+const ACKNOWLEDGE: usize = 0x0C;
+const END: usize = 0x10;
+
+#[derive(Clone, Copy)]
+struct Gic {
+    distributor: usize,
+    interface: usize,
+}
+
+impl Gic {
+    fn init(self) {
+        self.write(self.distributor + CONTROL, 0);
+        let words = (self.read(self.distributor + TYPE) & 0x1F) as usize + 1;
+        for word in 0..words {
+            self.write(self.distributor + CLEAR_ENABLE + 4 * word, u32::MAX);
+        }
+        for number in 0..32 * words {
+            self.write_byte(self.distributor + PRIORITIES + number, PRIORITY);
+            // Of the first 32 each core has its own.
+            if number >= 32 {
+                self.write_byte(self.distributor + TARGETS + number, 1);
+            }
+        }
+        self.write(self.distributor + CONTROL, 1);
+        self.write(self.interface + PRIORITY_MASK, 0xFF);
+        self.write(self.interface + INTERFACE_CONTROL, 1);
+    }
+
+    fn acknowledge(self) -> u32 {
+        self.read(self.interface + ACKNOWLEDGE) & 0x3FF
+    }
+
+    fn end(self, number: u32) {
+        self.write(self.interface + END, number);
+    }
+
+    fn enable(self, number: u32) {
+        self.write(self.distributor + SET_ENABLE + 4 * (number / 32) as usize, 1 << (number % 32));
+    }
+
+    fn disable(self, number: u32) {
+        self.write(self.distributor + CLEAR_ENABLE + 4 * (number / 32) as usize, 1 << (number % 32));
+    }
+
+    fn read(self, address: usize) -> u32 {
+        // SAFETY: the board has a controller there, mapped as a device, and no memory depends on it.
+        unsafe { (address as *const u32).read_volatile() }
+    }
+
+    fn write(self, address: usize, value: u32) {
+        // SAFETY: as in `read`. What an interrupt does to the program is up to those who unmask it.
+        unsafe { (address as *mut u32).write_volatile(value) };
+    }
+
+    fn write_byte(self, address: usize, value: u8) {
+        // SAFETY: as in `write`; these registers can be accessed by bytes.
+        unsafe { (address as *mut u8).write_volatile(value) };
+    }
+}

@@ -1,0 +1,54 @@
+//! The time since power-on, and one alarm: the generic timer, of which every core has one.
+//!
+//! Nanoseconds are made of the counter by a multiplication, and the other way round, so there is no division where it matters.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arch::timer;
+use crate::interrupt;
+
+/// Nanoseconds for each count, times 2³².
+static NANOS_PER_COUNT: AtomicU64 = AtomicU64::new(0);
+/// Counts for each nanosecond, times 2⁶⁴.
+static COUNTS_PER_NANO: AtomicU64 = AtomicU64::new(0);
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Reads the frequency of the counter.
+///
+/// # Safety
+/// Called once, before anything asks for the time.
+pub(crate) unsafe fn init() {
+    let frequency = u64::from(timer::frequency());
+    assert!(
+        frequency > 0 && frequency < NANOS_PER_SECOND,
+        "CNTFRQ is {frequency} Hz: the firmware has to set it"
+    );
+    NANOS_PER_COUNT.store((NANOS_PER_SECOND << 32) / frequency, Ordering::Relaxed);
+    let counts = (u128::from(frequency) << 64) / u128::from(NANOS_PER_SECOND);
+    COUNTS_PER_NANO.store(counts as u64, Ordering::Relaxed);
+    timer::disarm();
+}
+
+/// Nanoseconds since power-on.
+#[inline]
+pub fn now() -> u64 {
+    let counts = u128::from(timer::count());
+    ((counts * u128::from(NANOS_PER_COUNT.load(Ordering::Relaxed))) >> 32) as u64
+}
+
+/// Has [`interrupt::TIMER`] pending from `time` on, in nanoseconds since power-on; never if it is `u64::MAX`. The last call counts.
+#[inline]
+pub fn alarm(time: u64) {
+    if time == u64::MAX {
+        return timer::disarm();
+    }
+    let counts = (u128::from(time) * u128::from(COUNTS_PER_NANO.load(Ordering::Relaxed))) >> 64;
+    // Rounded up, so that the time has come when the interrupt does.
+    timer::arm((counts as u64).saturating_add(1));
+}
+
+/// Lets the timer interrupt this core.
+pub fn enable_alarm() {
+    interrupt::enable(interrupt::TIMER);
+}

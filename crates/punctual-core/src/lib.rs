@@ -59,6 +59,7 @@ mod activation;
 pub mod atomic;
 mod current;
 mod fifo;
+mod interrupt;
 mod level;
 mod lifecycle;
 mod lock;

@@ -100,17 +100,26 @@
 //! | `monitoring` | jobs are not measured, which saves two readings of the clock a job, and `hdrhistogram`; the [report](report::TaskReport::measured) says so |
 //! | `signals` | SIGINT and SIGTERM do what they do without an app: they end the process, unless the program handles them. Saves `signal-hook` |
 //! | `async` | no `async fn` tasks, and nothing that they wait for |
+//! | `std` | no process: the crate is `no_std`, and the app is a program for a bare board, whose crate (`punctual-bare`) starts it. `async` and `signals` need `std` |
 //!
 //! # Modules
 //!
 //! * [`mod@config`]: where and how to run; [`mod@report`]: what happened; [`model`]: what was declared.
 //! * [`background`]: threads for everything that is not real-time.
+#![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
 
+#[cfg(feature = "std")]
 pub mod background;
 
+#[cfg(feature = "std")]
 mod app;
+#[cfg(not(feature = "std"))]
+#[path = "bare/mod.rs"]
+mod app;
+#[cfg(feature = "std")]
 mod lock;
+#[cfg(feature = "std")]
 mod port;
 mod task;
 

@@ -5,6 +5,7 @@
 
 mod access;
 mod args;
+mod bare;
 mod binding;
 mod features;
 mod init;
@@ -27,7 +28,11 @@ pub(crate) use names::is_model;
 
 /// Applies every rule.
 pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
+    let bare = !cfg!(any(feature = "std", test));
     features::check(app, cfg!(any(feature = "async", test)), errors);
+    if bare {
+        bare::check(app, errors);
+    }
     names::check(app, errors);
     signature::check(app, errors);
     args::check(app, errors);
@@ -38,7 +43,9 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
     local::check(app, errors);
     release::check(app, errors);
     local_task::check(app, analysis, errors);
-    binding::check(app, errors);
+    if !bare {
+        binding::check(app, errors);
+    }
     overrun::check(app, errors);
     partitions::check(app, analysis, errors);
 }

@@ -188,6 +188,17 @@ pub(super) fn main(app: &App) -> TokenStream {
         return TokenStream::new();
     }
     let (module, outer) = (&app.module.ident, app.module.attrs.iter().filter(|a| a.path().is_ident("cfg")));
+    if !cfg!(feature = "std") {
+        return quote! {
+            #(#outer)*
+            const _: () = {
+                fn __punctual_main() -> ! {
+                    ::punctual::export::main(#module::run)
+                }
+                ::punctual_bare::entry!(__punctual_main);
+            };
+        };
+    }
     quote! {
         #(#outer)*
         /// Runs the app as the environment says, for a `main` of the crate that is elsewhere.

@@ -210,6 +210,9 @@ fn after(task: &Task) -> TokenStream {
 
 fn bound(app: &App, task: &Task) -> TokenStream {
     let TaskKind::Bound { source, .. } = &task.kind else { return TokenStream::new() };
+    if !cfg!(feature = "std") {
+        return interrupt(task, source);
+    }
     let Some(field) = app.local_field(source) else { return TokenStream::new() };
     let (cfgs, quiet, body, name) =
         (&task.handler.cfgs, quiet(), names::body(&task.handler.ident), names::field(source));
@@ -225,6 +228,17 @@ fn bound(app: &App, task: &Task) -> TokenStream {
                 let #source: &#ty = unsafe { ::punctual::export::Resource::get(&#name.0) };
                 #fd
             }
+        }
+    }
+}
+
+/// What a task binds on a bare board: an interrupt of the board, by the name that its crate gives it.
+fn interrupt(task: &Task, source: &Ident) -> TokenStream {
+    let (cfgs, quiet, body) = (&task.handler.cfgs, quiet(), names::body(&task.handler.ident));
+    quote! {
+        #(#cfgs)* #quiet
+        impl ::punctual::export::Bound for #body {
+            const INTERRUPT: ::core::primitive::u32 = ::punctual_bare::interrupt::#source;
         }
     }
 }

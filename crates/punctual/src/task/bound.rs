@@ -18,8 +18,8 @@ use crate::app::runtime::{self, Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::app::stop::StopReason;
 use crate::model::OnEarly;
+use crate::task::body::Body;
 use crate::task::interval::Interval;
-use crate::task::job::Body;
 use crate::task::message::Task;
 
 /// What the generated code says of a bound task besides its [`Body`].

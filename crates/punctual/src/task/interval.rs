@@ -9,7 +9,7 @@
 //! Real-time safety: the places are static, and a release looks at all of them, of which there are at most 64. Nothing here
 //! allocates, blocks or enters the kernel.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::{Duration, Instant};
 
@@ -106,6 +106,7 @@ impl Interval {
     }
 
     /// Whether a release is noted for a time after `now`.
+    #[cfg(feature = "std")]
     pub(crate) fn is_delaying(&self, now: Instant) -> bool {
         self.last.iter().any(|place| place.load(Ordering::Relaxed) > now.as_ticks().saturating_add(1))
     }

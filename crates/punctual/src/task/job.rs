@@ -2,65 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use punctual_core::{CurrentWorker, Duration, Instant, Port, Stamp};
+use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
-use crate::app::partition::PartitionState;
-use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
 use crate::app::virtual_time;
 use crate::app::{fault, forked};
-use crate::model::OnEarly;
 use crate::port::linux::suspension;
-use crate::task::interval::Interval;
+use crate::task::body::{AT_ITS_START, Body, counted, measures};
 use crate::task::monitor::{self, Monitor};
-
-/// A task, as the generated code declares it.
-pub trait Body: 'static {
-    /// The arguments beyond the context: none, one, or a tuple.
-    type Args: Send + 'static;
-    /// The task's name.
-    const NAME: &'static str;
-    /// The task's level.
-    const LEVEL: u8;
-    /// Whether jobs are measured.
-    const MONITOR: bool;
-    /// Whether spawns are counted while the app is profiled.
-    const PROFILE: bool;
-    /// Relative deadline.
-    const DEADLINE: Option<Duration>;
-    /// Execution time in virtual time.
-    const EXECUTION: Duration;
-
-    /// How often it may be released, if it says so. Known at compile time, so that a task that does not pays nothing.
-    #[inline(always)]
-    fn interval() -> Option<&'static Interval> {
-        None
-    }
-
-    /// The app.
-    fn runtime() -> &'static Runtime;
-
-    /// The task's partition.
-    fn partition() -> &'static PartitionState;
-
-    /// Runs the user's function.
-    ///
-    /// # Safety
-    /// The calling thread runs a job of this task's level, of which this is the one.
-    unsafe fn call(worker: CurrentWorker, release: Instant, args: Self::Args);
-
-    /// Called after each job, at the task's level, with the job's end if that is known.
-    ///
-    /// # Safety
-    /// As for [`call`](Self::call), which has returned.
-    #[inline]
-    unsafe fn after(end: Stamp) {
-        let _ = end;
-    }
-}
-
-/// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time begins.
-pub(crate) const AT_ITS_START: u64 = u64::MAX;
 
 /// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a fault.
 ///
@@ -225,25 +174,4 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
     // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has returned.
     unsafe { B::after(Some(end)) };
     Some(end)
-}
-
-/// Whether jobs are measured: the app and the features of this crate say so.
-pub(crate) const fn measures<B: Body>() -> bool {
-    cfg!(feature = "monitoring") && B::MONITOR
-}
-
-/// How often the task may be released, if early releases take place and are counted.
-#[inline(always)]
-fn counted<B: Body>() -> Option<&'static Interval> {
-    B::interval().filter(|interval| interval.on_early() == OnEarly::Count)
-}
-
-/// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody wants to know.
-#[inline]
-pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
-    if measures::<B>() || B::interval().is_some() || monitor.mark.is_on() {
-        B::partition().core.port().now().as_ticks()
-    } else {
-        0
-    }
 }

@@ -9,8 +9,9 @@ use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::model::OnEarly;
+use crate::task::body::{AT_ITS_START, Body, measures, stamp};
 use crate::task::interval::{Claim, Interval};
-use crate::task::job::{AT_ITS_START, Body, execute, execute_queued, measures, stamp};
+use crate::task::job::{execute, execute_queued};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, TooLate, not_released};
 
@@ -163,13 +164,11 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         args: B::Args,
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
         let core = B::partition().core();
-        // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one.
-        let visit = B::runtime().pass_gate();
-        if visit.is_none() || core.is_stopping() {
-            // Dropping the arguments is the user's code, which may do as it likes.
-            drop(visit);
+        // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one. It does not while it drops
+        // the arguments, which is the user's code, and may do as it likes.
+        let Some(_visit) = B::runtime().pass_gate().filter(|_| !core.is_stopping()) else {
             return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
-        }
+        };
         let armed = self.slots.arm(args, time).map_err(SpawnError::Full)?;
         core.armed(self.slots.level(), time);
         Ok(SpawnHandle { task: self, armed: Some(armed) })
@@ -272,8 +271,8 @@ impl<A> SpawnHandle<A> {
     }
 }
 
-impl<A> std::fmt::Debug for SpawnHandle<A> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<A> core::fmt::Debug for SpawnHandle<A> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SpawnHandle").field("task", &self.task.name()).finish_non_exhaustive()
     }
 }

@@ -2,15 +2,22 @@
 
 #[cfg(feature = "async")]
 pub(crate) mod async_task;
+pub(crate) mod body;
+#[cfg(feature = "std")]
 pub(crate) mod bound;
 pub(crate) mod interval;
+#[cfg(feature = "std")]
 pub(crate) mod job;
-#[cfg(feature = "monitoring")]
+#[cfg(all(feature = "std", feature = "monitoring"))]
 mod measured;
-#[cfg(not(feature = "monitoring"))]
+#[cfg(all(feature = "std", not(feature = "monitoring")))]
 #[path = "unmeasured.rs"]
 mod measured;
 pub(crate) mod message;
+#[cfg(feature = "std")]
 pub(crate) mod monitor;
 pub(crate) mod periodic;
 pub(crate) mod spawn_error;
+
+#[cfg(not(feature = "std"))]
+pub(crate) use crate::app::{bound, job, monitor};

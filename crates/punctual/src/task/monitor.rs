@@ -15,7 +15,7 @@ use std::cell::UnsafeCell;
 
 use punctual_core::{Duration, Instant};
 
-use super::job::Body;
+use super::body::Body;
 use super::measured::Measured;
 use crate::app::profile::ProfileSlot;
 use crate::app::report::TaskReport;

@@ -5,7 +5,8 @@ use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::StopReason;
-use crate::task::job::{Body, execute_queued, measures};
+use crate::task::body::{Body, measures};
+use crate::task::job::execute_queued;
 use crate::task::monitor::Monitor;
 
 /// A task with a period.
@@ -14,14 +15,14 @@ pub struct PeriodicTask<B: Body<Args = ()>> {
     level: &'static Level,
     periodic: &'static Periodic,
     period: Duration,
-    body: std::marker::PhantomData<fn(B)>,
+    body: core::marker::PhantomData<fn(B)>,
 }
 
 impl<B: Body<Args = ()>> PeriodicTask<B> {
     /// A task released by `periodic`, which `level` knows.
     pub const fn new(level: &'static Level, periodic: &'static Periodic, period: Duration) -> Self {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
-        Self { monitor: Monitor::new(), level, periodic, period, body: std::marker::PhantomData }
+        Self { monitor: Monitor::new(), level, periodic, period, body: core::marker::PhantomData }
     }
 
     /// Whether `node` is one of this task's.

@@ -1,6 +1,6 @@
 //! Why a job could not be spawned, or an armed job could not be changed.
 
-use std::fmt;
+use core::fmt;
 
 use crate::app::current;
 use crate::app::runtime::Runtime;
@@ -75,7 +75,7 @@ impl<A> fmt::Display for SpawnError<A> {
     }
 }
 
-impl<A> std::error::Error for SpawnError<A> {}
+impl<A> core::error::Error for SpawnError<A> {}
 
 /// An armed job cannot be cancelled or rescheduled: it has been released, or its run has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl fmt::Display for TooLate {
     }
 }
 
-impl std::error::Error for TooLate {}
+impl core::error::Error for TooLate {}
 
 /// The result of a spawn while the app is stopping or not running; see [`SpawnError`].
 #[cold]

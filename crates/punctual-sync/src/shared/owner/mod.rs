@@ -93,6 +93,7 @@ const NOBODY: Owner = Owner(0);
 const ANONYMOUS: Owner = Owner(1);
 
 impl Owner {
+    #[cfg(feature = "std")]
     pub(super) fn new(pid: u32, start: u64) -> Self {
         Self(u64::from(pid) << START_BITS | start & ((1 << START_BITS) - 1))
     }

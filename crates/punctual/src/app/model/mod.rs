@@ -47,10 +47,12 @@
 //! assert_eq!((app::MODEL.resources[0].ceiling, app::MODEL.resources[0].protocol), (2, Protocol::Srp));
 //! ```
 
+#[cfg(feature = "std")]
 mod write;
 
 use punctual_core::Duration;
 
+#[cfg(feature = "std")]
 pub(crate) use self::write::write;
 
 /// What an app declares.

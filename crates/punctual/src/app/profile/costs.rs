@@ -18,7 +18,7 @@ use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
 use crate::app::runtime::{Options, Registered, Runtime};
 use crate::port::AppPort;
 use crate::port::linux::{clock, cpu, settings};
-use crate::task::job::Body;
+use crate::task::body::Body;
 use crate::task::message::Task;
 
 /// In ns; `None` where there is no such thing.

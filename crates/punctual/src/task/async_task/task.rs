@@ -13,8 +13,9 @@ use crate::app::profile;
 use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
-use crate::task::job::Body;
-use crate::task::job::{AT_ITS_START, execute, measures, stamp};
+use crate::task::body::Body;
+use crate::task::body::{AT_ITS_START, measures, stamp};
+use crate::task::job::execute;
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::{SpawnError, not_released};
 

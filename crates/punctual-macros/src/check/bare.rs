@@ -1,0 +1,79 @@
+//! What a bare board does not have.
+
+use crate::errors::Errors;
+use crate::model::{App, TaskKind};
+
+const WITHOUT_STD: &str = "`punctual` is built for a bare board, without its feature `std`";
+
+pub(super) fn check(app: &App, errors: &mut Errors) {
+    if let Some(global) = &app.args.global {
+        errors.at(
+            global,
+            format_args!(
+                "a bare board has no threads for the global executor: remove `executor` ({WITHOUT_STD})"
+            ),
+        );
+    }
+    for partition in &app.args.partitions {
+        errors.at(
+            &partition.ident,
+            format_args!("an app on a bare board has one partition, on the first core: remove `partitions` ({WITHOUT_STD})"),
+        );
+    }
+    if let Some(cpu) = &app.args.cpu {
+        errors.at(
+            cpu,
+            format_args!("an app on a bare board runs on the first core: remove `cpu` ({WITHOUT_STD})"),
+        );
+    }
+    if app.args.profile {
+        errors.at(
+            &app.module.ident,
+            format_args!("a bare board has nowhere to write a profile to: remove `profile` ({WITHOUT_STD})"),
+        );
+    }
+    for task in &app.tasks {
+        let TaskKind::Bound { source, .. } = &task.kind else { continue };
+        if app.local_field(source).is_some() {
+            errors.at(
+                source,
+                format_args!(
+                    "a bare board has no descriptors: `binds` names an interrupt of the board, as `binds = UART0`, and not \
+                     the local resource `{source}` ({WITHOUT_STD})"
+                ),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+    use quote::quote;
+
+    use super::check;
+    use crate::errors::Errors;
+    use crate::testing::app_with;
+
+    fn said(args: TokenStream, items: TokenStream) -> Vec<String> {
+        let app = app_with(args, items);
+        let mut errors = Errors::default();
+        check(&app, &mut errors);
+        let Err(error) = errors.finish() else { return Vec::new() };
+        error.into_iter().map(|error| error.to_string()).collect()
+    }
+
+    #[test]
+    fn needs_threads_or_other_cores() {
+        let items = || quote! { #[shared] struct Shared {} #[task(priority = 1)] fn t(cx: t::Context) {} };
+        assert_eq!(said(TokenStream::new(), items()), [""; 0]);
+        let global = said(quote!(executor = "global"), items());
+        assert!(global.len() == 1 && global[0].contains("remove `executor`"), "{global:?}");
+        let cpu = said(quote!(cpu = 1), items());
+        assert!(cpu.len() == 1 && cpu[0].contains("remove `cpu`"), "{cpu:?}");
+        let profile = said(quote!(profile), items());
+        assert!(profile.len() == 1 && profile[0].contains("remove `profile`"), "{profile:?}");
+        let partitions = said(quote!(partitions = [only]), items());
+        assert!(partitions.len() == 1 && partitions[0].contains("remove `partitions`"), "{partitions:?}");
+    }
+}

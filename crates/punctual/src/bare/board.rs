@@ -1,0 +1,48 @@
+//! What a board provides. Its crate defines these functions by their names; `punctual-bare` is one.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+unsafe extern "Rust" {
+    /// Nanoseconds since some time before the start. Never goes backwards.
+    pub(crate) safe fn __punctual_board_now() -> u64;
+
+    /// Has the timer's interrupt pending from this time on, in nanoseconds; never if it is `u64::MAX`.
+    pub(crate) safe fn __punctual_board_alarm(time: u64);
+
+    /// Has `timer` called for the timer's interrupt, `interrupt` for any other with its number, and `after` when none is
+    /// pending any more; all of them with interrupts masked, on the stack of what is interrupted. `after` may unmask them
+    /// for a while. What is interrupted finds all registers as they were.
+    pub(crate) safe fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn());
+
+    /// Passes an interrupt on.
+    pub(crate) safe fn __punctual_board_enable(number: u32);
+
+    /// Holds an interrupt back.
+    pub(crate) safe fn __punctual_board_disable(number: u32);
+
+    /// Allows this core to be interrupted, which what runs from now on has to bear.
+    pub(crate) fn __punctual_board_unmask();
+
+    /// Keeps this core from being interrupted.
+    pub(crate) safe fn __punctual_board_mask();
+
+    /// Sleeps until an interrupt is pending, masked or not; may return earlier.
+    pub(crate) safe fn __punctual_board_wait();
+
+    /// Memory that nothing else ever uses.
+    pub(crate) safe fn __punctual_board_memory(layout: Layout) -> Option<NonNull<u8>>;
+
+    /// Prints.
+    pub(crate) safe fn __punctual_board_print(text: &str);
+
+    /// Ends the program.
+    pub(crate) safe fn __punctual_board_exit(code: u8) -> !;
+}
+
+pub(crate) use {
+    __punctual_board_alarm as alarm, __punctual_board_disable as disable, __punctual_board_enable as enable,
+    __punctual_board_exit as exit, __punctual_board_handle as handle, __punctual_board_mask as mask,
+    __punctual_board_memory as memory, __punctual_board_now as now, __punctual_board_print as print,
+    __punctual_board_unmask as unmask, __punctual_board_wait as wait,
+};

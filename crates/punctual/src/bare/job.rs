@@ -1,0 +1,74 @@
+//! Running one job of any kind of task.
+
+use punctual_core::{CurrentWorker, Instant, Port, Stamp};
+
+use super::monitor::{Job, Monitor};
+use crate::task::body::{AT_ITS_START, Body, counted, measures};
+
+/// Runs one job, measured.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    let (runtime, partition) = (B::runtime(), B::partition());
+    let port = partition.core.port();
+    if !measures::<B>() {
+        if let Some(interval) = counted::<B>() {
+            let release = match release {
+                AT_ITS_START => port.now(),
+                release => Instant::from_ticks(release.max(runtime.started())),
+            };
+            interval.observe(release);
+        }
+        // SAFETY: this thread runs this job at the task's level, by this function's contract.
+        unsafe { B::call(me, Instant::from_ticks(release), args) };
+        // SAFETY: this thread is still at the task's level, and `call` has returned.
+        unsafe { B::after(None) };
+        return None;
+    }
+    let start = now.unwrap_or_else(|| port.now());
+    let release = match release {
+        AT_ITS_START => start,
+        // Jobs spawned by `init` are released when the app starts.
+        release => Instant::from_ticks(release.max(runtime.started())),
+    };
+    if let Some(interval) = counted::<B>() {
+        interval.observe(release);
+    }
+    let executed = partition.executed();
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
+    unsafe { B::call(me, release, args) };
+    let end = port.now();
+    let gross = end.as_ticks().saturating_sub(start.as_ticks());
+    let preempted = partition.executed().saturating_sub(executed);
+    partition.add_executed(gross.saturating_sub(preempted));
+    let job = Job { release, start, end, preempted, deadline: B::DEADLINE };
+    // SAFETY: by this function's contract this thread occupies the task's level.
+    unsafe { monitor.record(job) };
+    // SAFETY: this thread is still at the task's level, and `call` has returned.
+    unsafe { B::after(Some(end)) };
+    Some(end)
+}
+
+/// [`execute`] for a queued job: the same, since here nothing makes an exception of it.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute_queued<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: B::Args,
+    release: u64,
+    now: Stamp,
+) -> Stamp {
+    // SAFETY: by this function's contract.
+    unsafe { execute::<B>(monitor, me, args, release, now) }
+}

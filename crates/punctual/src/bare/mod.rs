@@ -1,0 +1,29 @@
+//! The app on a bare board: what [`crate`] is without the feature `std`.
+//!
+//! One core runs one partition, and a single thread, which begins as `main`, runs every level of it. Jobs preempt it from
+//! interrupts: a handler releases what its interrupt is bound to, or what is due by the clock, and if a level is ready above
+//! the partition's then, it runs it on the stack of what it has interrupted, with interrupts unmasked. So neither the
+//! interrupt controller nor a critical section needs to know of priorities, and nothing masks interrupts for long.
+//!
+//! What a board has to provide is in [`board`]; `punctual-bare` does.
+
+pub mod config;
+#[path = "../app/model/mod.rs"]
+pub mod model;
+pub mod report;
+
+pub(crate) mod board;
+pub(crate) mod bound;
+pub(crate) mod current;
+pub(crate) mod fault;
+pub(crate) mod interrupt;
+pub(crate) mod job;
+pub(crate) mod monitor;
+pub(crate) mod partition;
+pub(crate) mod port;
+pub(crate) mod profile;
+pub(crate) mod run;
+pub(crate) mod runtime;
+pub(crate) mod services;
+pub(crate) mod start_error;
+pub(crate) mod stop;

@@ -1,0 +1,142 @@
+//! What is measured of every job: counts, maxima and means of release jitter J, response time R and execution time C.
+//!
+//! Without the histograms, and so the quantiles, for which there is no memory to be had here.
+
+use core::cell::UnsafeCell;
+
+use punctual_core::{Duration, Instant};
+
+use super::profile::ProfileSlot;
+use super::report::{Summary, TaskReport};
+use super::runtime::TaskInfo;
+use crate::task::body::Body;
+
+/// What one job took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job {
+    pub(crate) release: Instant,
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+    /// Execution of jobs that preempted this one, in ns.
+    pub(crate) preempted: u64,
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// One quantity over all jobs of a task, in ns.
+#[derive(Debug, Clone, Copy)]
+struct Quantity {
+    max: u64,
+    sum: u64,
+}
+
+impl Quantity {
+    const NONE: Self = Self { max: 0, sum: 0 };
+
+    #[inline]
+    fn record(&mut self, value: u64) {
+        self.max = self.max.max(value);
+        self.sum = self.sum.saturating_add(value);
+    }
+
+    fn summary(self, jobs: u64) -> Summary {
+        Summary { max: self.max, mean: self.sum.checked_div(jobs).unwrap_or(0) }
+    }
+}
+
+/// The figures of a task.
+#[derive(Debug)]
+struct Measured {
+    jobs: u64,
+    misses: u64,
+    jitter: Quantity,
+    response: Quantity,
+    execution: Quantity,
+}
+
+impl Measured {
+    const NONE: Self = Self {
+        jobs: 0,
+        misses: 0,
+        jitter: Quantity::NONE,
+        response: Quantity::NONE,
+        execution: Quantity::NONE,
+    };
+}
+
+/// The mark of a task in a trace of the kernel, where there is one.
+#[derive(Debug)]
+pub(crate) struct Mark;
+
+impl Mark {
+    pub(crate) const fn is_on(&self) -> bool {
+        false
+    }
+}
+
+/// The measurements of one task.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    measured: UnsafeCell<Option<Measured>>,
+    pub(crate) mark: Mark,
+    pub(crate) profile: ProfileSlot,
+}
+
+// SAFETY: `record` is called by the thread that occupies the task's level, `start` and `report` while no job of the task can
+// run.
+unsafe impl Sync for Monitor {}
+
+impl Monitor {
+    pub(crate) const fn new() -> Self {
+        Self { measured: UnsafeCell::new(None), mark: Mark, profile: ProfileSlot }
+    }
+
+    /// The task `B`, whose monitor this is, to the rest of the app.
+    pub(crate) fn info<B: Body>(&'static self) -> TaskInfo {
+        TaskInfo { name: B::NAME, level: B::LEVEL, partition: B::partition() }
+    }
+
+    /// Begins a run.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    pub(crate) unsafe fn start(&self) {
+        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        unsafe { *self.measured.get() = Some(Measured::NONE) };
+    }
+
+    /// Adds a job.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level.
+    #[inline]
+    pub(crate) unsafe fn record(&self, job: Job) {
+        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        let Some(measured) = (unsafe { &mut *self.measured.get() }) else { return };
+        let since = |later: Instant, earlier: Instant| later.as_ticks().saturating_sub(earlier.as_ticks());
+        let response = since(job.end, job.release);
+        measured.jobs += 1;
+        measured.jitter.record(since(job.start, job.release));
+        measured.response.record(response);
+        measured.execution.record(since(job.end, job.start).saturating_sub(job.preempted));
+        measured.misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline.as_ticks()));
+    }
+
+    /// The measurements so far.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    pub(crate) unsafe fn report(&self, name: &'static str, level: u8, _: Option<&'static str>) -> TaskReport {
+        let mut report = TaskReport { name, level, ..TaskReport::default() };
+        // SAFETY: by this function's contract nothing else refers to the cell's content.
+        if let Some(measured) = unsafe { &*self.measured.get() } {
+            let jobs = measured.jobs;
+            report.measured = true;
+            report.jobs = jobs;
+            report.misses = measured.misses;
+            report.jitter = measured.jitter.summary(jobs);
+            report.response = measured.response.summary(jobs);
+            report.execution = measured.execution.summary(jobs);
+        }
+        report
+    }
+}

@@ -1,0 +1,111 @@
+//! The state of a partition in an app: that of the executor, and how long its jobs have run.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::{CurrentWorker, Level, Partition, Worker};
+
+use super::port::AppPort;
+use super::runtime::Runtime;
+
+/// Which threads run the jobs of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadModel {
+    /// Levels that preempt each other.
+    Levels,
+}
+
+/// The configuration of a partition in the program.
+#[derive(Debug, Clone, Copy)]
+pub struct PartitionConfig {
+    /// The name.
+    pub name: &'static str,
+    /// The threads that run its jobs.
+    pub model: ThreadModel,
+    /// The CPU, if one is given, which there is no choice of.
+    pub cpu: Option<usize>,
+    /// The stack of each thread in bytes, if it is given; here the linker is told.
+    pub stack: Option<usize>,
+}
+
+/// System calls that a partition submits, of which there are none here.
+#[derive(Debug)]
+pub enum Calls {}
+
+/// A partition of an app, in a static of the generated code.
+pub struct PartitionState {
+    pub(crate) core: Partition<AppPort>,
+    /// The thread that runs everything.
+    idle: &'static Worker,
+    pub(crate) runtime: &'static Runtime,
+    /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
+    executed: AtomicU64,
+}
+
+impl fmt::Debug for PartitionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartitionState").finish_non_exhaustive()
+    }
+}
+
+impl PartitionState {
+    /// A partition of `runtime`.
+    ///
+    /// # Safety
+    /// As for [`Partition::new`]; `idle` is among the workers.
+    pub const unsafe fn new(
+        _: PartitionConfig,
+        runtime: &'static Runtime,
+        levels: &'static [&'static Level],
+        workers: &'static [&'static Worker],
+        idle: &'static Worker,
+        _: Option<&'static Calls>,
+    ) -> Self {
+        // SAFETY: the levels and workers belong to this partition alone, by this function's contract.
+        let core = unsafe { Partition::new(AppPort::new(), levels, workers) };
+        Self { core, idle, runtime, executed: AtomicU64::new(0) }
+    }
+
+    /// The name for users, if the app has several named partitions, which it has not.
+    pub(crate) fn public_name(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The core as the worker that runs everything.
+    ///
+    /// # Safety
+    /// As for [`CurrentWorker::new`].
+    #[inline]
+    pub(crate) unsafe fn enter_idle(&self) -> CurrentWorker {
+        // SAFETY: by this function's contract, and the worker is this partition's.
+        unsafe { CurrentWorker::new(self.idle) }
+    }
+
+    /// The executor's state.
+    #[inline]
+    pub fn core(&'static self) -> &'static Partition<AppPort> {
+        &self.core
+    }
+
+    /// Removes all state, for a run.
+    ///
+    /// # Safety
+    /// As for [`Partition::reset`].
+    pub(crate) unsafe fn reset(&self) {
+        // SAFETY: by this function's contract.
+        unsafe { self.core.reset() };
+        self.executed.store(0, Ordering::Relaxed);
+    }
+
+    /// Execution time of all ended jobs. Its increase during a job is the execution time of the jobs that preempted it.
+    #[inline]
+    pub(crate) fn executed(&self) -> u64 {
+        self.executed.load(Ordering::Relaxed)
+    }
+
+    /// Adds the execution time of a job. Atomic, since a job may preempt the end of another.
+    #[inline]
+    pub(crate) fn add_executed(&self, execution: u64) {
+        self.executed.fetch_add(execution, Ordering::Relaxed);
+    }
+}

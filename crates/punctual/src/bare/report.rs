@@ -1,0 +1,234 @@
+//! What happened in a run: why it ended, and the timing of every task.
+//!
+//! `{}` prints the table that a run on Linux prints, with a dash for what is not known on a bare board.
+
+use core::fmt::{self, Write as _};
+
+use punctual_core::Duration;
+
+use super::model::OnEarly;
+use super::runtime::Runtime;
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// `punctual::shutdown` was called.
+    #[default]
+    Shutdown,
+    /// A periodic task with `on_overrun = stop` was released while its previous job was unfinished.
+    Overrun {
+        /// Which one.
+        task: &'static str,
+    },
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shutdown => f.write_str("shut down"),
+            Self::Overrun { task } => write!(f, "overrun of `{task}`"),
+        }
+    }
+}
+
+/// A measured quantity over all jobs of a task, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The largest value, exactly.
+    pub max: u64,
+    /// The mean, rounded down.
+    pub mean: u64,
+}
+
+/// How a task fared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TaskReport {
+    /// The task's name.
+    pub name: &'static str,
+    /// Its level.
+    pub level: u8,
+    /// Its period, if it has one.
+    pub period: Option<Duration>,
+    /// Its relative deadline, if it has one.
+    pub deadline: Option<Duration>,
+    /// Whether its jobs were measured. If not, `jobs`, `misses` and the times are unknown.
+    pub measured: bool,
+    /// How many jobs ended.
+    pub jobs: u64,
+    /// How many releases found the previous job unfinished.
+    pub overruns: u64,
+    /// How many jobs ended after their deadline.
+    pub misses: u64,
+    /// Its `min_interval`, if it has one.
+    pub min_interval: Option<Duration>,
+    /// How many releases there may be in that.
+    pub burst: u16,
+    /// How many came earlier.
+    pub early: u64,
+    /// What happens to those.
+    pub on_early: Option<OnEarly>,
+    /// Release jitter J: start - release.
+    pub jitter: Summary,
+    /// Response time R: end - release.
+    pub response: Summary,
+    /// Execution time C: end - start, without the jobs that preempted.
+    pub execution: Summary,
+}
+
+/// What happened in a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The app's name.
+    pub app: &'static str,
+    /// Why it ended.
+    pub outcome: Outcome,
+    /// From the end of `init` to the end of the last job.
+    pub elapsed: Duration,
+    /// Jobs that were released and never run.
+    pub dropped_jobs: u64,
+    /// Interrupts that came and that no task binds.
+    pub unbound_interrupts: u64,
+    pub(crate) runtime: &'static Runtime,
+}
+
+impl Report {
+    /// The tasks, in the order of their declaration.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskReport> + use<> {
+        // SAFETY: a report is made when the last job has ended, and no other run can begin before `main` does.
+        self.runtime.tasks.iter().filter_map(|task| unsafe { task.report() })
+    }
+
+    /// A task by its name.
+    pub fn task(&self, name: &str) -> Option<TaskReport> {
+        self.tasks().find(|task| task.name == name)
+    }
+
+    /// The exit code of a program that is this app.
+    pub fn exit_code(&self) -> u8 {
+        match self.outcome {
+            Outcome::Shutdown => 0,
+            Outcome::Overrun { .. } => 1,
+        }
+    }
+}
+
+/// The columns after the first, and their widths.
+const COLUMNS: [(&str, usize); 11] = [
+    ("level", 5),
+    ("jobs", 6),
+    ("J max", 7),
+    ("p99.9", 5),
+    ("p50", 3),
+    ("R max", 7),
+    ("p99.9", 5),
+    ("p50", 3),
+    ("C max", 7),
+    ("overruns", 8),
+    ("misses", 6),
+];
+
+/// What stands in place of a figure that is not known.
+const UNKNOWN: &str = "–";
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} after {}", self.app, self.outcome, Nanos(self.elapsed.as_ticks()))?;
+        if self.dropped_jobs > 0 {
+            write!(f, "; {} jobs were dropped", self.dropped_jobs)?;
+        }
+        if self.unbound_interrupts > 0 {
+            write!(f, "; {} interrupts came that no task binds", self.unbound_interrupts)?;
+        }
+        f.write_str("\n\n")?;
+        let first = self.tasks().map(|task| task.name.chars().count()).max().unwrap_or(0).max("task".len());
+        write!(f, "{:first$}", "task")?;
+        for (head, width) in COLUMNS {
+            write!(f, "  {head:>width$}")?;
+        }
+        f.write_char('\n')?;
+        let width = first + COLUMNS.iter().map(|(_, width)| 2 + width).sum::<usize>();
+        (0..width).try_for_each(|_| f.write_char('─'))?;
+        f.write_char('\n')?;
+        for level in (1..=punctual_core::MAX_LEVEL).rev() {
+            for task in self.tasks().filter(|task| task.level == level) {
+                row(f, &task, first)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, task: &TaskReport, first: usize) -> fmt::Result {
+    let known = |text: Text| if task.measured { text } else { Text::of(UNKNOWN) };
+    let cells = [
+        Text::of(task.level),
+        known(Text::of(task.jobs)),
+        known(Text::of(Nanos(task.jitter.max))),
+        Text::of(UNKNOWN),
+        Text::of(UNKNOWN),
+        known(Text::of(Nanos(task.response.max))),
+        Text::of(UNKNOWN),
+        Text::of(UNKNOWN),
+        known(Text::of(Nanos(task.execution.max))),
+        Text::of(task.overruns),
+        known(Text::of(task.misses)),
+    ];
+    write!(f, "{:first$}", task.name)?;
+    for (cell, (_, width)) in cells.iter().zip(COLUMNS) {
+        write!(f, "  {:>width$}", cell.as_str())?;
+    }
+    f.write_char('\n')
+}
+
+/// Nanoseconds, with the unit that suits them and three significant digits.
+struct Nanos(u64);
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, scale) = match self.0 {
+            0..1_000 => return write!(f, "{} ns", self.0),
+            1_000..999_500 => ("µs", 1_000),
+            999_500..999_500_000 => ("ms", 1_000_000),
+            _ => ("s", 1_000_000_000),
+        };
+        // In hundredths, and then as many digits as matter.
+        let hundredths = (self.0 + scale / 200) / (scale / 100);
+        match hundredths {
+            0..1_000 => write!(f, "{}.{:02} {unit}", hundredths / 100, hundredths % 100),
+            1_000..10_000 => write!(f, "{}.{} {unit}", hundredths / 100, hundredths % 100 / 10),
+            _ => write!(f, "{} {unit}", hundredths / 100),
+        }
+    }
+}
+
+/// A cell of the table, which is as wide as its characters, not its bytes.
+struct Text {
+    bytes: [u8; 24],
+    length: usize,
+}
+
+impl Text {
+    fn of(value: impl fmt::Display) -> Self {
+        let mut text = Self { bytes: [0; 24], length: 0 };
+        // What is too long is cut, which no figure is.
+        let _ = write!(text, "{value}");
+        text
+    }
+
+    fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}

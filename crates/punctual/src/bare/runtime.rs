@@ -1,0 +1,199 @@
+//! The state of an app.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use punctual_core::{Instant, Port};
+
+use super::bound::Source;
+use super::model::Model;
+use super::partition::PartitionState;
+use super::report::TaskReport;
+use super::start_error::StartError;
+use super::stop::{FirstStopReason, StopReason};
+
+/// What the app declares of its threads, of which a bare board has no use.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The kernel's priority of the lowest level.
+    pub priority_base: Option<u8>,
+    /// The stack of each thread in bytes.
+    pub stack: Option<usize>,
+    /// How long the kernel may take to wake a thread.
+    pub wake_latency: Option<punctual_core::Duration>,
+    /// Whether to refuse to run without real-time settings, which cannot be missing here.
+    pub strict: bool,
+    /// Whether to mark jobs in the kernel's trace.
+    pub trace: bool,
+    /// Whether locks and spawns are measured while the app is profiled.
+    pub profile: bool,
+    /// When to print a report: `never`, `always`, or otherwise if something went wrong.
+    pub report: Option<&'static str>,
+}
+
+/// What waits for descriptors, of which there are none here.
+#[derive(Debug)]
+pub enum Reactor {}
+
+/// The locks of the global executor, which there is none of here.
+#[derive(Debug)]
+pub enum Ceilings {}
+
+/// A task as the run of its app sees it.
+pub trait Registered: Sync {
+    /// Makes the task ready for a run.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    unsafe fn begin(&self);
+
+    /// Drops jobs that were never run and returns their number with the measurements.
+    ///
+    /// # Safety
+    /// No job of the task can run and none can be spawned.
+    unsafe fn end(&self) -> (Option<TaskReport>, u32);
+
+    /// The measurements alone, when the run has ended.
+    ///
+    /// # Safety
+    /// As for [`end`](Self::end).
+    unsafe fn report(&self) -> Option<TaskReport> {
+        // SAFETY: by this function's contract; there are no jobs left to be dropped.
+        unsafe { self.end() }.0
+    }
+
+    /// The task, if it has jobs.
+    fn info(&'static self) -> Option<TaskInfo>;
+
+    /// The interrupt of the task, if it is bound to one.
+    fn source(&'static self) -> Option<&'static dyn Source> {
+        None
+    }
+}
+
+/// What a task is.
+#[derive(Debug)]
+#[expect(dead_code, reason = "asked for where there is a kernel's trace")]
+pub struct TaskInfo {
+    pub(crate) name: &'static str,
+    pub(crate) level: u8,
+    pub(crate) partition: &'static PartitionState,
+}
+
+/// The state of one app. A static of the generated code; one run at a time.
+pub struct Runtime {
+    pub(crate) name: &'static str,
+    pub(crate) options: Options,
+    /// The only partition.
+    pub(crate) home: &'static PartitionState,
+    pub(crate) tasks: &'static [&'static dyn Registered],
+    runs: AtomicBool,
+    /// The number of jobs released and never run.
+    dropped: AtomicU64,
+    started: AtomicU64,
+    stop_reason: FirstStopReason,
+}
+
+impl core::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Runtime").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The right to reach into a run from outside of it.
+pub(crate) struct Pass;
+
+impl Runtime {
+    /// The state of an app that is not running.
+    pub const fn new(
+        model: &'static Model,
+        options: Options,
+        partitions: &'static [&'static PartitionState],
+        home: &'static PartitionState,
+        tasks: &'static [&'static dyn Registered],
+        _: Option<&'static Reactor>,
+        _: Option<&'static Ceilings>,
+    ) -> Self {
+        assert!(partitions.len() == 1, "an app on a bare board has one partition");
+        Self {
+            name: model.app,
+            options,
+            home,
+            tasks,
+            runs: AtomicBool::new(false),
+            dropped: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            stop_reason: FirstStopReason::none(),
+        }
+    }
+
+    /// Claims the app for a run.
+    pub(crate) fn take(&'static self) -> Result<(), StartError> {
+        if super::current::partition().is_some() || self.runs.swap(true, Ordering::Acquire) {
+            return Err(StartError::AlreadyRunning(self.name));
+        }
+        // SAFETY: the last run, if there was one, has ended with all of its jobs.
+        unsafe {
+            self.home.reset();
+            self.tasks.iter().for_each(|task| task.begin());
+        }
+        self.dropped.store(0, Ordering::Relaxed);
+        self.started.store(0, Ordering::Relaxed);
+        self.stop_reason.reset();
+        Ok(())
+    }
+
+    /// Gives the app back after a run.
+    pub(crate) fn give_back(&self) {
+        self.runs.store(false, Ordering::Release);
+    }
+
+    /// Records when the app started, which is the origin of the periodic grids.
+    pub(crate) fn set_started(&self, start: Instant) {
+        self.started.store(start.as_ticks(), Ordering::Relaxed);
+    }
+
+    /// When the app started, in ns; 0 before.
+    #[inline]
+    pub(crate) fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn elapsed(&self) -> u64 {
+        self.home.core.port().now().as_ticks().saturating_sub(self.started())
+    }
+
+    /// Whether the app is stopping: no more jobs are released, and those released are finished.
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.home.core.is_stopping()
+    }
+
+    /// Begins to stop. Reports the first reason.
+    pub(crate) fn stop(&self, reason: &'static StopReason) {
+        self.stop_reason.record(reason);
+        self.home.core.stop();
+    }
+
+    pub(crate) fn stop_reason(&self) -> &FirstStopReason {
+        &self.stop_reason
+    }
+
+    /// How many jobs were spawned when the app was stopping.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Counts a dropped job.
+    pub(crate) fn drop_job(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lets timed jobs be armed and cancelled while there is a run.
+    pub(crate) fn pass_gate(&self) -> Option<Pass> {
+        self.runs.load(Ordering::Relaxed).then_some(Pass)
+    }
+
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &'static dyn Source> {
+        self.tasks.iter().filter_map(|task| task.source())
+    }
+}

@@ -1,0 +1,50 @@
+//! What a task can ask of its app: the time, to stop, to consume execution time, and to wait in `idle`.
+
+use punctual_core::{Instant, IntoDuration};
+
+use super::stop::StopReason;
+use super::{board, current, run};
+
+/// The time now, by the board's counter.
+///
+/// Real-time safety: reads a register and multiplies.
+#[inline]
+pub fn now() -> Instant {
+    Instant::from_ticks(board::now())
+}
+
+/// Stops the app that runs on the core, if one does.
+///
+/// No more jobs are released; those already released are finished, the `#[shutdown]` hook runs, and the app's `run` returns.
+/// Jobs that are spawned meanwhile are counted as dropped: see [`SpawnError`](crate::SpawnError).
+pub fn shutdown() {
+    if let Some(partition) = current::partition() {
+        partition.runtime.stop(&StopReason::Shutdown);
+    }
+}
+
+/// Consumes execution time of the core, with what preempts the calling job meanwhile not counted if jobs are measured.
+///
+/// For load models, tests and demonstrations.
+pub fn spend(duration: impl IntoDuration) {
+    let executed = || current::partition().map_or(0, |partition| partition.executed());
+    let (begin, before) = (board::now(), executed());
+    let duration = duration.into_duration().as_ticks();
+    while board::now().saturating_sub(begin).saturating_sub(executed() - before) < duration {
+        core::hint::spin_loop();
+    }
+}
+
+/// Waits in `idle` for the next interrupt; does not return once the app is stopping.
+///
+/// For the loop of an `idle` that never returns. When the app stops, it is left where it is: the hook runs, and the program
+/// ends.
+///
+/// # Panics
+/// If called anywhere but in `idle`.
+pub fn wait_for_event() {
+    let idle = current::get().filter(|(partition, me)| me.level() == 0 && partition.runtime.started() != 0);
+    let (partition, _) = idle.expect("wait_for_event is for idle only");
+    run::wait(partition);
+    run::leave_idle(partition);
+}

@@ -17,6 +17,7 @@ enum Register {
     FractionalBaudRate = 0x28,
     LineControl = 0x2C,
     Control = 0x30,
+    InterruptMask = 0x38,
 }
 
 /// UARTFR: the FIFO for transmission is full.
@@ -27,6 +28,9 @@ const BUSY: u32 = 1 << 3;
 const EIGHT_BITS: u32 = 0b11 << 5 | 1 << 4;
 /// UARTCR: on, in both directions.
 const ENABLE: u32 = 1 | 1 << 8 | 1 << 9;
+
+/// UARTIMSC: the interrupt of transmission.
+const TRANSMITTED: u32 = 1 << 5;
 
 /// In Hz, which the firmware of every Raspberry Pi sets unless its `config.txt` says otherwise. QEMU's does not matter.
 const CLOCK: u32 = 48_000_000;
@@ -80,6 +84,11 @@ unsafe fn connect_pins() {
         let others = FUNCTION_SELECT_1.read_volatile() & !MASK;
         FUNCTION_SELECT_1.write_volatile(others | UART_PINS);
     }
+}
+
+/// Has `UART0` interrupt, or not, when there is room again after something was sent.
+pub fn interrupt_on_transmit(enable: bool) {
+    write(Register::InterruptMask, if enable { TRANSMITTED } else { 0 });
 }
 
 /// Waits until everything is sent.

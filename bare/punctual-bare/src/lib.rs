@@ -45,6 +45,7 @@ mod arch;
 #[path = "armv7/mod.rs"]
 mod arch;
 
+mod app;
 pub mod board;
 pub mod console;
 mod end;

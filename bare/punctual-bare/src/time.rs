@@ -41,11 +41,16 @@ pub fn now() -> u64 {
 #[inline]
 pub fn alarm(time: u64) {
     if time == u64::MAX {
-        return timer::disarm();
+        return disarm();
     }
     let counts = (u128::from(time) * u128::from(COUNTS_PER_NANO.load(Ordering::Relaxed))) >> 64;
     // Rounded up, so that the time has come when the interrupt does.
     timer::arm((counts as u64).saturating_add(1));
+}
+
+/// Forgets the [`alarm`].
+pub fn disarm() {
+    timer::disarm();
 }
 
 /// Lets the timer interrupt this core.

@@ -17,6 +17,7 @@ mod release;
 mod sanitize;
 mod seeds;
 mod stress;
+mod traces;
 mod unprivileged;
 mod variants;
 mod working_copy;
@@ -50,6 +51,8 @@ enum Chore {
     Miri,
     /// Fuzz the readers of traces, then run random apps, for a minute each
     Fuzz(fuzz::Options),
+    /// With trace-cmd: fetch recordings of other people, and compare how many events are read of each
+    Traces(traces::Options),
     /// Stress each kind of executor on real threads, in a release build
     Stress(stress::Options),
     /// Run programs on a PREEMPT_RT kernel in QEMU; `cargo xtask lab help` says more
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Miri => miri::run(),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Traces(options) => traces::run(&options),
         Chore::Stress(options) => stress::run(&options),
         // Its status may be that of the program it has run.
         Chore::Lab { words } => std::process::exit(lab::run(words)),

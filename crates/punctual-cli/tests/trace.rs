@@ -282,7 +282,7 @@ fn keeps_recording_readable_when_disk_is_full() {
     let (program, place) = (program(), scratch.0.display());
     let program = program.display();
     let script = format!(
-        "mount -t tmpfs -o size=600k none {place} && cd {place} || exit 99
+        "mount -t tmpfs -o size=900k none {place} && cd {place} || exit 99
          {program} trace record -o t.dat -- sh -c 'for i in $(seq 3000); do (:); done'; echo recorded $?
          {program} trace report t.dat.raw --all --worst 0 2>&1; echo reported $?"
     );

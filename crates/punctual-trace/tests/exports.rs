@@ -58,13 +58,13 @@ fn explains_each_term_in_one_sentence() {
     let expected = [
         "R: control/7 took 2 034 µs from its wake-up by logger/9 on CPU 0 to its end.",
         "J: 10 µs of 2 034 µs R: released and not yet running, while logger/9 took 10 µs of the CPU.",
-        "SS: at most 192 µs of 2 034 µs R: in the scheduler, at most 40 µs entering and at most 152 µs leaving.",
+        "SS: at most 192 µs (likely 50 µs) of 2 034 µs R: in the scheduler, at most 40 µs entering and at most 152 µs leaving.",
         "W: 2 024 µs of 2 034 µs R: from its first run on CPU 0 to its end on CPU 0.",
         "B: 1 812 µs of 2 034 µs R: blocked on futex 0x7ffe1000 held by `logger/9`, which was preempted by \
          `irq/24-eth0/24` for 310 µs, `control/7` for 10 µs and `irq 24` for 3.0 µs and ran for 1 432 µs; 57 µs to \
          get going again, kept from the CPU by `logger/9` for 5.0 µs.",
         "I: 20 µs of 2 034 µs R: displaced by irq 30 for 20 µs.",
-        "C: at most 192 µs of 2 034 µs R: executing.",
+        "C: at most 192 µs (likely 142 µs) of 2 034 µs R: executing.",
     ];
     assert_eq!(sentences, expected);
     assert_eq!(explain::longest(of(&jobs, 7)[0], &names), sentences[4]);

@@ -54,8 +54,8 @@ pub(crate) struct Source {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
 
-    /// Event groups: sched, irq, irq_vectors, softirq, timer, lock, futex, preemptirq, function_graph, schedule, osnoise;
-    /// `usual` means the first seven, `all` every group; and events of the kernel, shown on timelines and in exports: syscalls,
+    /// Event groups: sched, irq, irq_vectors, softirq, timer, lock, futex, sleep, preemptirq, function_graph, schedule, osnoise;
+    /// `usual` means the first eight, `all` every group; and events of the kernel, shown on timelines and in exports: syscalls,
     /// GROUP:EVENT such as net:*
     #[arg(long, value_name = "GROUP,…", default_value = "usual")]
     pub(crate) events: Events,

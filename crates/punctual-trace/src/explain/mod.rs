@@ -55,6 +55,14 @@ pub fn value(value: Bounds) -> String {
     }
 }
 
+/// Bounds, and what is likely between them.
+fn likely(bounds: Bounds, likely: Option<u64>) -> String {
+    match likely {
+        Some(ns) => format!("{} (likely {})", value(bounds), format_part(ns)),
+        None => value(bounds),
+    }
+}
+
 /// One sentence for each of R, J, SS, W, B, I and C, in this order, and first of all one about the job's flaw if it has
 /// one.
 #[must_use]
@@ -75,7 +83,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
     let (entering, leaving) = (value(job.overhead_entry), value(job.overhead_exit));
     sentences.push(format!(
         "SS: {} {of_response}: in the scheduler, {entering} entering and {leaving} leaving{}.",
-        value(job.overhead),
+        likely(job.overhead, job.likely_overhead),
         match job.preemptions {
             0 => String::new(),
             times => format!(", displaced by threads {}", repeated(times)),
@@ -116,7 +124,8 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
         0 => String::new(),
         ns => format!(", {} of it and of I in non-maskable interrupts", format_part(ns)),
     };
-    sentences.push(format!("C: {} {of_response}: executing{suspended}{nmi}.", value(job.execution)));
+    let execution = likely(job.execution, job.likely_execution());
+    sentences.push(format!("C: {execution} {of_response}: executing{suspended}{nmi}."));
     sentences
 }
 
@@ -124,6 +133,15 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
 #[must_use]
 pub fn assumptions(stats: &TaskStats) -> Vec<String> {
     let mut sentences = Vec::new();
+    if let Some((overhead, execution, count)) = stats.likely() {
+        sentences.push(format!(
+            "Likely, not certain: SS at most {} and C at most {} in {} jobs, if the scheduler took as long as where it could be \
+             seen.",
+            format_part(overhead),
+            format_part(execution),
+            format_count(count)
+        ));
+    }
     let mut say = |count: u64, what: &str| {
         if count > 0 {
             let (jobs, s) = (format_count(count), if count == 1 { "" } else { "s" });

@@ -9,7 +9,7 @@ use crate::stats::Term;
 
 /// The columns. Times are ns: instants on the trace's clock, and for each term its least and its greatest length, which
 /// are the same if it is exact and both empty if it is unknown.
-pub const COLUMNS: [&str; 44] = [
+pub const COLUMNS: [&str; 46] = [
     "version",
     "number",
     "sort",
@@ -54,6 +54,8 @@ pub const COLUMNS: [&str; 44] = [
     "longest_blocking_holder",
     "top_interference",
     "flaw",
+    "ss_likely_ns",
+    "c_likely_ns",
 ];
 
 /// Writes CSV (RFC 4180, lines ended by a line feed).
@@ -111,6 +113,8 @@ impl<W: Write> Csv<W> {
         let top = job.interference_causes.iter().max_by_key(|cause| cause.ns);
         self.text(&top.map_or(String::new(), |cause| names.of(cause.actor)));
         self.text(flaw_name(job.flaw));
+        self.some(job.likely_overhead);
+        self.some(job.likely_execution());
         self.line.pop();
         self.line.push('\n');
         self.to.write_all(self.line.as_bytes())

@@ -153,7 +153,13 @@ impl Serialize for Terms<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut terms = serializer.serialize_map(None)?;
         for term in Term::ALL {
-            terms.serialize_entry(term.letter(), &BoundsObject::from(term.of(self.0)))?;
+            let likely_ns = match term {
+                Term::Overhead => self.0.likely_overhead,
+                Term::Execution => self.0.likely_execution(),
+                _ => None,
+            };
+            let bounds = BoundsObject { likely_ns, ..BoundsObject::from(term.of(self.0)) };
+            terms.serialize_entry(term.letter(), &bounds)?;
         }
         terms.serialize_entry("SS_entry", &BoundsObject::from(self.0.overhead_entry))?;
         terms.serialize_entry("SS_exit", &BoundsObject::from(self.0.overhead_exit))?;
@@ -165,12 +171,15 @@ impl Serialize for Terms<'_> {
 struct BoundsObject {
     min_ns: Option<u64>,
     max_ns: Option<u64>,
+    /// Of bounded ones, what is likely and not certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    likely_ns: Option<u64>,
     precision: &'static str,
 }
 
 impl From<Bounds> for BoundsObject {
     fn from(bounds: Bounds) -> Self {
-        Self { min_ns: bounds.lo(), max_ns: bounds.hi(), precision: bounds.precision() }
+        Self { min_ns: bounds.lo(), max_ns: bounds.hi(), likely_ns: None, precision: bounds.precision() }
     }
 }
 

@@ -139,6 +139,9 @@ pub struct Job {
     pub jitter: Bounds,
     /// SS, in the scheduler on entry and exit.
     pub overhead: Bounds,
+    /// What SS likely is where it is known within bounds only: as if each entry and exit that nothing tells from execution took
+    /// what the shortest of the thread's last eight took of which an event beside them tells. Not certain, unlike the bounds.
+    pub likely_overhead: Option<u64>,
     /// The part of SS after a switch to the thread.
     pub overhead_entry: Bounds,
     /// The part of SS before a switch away from it.
@@ -180,6 +183,13 @@ impl Job {
     #[must_use]
     pub fn complete(&self) -> bool {
         self.flaw.is_none()
+    }
+
+    /// What C likely is where it is known within bounds only: see [`likely_overhead`](Self::likely_overhead).
+    #[must_use]
+    pub fn likely_execution(&self) -> Option<u64> {
+        let least = self.overhead.lo()?;
+        Some(self.execution.hi()?.saturating_sub(self.likely_overhead?.saturating_sub(least)))
     }
 
     /// What of J was due to a late timer, before the wake-up; at most, if it is bounded.
@@ -249,6 +259,7 @@ impl Job {
             response: Bounds::Unknown,
             jitter: Bounds::Unknown,
             overhead: Bounds::Unknown,
+            likely_overhead: None,
             overhead_entry: Bounds::Unknown,
             overhead_exit: Bounds::Unknown,
             window: Bounds::Unknown,

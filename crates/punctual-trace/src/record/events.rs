@@ -24,6 +24,9 @@ pub enum Group {
     Lock,
     /// Futex system calls, of the traced threads only if [threads are chosen](super::Filter).
     Futex,
+    /// System calls in which threads wait for their next job, of the traced threads only as those on futexes: they show when
+    /// a thread has left the scheduler and when it will enter it.
+    Sleep,
     /// Where interrupts and preemption are off.
     Preemptirq,
     /// The entry to and return from the scheduler, by the function_graph tracer.
@@ -36,11 +39,7 @@ pub enum Group {
 
 impl Group {
     /// What most recordings want: everything that is cheap.
-    pub const USUAL: [Self; 7] =
-        [Self::Sched, Self::Irq, Self::Vectors, Self::Softirq, Self::Timer, Self::Lock, Self::Futex];
-
-    /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const USUAL: [Self; 8] = [
         Self::Sched,
         Self::Irq,
         Self::Vectors,
@@ -48,6 +47,19 @@ impl Group {
         Self::Timer,
         Self::Lock,
         Self::Futex,
+        Self::Sleep,
+    ];
+
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Sched,
+        Self::Irq,
+        Self::Vectors,
+        Self::Softirq,
+        Self::Timer,
+        Self::Lock,
+        Self::Futex,
+        Self::Sleep,
         Self::Preemptirq,
         Self::FunctionGraph,
         Self::Schedule,
@@ -64,6 +76,7 @@ impl Group {
             Self::Timer => "timer",
             Self::Lock => "lock",
             Self::Futex => "futex",
+            Self::Sleep => "sleep",
             Self::Preemptirq => "preemptirq",
             Self::FunctionGraph => "function_graph",
             Self::Schedule => "schedule",
@@ -90,6 +103,7 @@ impl Group {
             }
             Self::Lock => "it needs Linux 5.19; spinning on locks of the kernel counts as execution",
             Self::Futex => "it needs CONFIG_FTRACE_SYSCALLS; a wait for a mutex ends the job",
+            Self::Sleep => "it needs CONFIG_FTRACE_SYSCALLS; SS and C are known within wider bounds",
             Self::Preemptirq => "it needs CONFIG_PREEMPTIRQ_TRACEPOINTS; no term depends on it",
             Self::FunctionGraph => {
                 "it needs CONFIG_FUNCTION_GRAPH_TRACER and Linux 6.11; SS and C are known within bounds"
@@ -131,6 +145,7 @@ impl Group {
                     "sys_exit_futex_wake",
                 ],
             ),
+            Self::Sleep => ("syscalls", &SLEEP),
             Self::Preemptirq => {
                 ("preemptirq", &["irq_disable", "irq_enable", "preempt_disable", "preempt_enable"])
             }
@@ -140,6 +155,30 @@ impl Group {
         }
     }
 }
+
+/// The calls of the group [`Sleep`](Group::Sleep).
+pub(super) const SLEEP: [&str; 20] = [
+    "sys_enter_clock_nanosleep",
+    "sys_exit_clock_nanosleep",
+    "sys_enter_nanosleep",
+    "sys_exit_nanosleep",
+    "sys_enter_epoll_wait",
+    "sys_exit_epoll_wait",
+    "sys_enter_epoll_pwait",
+    "sys_exit_epoll_pwait",
+    "sys_enter_poll",
+    "sys_exit_poll",
+    "sys_enter_ppoll",
+    "sys_exit_ppoll",
+    "sys_enter_select",
+    "sys_exit_select",
+    "sys_enter_pselect6",
+    "sys_exit_pselect6",
+    "sys_enter_rt_sigtimedwait",
+    "sys_exit_rt_sigtimedwait",
+    "sys_enter_sched_yield",
+    "sys_exit_sched_yield",
+];
 
 /// Something that was asked for and that cannot be had from this kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,8 +222,8 @@ pub(super) fn present(instance: &Instance, group: Group, absent: &mut Vec<Absent
         names.iter().partition(|name| instance.has(&format!("{}/enable", path(name))));
     match here.is_empty() {
         true => absent.push(Absent { group, event: None, why: None }),
-        // A kernel need not have every kind of a futex call.
-        false if group == Group::Futex => {}
+        // A kernel need not have every kind of a call.
+        false if matches!(group, Group::Futex | Group::Sleep) => {}
         false => {
             let one = |event: &String| Absent { group, event: Some(event.clone()), why: None };
             absent.extend(gone.into_iter().map(one));

@@ -6,6 +6,7 @@ use std::path::Path;
 use punctual_report::escape::Printable;
 
 use super::error::RecordError;
+use super::events::SLEEP;
 use super::filter::all_threads;
 use super::tracefs;
 
@@ -71,7 +72,9 @@ pub(super) fn format_files<'a>(tracefs: &Path, systems: &'a [String], calls: boo
         for entry in fs::read_dir(tracefs.join(&group)).into_iter().flatten().flatten() {
             let format = format!("{group}/{}/format", entry.file_name().to_string_lossy());
             // The groups have files of their own, and of system calls most are of no use otherwise.
-            let wanted = calls || system != "syscalls" || format.contains("futex");
+            let name = entry.file_name();
+            let sleeps = SLEEP.iter().any(|sleep| name.to_str() == Some(sleep));
+            let wanted = calls || system != "syscalls" || format.contains("futex") || sleeps;
             if wanted && tracefs.join(&format).is_file() {
                 files.push((system.as_str(), format));
             }

@@ -119,7 +119,11 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     }
     systems.sort_unstable();
     systems.dedup();
-    let calls = on.iter().any(|event| event.starts_with("events/syscalls/") && !event.contains("futex"));
+    let calls = on.iter().any(|event| {
+        event.starts_with("events/syscalls/")
+            && !event.contains("futex")
+            && !events::SLEEP.contains(&name(event))
+    });
     let page = page_layout(&tracefs)?;
     let mut schedule = None;
     if config.groups.contains(&Group::Schedule) {
@@ -210,7 +214,7 @@ fn follows(config: &Config) -> impl Fn(Group, &str) -> bool {
     let calls = !config.filter.is_empty() && config.filter.names.is_empty();
     let narrow = config.narrow && config.filter.is_by_process();
     move |group, event| match group {
-        Group::Futex => calls,
+        Group::Futex | Group::Sleep => calls,
         Group::Sched => {
             narrow
                 && ["sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new"].contains(&name(event))
@@ -303,7 +307,7 @@ fn enable(
         }
         (Group::Sched, "sched_pi_setprio") => (&["pid"], &["comm"], &["oldprio", "newprio"]),
         (Group::Sched, _) => (&["pid"], &["comm"], &["prio"]),
-        (Group::Futex, _) => (&["common_pid"], &["COMM"], &[]),
+        (Group::Futex | Group::Sleep, _) => (&["common_pid"], &["COMM"], &[]),
         _ => (&[], &[], &[]),
     };
     let condition = filter.condition(threads, pid, comm, prio);

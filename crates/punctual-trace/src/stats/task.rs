@@ -160,6 +160,8 @@ pub struct TaskStats {
     quantities: [Quantity; 7],
     worst: Vec<CapturedJob>,
     unended: Vec<Job>,
+    /// Of how many jobs there are likely values, and the greatest of SS and of C.
+    likely: (u64, u64, u64),
     on_conditions: u64,
     likely_locks: u64,
     doubtful_locks: u64,
@@ -188,6 +190,7 @@ impl TaskStats {
             quantities,
             worst: Vec::new(),
             unended: Vec::new(),
+            likely: (0, 0, 0),
             on_conditions: 0,
             likely_locks: 0,
             doubtful_locks: 0,
@@ -210,6 +213,10 @@ impl TaskStats {
         self.jobs += 1;
         self.migrations += u64::from(job.migrations);
         self.preemptions += u64::from(job.preemptions);
+        if let (Some(overhead), Some(execution)) = (job.likely_overhead, job.likely_execution()) {
+            let (count, ss, c) = self.likely;
+            self.likely = (count + 1, ss.max(overhead), c.max(execution));
+        }
         self.on_conditions += u64::from(job.ended_on.is_some_and(|(_, role)| !role.is_certain()));
         for role in job.blockings.iter().filter_map(|wait| wait.role) {
             self.likely_locks += u64::from(role == FutexRole::LikelyLock);
@@ -310,6 +317,13 @@ impl TaskStats {
     #[must_use]
     pub fn summary(&self, term: Term) -> Summary {
         self.quantity(term).summary()
+    }
+
+    /// The greatest likely SS and C, and of how many jobs, where they are known within bounds only.
+    #[must_use]
+    pub fn likely(&self) -> Option<(u64, u64, u64)> {
+        let (count, overhead, execution) = self.likely;
+        (count > 0).then_some((overhead, execution, count))
     }
 
     /// How many jobs ended in a wait on a futex that was taken for a condition variable, a semaphore or the like.

@@ -35,12 +35,67 @@ pub(super) struct Sums {
     pub(super) blocking: u64,
     pub(super) interference: u64,
     pub(super) suspended: u64,
+    /// What of the above that may be overhead likely is; nothing if nothing tells.
+    likely: Option<u64>,
+}
+
+/// How long the last few entries or exits of the scheduler took at most.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    last: [u64; 8],
+    next: usize,
+}
+
+impl Seen {
+    fn add(&mut self, ns: u64) {
+        // Nothing takes no time, and stands for none.
+        self.last[self.next % self.last.len()] = ns.max(1);
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// The least of them, which has least else in it.
+    fn least(&self) -> Option<u64> {
+        self.last.into_iter().filter(|&ns| ns > 0).min()
+    }
+}
+
+/// What entries and exits of the scheduler have taken a thread, as far as its system calls or other events beside them show.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Typical {
+    entry: Seen,
+    exit: Seen,
+}
+
+impl Typical {
+    /// What a window with an entry, an exit or both that nothing tells from execution likely has of them.
+    fn of(&self, window: u64, entry: bool, exit: bool) -> Option<u64> {
+        let side = |wanted: bool, seen: &Seen| if wanted { seen.least() } else { Some(0) };
+        Some(window.min(side(entry, &self.entry)? + side(exit, &self.exit)?))
+    }
 }
 
 impl Sums {
+    /// For a new job.
+    pub(super) fn new() -> Self {
+        Self { likely: Some(0), ..Self::default() }
+    }
+
     /// Adds a window in which nothing tells execution from overhead. It holds an entry of the scheduler, an exit, or both,
     /// each no longer than `longest`.
-    pub(super) fn add_ambiguous(&mut self, window: u64, longest: u64, entry: bool, exit: bool) {
+    pub(super) fn add_ambiguous(
+        &mut self,
+        window: u64,
+        longest: u64,
+        (entry, exit): (bool, bool),
+        typical: &mut Typical,
+    ) {
+        // A window of one side shows how long that took at most.
+        match (entry, exit) {
+            (true, false) => typical.entry.add(window),
+            (false, true) => typical.exit.add(window),
+            _ => {}
+        }
+        self.likely = self.likely.zip(typical.of(window, entry, exit)).map(|(sum, ns)| sum + ns);
         let one = window.min(longest);
         let both = if entry && exit { window.min(longest.saturating_mul(2)) } else { one };
         self.maybe_entry += if entry { one } else { 0 };
@@ -52,6 +107,7 @@ impl Sums {
     /// Writes the terms of the busy window into the job.
     pub(super) fn fill_in(&self, job: &mut Job, certain: Certain) {
         job.suspended = self.suspended;
+        job.likely_overhead = None;
         job.interference = Bounds::at_least(self.interference);
         job.blocking = Bounds::at_least(self.blocking);
         if !certain.end {
@@ -73,6 +129,9 @@ impl Sums {
         if certain.handlers && certain.wakeups {
             let lo = if certain.locks { self.interference } else { 0 };
             job.interference = Bounds::between(lo, self.interference);
+        }
+        if all && self.maybe > 0 {
+            job.likely_overhead = self.likely.map(|likely| self.entry + self.exit + likely.min(self.maybe));
         }
         let execution = self.execution + self.suspended;
         let lo = match certain {
@@ -136,7 +195,7 @@ impl OpenJob {
         }
         match self.side {
             SchedulerSide::Entering => {
-                self.sums.add_ambiguous(self.window, self.longest_schedule, true, false);
+                self.sums.add_ambiguous(self.window, self.longest_schedule, (true, false), &mut self.typical);
             }
             SchedulerSide::Out => self.sums.execution += self.window,
             // On its way into sleep the scheduler wakes kernel threads that flush or take over work.
@@ -185,7 +244,7 @@ impl OpenJob {
         if self.stage == Stage::Active && self.wait.is_none() {
             let window = std::mem::take(&mut self.window);
             let entering = self.side == SchedulerSide::Entering;
-            self.sums.add_ambiguous(window, self.longest_schedule, entering, true);
+            self.sums.add_ambiguous(window, self.longest_schedule, (entering, true), &mut self.typical);
             if self.side == SchedulerSide::Out {
                 let most = window.min(self.longest_schedule);
                 self.segments.exit_may_be_overhead(&mut self.job.segments, most);

@@ -4,7 +4,7 @@ mod account;
 mod segments;
 mod waits;
 
-use self::account::{SchedulerSide, Sums};
+use self::account::{SchedulerSide, Sums, Typical};
 use self::segments::SegmentTrack;
 use self::waits::FutexCall;
 use super::blocking::{Blocking, WaitTarget};
@@ -51,6 +51,7 @@ pub(super) struct OpenJob {
     /// Whether a handler ran since the thread was last known to be outside the scheduler.
     interrupted: bool,
     sums: Sums,
+    typical: Typical,
     /// Time not yet classified, since the thread was last known to be inside or outside the scheduler.
     window: u64,
     /// Until when time is accounted for.
@@ -89,7 +90,8 @@ impl OpenJob {
             state: State::Unknown,
             in_handler: false,
             interrupted: false,
-            sums: Sums::default(),
+            sums: Sums::new(),
+            typical: Typical::default(),
             window: 0,
             settled_until: 0,
             ready_since: 0,
@@ -153,7 +155,7 @@ impl OpenJob {
         job.blockings.clear();
         job.blockings_left_out = 0;
         job.segments.clear();
-        self.sums = Sums::default();
+        self.sums = Sums::new();
         (self.window, self.settled_until, self.ready_since) = (0, time, time);
         self.segments.begin(time);
         (self.stage, self.side) = (Stage::Released, SchedulerSide::Out);
@@ -441,7 +443,9 @@ impl OpenJob {
         // A mark ends a job outside the scheduler; a switch has emptied the window before.
         let (job, sums) = (&mut self.job, &mut self.sums);
         match self.side {
-            SchedulerSide::Entering => sums.add_ambiguous(self.window, self.longest_schedule, true, false),
+            SchedulerSide::Entering => {
+                sums.add_ambiguous(self.window, self.longest_schedule, (true, false), &mut self.typical);
+            }
             SchedulerSide::Out | SchedulerSide::Leaving => sums.execution += self.window,
         }
         (job.number, job.end, job.last_cpu) = (number, time.max(job.start), cpu);

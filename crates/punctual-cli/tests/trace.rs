@@ -259,6 +259,12 @@ fn explains_alarms_and_runs_command() {
 
     let objects = out.lines().filter(|line| line.starts_with('{'));
     let objects: Vec<Value> = objects.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let schema = serde_json::from_str(include_str!("../../../docs/trace-schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for object in &objects {
+        let errors: Vec<String> = schema.iter_errors(object).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}\n{object}");
+    }
     let of = |kind: &str| objects.iter().filter(|object| object["type"] == kind).collect::<Vec<_>>();
     assert!(of("alarm")[0]["job"]["events"].as_array().is_some_and(|events| !events.is_empty()));
     // It starts at an ordinary priority, at which it has a row of its own.

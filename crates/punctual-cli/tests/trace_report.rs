@@ -101,6 +101,37 @@ fn says_what_is_not_in_recording_before_first_table() {
 }
 
 #[test]
+fn writes_lines_and_columns_as_documented() {
+    let scratch = Scratch::new("schema");
+    file(&scratch, "concurrent.dat", &worked::concurrent_activation());
+    let worker = task(7, 10);
+    let mut script = Script::new();
+    script.waking(1_000, 0, worker, 0).switch(2_000, 0, SwitchOut::Runnable, worker);
+    script.at(3_000, 0, Kind::FutexEnter { word: 0x1000, operation: 128, value: 0 });
+    script.switch(4_000, 0, SwitchOut::Sleeping, IDLE).waking(9_000, 0, worker, 0);
+    script.switch(9_500, 0, SwitchOut::Runnable, worker).at(9_900, 0, Kind::IrqEntry { irq: 3 });
+    file(&scratch, "open.dat", &script);
+    let schema = serde_json::from_str(include_str!("../../../docs/trace-schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for (trace, jobs) in [("concurrent.dat", 2), ("open.dat", 3)] {
+        let (out, _, code) = report(&scratch.0, &[trace, "--handlers", "--json", "-"]);
+        assert!(code == 0 && out.lines().count() >= jobs - 1, "{out}");
+        for line in out.lines() {
+            let value = serde_json::from_str(line).unwrap();
+            let errors: Vec<String> = schema
+                .iter_errors(&value)
+                .map(|error| format!("{}: {error}", error.instance_path()))
+                .collect();
+            assert!(errors.is_empty(), "{}\n{line}", errors.join("\n"));
+        }
+    }
+    let (csv, _, _) = report(&scratch.0, &["concurrent.dat", "--csv", "-"]);
+    let table = include_str!("../../../docs/trace-schema.md").lines().filter(|line| line.starts_with("| `"));
+    let documented: Vec<_> = table.filter_map(|line| line.split('`').nth(1)).collect();
+    assert_eq!(csv.lines().next().unwrap().split(',').collect::<Vec<_>>(), documented);
+}
+
+#[test]
 fn names_jobs_that_did_not_end() {
     let scratch = Scratch::new("unended");
     let worker = task(7, 10);

@@ -6,8 +6,8 @@ use clap::ValueEnum;
 
 use super::board::Board;
 use super::toolchain::workspace;
-use crate::Result;
 use crate::golden::Header;
+use crate::{Result, cargo};
 
 /// A program in `programs/src/bin`.
 pub(super) struct Program {
@@ -16,6 +16,8 @@ pub(super) struct Program {
     expected: String,
     /// The boards it does not run on.
     not_on: Vec<Board>,
+    /// The boards it runs on only where time does not matter.
+    thorough: Vec<Board>,
 }
 
 impl Program {
@@ -27,12 +29,18 @@ impl Program {
             let path = entry?.path();
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let source = fs::read_to_string(&path)?;
-            let expected = package.join("expected").join(&name).with_extension("txt");
+            let golden = names(&source, "golden").next();
+            let expected = match golden {
+                Some(example) => cargo::root().join("crates/punctual/examples/expected").join(example),
+                None => package.join("expected").join(&name),
+            };
+            let expected = expected.with_extension("txt");
             let program = Self {
                 exit: Header::parse(&source)?.exit,
                 expected: fs::read_to_string(&expected)
                     .map_err(|error| format!("{}: {error}", expected.display()))?,
                 not_on: not_on(&source).map_err(|error| format!("{name}: {error}"))?,
+                thorough: boards(names(&source, "thorough")).map_err(|error| format!("{name}: {error}"))?,
                 name,
             };
             programs.push(program);
@@ -41,8 +49,8 @@ impl Program {
         Ok(programs)
     }
 
-    pub(super) fn runs_on(&self, board: Board) -> bool {
-        !self.not_on.contains(&board)
+    pub(super) fn runs_on(&self, board: Board, thorough: bool) -> bool {
+        !self.not_on.contains(&board) && (thorough || !self.thorough.contains(&board))
     }
 
     /// What is printed on a board, as [`comparable`] has it.
@@ -51,20 +59,33 @@ impl Program {
     }
 }
 
-/// The boards that `//! not-on: <board>, <board>: <reason>` in the leading comment names.
+/// The lines `//! <key>: <text>` of the leading comment.
+fn lines<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
+    comment.filter_map(move |line| line.trim().strip_prefix(key)?.strip_prefix(':'))
+}
+
+/// The names that `//! <key>: <name>, <name>` gives.
+fn names<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    lines(source, key).flat_map(|names| names.split(',')).map(str::trim)
+}
+
+/// The boards of these names.
+fn boards<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Board>> {
+    names.map(|name| Ok(Board::from_str(name, false)?)).collect()
+}
+
+/// The boards that `//! not-on: <board>, <board>: <reason>` names.
 fn not_on(source: &str) -> Result<Vec<Board>> {
-    let mut boards = Vec::new();
-    for line in source.lines().map_while(|line| line.strip_prefix("//!")) {
-        let Some(rest) = line.trim().strip_prefix("not-on:") else { continue };
-        let (names, reason) = rest.split_once(':').unwrap_or((rest, ""));
+    let mut not_on = Vec::new();
+    for line in lines(source, "not-on") {
+        let (names, reason) = line.split_once(':').unwrap_or((line, ""));
         if reason.trim().is_empty() {
             return Err("`not-on:` needs a reason".into());
         }
-        for name in names.split(',') {
-            boards.push(Board::from_str(name.trim(), false)?);
-        }
+        not_on.extend(boards(names.split(',').map(str::trim))?);
     }
-    Ok(boards)
+    Ok(not_on)
 }
 
 /// What a program has printed, without what differs between boards and compilers: addresses, registers, how often a function
@@ -122,5 +143,8 @@ mod tests {
         assert_eq!(not_on(source).unwrap(), [Board::VirtA7, Board::VirtA72]);
         assert!(not_on("//! not-on: virt-a7\n").is_err());
         assert!(not_on("//! not-on: arduino: it is too small\n").is_err());
+        let source = "//! golden: blink\n//! thorough: raspi2b, raspi3b\n\n//! golden: other\n";
+        assert_eq!(names(source, "golden").collect::<Vec<_>>(), ["blink"]);
+        assert_eq!(boards(names(source, "thorough")).unwrap(), [Board::Raspi2b, Board::Raspi3b]);
     }
 }

@@ -22,6 +22,10 @@ pub(super) struct Options {
     #[arg(long)]
     board: Vec<Board>,
 
+    /// Also on boards on which a program hardly differs
+    #[arg(long)]
+    thorough: bool,
+
     /// Programs to run [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -43,7 +47,8 @@ pub(super) fn run(options: &Options) -> Result {
             println!("\n*** {board}: SKIPPED, this QEMU does not have it; version 9 does. ***\n");
             continue;
         }
-        let on_board: Vec<&Program> = programs.iter().filter(|program| program.runs_on(board)).collect();
+        let on_board: Vec<&Program> =
+            programs.iter().filter(|program| program.runs_on(board, options.thorough)).collect();
         let names: Vec<&str> = on_board.iter().map(|program| program.name.as_str()).collect();
         for (program, elf) in on_board.iter().zip(toolchain::build_all(board, &names)?) {
             runs += 1;

@@ -54,7 +54,14 @@ impl Spinning {
             let supply = system.partitions[partition].supply;
             for hold in &mut held[partition * groups..(partition + 1) * groups] {
                 if *hold > 0 {
-                    *hold = demand::finish(supply, *hold, [above, &[], &[]], *hold, &mut Steps::new())?;
+                    *hold = demand::finish(
+                        supply,
+                        *hold,
+                        [above, &[], &[]],
+                        *hold,
+                        Nanos::MAX,
+                        &mut Steps::new(),
+                    )?;
                 }
             }
         }

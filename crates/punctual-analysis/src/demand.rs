@@ -83,12 +83,13 @@ pub(crate) fn demand(base: Nanos, sources: Sources<'_>, length: Nanos) -> Option
 
 /// The least instant, from `from` on, at which `base` and all that was released before have been supplied.
 ///
-/// `from` is not later than it.
+/// `from` is not later than it. If it is after `most`, any instant between them may be returned.
 pub(crate) fn finish(
     supply: Supply,
     base: Nanos,
     sources: Sources<'_>,
     from: Nanos,
+    most: Nanos,
     steps: &mut Steps,
 ) -> Result<Nanos, NoBound> {
     let mut time = from.max(1);
@@ -96,7 +97,7 @@ pub(crate) fn finish(
         steps.take()?;
         let needed = demand(base, sources, time).and_then(|demand| supply.time_for(demand));
         let needed = needed.ok_or(NoBound::TooLong)?;
-        if needed <= time {
+        if needed <= time || needed > most {
             return Ok(needed);
         }
         time = needed;

@@ -3,10 +3,11 @@
 //! *Bini, Di Natale, Buttazzo, "Sensitivity Analysis for Fixed-Priority Real-Time Systems", Real-Time Systems 39, 2008* says what
 //! these margins are good for; they are found there in closed form, for a model without blocking and jitter.
 //!
-//! Every margin is met: with the value that is given here all deadlines are, and with one that is larger by the resolution
-//! (a thousandth of what it is, or a nanosecond) one is missed. That a larger value is never better holds for the tests used here.
+//! Every margin is met: with the value that is given here all deadlines are, and with one that is larger by the resolution,
+//! a thousandth of its size, one is missed. That a larger value is never better holds for the tests used here.
 
 use crate::analyse::first_miss;
+use crate::arrival::Stream;
 use crate::system::System;
 use crate::time::{LONGEST, Nanos, Ratio};
 
@@ -38,6 +39,8 @@ pub struct Limit {
     pub now: Nanos,
     /// What it may become.
     pub until: Nanos,
+    /// The resolution: with so much more a deadline is missed.
+    pub step: Nanos,
     /// The task that misses first beyond it; none if it may be anything that was tried.
     pub first: Option<usize>,
 }
@@ -88,13 +91,17 @@ pub fn margins(system: &System) -> Margins {
 
 fn of_task(system: &System, scratch: &mut System, at: usize) -> TaskMargins {
     let task = &system.tasks[at];
-    let execution = grown(scratch, task.execution, |it, value| it.tasks[at].execution = value);
-    let jitter = grown(scratch, task.jitter, |it, value| it.tasks[at].jitter = value);
+    // Of nothing, a thousandth says nothing.
+    let scale = task.deadline.or(task.arrivals.as_ref().map(Stream::window)).unwrap_or(0);
+    let step = |now: Nanos| (now.max(scale) / 1_000).max(1);
+    let execution =
+        grown(scratch, task.execution, step(task.execution), |it, value| it.tasks[at].execution = value);
+    let jitter = grown(scratch, task.jitter, step(task.jitter), |it, value| it.tasks[at].jitter = value);
     let holds = task.sections.iter().enumerate().map(|(index, section)| {
         if section.times == 0 {
-            return Limit { now: 0, until: 0, first: None };
+            return Limit { now: 0, until: 0, step: 1, first: None };
         }
-        grown(scratch, section.hold, |it, value| {
+        grown(scratch, section.hold, step(section.hold), |it, value| {
             let longer = (value - section.hold).saturating_mul(section.times);
             it.tasks[at].sections[index].hold = value;
             it.tasks[at].execution = task.execution.saturating_add(longer);
@@ -110,20 +117,20 @@ fn of_task(system: &System, scratch: &mut System, at: usize) -> TaskMargins {
         });
         scratch.tasks[at].arrivals = Some(arrivals.clone());
         let until = arrivals.compressed(1_000, rate.unwrap_or(1_000)).window();
-        Limit { now: arrivals.window(), until, first: last }
+        Limit { now: arrivals.window(), until, step: until.div_ceil(1_000) + 1, first: last }
     });
     TaskMargins { execution, period, jitter, holds }
 }
 
 /// The largest value with which all deadlines are met. What `set` has set is as before in the end.
-fn grown(scratch: &mut System, now: Nanos, mut set: impl FnMut(&mut System, Nanos)) -> Limit {
+fn grown(scratch: &mut System, now: Nanos, step: Nanos, mut set: impl FnMut(&mut System, Nanos)) -> Limit {
     let mut last = None;
-    let until = largest(now, LONGEST, now, (now / 1_000).max(1), |value| {
+    let until = largest(now, LONGEST, now, step, |value| {
         set(scratch, value);
         meets(scratch, &mut last)
     });
     set(scratch, now);
-    Limit { now, until: until.unwrap_or(now), first: last }
+    Limit { now, until: until.unwrap_or(now), step, first: last }
 }
 
 /// Whether all deadlines are met; otherwise notes who misses, to be looked at first the next time.
@@ -139,7 +146,7 @@ fn largest(low: u64, high: u64, start: u64, step: u64, mut passes: impl FnMut(u6
     let (mut good, mut bad);
     if passes(start) {
         good = start;
-        let mut stride = start.max(step);
+        let mut stride = (start / 8).max(step);
         loop {
             let next = good.saturating_add(stride).min(high);
             if next == good {

@@ -111,11 +111,15 @@ impl Contest<'_> {
             for jobs in late..=most {
                 let base =
                     jobs.checked_mul(cost).and_then(|own| own.checked_add(peers)).ok_or(NoBound::TooLong)?;
-                end = demand::finish(self.supply, base, self.above, end, &mut steps)?;
                 let released = match single {
                     Some(source) if jobs > late => source.own.distance(jobs).ok_or(NoBound::TooLong)?,
                     _ => ready,
                 };
+                // A job that ends after this responds too late; one that runs to its end may end before the window does.
+                let most = limit
+                    .filter(|_| !self.runs_to_end)
+                    .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
+                end = demand::finish(self.supply, base, self.above, end, most, &mut steps)?;
                 let mut candidate = Candidate { ready, jobs, released, finish: end, started: None };
                 if self.runs_to_end {
                     let from = if jobs == late { started } else { 0 };

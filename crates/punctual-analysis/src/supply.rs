@@ -71,6 +71,16 @@ impl Supply {
         }
     }
 
+    /// About the same as [`rate`](Self::rate).
+    #[must_use]
+    pub fn rate_estimate(self) -> f64 {
+        match self {
+            Self::Full => 1.0,
+            Self::Periodic { budget, period } => budget as f64 / period as f64,
+            Self::BoundedDelay { share_ppm, .. } => share_ppm as f64 / 1e6,
+        }
+    }
+
     /// The share of the CPU in the long run.
     #[must_use]
     pub fn rate(self) -> Fraction {

@@ -47,16 +47,15 @@ fn verdict_changes_at_the_margin() {
                 change(&mut changed);
                 first_miss(&changed, None)
             };
-            let step = |now: u64| (now / 1_000).max(1);
             let (c, j) = (margins.execution, margins.jitter);
             assert_eq!(with(&|it| it.tasks[at].execution = c.until), None);
-            assert!(with(&|it| it.tasks[at].execution = c.until + step(c.now)).is_some());
+            assert!(with(&|it| it.tasks[at].execution = c.until + c.step).is_some());
             assert_eq!(with(&|it| it.tasks[at].jitter = j.until), None);
-            assert!(with(&|it| it.tasks[at].jitter = j.until + step(j.now)).is_some());
+            assert!(with(&|it| it.tasks[at].jitter = j.until + j.step).is_some());
             let period = margins.period.unwrap();
             let stream = punctual_analysis::arrival::Stream::sporadic;
             assert_eq!(with(&|it| it.tasks[at].arrivals = Some(stream(period.until))), None);
-            let less = period.until - period.now / 1_000 * period.until / period.now - 2;
+            let less = period.until - period.step;
             assert!(with(&|it| it.tasks[at].arrivals = Some(stream(less))).is_some(), "seed {seed}");
             for (index, hold) in margins.holds.iter().enumerate() {
                 let set = |it: &mut System, value: u64| {
@@ -64,7 +63,7 @@ fn verdict_changes_at_the_margin() {
                     it.tasks[at].sections[index].hold = value;
                 };
                 assert_eq!(with(&|it| set(it, hold.until)), None);
-                assert!(with(&|it| set(it, hold.until + step(hold.now))).is_some());
+                assert!(with(&|it| set(it, hold.until + hold.step)).is_some());
             }
             tried += 1;
         }

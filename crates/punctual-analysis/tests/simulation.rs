@@ -196,6 +196,9 @@ fn no_job_exceeds_its_bound() {
             let analysis = punctual_analysis::analyse(&system);
             let jobs = random_jobs(&mut random, &system, 3_000);
             let observed = longest_responses(&jobs, rules, system.tasks.len(), 4_000);
+            // The verdict that ends early is that of the bounds.
+            let misses = punctual_analysis::first_miss(&system, None).is_some();
+            assert_eq!(misses, !analysis.is_schedulable(&system), "seed {seed}");
             for (at, outcome) in analysis.tasks.iter().enumerate() {
                 let (Ok(bound), Some(observed)) = (outcome, observed[at]) else { continue };
                 assert!(

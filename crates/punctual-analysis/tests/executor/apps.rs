@@ -1,0 +1,207 @@
+//! Apps with fixed levels and resources, whose jobs do what they are told: when to be ready, what to hold for how long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual::Duration;
+
+/// The tasks of every app, and their levels. `called` is released by jobs of `caller` only.
+pub(crate) const TASKS: [(&str, u32); 7] =
+    [("top", 6), ("called", 5), ("high", 4), ("peer", 3), ("other", 3), ("caller", 2), ("low", 1)];
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) nominal: u64,
+    pub(crate) before: u64,
+    /// How long it holds its resource: `one`, `two` or `three`.
+    pub(crate) hold: Option<(usize, u64)>,
+    pub(crate) after: u64,
+    /// The execution of a job of `called` that it spawns before `after`.
+    pub(crate) spawns: Option<u64>,
+}
+
+/// A job to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planned {
+    pub(crate) task: usize,
+    pub(crate) ready: u64,
+    pub(crate) work: Work,
+}
+
+pub(crate) type Plan = Vec<Planned>;
+
+/// The longest response of each task.
+#[derive(Debug, Default)]
+pub(crate) struct Seen([AtomicU64; TASKS.len()]);
+
+impl Seen {
+    fn note(&self, task: usize, nominal: u64) {
+        // Relaxed: read when the run has ended.
+        self.0[task].fetch_max(now() - nominal, Ordering::Relaxed);
+    }
+
+    pub(crate) fn response(&self, task: usize) -> u64 {
+        self.0[task].load(Ordering::Relaxed)
+    }
+}
+
+fn now() -> u64 {
+    punctual::now().as_ticks()
+}
+
+fn spend(ns: u64) {
+    if ns > 0 {
+        punctual::spend(Duration::from_ticks(ns));
+    }
+}
+
+/// Does the work; `lock` holds a resource while it calls what it is given.
+fn perform(
+    task: usize,
+    seen: &Seen,
+    work: Work,
+    lock: impl FnOnce(usize, &mut dyn FnMut()),
+    spawn: impl FnOnce(Work),
+) {
+    spend(work.before);
+    if let Some((resource, hold)) = work.hold {
+        lock(resource, &mut || spend(hold));
+    }
+    if let Some(execution) = work.spawns {
+        spawn(Work { nominal: now(), before: execution, ..Work::default() });
+    }
+    spend(work.after);
+    seen.note(task, work.nominal);
+}
+
+/// An app with these partitions, and the one of each half of the tasks.
+macro_rules! app {
+    ($name:ident, [$($partitions:tt)*], $here:tt, $there:tt) => {
+        pub(crate) mod $name {
+            #[punctual::app(main = false, partitions = [$($partitions)*])]
+            mod app {
+                use std::sync::Arc;
+
+                use punctual::prelude::*;
+                use punctual::Instant;
+
+                use crate::apps::{Plan, Seen, Work, no_lock, no_spawn, perform, unknown};
+
+                #[shared]
+                struct Shared {
+                    seen: Arc<Seen>,
+                    one: u32,
+                    two: u32,
+                    three: u32,
+                }
+
+                #[local]
+                struct Local {}
+
+                #[init]
+                fn init(_: init::Context, plan: Plan, seen: Arc<Seen>) -> (Shared, Local) {
+                    for job in plan {
+                        let (at, work) = (Instant::from_ticks(job.ready), job.work);
+                        let armed = match job.task {
+                            0 => top::spawn_at(at, work).is_ok(),
+                            2 => high::spawn_at(at, work).is_ok(),
+                            3 => peer::spawn_at(at, work).is_ok(),
+                            4 => other::spawn_at(at, work).is_ok(),
+                            5 => caller::spawn_at(at, work).is_ok(),
+                            6 => low::spawn_at(at, work).is_ok(),
+                            task => unknown(task),
+                        };
+                        assert!(armed, "there is room for all jobs");
+                    }
+                    (Shared { seen, one: 0, two: 0, three: 0 }, Local {})
+                }
+
+                #[task(core = $here, priority = 6, capacity = 512, shared = [&seen, two])]
+                fn top(mut cx: top::Context, work: Work) {
+                    let lock = |_, hold: &mut dyn FnMut()| cx.shared.two.lock(|_| hold());
+                    perform(0, cx.shared.seen, work, lock, no_spawn);
+                }
+
+                #[task(core = $there, priority = 5, capacity = 64, shared = [&seen])]
+                fn called(cx: called::Context, work: Work) {
+                    perform(1, cx.shared.seen, work, no_lock, no_spawn);
+                }
+
+                #[task(core = $here, priority = 4, capacity = 512, shared = [&seen, one])]
+                fn high(mut cx: high::Context, work: Work) {
+                    let lock = |_, hold: &mut dyn FnMut()| cx.shared.one.lock(|_| hold());
+                    perform(2, cx.shared.seen, work, lock, no_spawn);
+                }
+
+                #[task(core = $there, priority = 3, capacity = 512, shared = [&seen, three])]
+                fn peer(mut cx: peer::Context, work: Work) {
+                    let lock = |_, hold: &mut dyn FnMut()| cx.shared.three.lock(|_| hold());
+                    perform(3, cx.shared.seen, work, lock, no_spawn);
+                }
+
+                #[task(core = $there, priority = 3, capacity = 512, shared = [&seen])]
+                fn other(cx: other::Context, work: Work) {
+                    perform(4, cx.shared.seen, work, no_lock, no_spawn);
+                }
+
+                #[task(core = $there, priority = 2, capacity = 512, shared = [&seen])]
+                fn caller(cx: caller::Context, work: Work) {
+                    let spawn = |work| assert!(called::spawn(work).is_ok());
+                    perform(5, cx.shared.seen, work, no_lock, spawn);
+                }
+
+                #[task(core = $here, priority = 1, capacity = 512, shared = [&seen, one, two, three])]
+                fn low(mut cx: low::Context, work: Work) {
+                    let shared = &mut cx.shared;
+                    let lock = |resource, hold: &mut dyn FnMut()| match resource {
+                        0 => shared.one.lock(|_| hold()),
+                        1 => shared.two.lock(|_| hold()),
+                        _ => shared.three.lock(|_| hold()),
+                    };
+                    perform(6, shared.seen, work, lock, no_spawn);
+                }
+            }
+
+            pub(crate) use app::run;
+        }
+    };
+}
+
+fn no_lock(_: usize, _: &mut dyn FnMut()) {
+    unreachable!("the task has no resource");
+}
+
+fn no_spawn(_: Work) {
+    unreachable!("the task spawns nothing");
+}
+
+fn unknown(task: usize) -> bool {
+    unreachable!("jobs of task {task} are not planned");
+}
+
+app!(preemptive, [cpu], "cpu", "cpu");
+app!(polling, [cpu(poll)], "cpu", "cpu");
+app!(two, [here, there], "here", "there");
+
+/// Runs the plan in one of the apps, in virtual time until then, and returns what was seen.
+pub(crate) fn run(kind: Kind, plan: Plan, until: u64) -> Arc<Seen> {
+    let seen = Arc::new(Seen::default());
+    let config = punctual::Config::new().virtual_time().until(Duration::from_ticks(until));
+    let ended = match kind {
+        Kind::Preemptive => preemptive::run(config, plan, Arc::clone(&seen)),
+        Kind::Polling => polling::run(config, plan, Arc::clone(&seen)),
+        Kind::Two => two::run(config, plan, Arc::clone(&seen)),
+    };
+    ended.expect("virtual time needs nothing");
+    seen
+}
+
+/// Which app.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Preemptive,
+    Polling,
+    /// `top`, `high` and `low` here, the others there; `low` and `peer` share a resource.
+    Two,
+}

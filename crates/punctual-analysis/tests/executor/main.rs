@@ -1,0 +1,236 @@
+//! The bounds against the dispatch code of Punctual itself, in virtual time: random task sets with jitter, equal levels, resources,
+//! spawns, polling and two partitions. No response is ever above its bound; where a bound is exact and its critical instant is
+//! constructed, the longest response is the bound.
+//!
+//! `PUNCTUAL_TEST_SETS` says how many sets are tried, instead of the few that a test has time for.
+#![allow(missing_docs)]
+
+mod apps;
+#[path = "../support/mod.rs"]
+#[allow(unused)]
+mod support;
+
+use apps::{Kind, Plan, Planned, Seen, TASKS, Work};
+use punctual_analysis::analyse;
+use punctual_analysis::bound::{Bound, Exactness};
+use punctual_analysis::system::{Executor, Partition, Protocol, Resource, Section, Spawn, System, Task};
+use support::random::Random;
+
+/// All times are multiples of this, so that what blocks can begin a little before.
+const UNIT: u64 = 1_000;
+/// When the critical instant is.
+const START: u64 = 500 * UNIT;
+/// Beyond this nothing is ready.
+const HORIZON: u64 = 600 * UNIT;
+
+const CALLED: usize = 1;
+const CALLER: usize = 5;
+
+fn partition_of(kind: Kind, task: usize) -> usize {
+    usize::from(kind == Kind::Two && ![0, 2, 6].contains(&task))
+}
+
+/// The resources that a task of the apps may lock.
+fn lockable(task: usize) -> &'static [usize] {
+    match task {
+        0 => &[1],
+        2 => &[0],
+        3 => &[2],
+        6 => &[0, 1, 2],
+        _ => &[],
+    }
+}
+
+fn random_system(random: &mut Random, kind: Kind) -> System {
+    let total = 0.3 + 0.55 * random.fraction();
+    let shares = random.utilisations(TASKS.len(), total);
+    let spawns = random.one_in(2);
+    let mut tasks = Vec::new();
+    for (at, (name, level)) in TASKS.into_iter().enumerate() {
+        let period = random.log_uniform(10, 200);
+        let execution = ((period as f64 * shares[at]) as u64).max(1) * UNIT;
+        let mut task = Task {
+            partition: partition_of(kind, at),
+            ..support::task(name, level, period * UNIT, execution)
+        };
+        if at != CALLED && random.one_in(3) {
+            task.jitter = random.within(0, period) * UNIT;
+        }
+        if let Some(&resource) = lockable(at).get(random.within(0, 3) as usize) {
+            let hold = random.within(1, execution / UNIT) * UNIT;
+            task.sections.push(Section { resource, hold, times: 1 });
+        }
+        tasks.push(task);
+    }
+    tasks[CALLED].arrivals = None;
+    tasks[CALLED].deadline = None;
+    tasks[CALLED].execution = random.within(1, 6) * UNIT;
+    tasks[CALLER].spawns = vec![Spawn { task: CALLED, most: 1 }];
+    if !spawns {
+        // It is there, but is never released.
+        tasks[CALLER].spawns.clear();
+        tasks[CALLED].arrivals = Some(punctual_analysis::arrival::Stream::sporadic(HORIZON));
+        tasks[CALLED].execution = 0;
+    }
+    let executor = if kind == Kind::Polling { Executor::Polling } else { Executor::Preemptive };
+    let partition = Partition { executor, ..Partition::default() };
+    let protocol =
+        |at| if kind == Kind::Two && at == 2 { Protocol::Msrp { group: 0 } } else { Protocol::Srp };
+    let resource = |at| Resource { name: format!("r{at}"), protocol: protocol(at), ceilings: Vec::new() };
+    let mut system = System {
+        partitions: vec![partition; if kind == Kind::Two { 2 } else { 1 }],
+        resources: (0..3).map(resource).collect(),
+        tasks,
+        ..System::default()
+    };
+    system.update_ceilings();
+    // The ceilings of the apps are those of all who may lock.
+    for at in 0..TASKS.len() {
+        for &resource in lockable(at) {
+            let task = &system.tasks[at];
+            let ceiling = &mut system.resources[resource].ceilings[task.partition];
+            *ceiling = (*ceiling).max(task.level);
+        }
+    }
+    system
+}
+
+/// A job that holds its resource after `before`.
+fn work(task: &Task, nominal: u64, before: u64) -> Work {
+    let spawns = task.spawns.first().map(|_| 0);
+    match task.sections.first() {
+        None => Work { nominal, before, after: task.execution - before, spawns, hold: None },
+        Some(section) => {
+            let before = before.min(task.execution - section.hold);
+            let hold = Some((section.resource, section.hold));
+            Work { nominal, before, hold, after: task.execution - before - section.hold, spawns }
+        }
+    }
+}
+
+fn period(task: &Task) -> u64 {
+    task.arrivals.as_ref().unwrap().window()
+}
+
+/// Whether jobs of it are planned; those of `called` are spawned.
+fn is_planned(at: usize) -> bool {
+    at != CALLED
+}
+
+fn planned(system: &System, at: usize, (nominal, ready): (u64, u64), before: u64) -> Planned {
+    let mut work = work(&system.tasks[at], nominal, before);
+    if at == CALLER && work.spawns.is_some() {
+        work.spawns = Some(system.tasks[CALLED].execution);
+    }
+    Planned { task: at, ready, work }
+}
+
+fn random_plan(random: &mut Random, system: &System) -> Plan {
+    let mut plan = Plan::new();
+    for (at, task) in system.tasks.iter().enumerate().filter(|(at, _)| is_planned(*at)) {
+        let mut nominal = START + random.within(0, period(task) / UNIT) * UNIT;
+        let mut last = 0;
+        while nominal < START + HORIZON {
+            let late = if random.one_in(2) { task.jitter } else { random.within(0, task.jitter) };
+            last = last.max(nominal + late);
+            let before = random.within(0, task.execution / UNIT) * UNIT;
+            let mut job = planned(system, at, (nominal, last), before);
+            // In virtual time what is released at the instant at which a job ends displaces it; so all end a little earlier.
+            let spare = if job.work.after > 0 { &mut job.work.after } else { &mut job.work.before };
+            *spare = spare.saturating_sub(1);
+            plan.push(job);
+            nominal += period(task) + if random.one_in(2) { 0 } else { random.within(0, 2_000) };
+        }
+    }
+    plan
+}
+
+/// All tasks that may displace `victim`, and itself, are ready at once, late at first and then early; what blocks it has begun just
+/// before.
+fn critical_instant(system: &System, victim: usize, bound: &Bound) -> Plan {
+    let mut plan = Plan::new();
+    for (at, task) in system.tasks.iter().enumerate().filter(|(at, _)| is_planned(*at)) {
+        let own = &system.tasks[victim];
+        if task.partition != own.partition || task.level < own.level {
+            continue;
+        }
+        let mut nominal = START - task.jitter;
+        while nominal < START + HORIZON {
+            plan.push(planned(system, at, (nominal, nominal.max(START)), 0));
+            // Others come a little after the instant at which a job may end, or they would displace it.
+            nominal += period(task) + u64::from(at != victim);
+        }
+    }
+    if let Some(by) = bound.blocking.and_then(|blocking| blocking.by) {
+        plan.push(planned(system, by, (START - 1, START - 1), 0));
+    }
+    plan
+}
+
+fn check(kind: Kind, seed: u64) -> (usize, usize) {
+    let mut random = Random::new(seed);
+    let system = random_system(&mut random, kind);
+    let analysis = analyse(&system);
+    let plan = random_plan(&mut random, &system);
+    let until = START + 4 * HORIZON;
+    let seen = apps::run(kind, plan, until);
+    let (mut bounded, mut attained) = (0, 0);
+    let above = |at: usize, bound: &Bound, seen: &Seen| {
+        let seen = seen.response(at);
+        assert!(
+            seen <= bound.response,
+            "{kind:?}, seed {seed}, {}: {seen}\n{bound:?}\n{system:#?}",
+            TASKS[at].0
+        );
+    };
+    for (at, outcome) in analysis.tasks.iter().enumerate() {
+        let Ok(bound) = outcome else { continue };
+        above(at, bound, &seen);
+        bounded += 1;
+        let has_peers = TASKS.iter().filter(|task| task.1 == TASKS[at].1).count() > 1;
+        let is_exact = bound.exactness == Exactness::Exact && bound.window < HORIZON && bound.jitter == 0;
+        if !is_exact || has_peers || !is_planned(at) {
+            continue;
+        }
+        let seen = apps::run(kind, critical_instant(&system, at, bound), until);
+        above(at, bound, &seen);
+        let begun = u64::from(bound.blocking.is_some());
+        assert_eq!(
+            seen.response(at) + begun,
+            bound.response,
+            "{kind:?}, seed {seed}, {}: {bound:?}\n{system:#?}",
+            TASKS[at].0
+        );
+        attained += 1;
+    }
+    (bounded, attained)
+}
+
+fn sets(few: u64) -> u64 {
+    std::env::var("PUNCTUAL_TEST_SETS").ok().and_then(|sets| sets.parse().ok()).unwrap_or(few)
+}
+
+fn check_all(kind: Kind, few: u64) -> (usize, usize) {
+    let counts = (1..=sets(few)).map(|seed| check(kind, seed));
+    counts.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
+}
+
+// One app runs at a time, so each kind of app has one test.
+
+#[test]
+fn preemptive_dispatch_keeps_its_bounds_and_attains_exact_ones() {
+    let (bounded, attained) = check_all(Kind::Preemptive, 16);
+    assert!(bounded > 40 && attained > 5, "{bounded} {attained}");
+}
+
+#[test]
+fn polling_keeps_its_bounds_and_attains_exact_ones() {
+    let (bounded, attained) = check_all(Kind::Polling, 16);
+    assert!(bounded > 40 && attained > 0, "{bounded} {attained}");
+}
+
+#[test]
+fn partitions_that_share_a_resource_keep_their_bounds() {
+    let (bounded, attained) = check_all(Kind::Two, 16);
+    assert!(bounded > 40 && attained > 0, "{bounded} {attained}");
+}

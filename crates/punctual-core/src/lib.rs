@@ -3,8 +3,8 @@
 //! This crate holds what has to be right whatever it runs on: the levels of a partition and their
 //! ceilings ([`Partition`]), the job queues of a level ([`Level`]), its timers and periodic releases,
 //! and the dispatch rules. Everything a platform provides — the time, sleeping, waking — comes in
-//! through the [`Port`] trait, so the same code runs on Linux threads, in virtual time, and later on
-//! bare metal. It is `no_std` and never allocates.
+//! through the [`Port`] trait, so the same code runs on Linux threads, in virtual time, and on bare
+//! boards. It is `no_std` and never allocates.
 //!
 //! Users do not depend on this crate; they use `punctual`, whose `#[app]` attribute declares the
 //! statics that this code works on.

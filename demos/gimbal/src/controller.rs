@@ -98,7 +98,7 @@ fn simulated() -> Gimbal<Bus> {
     Gimbal::new(SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock))
 }
 
-#[punctual::app(main = false)]
+#[punctual::app(main = false, profile)]
 mod app {
     use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -3,6 +3,7 @@
 #[path = "../support/process.rs"]
 mod process;
 
+mod bounds;
 mod ends;
 mod nested;
 mod parallel;

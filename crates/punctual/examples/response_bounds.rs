@@ -1,0 +1,59 @@
+//! Tasks of 1, 2 and 5 ms that share a resource, with bounds on their response times worked out by hand.
+//!
+//! | task | T | C | B | R at most |
+//! |---|---|---|---|---|
+//! | `high` | 1 ms | 100 µs | 100 µs, while `low` has the resource | C + B = 200 µs |
+//! | `middle` | 2 ms | 200 µs | 100 µs, by the same critical section: its ceiling is above | C + B + 100 µs of `high` = 400 µs |
+//! | `low` | 5 ms | 500 µs | none: nobody is below | C + 100 µs of `high` + 200 µs of `middle` = 800 µs |
+//!
+//! On threads of the kernel there is more: the kernel's timer, its switches, interrupts, and what the executor itself takes. How much,
+//! and with what it adds up to bounds, is found out by running it:
+//!
+//! ```text
+//! cargo build --release --example response_bounds
+//! punctual rta -- target/release/examples/response_bounds
+//! ```
+
+#[punctual::app(profile)]
+mod app {
+    use punctual::prelude::*;
+
+    /// How many jobs of `low` there are.
+    const JOBS: u32 = 100;
+
+    #[shared]
+    struct Shared {
+        data: u32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared { data: 0 }, Local {})
+    }
+
+    #[task(priority = 3, period = 1.millis(), shared = [data])]
+    fn high(mut cx: high::Context) {
+        cx.shared.data.lock(|data| *data += 1);
+        punctual::spend(100.micros());
+    }
+
+    #[task(priority = 2, period = 2.millis())]
+    fn middle(_: middle::Context) {
+        punctual::spend(200.micros());
+    }
+
+    #[task(priority = 1, period = 5.millis(), shared = [data], local = [jobs: u32 = 0])]
+    fn low(mut cx: low::Context) {
+        punctual::spend(300.micros());
+        cx.shared.data.lock(|_| punctual::spend(100.micros()));
+        punctual::spend(100.micros());
+        *cx.local.jobs += 1;
+        if *cx.local.jobs == JOBS {
+            println!("{JOBS} jobs of `low`");
+            punctual::shutdown();
+        }
+    }
+}

@@ -20,10 +20,11 @@ use crate::read::{ReadError, dat};
 /// If the directory has no recording or cannot be read, or the file cannot be written. The directory has the recording
 /// still.
 pub fn write(directory: &Path, file: &Path) -> Result<(), WriteError> {
-    if moving::has_begun(&Directory::new(directory).content()?) {
-        return Err(WriteError::Moved { directory: directory.to_owned() });
+    let content = Directory::new(directory).content()?;
+    match moving::has_begun(&content) {
+        true => Err(WriteError::Moved { directory: directory.to_owned() }),
+        false => copy(&content, Some(directory), file),
     }
-    copy(&Directory::new(directory).content()?, Some(directory), file)
 }
 
 /// Writes `file` from the capture directory `directory` and removes that. If there is no room for both, the pages are moved

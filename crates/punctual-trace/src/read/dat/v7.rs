@@ -49,8 +49,7 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
     match salvage::read(&container, metadata, sections) {
         Ok(()) if metadata.buffers.iter().any(|buffer| !buffer.cpus.is_empty()) => {
             metadata.damage.push(format!(
-                "the part that says where everything is is missing or damaged, and what follows was found without it; \
-                 which CPU is which is guessed ({error})"
+                "its index is missing or damaged, so pages were looked for; which CPU each is of is guessed ({error})"
             ));
             Ok(())
         }

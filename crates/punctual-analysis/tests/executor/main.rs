@@ -147,7 +147,7 @@ fn random_plan(random: &mut Random, system: &System) -> Plan {
 
 /// All tasks that may displace `victim`, and itself, are ready at once, late at first and then early; what blocks it has begun just
 /// before.
-fn critical_instant(system: &System, victim: usize, bound: &Bound) -> Plan {
+fn critical_instant(kind: Kind, system: &System, victim: usize, bound: &Bound) -> Plan {
     let mut plan = Plan::new();
     for (at, task) in system.tasks.iter().enumerate().filter(|(at, _)| is_planned(*at)) {
         let own = &system.tasks[victim];
@@ -157,8 +157,9 @@ fn critical_instant(system: &System, victim: usize, bound: &Bound) -> Plan {
         let mut nominal = START - task.jitter;
         while nominal < START + HORIZON {
             plan.push(planned(system, at, (nominal, nominal.max(START)), 0));
-            // Others come a little after the instant at which a job may end, or they would displace it.
-            nominal += period(task) + u64::from(at != victim);
+            // Others come a little after the instant at which a job may end, or they would displace it. Without preemption they
+            // may come at the instant at which it could start.
+            nominal += period(task) + u64::from(at != victim && kind != Kind::Polling);
         }
     }
     if let Some(by) = bound.blocking.and_then(|blocking| blocking.by) {
@@ -192,7 +193,7 @@ fn check(kind: Kind, seed: u64) -> (usize, usize) {
         if !is_exact || has_peers || !is_planned(at) {
             continue;
         }
-        let seen = apps::run(kind, critical_instant(&system, at, bound), until);
+        let seen = apps::run(kind, critical_instant(kind, &system, at, bound), until);
         above(at, bound, &seen);
         let begun = u64::from(bound.blocking.is_some());
         assert_eq!(

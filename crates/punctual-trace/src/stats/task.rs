@@ -64,9 +64,10 @@ impl TaskId {
         }
     }
 
-    /// As a number, different for different tasks.
-    pub(super) fn packed(self) -> u128 {
-        u128::from(self.key.packed()) | u128::from(self.life) << 64 | u128::from(self.ordinary) << 96
+    /// As a number, different for different tasks, up to a million that had one number in turn.
+    pub(super) fn packed(self) -> u64 {
+        // A key takes 43 bits.
+        self.key.packed() | u64::from(self.life & 0xf_ffff) << 43 | u64::from(self.ordinary) << 63
     }
 }
 

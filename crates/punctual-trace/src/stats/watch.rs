@@ -22,7 +22,7 @@ pub struct Watch {
 #[derive(Debug)]
 struct Tasks {
     stats: Vec<TaskStats>,
-    index: HashMap<u128, usize, BuildHasherDefault<IntHasher>>,
+    index: HashMap<u64, usize, BuildHasherDefault<IntHasher>>,
     /// The last names told of threads.
     names: HashMap<Tid, String, BuildHasherDefault<IntHasher>>,
     left_out: u64,
@@ -55,7 +55,8 @@ impl Watch {
         Self { decomposer: Decomposer::new(config), tasks }
     }
 
-    /// Raises an alarm, with [`overdue`](Self::overdue) while it lasts and otherwise when it ends, for each job that certainly took longer than this, in ns, if its task has no deadline of its own.
+    /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no deadline of its own: when it
+    /// ends, and with [`overdue`](Self::overdue) while it lasts.
     pub fn max_response(&mut self, ns: Option<u64>) {
         self.tasks.max_response = ns;
     }

@@ -177,10 +177,6 @@ impl Hasher for IntHasher {
     fn write_u32(&mut self, number: u32) {
         self.write_u64(u64::from(number));
     }
-    fn write_u128(&mut self, number: u128) {
-        self.write_u64(number as u64);
-        self.write_u64((number >> 64) as u64);
-    }
     fn write_u64(&mut self, number: u64) {
         self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(20);
     }

@@ -263,12 +263,16 @@ fn runs_app_to_measure_it() {
     fs::write(&app, script).unwrap();
     fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
     let app = app.to_str().unwrap();
-    for run in [["--seconds", "0.2", "--", app].as_slice(), &["--", app, "ends"]] {
+    let bounds = |run: &[&str]| {
         let output = punctual(&["rta", "--json"]).args(run).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(report["app"], "arm");
-    }
+        let report: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
+        let is_bounded = output.status.success() && report.is_some_and(|report| report["app"] == "arm");
+        if is_bounded { Ok(()) } else { Err(text(&output.stderr)) }
+    };
+    assert_eq!(bounds(&["--", app, "ends"]), Ok(()));
+    // On a busy machine the app may be asked to end before it listens.
+    let tries = ["0.2", "2", "20"].map(|seconds| ["--seconds", seconds, "--", app]);
+    assert!(tries.iter().any(|run| bounds(run).is_ok()), "{:?}", bounds(&tries[2]));
     let output = punctual(&["rta", "--", app, "ends", "silently"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(

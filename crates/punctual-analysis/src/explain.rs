@@ -94,30 +94,37 @@ fn blocked(system: &System, task: &Task, blocking: Blocking) -> String {
 
 fn own_work(task: &Task, bound: &Bound) -> String {
     let own = bound.own;
-    let mut out = match own.jobs {
-        ..=1 => format!("It executes for {}", time(task.execution)),
-        jobs => format!(
-            "Worst is job {} of a busy window, ready {} after its start; the jobs until then execute for {}",
-            format_count(jobs),
-            time(bound.released),
-            time(own.execution - bound.spinning - bound.suspension)
-        ),
+    let is_one = own.jobs <= 1;
+    let (mut out, execution) = if is_one {
+        ("It".to_owned(), task.execution)
+    } else {
+        let worst = format!(
+            "Worst is job {} of a busy window, ready {} after its start; the jobs until then",
+            format_count(own.jobs),
+            time(bound.released)
+        );
+        (worst, own.execution - bound.spinning - bound.suspension)
     };
-    for (what, part) in
-        [("spin for other CPUs for", bound.spinning), ("wait for", bound.suspension), ("cost", own.overhead)]
-    {
-        if part > 0 {
-            let what = if what == "cost" { "cost the executor".to_owned() } else { what.to_owned() };
-            out += &format!(", {what} {}", time(part));
+    let mut clauses: Vec<String> = Vec::new();
+    for (one, many, part) in [
+        ("executes for", "execute for", execution),
+        ("spins for other CPUs for", "spin for other CPUs for", bound.spinning),
+        ("waits for", "wait for", bound.suspension),
+        ("costs the executor", "cost the executor", own.overhead),
+    ] {
+        if part > 0 || clauses.is_empty() {
+            clauses.push(format!("{} {}", if is_one { one } else { many }, time(part)));
         }
     }
-    out + "."
+    out += &format!(" {}.", listed(&clauses));
+    out
 }
 
 fn displaced(system: &System, term: &Interference) -> String {
     let Interference { who, work } = term;
     let (jobs, all) = (format_count(work.jobs), time(work.time()));
     let s = if work.jobs == 1 { "" } else { "s" };
+    let often = if work.jobs == 1 { "once".to_owned() } else { format!("{jobs} times") };
     match *who {
         Who::Higher(at) if work.jobs == 0 => format!("`{}` displaces it for {all}.", system.tasks[at].name),
         Who::Higher(at) => format!("`{}` displaces it by {jobs} job{s}, {all}.", system.tasks[at].name),
@@ -125,9 +132,9 @@ fn displaced(system: &System, term: &Interference) -> String {
             format!("`{}` of the same level goes first with {jobs} job{s}, {all}.", system.tasks[at].name)
         }
         Who::Interrupt(at) => {
-            format!("`{}` interrupts it {jobs} time{s}, {all}.", system.interrupts[at].name)
+            format!("`{}` interrupts it {often}, {all}.", system.interrupts[at].name)
         }
-        Who::Release(at) => format!("Releasing `{}` {jobs} time{s} costs {all}.", system.tasks[at].name),
+        Who::Release(at) => format!("Releasing `{}` {often} costs {all}.", system.tasks[at].name),
     }
 }
 

@@ -62,6 +62,16 @@ fn prints_bounds_and_verdict() {
     }
 }
 
+/// As the README shows it.
+#[test]
+fn explains_the_documented_task_set() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let output = punctual(&["rta", "tasks.toml"]).current_dir(&docs).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    let expected = fs::read_to_string(docs.join("tasks.txt")).unwrap();
+    assert_eq!(text(&output.stdout), expected, "docs/tasks.txt and README.md show something else");
+}
+
 #[test]
 fn exits_by_verdict() {
     let file = File::new("status.toml", SET);

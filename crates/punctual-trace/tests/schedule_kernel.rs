@@ -54,7 +54,7 @@ fn leaves_nothing_in_the_kernel() {
     assert_eq!(programs_of(std::process::id()), BTreeSet::new());
     assert!(gone(&programs), "{programs:?}");
 
-    let mut victim = child("nothing_stays_in_the_kernel", "victim").spawn().unwrap();
+    let mut victim = child("leaves_nothing_in_the_kernel", "victim").spawn().unwrap();
     let mut programs = BTreeSet::new();
     // It ends by what the victim does, or by what it fails to do.
     for _ in 0..1_000 {

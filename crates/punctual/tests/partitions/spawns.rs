@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use punctual::report::Outcome;
 
@@ -16,6 +16,8 @@ pub(crate) struct Seen {
     /// Names of the threads that jobs of `far` ran on.
     threads: Mutex<BTreeSet<String>>,
     ticks: AtomicU32,
+    /// The last step has been taken.
+    is_last: AtomicBool,
 }
 
 /// `step` takes one step after the other, each beginning when a job of the other half has spawned it.
@@ -95,7 +97,7 @@ macro_rules! app {
                     }
                     9 => cx.local.other_end.write_all(b"9").unwrap(),
                     10 => edge::pend(),
-                    _ => punctual::shutdown(),
+                    _ => cx.shared.seen.is_last.store(true, Ordering::Relaxed),
                 }
             }
 
@@ -126,6 +128,10 @@ macro_rules! app {
             #[task($($two)* priority = 5, period = 1.millis(), shared = [&seen])]
             fn tick(cx: tick::Context) {
                 cx.shared.seen.ticks.fetch_add(1, Ordering::Relaxed);
+                // Here, so that there was a tick, however late its thread gets the CPU.
+                if cx.shared.seen.is_last.load(Ordering::Relaxed) {
+                    punctual::shutdown();
+                }
             }
         }
     };

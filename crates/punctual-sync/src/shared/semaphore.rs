@@ -345,9 +345,9 @@ impl<const W: usize> Semaphore<W> {
         for index in bits::<W>(waiting) {
             if self.ahead_of(index) < self.free() {
                 let is_told = &self.places[index].is_told;
-                // The thread sees what it is told about, which the fence in `call` releases. If another has told it and it has
-                // not looked yet, it will see this too.
-                if is_told.swap(1, Ordering::Relaxed) == 0 {
+                // Release: the thread sees what it is told about. If another has told it and it has not looked yet, it will
+                // see this too.
+                if is_told.swap(1, Ordering::Release) == 0 {
                     // The thread may have gone on meanwhile, and another may sleep here: it looks, and sleeps again.
                     sleep::wake(is_told, 1);
                 }

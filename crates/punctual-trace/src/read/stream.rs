@@ -36,7 +36,8 @@ impl Scale {
 
     fn apply(self, time: u64) -> u64 {
         let scaled = (u128::from(time) * u128::from(self.factor)) >> self.shift.min(127);
-        (scaled as u64).wrapping_add(self.offset)
+        // Saturating, so that times stay in order whatever a file says. The offset is in two's complement.
+        u64::try_from(scaled).unwrap_or(u64::MAX).saturating_add_signed(self.offset as i64)
     }
 }
 
@@ -263,5 +264,23 @@ impl Source for CpuStream {
                 Ok(())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaled_times_stay_in_order() {
+        let times = [0, 1, 999, 1 << 40, u64::MAX - 1, u64::MAX];
+        for offset in [0, 5, 1 << 63, u64::MAX - 7, u64::MAX] {
+            for (factor, shift) in [(1, 0), (u32::MAX, 0), (3, 1), (1 << 31, 31), (7, 200)] {
+                let scaled = times.map(|time| Scale { factor, shift, offset }.apply(time));
+                assert!(scaled.is_sorted(), "{factor} {shift} {offset}: {scaled:?}");
+            }
+        }
+        let earlier = Scale { factor: 1, shift: 1, offset: 10_u64.wrapping_neg() };
+        assert_eq!(earlier.apply(100), 40, "an offset may be negative");
     }
 }

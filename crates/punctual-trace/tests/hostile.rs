@@ -100,6 +100,12 @@ fn files() {
     attack("dat", 3, entry::dat);
 }
 
+/// The first page says that events were lost before it, at its time, and holds none; the next one is blank.
+#[test]
+fn keeps_order_when_blank_page_follows_loss() {
+    entry::dat(include_bytes!("../fuzz/corpus/dat/blank_page_after_loss"));
+}
+
 /// A small trace of two CPUs.
 fn small(directory: &Path) -> Vec<Event> {
     let mut synthetic = Synthetic::create(directory).unwrap();

@@ -169,8 +169,9 @@ impl CpuStream {
         }
         if let Some(missed) = header.missed {
             let count = if let Missed::Count(count) = missed { count } else { 0 };
-            let (time, cpu) = (header.time.max(self.last), self.input.cpu);
-            into.push(Event { time, cpu, by: 0, kind: Kind::Lost { count } });
+            // What follows comes after it, also if the page holds nothing more.
+            self.last = header.time.max(self.last);
+            into.push(Event { time: self.last, cpu: self.input.cpu, by: 0, kind: Kind::Lost { count } });
         }
         self.cursor = Some(Cursor::new(&self.layout, &header));
         Ok(true)

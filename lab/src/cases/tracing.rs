@@ -76,7 +76,8 @@ fn every_group(program: &Path) -> Case {
 }
 
 /// Threads whose terms are known by construction. In counted time no host takes the CPU away, so each time has to agree in
-/// each round, at the first attempt.
+/// each round, at the first attempt; within the limit for one round, since what the kernel does between the thread's own look
+/// at the clock and the switch is in the trace alone.
 fn workloads(program: &Path) -> Case {
     let mut case = tests("tracing: workloads", &[Setup::Counted, Setup::ProbeCounted], "", program);
     case.judge = Box::new(|outcome| {
@@ -102,6 +103,8 @@ fn workloads(program: &Path) -> Case {
 /// How many times the workloads compare, and in how many rounds each.
 const WORKLOAD_TIMES: usize = 10;
 const WORKLOAD_ROUNDS: u32 = 20;
+/// How far the worst round may be off, unless it is by less than 20 us.
+const WORST_PERCENT: f64 = 8.0;
 
 /// A time of all rounds of a workload, as the trace has it, beside what the workload itself has measured.
 struct Compared<'a> {
@@ -114,7 +117,7 @@ struct Compared<'a> {
 
 impl Compared<'_> {
     fn agree(&self) -> bool {
-        self.rounds == WORKLOAD_ROUNDS && self.percent_unless_small() <= 5.0
+        self.rounds == WORKLOAD_ROUNDS && self.percent_unless_small() <= WORST_PERCENT
     }
 
     fn percent_unless_small(&self) -> f64 {
@@ -188,8 +191,8 @@ mod tests {
         };
         let said = |last: &str| outcome(PASSED, &(line(24_000, 1.2, 20).repeat(WORKLOAD_TIMES - 1) + last));
         judge(&said(&line(19_000, 17.0, 20))).unwrap();
-        judge(&said(&line(90_000, 5.0, 20))).unwrap();
-        for bad in [line(21_000, 5.1, 20), line(1, 0.0, 19), String::new()] {
+        judge(&said(&line(90_000, 8.0, 20))).unwrap();
+        for bad in [line(21_000, 8.1, 20), line(1, 0.0, 19), String::new()] {
             assert!(judge(&said(&bad)).is_err(), "{bad}");
         }
         let repeated =

@@ -47,7 +47,7 @@ pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};
 /// A lock right in an app: see [`Locked`].
 pub type Lock<'a, T, const LEVEL: u8, const CEILING: u8> = Locked<'a, T, AppPort, LEVEL, CEILING>;
 
-/// Anything with a descriptor that becomes readable when there is something to do.
+/// Anything with a descriptor that becomes readable when there is an event.
 #[cfg(feature = "std")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an event source",
@@ -67,14 +67,14 @@ impl<T: AsFd> EventSource for T {
     }
 }
 
-/// What can be spawned from anywhere; a local task cannot.
+/// A task that can be spawned from anywhere; a local task cannot.
 #[diagnostic::on_unimplemented(
     message = "a local task is started by tasks of its level only",
     label = "write `cx.local_spawner.<task>(..)`, in a task of its partition and `priority`"
 )]
 pub trait SpawnedAnywhere {}
 
-/// What a duration in an attribute may be: a constant expression, and so not an [`IntoDuration`](crate::IntoDuration).
+/// A type of duration in an attribute. It is a constant expression, so [`IntoDuration`](crate::IntoDuration) does not do.
 ///
 /// # Safety
 /// If `STD`, the type is `std::time::Duration`, and otherwise [`Duration`].
@@ -108,7 +108,7 @@ pub const fn duration<T: ConstDuration>(value: T) -> Duration {
     }
 }
 
-/// Storage for ever, for what `init` and `idle` own; allocated before the app starts.
+/// `'static` storage for what `init` and `idle` own; allocated before the app starts.
 // Not inlined: checkers for leaks are told to overlook this function.
 #[cfg(feature = "std")]
 #[inline(never)]
@@ -116,7 +116,7 @@ pub fn leak<T>(value: T) -> &'static mut T {
     Box::leak(Box::new(value))
 }
 
-/// Undoes something when dropped, unless all is done.
+/// Undoes something when dropped, unless disarmed.
 pub struct Undo<'a, F: FnMut()>(pub &'a Cell<bool>, pub F);
 
 impl<F: FnMut()> Drop for Undo<'_, F> {
@@ -127,7 +127,7 @@ impl<F: FnMut()> Drop for Undo<'_, F> {
     }
 }
 
-/// Checks at compile time that the macro has worked out what the compiler does.
+/// Checks at compile time that the macro and the compiler agree.
 pub const fn assert_known(agrees: bool) {
     assert!(agrees, "the macro works this priority out otherwise than the compiler does: write a number");
 }

@@ -16,7 +16,7 @@ use punctual_core::{Duration, IntoDuration};
 
 pub use crate::app::reporting::Reporting;
 
-/// What an app runs on.
+/// The port of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Platform {
     /// Real-time threads on Linux, pinned to one CPU.
@@ -26,7 +26,7 @@ pub(crate) enum Platform {
     Virtual,
 }
 
-/// Requested numbers: CPUs, or bytes of stack.
+/// Requested numbers by partition: CPUs, or bytes of stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PerPartition {
     /// For the only partition, or for all partitions.
@@ -72,9 +72,9 @@ impl PerPartition {
 pub(crate) enum Marks {
     #[default]
     Off,
-    /// Into the global trace buffer.
+    /// In the global trace buffer.
     On,
-    /// Through this file `trace_marker_raw`.
+    /// Through this `trace_marker_raw` file.
     In(PathBuf),
 }
 
@@ -96,10 +96,10 @@ pub struct Config {
     pub(crate) strict: Option<bool>,
     pub(crate) trace: Option<Marks>,
     pub(crate) report: Option<Reporting>,
-    /// Whether the app is all that the program does, so that its report is what the user waits for.
+    /// Whether `main` was generated, so that the report is what the user waits for.
     pub(crate) is_program: bool,
     pub(crate) profile: Option<PathBuf>,
-    /// Where the model is written, instead of running.
+    /// Where the model is written instead of running the app.
     pub(crate) model: Option<PathBuf>,
     pub(crate) until: Option<Duration>,
     pub(crate) keep_panic_hook: bool,

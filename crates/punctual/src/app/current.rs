@@ -18,7 +18,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Member {
     _membership: Option<Membership>,
-    /// The thread's previous membership: an app may run another.
+    /// The thread's previous partition: an app may run another app.
     before: Option<(&'static PartitionState, CurrentWorker)>,
 }
 
@@ -40,7 +40,7 @@ impl Drop for Member {
 #[derive(Debug)]
 struct Membership {
     member: *mut pcp::Member<'static>,
-    /// That of an app which runs this one.
+    /// The membership in the app that runs this one.
     before: Option<&'static pcp::Member<'static>>,
 }
 
@@ -85,9 +85,9 @@ pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWor
 
 /// The right to release jobs in an app that is not stopping, while this lives.
 pub(crate) enum Entry<'a> {
-    /// A thread of the app, for which the run waits anyway.
+    /// A thread of the app; the run waits for it anyway.
     Member,
-    /// A foreign thread, for which the run waits until it drops this.
+    /// A foreign thread; the run waits until it drops this.
     Foreign { _pass: GatePass<'a> },
 }
 

@@ -46,9 +46,9 @@ pub trait Source: Sync {
     fn ended(&self) -> u32;
     /// Releases a job unless one is waiting already. Returns `false` if it waits for its time, since it came too early.
     fn release(&'static self) -> bool;
-    /// What is known of it when it has nothing to give.
+    /// Its idle state.
     fn idleness(&self) -> &Idleness;
-    /// Stops the app for that.
+    /// Stops the app because the source is idle.
     fn stop_idle(&self);
 }
 
@@ -65,12 +65,12 @@ pub enum OnIdle {
 
 /// A source's descriptor before there is one.
 pub(crate) const NONE: RawFd = -1;
-/// What `poll` is asked for besides [`PollFlags::IN`] and what it says unasked.
+/// Requested from `poll` besides [`PollFlags::IN`] and the flags it always reports.
 pub(crate) const ENDS: PollFlags = PollFlags::RDHUP;
 /// The number of consecutive idle jobs after which a warning is printed.
 const WARN_AFTER: u32 = 100;
 
-/// What is known of one source. FlushDeferred to by the thread that waits for it, or in virtual time by the one whose turn it is.
+/// What is known of one source. Updated by the thread that waits for it, or in virtual time by the one whose turn it is.
 #[derive(Debug)]
 pub struct Idleness {
     on_idle: OnIdle,
@@ -100,7 +100,7 @@ impl Idleness {
         }
     }
 
-    /// For a new run.
+    /// Resets the state for a new run.
     pub(crate) fn begin(&self) {
         self.is_over();
         self.repeated.store(0, Ordering::Relaxed);
@@ -166,7 +166,7 @@ impl Idleness {
             return false;
         }
         match ioctl_fionread(fd) {
-            // Of a file that has become shorter it is negative.
+            // Negative for a file that was truncated.
             Ok(left) => left.cast_signed() <= 0,
             // Such as a device that is gone.
             Err(_) => !is_file,

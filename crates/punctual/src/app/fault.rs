@@ -79,7 +79,7 @@ pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::th
     forked::check(runtime);
 }
 
-/// PanicRedirect `idle` because the app stops.
+/// Unwinds out of `idle` because the app stops.
 pub(crate) fn leave_idle() -> ! {
     LEAVING_IDLE.set(true);
     resume_unwind(Box::new(IdleExit))

@@ -5,9 +5,9 @@
 //! run the queued jobs against devices that the parent has open as well, and then wait for threads that do
 //! not exist. So it is ended there with a message.
 //!
-//! Nothing is asked for that on the real-time path. In the child, before `fork` returns, every running app is
-//! stopped, which refuses spawns, and gets a flag that each job looks at (see [`Runtime::has_job_flags`]); and who comes by
-//! here on the way to sleep or to the end of a thread is looked at.
+//! The real-time path pays nothing for this. In the child, before `fork` returns, every running app is stopped, which
+//! refuses spawns, and gets a flag that each job checks (see [`Runtime::has_job_flags`]). A thread that is about to
+//! sleep or to end is checked here.
 
 use std::io;
 use std::sync::OnceLock;
@@ -20,7 +20,8 @@ use crate::port::linux::{self, stderr};
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The apps that have ever run, linked by [`Process::next`](crate::app::runtime::Process::next). No lock: another thread may have it when its process forks.
+/// The apps that have ever run, linked by [`Process::next`](crate::app::runtime::Process::next). Not behind a lock:
+/// another thread may hold it while the process forks.
 static FIRST: AtomicPtr<Runtime> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Records that `runtime` begins to run in this process. The caller has claimed it.
@@ -32,7 +33,7 @@ pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
         loop {
             runtime.process.next.store(first, Ordering::Relaxed);
             let this = std::ptr::from_ref(runtime).cast_mut();
-            // Release: who follows the pointer sees what it points at, and the next one.
+            // Release: whoever follows the pointer sees what it points to, and the next entry.
             match FIRST.compare_exchange_weak(first, this, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => first = now,
@@ -44,7 +45,7 @@ pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// Runs in the child, on its only thread, before `fork` returns. Does what a signal handler may do: atomics and futexes.
+/// Runs in the child, on its only thread, before `fork` returns. Async-signal-safe: uses only atomics and futexes.
 unsafe extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let mut at = FIRST.load(Ordering::Acquire);
@@ -82,5 +83,5 @@ fn end() -> ! {
 
 const ADVICE: &str = "it has none of the app's threads; call exec or _exit in the child";
 
-/// That of a program that went wrong within (`EX_SOFTWARE`).
+/// The exit code of an internal software error (`EX_SOFTWARE`).
 const EXIT_CODE: i32 = 70;

@@ -1,8 +1,8 @@
-//! JSON, as the files that an app writes for other programs have it.
+//! JSON for the files that an app writes for other programs.
 
 use std::fmt::{self, Write as _};
 
-/// What is written on one line, in characters.
+/// The longest value that is written on one line, in characters.
 const LINE: usize = 110;
 
 /// A value of JSON. Numbers are integers: times are in ns.
@@ -40,7 +40,7 @@ impl FromIterator<Json> for Json {
     }
 }
 
-/// On one line where that is short, and else an item a line, so that files can be read and compared.
+/// On one line if that is short, otherwise one item a line, so that files can be read and compared.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.indented(0))
@@ -67,7 +67,7 @@ impl Json {
         format!("{open}\n  {indent}{}\n{indent}{close}", items.join(&format!(",\n  {indent}")))
     }
 
-    /// Whether there is an object in it, two levels down at least.
+    /// Whether it contains an object at least two levels down.
     fn is_nested(&self) -> bool {
         let holds = |value: &Json| match value {
             Self::List(items) => items.iter().any(|item| matches!(item, Self::Object(_))),

@@ -1,4 +1,4 @@
-//! In place of what async tasks wait for descriptors with, without the feature `async`: there is none.
+//! Stands in for the reactor without the feature `async`: nothing waits for descriptors.
 
 use std::os::fd::BorrowedFd;
 use std::task::Waker;
@@ -8,7 +8,7 @@ use rustix::io::Result;
 
 use crate::app::partition::PartitionState;
 
-/// The descriptors that the async tasks of an app wait for, and the thread that does.
+/// A reactor without waits.
 #[derive(Debug)]
 pub enum Reactor {}
 

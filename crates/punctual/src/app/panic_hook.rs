@@ -1,11 +1,11 @@
 //! The panic hook of a run: panic messages of the app's threads are deferred to the supervisor.
 //!
-//! The standard library's hook prints before unwinding starts, on the thread that panics. There it would keep the level of
-//! a job from being vacated, and the app from being stopped, for as long as standard error takes nothing.
+//! The standard library's hook prints on the panicking thread before unwinding starts. While standard error is blocked,
+//! that would keep the job's level occupied, and the app from stopping.
 //!
-//! The hook is set by the first run and stays, and hands on everything that is not of a running app to the hook that was
-//! there before. To take it back after each run would take the lock of the standard library that a thread holds while it
-//! prints its panic, so a run could fail to end because of a thread that is none of the app's.
+//! The hook is installed by the first run and stays. Panics of threads that belong to no running app go to the previous
+//! hook. Removing it after each run would need a lock of the standard library that a thread holds while it prints its
+//! panic, so a foreign thread could keep a run from ending.
 
 use std::cell::Cell;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
@@ -17,7 +17,7 @@ use crate::app::stop::panic_text;
 use crate::port::linux::stderr::{defer, write_deferred};
 
 thread_local! {
-    /// The run that the thread defers its panic messages to.
+    /// The run to which the thread defers its panic messages.
     static RUN: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
 }
 
@@ -26,7 +26,7 @@ static IN_FORCE: AtomicBool = AtomicBool::new(false);
 
 /// Installs the hook unless it is installed.
 pub(crate) fn record_panics() {
-    // The standard library lets no thread change the hook that panics itself, as one may that runs an app in a destructor.
+    // A panicking thread cannot set the hook, and a destructor may run an app while its thread panics.
     if thread::panicking() || IN_FORCE.swap(true, Ordering::AcqRel) {
         return;
     }

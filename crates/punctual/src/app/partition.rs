@@ -89,7 +89,7 @@ impl PartitionState {
         }
     }
 
-    /// The name for users, if the app has several named partitions.
+    /// The name to show, if the app has several partitions.
     pub(crate) fn public_name(&self) -> Option<&'static str> {
         let placed = self
             .runtime
@@ -111,7 +111,7 @@ impl PartitionState {
         self.core.levels().iter().map(|level| level.number()).max().unwrap_or(0)
     }
 
-    /// The tasks of `level`, for a message. Neither allocates nor takes a lock.
+    /// Names the tasks of `level` in a message. Neither allocates nor takes a lock.
     pub(crate) fn names_at(&'static self, level: u8) -> Names {
         Names { partition: self, level }
     }
@@ -153,7 +153,7 @@ impl PartitionState {
         self.executed.store(0, Ordering::Relaxed);
     }
 
-    /// Drops what the tasks of a local `level` have on the calling thread, which is about to end.
+    /// Drops what the tasks of a local `level` keep on the calling thread, which is about to end.
     ///
     /// # Safety
     /// As for [`Registered::retire`](crate::app::runtime::Registered::retire).

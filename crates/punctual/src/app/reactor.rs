@@ -1,8 +1,8 @@
-//! What the async tasks of an app wait for descriptors with: an epoll set, and a slot for each wait.
+//! The reactor of an app's async tasks: an epoll set, and a slot for each wait.
 //!
-//! A wait is one entry of the set, which fires once and then sleeps until it is removed. Its data are the slot and the
-//! generation of the wait, so an event that comes late finds that it means nobody. What happens between the task that
-//! waits and the thread that fires is the slot's; see [`WaitSlot`].
+//! A wait is one entry of the set, which fires once and then stays disabled until it is removed. Its data are the slot and
+//! the generation of the wait, so a late event finds that its wait is over. The protocol between the waiting task and the
+//! thread that fires is that of [`WaitSlot`].
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -17,9 +17,9 @@ use crate::app::event_source::NONE;
 use crate::app::partition::PartitionState;
 use crate::app::runtime;
 
-/// How many bits of an event's data say which slot. The rest is the generation, whose upper bits nobody gets to see.
+/// The number of bits of an event's data that hold the slot. The rest is the generation, without its upper bits.
 const SLOT_BITS: u32 = 16;
-/// An event's data that is of no slot: the eventfd that makes the thread look.
+/// The data of the eventfd that makes the thread look, which is no slot.
 const CONTROL: u64 = u64::MAX;
 
 /// The descriptors that the async tasks of an app wait for, and the thread that does.
@@ -27,7 +27,7 @@ const CONTROL: u64 = u64::MAX;
 pub struct Reactor {
     partition: &'static PartitionState,
     worker: &'static Worker,
-    /// One more than there may be waits: the thread that fires may still be at one that is over.
+    /// One more than there may be waits: the thread that fires may still be using one that has ended.
     slots: &'static [WaitSlot<Waker>],
     waits: AtomicU32,
     epoll: AtomicI32,
@@ -70,13 +70,13 @@ impl Reactor {
 
     // ---- for futures --------------------------------------------------------------------------------
 
-    /// Begins to wait; `None` if the app is ending, and then nothing has to be woken any more.
+    /// Begins to wait; `None` if the app is ending: then nothing needs to be woken any more.
     ///
     /// # Errors
-    /// What epoll says of the descriptor.
+    /// The error of `epoll_ctl`.
     ///
     /// # Panics
-    /// If there are as many waits as may be.
+    /// If every slot is taken.
     pub(crate) fn begin(
         &self,
         fd: BorrowedFd<'_>,
@@ -96,8 +96,8 @@ impl Reactor {
         added.map(|()| Some(ticket))
     }
 
-    /// Takes a slot. There is one: who is counted has at most one, and the thread that fires one more. So a look at all
-    /// of them finds none only if others took and freed some meanwhile, and then the next look may.
+    /// Takes a slot. There always is one: each counted wait has at most one, and the thread that fires one more. So a scan
+    /// finds none only if others took and freed slots meanwhile; then it is repeated.
     fn claim(&self, mut waker: Waker) -> Ticket {
         let limit = self.slots.len() as u32 - 1;
         let more = |waits| (waits < limit).then_some(waits + 1);
@@ -116,13 +116,13 @@ impl Reactor {
         }
     }
 
-    /// How a wait stands.
+    /// The state of a wait.
     #[inline]
     pub(crate) fn standing(&self, ticket: Ticket) -> Standing {
         self.slots[ticket.slot].standing(ticket.wait)
     }
 
-    /// Has another waker woken.
+    /// Replaces the waker.
     ///
     /// # Safety
     /// The ticket is of this reactor, and the caller's alone.
@@ -139,10 +139,10 @@ impl Reactor {
     /// # Safety
     /// The ticket is of this reactor, and the caller's alone.
     pub(crate) unsafe fn end(&self, ticket: Ticket, fd: BorrowedFd<'_>) {
-        // The run may be over, and the next one may have the same numbers for other files.
+        // The run may have ended, and its descriptor numbers may stand for other files by now.
         let Some(_pass) = self.partition.runtime.pass_gate() else { return };
         if self.standing(ticket) != Standing::Over {
-            // It is gone already if its file was closed under it.
+            // The entry is already gone if its file was closed meanwhile.
             let _ = epoll::delete(self.epoll(), fd);
             self.free(ticket);
         }
@@ -164,7 +164,7 @@ impl Reactor {
 
     // ---- for the thread that fires ------------------------------------------------------------------
 
-    /// Sleeps until something is ready, or only looks, and wakes who waits for it; returns whether there was anybody.
+    /// Sleeps until something is ready, or only looks, and wakes whoever waits for it. Returns whether anybody did.
     ///
     /// `slept` is called in between, and `wake` for each. For one thread of the app at a time.
     pub(crate) fn react(&self, sleep: bool, slept: impl FnOnce(), wake: impl Fn(Waker)) -> Result<bool> {
@@ -197,7 +197,7 @@ impl Reactor {
         }
         let ticket = Ticket::from_data(data);
         let waker = self.slots.get(ticket.slot).and_then(|slot| slot.fire(ticket.wait));
-        // The slot is done with: whatever the waker does, the next wait can have it.
+        // The slot is free for the next wait, whatever the waker does.
         let woken = waker.map(wake);
         woken.is_some()
     }

@@ -38,19 +38,19 @@ pub enum Outcome {
     Signal(i32),
     /// A task, `init` or `idle` panicked.
     Panicked {
-        /// Which one.
+        /// The name of the task, or `init` or `idle`.
         task: String,
         /// The panic message.
         message: String,
     },
     /// A periodic task with `on_overrun = stop` was released while its previous job was unfinished.
     Overrun {
-        /// Which one.
+        /// The name of the task.
         task: String,
     },
     /// The event source of a task with `on_idle_source = stop` was at its end, and still was after a job.
     IdleSource {
-        /// Which one.
+        /// The name of the task.
         task: String,
     },
 }
@@ -99,17 +99,17 @@ pub struct TaskReport {
     pub period: Option<Duration>,
     /// Its relative deadline, if it has one.
     pub deadline: Option<Duration>,
-    /// The time in which there are at most [`burst`](Self::burst) releases, if it says so.
+    /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares one.
     pub min_interval: Option<Duration>,
-    /// How many releases there are at most in any [`min_interval`](Self::min_interval); 0 if it does not say.
+    /// The largest number of releases in any window of [`min_interval`](Self::min_interval); 0 if none is declared.
     pub burst: u16,
-    /// What happens to releases that come too early, if it says when they do.
+    /// What happens to early releases, if a [`min_interval`](Self::min_interval) is declared.
     pub on_early: Option<OnEarly>,
-    /// How many releases came too early: the one `burst` before it was less than `min_interval` ago. If they take place, it is those whose
-    /// jobs have started.
+    /// The number of early releases: those less than `min_interval` after the release `burst` before them. With
+    /// `on_early = count`, only those whose jobs have started.
     pub early: u64,
-    /// Whether its jobs were measured. If not, because of `#[app(monitor = false)]` or without the feature `monitoring`, nothing
-    /// is known of what is counted and timed for each job: `jobs`, `misses`, `self_suspensions` and the times are empty.
+    /// Whether its jobs were measured. Without measurement, because of `#[app(monitor = false)]` or without the feature
+    /// `monitoring`, nothing is known of single jobs: `jobs`, `misses`, `self_suspensions` and the times are empty.
     pub measured: bool,
     /// How many jobs ended.
     pub jobs: u64,
@@ -119,8 +119,7 @@ pub struct TaskReport {
     pub misses: u64,
     /// How many jobs suspended themselves; for those the bounds of the analysis do not hold.
     pub self_suspensions: u64,
-    /// How many jobs its event source released although it had nothing to give, being at the end of a file or hung up,
-    /// without the first one of each time.
+    /// The number of jobs released by an idle event source (end of file or hang-up), not counting the first one each time.
     pub idle_releases: u64,
     /// Release jitter J: start - release.
     pub jitter: Summary,
@@ -245,7 +244,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A line on the releases of a task that came too early.
+/// A line on the early releases of a task.
 fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
     let interval = task.min_interval.map_or(0, |interval| interval.as_ticks());
     let became = match task.on_early {
@@ -264,7 +263,7 @@ fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
 }
 
 impl Report {
-    /// A line on the deadlines that a task missed, with what is certain of why.
+    /// A line on the deadlines that a task missed, with the causes that are certain.
     fn explain_misses(&self, f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
         let Some(deadline) = task.deadline.filter(|_| task.misses > 0) else { return Ok(()) };
         let deadline = deadline.as_ticks();
@@ -340,7 +339,7 @@ impl Report {
     }
 }
 
-/// What stands in place of a figure that is not known.
+/// Stands for an unknown figure.
 const UNKNOWN: &str = "–";
 
 /// A size in KiB, rounded up.
@@ -348,7 +347,7 @@ fn kib(bytes: Option<usize>) -> String {
     bytes.map_or_else(|| "unknown".into(), |bytes| format!("{} KiB", bytes.div_ceil(1024)))
 }
 
-/// Rows under a head, the first column to the left and the rest to the right.
+/// Rows under a header; the first column is left-aligned, the others right-aligned.
 fn table(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     let columns = rows[0].len();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::app::report::Report;
 use crate::port::linux::stderr;
 
-/// Where the report of a run is written when the run has ended, beside being returned.
+/// Where the report of a run is written at its end, besides being returned.
 ///
-/// What could not be written is said on standard error, and changes nothing else: neither what `run` returns nor the exit
-/// code.
+/// A failure to write is reported on standard error. It changes neither what `run` returns nor the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reporting {
@@ -21,12 +20,12 @@ pub enum Reporting {
     Always,
     /// Nowhere.
     Never,
-    /// To this file, which is replaced. A relative path is that of the working directory at the end of the run.
+    /// To this file, which is replaced. A relative path is resolved at the end of the run.
     File(PathBuf),
 }
 
 impl Reporting {
-    /// How the attribute and the environment spell it; `None` if it makes no sense.
+    /// Parses the spelling of the attribute and the environment; `None` if it is invalid.
     pub(crate) fn parse(text: &OsStr) -> Option<Self> {
         Some(match text.to_str() {
             Some("auto") => Self::Auto,
@@ -76,7 +75,7 @@ mod tests {
             assert_eq!(parse(path), Some(Reporting::File(path.into())));
         }
         assert_eq!(["", "2", "yes", "report.txt"].map(parse), [const { None }; 4]);
-        // A name that is no text is kept as it is.
+        // A name that is not UTF-8 is kept as it is.
         let name = OsStr::from_bytes(b"./\xff");
         assert_eq!(Reporting::parse(name), Some(Reporting::File(name.into())));
     }

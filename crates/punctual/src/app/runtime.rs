@@ -38,26 +38,26 @@ const COPY: u8 = 4;
 /// Jobs are profiled.
 const PROFILES: u8 = 8;
 
-/// What the `#[app]` attribute says about where to run.
+/// The settings in the `#[app]` attribute.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// The kernel priority of level 0, if one is given.
     pub priority_base: Option<u8>,
     /// The stack of each thread in bytes, if it is given.
     pub stack: Option<usize>,
-    /// How long CPUs may take to wake up, if that is bounded.
+    /// The bound on the wake-up latency of CPUs, if any.
     pub wake_latency: Option<Duration>,
-    /// Whether to refuse less than full real-time settings.
+    /// Whether to refuse to run without all real-time settings.
     pub strict: bool,
     /// Whether jobs are marked in the kernel's trace.
     pub trace: bool,
     /// Whether locks and spawns are measured while the app is profiled.
     pub profile: bool,
-    /// Where the report is written, as `PUNCTUAL_REPORT` is spelled.
+    /// Where the report is written, spelled as in `PUNCTUAL_REPORT`.
     pub report: Option<&'static str>,
 }
 
-/// A task, as far as marks, profiles and messages go.
+/// A task as marks, profiles and messages see it.
 pub struct TaskInfo {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
@@ -81,7 +81,7 @@ pub trait Registered: Sync {
     /// No job of the task can run and none can be spawned.
     unsafe fn end(&self) -> (Option<TaskReport>, u32);
 
-    /// Drops what the task has on the thread that runs the local level `level`, if it is in that.
+    /// Drops what the task has on the thread that runs the local level `level`, if that is its level.
     ///
     /// # Safety
     /// The calling thread is the only one that runs jobs of `level` in this run, if it is local, and runs none now.
@@ -89,7 +89,7 @@ pub trait Registered: Sync {
         let _ = level;
     }
 
-    /// The task, as far as marks in the kernel's trace go, if it has jobs.
+    /// The task as marks in the kernel's trace see it, if it has jobs.
     fn info(&'static self) -> Option<TaskInfo>;
 
     /// The task's event source, if it is bound to one.
@@ -138,7 +138,7 @@ pub struct Runtime {
     pub(crate) claims: Claims,
 }
 
-/// In which process an app runs; see [`forked`](crate::app::forked).
+/// The process in which an app runs; see [`forked`](crate::app::forked).
 pub(crate) struct Process {
     /// How many forks lie between the first process and the one in which the app began to run.
     pub(crate) generation: AtomicU32,
@@ -225,7 +225,7 @@ impl Runtime {
         Ok(RunGuard { runtime: self, ended: Cell::new(false) })
     }
 
-    /// The number of its first task in the trace, the same in every run; `numbers` gives so many theirs.
+    /// The number of its first task in the trace, the same in every run; `numbers` allocates that many numbers.
     pub(crate) fn first_mark(&self, numbers: impl FnOnce(u16) -> u16) -> u16 {
         *self.first_mark.get_or_init(|| numbers(self.tasks.len().min(usize::from(u16::MAX)) as u16))
     }
@@ -286,12 +286,12 @@ impl Runtime {
             None => first.replace(fault),
             Some(_) => Some(fault),
         };
-        // Dropping what it carries is code of the user's.
+        // Dropping its payload runs code of the user's.
         drop(first);
         drop(another);
     }
 
-    /// Drops what the fault carries, which is the user's.
+    /// Drops the fault's payload, which is the user's.
     pub(crate) fn forget_fault(&self) {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(fault);
@@ -355,7 +355,7 @@ impl Runtime {
         self.job_flags.load(Ordering::Relaxed) != 0
     }
 
-    /// Stops the copy of a running app that the child of a `fork` has. Does what a signal handler may do.
+    /// Stops the copy of a running app in the child of a `fork`. Async-signal-safe.
     pub(crate) fn stop_copy(&self) {
         if self.state.load(Ordering::Relaxed) == TAKEN {
             self.job_flags.fetch_or(COPY, Ordering::Relaxed);
@@ -425,7 +425,7 @@ impl Runtime {
         self.gate.close();
     }
 
-    /// What the async tasks wait for descriptors with, if there are any.
+    /// The reactor of the async tasks, if there are any.
     #[inline]
     pub(crate) fn reactor(&self) -> Option<&'static Reactor> {
         self.reactor
@@ -433,8 +433,8 @@ impl Runtime {
 
     /// Makes the supervisor, and the threads that wait for descriptors, look whether the app is stopping.
     pub(crate) fn interrupt(&self) {
-        // When nobody is let in any more, those threads have ended and their descriptors are being closed. The supervisor
-        // looks by itself then.
+        // When the gate is closed, those threads have ended and their descriptors are being closed. Then the supervisor looks
+        // by itself.
         let Some(_pass) = self.gate.enter() else { return };
         self.notify_supervisor();
         self.sources().for_each(|source| source.interrupt());
@@ -501,7 +501,7 @@ impl Drop for RunGuard {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|running| !std::ptr::eq(*running, self.runtime));
-        // What has not been dropped would be found by the next run, and used with other resources on another thread.
+        // The next run would find what was not dropped, and use it with other resources on another thread.
         let state = if self.ended.get() { FREE } else { NOT_RESET };
         self.runtime.state.store(state, Ordering::Release);
     }

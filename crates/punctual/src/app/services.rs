@@ -71,7 +71,7 @@ pub fn spend(duration: impl IntoDuration) {
 /// If called anywhere but in `idle`.
 pub fn wait_for_event() {
     let idles = |&(partition, worker): &(&'static PartitionState, CurrentWorker)| {
-        // The thread of `init` is the same one.
+        // It is also the thread of `init`.
         let initialised = match partition.core.port().is_virtual() {
             true => partition.runtime.turns.is_open(),
             false => partition.runtime.has_started(),
@@ -83,7 +83,7 @@ pub fn wait_for_event() {
     if partition.core.port().is_virtual() {
         virtual_time::wait_for_event(partition, worker);
     } else if !partition.core.is_stopping() {
-        // Jobs preempt idle by themselves; the tick only lets loops that poll something see it.
+        // Jobs preempt `idle` by themselves; the tick is for loops that poll something.
         let tick = partition.core.port().now() + Duration::from_millis(10);
         partition.core.port().wait(&worker, Some(tick));
     }

@@ -1,4 +1,4 @@
-//! The gate that spawns of foreign threads pass, so that the end of a run can wait for them.
+//! The gate for spawns of foreign threads, which lets the end of a run wait for them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,7 +22,7 @@ impl SpawnGate {
         (before & OPEN != 0).then_some(pass)
     }
 
-    /// Refuses new passes, and waits until all are dropped. They are short-lived, and their holders never block.
+    /// Refuses new passes, and waits until all are dropped. Passes are short-lived, and their holders never block.
     pub(crate) fn close(&self) {
         self.0.fetch_and(!OPEN, Ordering::AcqRel);
         while self.0.load(Ordering::Acquire) != 0 {

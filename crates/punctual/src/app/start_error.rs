@@ -19,14 +19,14 @@ pub enum StartError {
     Model {
         /// The file.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The profile cannot be written where [`Config::profile`](crate::Config::profile) or `PUNCTUAL_PROFILE` says.
     Profile {
         /// The file.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The CPU does not exist or is not allowed to this process.
@@ -42,7 +42,7 @@ pub enum StartError {
     SameCpu {
         /// The CPU.
         cpu: usize,
-        /// The two.
+        /// The two partitions.
         partitions: [String; 2],
     },
     /// There are more partitions than CPUs.
@@ -52,9 +52,9 @@ pub enum StartError {
         /// The allowed CPUs.
         allowed: String,
     },
-    /// No CPU would be left beside those that are polled on.
+    /// No CPU would be left besides those of polling partitions.
     PollsOnlyCpu {
-        /// A partition that polls.
+        /// A polling partition.
         partition: String,
         /// The allowed CPUs.
         allowed: String,
@@ -82,9 +82,9 @@ pub enum StartError {
     },
     /// The stack that was asked for is too small for any thread.
     Stack {
-        /// What was asked for, in bytes.
+        /// The requested size, in bytes.
         bytes: usize,
-        /// What a thread takes at least, in bytes.
+        /// The smallest possible size, in bytes.
         least: usize,
     },
     /// The kernel priorities of the levels would not all lie in 1..=99.
@@ -100,22 +100,22 @@ pub enum StartError {
     Futex {
         /// The operation of futex(2) that it refuses.
         operation: &'static str,
-        /// What it answered.
+        /// The kernel's error.
         error: std::io::Error,
-        /// What to do about it.
+        /// The fix.
         advice: &'static str,
     },
     /// The system refused something that the app cannot run without.
     System {
         /// What was attempted.
         attempt: &'static str,
-        /// What the system answered.
+        /// The system's error.
         error: std::io::Error,
     },
 }
 
 impl StartError {
-    /// What the process should exit with: 2 for a bad environment variable, CPU or priority, else 1.
+    /// The exit code for the process: 2 for a bad environment variable, CPU or priority, otherwise 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::AlreadyRunning(_)
@@ -259,7 +259,7 @@ impl std::error::Error for StartError {
     }
 }
 
-/// Items as a message lists them.
+/// Joins items for a message.
 pub(crate) fn list<T: ToString>(items: &[T]) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }

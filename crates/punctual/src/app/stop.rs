@@ -1,7 +1,7 @@
 //! Why an app stops: a [`StopReason`] or a [`Fault`].
 //!
-//! A reason is a constant, recorded by one atomic operation: it may be a job that stops the app, and that must not allocate
-//! or wait for a lock before the app is stopping.
+//! A reason is a constant, recorded by one atomic operation: a job that stops the app must neither allocate nor wait for a
+//! lock before the app is stopping.
 
 use std::any::Any;
 use std::fmt;
@@ -48,7 +48,7 @@ impl FirstStopReason {
     /// Records `reason` if it is the first. Neither allocates nor waits.
     pub(crate) fn record(&self, reason: &'static StopReason) {
         let reason = std::ptr::from_ref(reason).cast_mut();
-        // Relaxed: what it points to is a constant, and whoever asks has been told of the stop by then.
+        // Relaxed: it points to a constant, and readers have learned of the stop before.
         let _ = self.0.compare_exchange(std::ptr::null_mut(), reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -73,7 +73,7 @@ pub(crate) enum Culprit {
     Resource(&'static str),
     /// A call given to `background::submit`.
     Call,
-    /// A waker that a future of the user's has made.
+    /// A waker made by a future of the user's.
     Waker,
     /// The library itself.
     Executor,
@@ -122,7 +122,7 @@ impl Drop for Fault {
 /// Drops the payload of a panic, or gives it up if that panics too.
 pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        // The one after that would be no better.
+        // The next payload would be no better.
         std::mem::forget(another);
     }
 }

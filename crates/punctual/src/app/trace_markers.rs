@@ -1,4 +1,4 @@
-//! Which tasks of an app mark their jobs in the kernel's trace, and by which numbers.
+//! Which tasks of an app mark their jobs in the kernel's trace, and with which numbers.
 //!
 //! There are no marks in virtual time, whose instants mean nothing in the kernel's trace, or of jobs of polling partitions,
 //! whose thread does not enter the kernel. Its helper could, but the kernel would note when the helper wrote, not when the job
@@ -20,7 +20,7 @@ use crate::port::linux::trace_marker::{find, open};
 pub(crate) struct Marks {
     runtime: &'static Runtime,
     marker: Option<OwnedFd>,
-    /// What to say about it, loudly if it does not work.
+    /// What the report and, on a failure, a warning says about it.
     notes: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Marks {
         marks
     }
 
-    /// Names all tasks in the trace. To be done again every now and then, for recordings that begin meanwhile.
+    /// Writes the names of all tasks into the trace. Repeated now and then for recordings that begin meanwhile.
     pub(crate) fn name(&self) {
         self.tasks(|number, task, marker| {
             let _ = rustix::io::write(marker, &trace_marker::name(number, task.name));
@@ -94,8 +94,8 @@ fn marks(partition: &PartitionState) -> bool {
     partition.model != ThreadModel::Polling
 }
 
-/// Numbers for so many tasks. Each app of this process gets its own. Those of other processes probably have others, as
-/// far as sixteen bits allow: neighbouring processes begin 64 apart.
+/// Allocates numbers for `count` tasks, unique among the apps of this process. Other processes probably have others, as far
+/// as sixteen bits allow: neighbouring processes begin 64 apart.
 fn numbers(count: u16) -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let before = TAKEN.fetch_add(count, Ordering::Relaxed);

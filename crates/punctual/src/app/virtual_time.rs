@@ -101,7 +101,7 @@ pub(crate) unsafe fn begin(partition: &'static PartitionState, me: CurrentWorker
     unsafe { partition.core().abandon(me) };
 }
 
-/// Lets all partitions run their jobs of this time before `idle` begins, which is below every level.
+/// Lets all partitions run the jobs due now before `idle` begins, which is below every level.
 pub(crate) fn settle(partition: &'static PartitionState, me: CurrentWorker) {
     let port = partition.core.port();
     let mut woken = true;
@@ -125,7 +125,7 @@ pub(crate) fn wait_for_event(partition: &'static PartitionState, me: CurrentWork
 
 /// See [`step`]; does not wait for longer than until `limit`.
 fn step_until(partition: &'static PartitionState, me: CurrentWorker, limit: Option<Instant>) {
-    // Before the look at what there is to do: a wake from here on is for the next step.
+    // Before looking for work: a wake from here on is for the next step.
     partition.core.port().take_woken();
     if partition.core.is_stopping() {
         return;
@@ -156,13 +156,13 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
         partition.core.port().take_woken();
         look_at_sources(partition);
         let end = Instant::from_ticks(now().as_ticks().saturating_add(left).min(END));
-        // When the app is stopping nothing is released any more, and a thread that polls looks after the job.
+        // When the app is stopping nothing is released any more; a polling thread looks for releases after the job.
         let preempts = partition.model != ThreadModel::Polling;
         let released = preempts && !partition.core.is_stopping();
         pause(partition, if released { Until::Due(Some(end)) } else { Until::At(end) });
         left = end.as_ticks().saturating_sub(now().as_ticks());
         if preempts {
-            // Whatever preempts the job here moves the clock by its own execution time, not by ours.
+            // A job that preempts this one moves the clock by its own execution time, not by ours.
             release_due(partition, me);
         }
     }
@@ -195,7 +195,7 @@ fn mark_due(partition: &PartitionState, me: CurrentWorker, now: Instant) {
 fn look_at_sources(partition: &'static PartitionState) -> bool {
     let (runtime, mut any) = (partition.runtime, false);
     for source in runtime.sources() {
-        // It could not be asked for its descriptor, and the app stops.
+        // Asking it for its descriptor panicked, and the app stops.
         if source.fd() == NONE {
             continue;
         }
@@ -207,14 +207,14 @@ fn look_at_sources(partition: &'static PartitionState) -> bool {
         if !poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
             source.idleness().is_over();
         } else if source.idleness().releases(source, fd, fds[0].revents()) {
-            // Others go on by themselves, and not before the job is over that they may be in the middle of. What waits for its
-            // time is none of this time's.
+            // Other partitions go on by themselves, after the job they may be in the middle of. Whatever waits for a later
+            // time has nothing to do now.
             any |= source.release() && std::ptr::eq(source.partition(), partition);
         }
     }
     let wake = |waker: Waker| {
         fault::contained(runtime, Culprit::Waker, || waker.wake());
     };
-    // Nothing else can go wrong with a look: what cannot be waited for is not in the set.
+    // A look cannot fail otherwise: descriptors that cannot be waited for are not in the set.
     any | runtime.reactor().is_some_and(|reactor| reactor.react(false, || (), wake).is_ok_and(|any| any))
 }

@@ -17,7 +17,7 @@ const MAX_CLOSURE_SIZE: usize = 112;
 pub struct Calls(Ring<Call, CAPACITY>);
 
 impl Calls {
-    /// None yet.
+    /// No calls yet.
     #[expect(
         clippy::new_without_default,
         reason = "it is for statics, of which the generated code makes one"
@@ -81,7 +81,7 @@ pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), Full<F>> {
         Some(calls) => match calls.room() {
             0 => Some(Err(call)),
             _ => {
-                // There is room, so it takes it.
+                // There is room, since this thread alone submits, so it cannot fail.
                 let _ = calls.push(Call::new(call));
                 None
             }
@@ -101,7 +101,7 @@ pub fn submit<F: FnOnce() + Send + 'static>(call: F) -> Result<(), Full<F>> {
 #[repr(C, align(16))]
 struct Room(MaybeUninit<[u8; MAX_CLOSURE_SIZE]>);
 
-/// A closure without its type.
+/// A type-erased closure.
 pub(crate) struct Call {
     room: Room,
     run: unsafe fn(*mut Room),

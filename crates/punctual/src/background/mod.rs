@@ -36,7 +36,7 @@ pub fn spawn<T: Send + 'static>(
     let cpus = crate::port::linux::background_cpus();
     Builder::new().name(name.into()).spawn(move || {
         if let Some(cpus) = cpus {
-            // Staying on the parent's CPUs is worse for timing, but no error for this thread.
+            // Staying on the parent's CPUs costs timing, but is no error for this thread.
             if let Err(error) = cpus.apply() {
                 notice::warn(format_args!("a background thread stays on its parent's CPUs: {error}"));
             }

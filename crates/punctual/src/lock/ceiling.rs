@@ -46,7 +46,7 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
     type T = T;
 
     /// # Panics
-    /// SpawnGate the task: on a thread that it has started, say.
+    /// If called outside the task, for example on a thread that it has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let (resource, _) = (self.resource, user(self.partition, LEVEL));
@@ -63,8 +63,8 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
                 0 => {}
                 waited => suspension::blocked(waited),
             }
-            // SAFETY: who has the mutex is alone with the resource: of other threads by the mutex, of this thread because
-            // the mutex refuses to be locked restarting_once.
+            // SAFETY: the holder of the mutex has exclusive access to the resource: against other threads by the mutex,
+            // on this thread because the mutex refuses to be locked twice.
             critical(self.partition, unsafe { resource.get_mut() }, f)
         });
         match locked {

@@ -99,7 +99,7 @@ impl Group {
                 })
             }
             Kind::Spinning(lock) => loop {
-                // Who must not sleep has no use for a limit, and no clock that is sure not to enter the kernel.
+                // A thread that must not sleep has no use for a limit, and may have no clock that never enters the kernel.
                 let polls = partition.model == ThreadModel::Polling;
                 let locked = if polls { lock.lock_while(|| true) } else { lock.lock(SPIN) };
                 if let Ok(_guard) = locked {
@@ -158,7 +158,7 @@ impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
     type T = T;
 
     /// # Panics
-    /// SpawnGate the task: on a thread that it has started, say.
+    /// If called outside the task, for example on a thread that it has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let (resource, me) = (self.resource, user(self.partition, LEVEL));

@@ -75,7 +75,7 @@ impl<T, const LEVEL: u8, const CEILING: u8> Mutex for AsyncLocked<'_, T, LEVEL, 
     type T = T;
 
     /// # Panics
-    /// SpawnGate the task's own polls: on a thread that the task has started, say.
+    /// If called outside the task's own polls, for example on a thread that the task has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         let worker = user(self.partition, LEVEL);

@@ -1,7 +1,7 @@
 //! The port of a partition: Linux threads, one thread that polls, or virtual time; chosen when the app is run.
 //!
-//! An app's statics are the same on all; which one is in force is a single byte. The clock of virtual time lives here
-//! too, since it is the port's state.
+//! An app's statics are the same on all of them; a single byte says which one is in use. The clock of virtual time lives
+//! here, too, since it is the port's state.
 
 pub(crate) mod linux;
 pub(crate) mod virtual_time;
@@ -18,13 +18,13 @@ pub(crate) enum Kind {
     Threads,
     /// One thread that never enters the kernel.
     Polling,
-    /// As `Polling`, where the time-stamp counter does not tell the time: by the vDSO.
+    /// As `Polling`, with the vDSO's clock where the time-stamp counter cannot be used.
     PollingVdso,
     /// Virtual time.
     Virtual,
 }
 
-/// The app that a port is of, as far as the port has to tell it something.
+/// The app of a port, as far as the port notifies it.
 pub(crate) trait Host: Sync + std::fmt::Debug {
     /// A worker is about to sleep.
     fn about_to_sleep(&'static self);
@@ -39,7 +39,7 @@ pub struct AppPort {
     host: &'static dyn Host,
     kind: AtomicU8,
     virtual_now: AtomicU64,
-    /// In virtual time: whether there is something to look at since the last look.
+    /// In virtual time: whether a worker has been woken since the last look.
     woken: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl AppPort {
         self.woken.load(Ordering::Acquire)
     }
 
-    /// Takes notice of all wakes so far.
+    /// Clears the note of all wakes so far.
     pub(crate) fn take_woken(&self) {
         self.woken.swap(false, Ordering::AcqRel);
     }

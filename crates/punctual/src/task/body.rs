@@ -1,4 +1,4 @@
-//! What the generated code says of a task, and what follows from it.
+//! What the generated code declares of a task, and what follows from it.
 
 use punctual_core::{CurrentWorker, Duration, Instant, Port, Stamp};
 
@@ -25,7 +25,7 @@ pub trait Body: 'static {
     /// Execution time in virtual time.
     const EXECUTION: Duration;
 
-    /// How often it may be released, if it says so. Known at compile time, so that a task that does not pays nothing.
+    /// Its minimum inter-arrival time, if it declares one. Known at compile time, so that a task without one pays nothing.
     #[inline(always)]
     fn interval() -> Option<&'static Interval> {
         None
@@ -61,13 +61,13 @@ pub(crate) const fn measures<B: Body>() -> bool {
     cfg!(feature = "monitoring") && B::MONITOR
 }
 
-/// How often the task may be released, if early releases take place and are counted.
+/// The minimum inter-arrival time, if early releases take place and are counted.
 #[inline(always)]
 pub(crate) fn counted<B: Body>() -> Option<&'static Interval> {
     B::interval().filter(|interval| interval.on_early() == OnEarly::Count)
 }
 
-/// When a job that is queued now is released, in ns; 0, without a look at the clock, if nobody wants to know.
+/// The release of a job that is queued now, in ns; 0, without reading the clock, if nobody needs it.
 #[inline]
 pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
     if measures::<B>() || B::interval().is_some() || monitor.mark.is_on() {

@@ -82,8 +82,8 @@ impl<B: Bound> BoundTask<B> {
     /// Releases a job, unless one is waiting already.
     #[inline]
     pub fn pend(&'static self) {
-        // No free slot means that a job is waiting, which will see whatever this one would have. In an app that stops it is no
-        // job that is lost: the event is there still.
+        // No free slot means that a job is waiting, which will see the same events. In a stopping app no job is lost: the
+        // event is still there.
         self.release_as(B::interval().map(Interval::on_early));
     }
 

@@ -1,13 +1,13 @@
-//! How often a task may be released: at most so many times in any interval of a length.
+//! The minimum inter-arrival time of a task: at most `burst` releases in any window of a given length.
 //!
-//! The last `n` releases are noted, each in a place of its own, and a release takes the place of the oldest. If it is not
-//! early, that one is at least the interval before it. So *of the releases that are noted on time, any two in one place are
-//! an interval apart*, and of `n + 1` of them two are in one place: they do not fit into a shorter time. That is why a
-//! compare-and-swap on one place is enough where several threads release at once: the times noted only grow, so the
-//! oldest is still the oldest as long as its place is unchanged.
+//! The last `n` releases are recorded, each in a place of its own, and a release takes the place of the oldest. It is
+//! early unless that one is at least the interval before it. So *any two on-time releases recorded in one place are an
+//! interval apart*, and of any `n + 1` two share a place: they do not fit into a shorter window. That is why a
+//! compare-and-swap on one place is enough when several threads release at once: recorded times only grow, so the oldest
+//! is still the oldest as long as its place is unchanged.
 //!
-//! Real-time safety: the places are static, and a release looks at all of them, of which there are at most 64. Nothing here
-//! allocates, blocks or enters the kernel.
+//! Real-time safety: the places are static, and a release scans all of them, at most 64. Nothing here allocates, blocks or
+//! enters the kernel.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,16 +16,16 @@ use punctual_core::{Duration, Instant};
 use crate::app::report::TaskReport;
 use crate::model::OnEarly;
 
-/// What a place holds before there was a release; otherwise it is the time and 1.
+/// The content of an unused place; a used one holds the time plus 1.
 const NEVER: u64 = 0;
 
-/// How often a task may be released, and when it was. A static of the generated code.
+/// The minimum inter-arrival time and the last releases of a task. A static of the generated code.
 #[derive(Debug)]
 pub struct Interval<P: ?Sized = [AtomicU64]> {
     length: u64,
     on_early: OnEarly,
     early: AtomicU64,
-    /// The last releases, as many as there may be in one interval.
+    /// The last `N` releases.
     last: P,
 }
 
@@ -38,16 +38,16 @@ impl<const N: usize> Interval<[AtomicU64; N]> {
     }
 }
 
-/// What becomes of a release.
+/// The fate of a release.
 #[derive(Debug)]
 pub(crate) enum Claim<'a> {
-    /// It is noted for this time.
+    /// It is recorded for this time.
     At(Instant, Noted<'a>),
-    /// It came too early, and is not noted.
+    /// It is early, and refused.
     Refused,
 }
 
-/// A release that was noted, to be [withdrawn](Interval::withdraw).
+/// A recorded release, which can be [withdrawn](Interval::withdraw).
 #[derive(Debug)]
 pub(crate) struct Noted<'a> {
     place: &'a AtomicU64,
@@ -68,7 +68,7 @@ impl Interval {
         self.early.store(0, Ordering::Relaxed);
     }
 
-    /// Notes a release at `time`, at a later one if it is early and waits, or not at all if it is early and is refused.
+    /// Records a release at `time`; if it is early, at a later time if it is delayed, or not at all if it is refused.
     pub(crate) fn claim(&self, time: Instant, on_early: OnEarly) -> Claim<'_> {
         loop {
             let (place, before, from) = self.oldest();
@@ -77,7 +77,7 @@ impl Interval {
                 (false, OnEarly::Delay) => from,
                 (false, OnEarly::Reject) => return Claim::Refused,
             };
-            // Times only grow, also where releases are noted in another order than they came.
+            // Times only grow, even if releases are recorded out of order.
             let note = at.as_ticks().saturating_add(1).max(before);
             if place.compare_exchange_weak(before, note, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return Claim::At(at, Noted { place, note, before });
@@ -85,14 +85,14 @@ impl Interval {
         }
     }
 
-    /// Takes back a release that did not come about. Whoever released later in the place of this one, or because of it
-    /// has to wait, goes on as if it had.
+    /// Takes back a release that did not happen. A later release that took the place of this one, or was delayed because of
+    /// it, goes on as if it had happened.
     pub(crate) fn withdraw(&self, Noted { place, note, before }: Noted<'_>) {
         let _ = place.compare_exchange(note, before, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Notes a release at `release`, and counts it if it is early. For tasks whose early releases take place; called when the job
-    /// starts.
+    /// Records a release at `release`, and counts it if it is early. For tasks whose early releases take place; called when
+    /// the job starts.
     pub(crate) fn observe(&self, release: Instant) {
         if self.oldest().2 > release {
             self.count();
@@ -105,13 +105,13 @@ impl Interval {
         self.early.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a release is noted for a time after `now`.
+    /// Whether a release is recorded for a time after `now`.
     #[cfg(feature = "std")]
     pub(crate) fn is_delaying(&self, now: Instant) -> bool {
         self.last.iter().any(|place| place.load(Ordering::Relaxed) > now.as_ticks().saturating_add(1))
     }
 
-    /// Puts what is known into `report`.
+    /// Fills in `report`.
     pub(crate) fn fill(&self, report: &mut TaskReport) {
         report.min_interval = Some(Duration::from_ticks(self.length));
         report.burst = self.last.len() as u16;
@@ -119,7 +119,7 @@ impl Interval {
         report.on_early = Some(self.on_early);
     }
 
-    /// The place of the oldest release, what it holds, and from when on there may be another.
+    /// The place of the oldest release, its content, and the earliest time of the next release.
     fn oldest(&self) -> (&AtomicU64, u64, Instant) {
         let noted = self.last.iter().map(|place| (place, place.load(Ordering::Relaxed)));
         let (place, note) = noted.min_by_key(|(_, note)| *note).expect("a burst is one release at least");
@@ -142,7 +142,7 @@ mod tests {
         Interval::new(Duration::from_ticks(100), on_early)
     }
 
-    /// The time for which a release at `time` is noted.
+    /// The recorded time of a release at `time`.
     fn noted(interval: &Interval, time: u64) -> Option<u64> {
         match interval.claim(at(time), interval.on_early()) {
             Claim::At(time, _) => Some(time.as_ticks()),

@@ -73,8 +73,8 @@ unsafe fn execute_flagged<B: Body>(
     unsafe { execute::<B>(monitor, me, args, release, now) }
 }
 
-/// [`execute`] of a job that is marked, profiled or both: between two marks, if there are any. Their cost is in none of this job's measurements: the clock is read after
-/// the first and before the second, and again for the next job.
+/// [`execute`] of a job that is marked, profiled or both. The cost of the marks is in none of this job's measurements: the
+/// clock is read after the first and before the second, and again for the next job.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -118,7 +118,7 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
             };
             interval.observe(release);
         }
-        // As below, and not in one closure with it: that makes a spawn a tenth slower.
+        // As below. A closure for both makes a spawn a tenth slower.
         let result = body(Instant::from_ticks(release));
         if result.is_err() || runtime.has_job_flags() {
             fault::ended(runtime, Culprit::Handler(B::NAME), result);

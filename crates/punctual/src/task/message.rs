@@ -60,7 +60,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         self.release(args, B::interval().map(Interval::on_early), |args| not_released(B::runtime(), args))
     }
 
-    /// [`spawn`](Self::spawn), with what happens if it is early, and what becomes of the arguments if the app is stopping.
+    /// [`spawn`](Self::spawn), with the handling of early releases, and of the arguments if the app is stopping.
     #[inline]
     pub(crate) fn release(
         &'static self,
@@ -121,7 +121,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let core = partition.core();
         // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this preemption is finished.
         if let Some(preemption) = unsafe { core.preempt(me, self.slots.level()) } {
-            // Not before: a fault that let this thread come to occupy the level is seen now.
+            // Not earlier: only now is a fault seen that let this thread occupy the level.
             if core.is_stopping() {
                 preemption.finish(None);
                 return stopped(args);
@@ -164,8 +164,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         args: B::Args,
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
         let core = B::partition().core();
-        // Even a thread of the app may hold off the end of the run: it cannot be waiting for this one. It does not while it drops
-        // the arguments, which is the user's code, and may do as it likes.
+        // Even a thread of the app may delay the end of the run, which cannot be waiting for this thread. It does not while it
+        // drops the arguments, since that runs code of the user's.
         let Some(_visit) = B::runtime().pass_gate().filter(|_| !core.is_stopping()) else {
             return not_released(B::runtime(), args).map(|()| SpawnHandle { task: self, armed: None });
         };
@@ -187,7 +187,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     }
 }
 
-/// What a handle does with its task, whichever task of these arguments it is.
+/// The operations of a handle on its task, for any task with these arguments.
 trait Timed<A>: Sync {
     /// The task's name.
     fn name(&self) -> &'static str;

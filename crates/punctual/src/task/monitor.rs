@@ -1,9 +1,9 @@
 //! What is measured of every job: release jitter J, response time R, execution time C.
 //!
-//! On unless the app or the features of this crate say otherwise, in bounded memory that is allocated before the app starts. Costs at most two clock readings a
-//! job: one at its end, and one at its start if it runs as a call or at its spawn if it is queued. A queued job
-//! starts when the one before it on its thread ends, which has been read; only a thread that was asleep reads
-//! the clock once more when it wakes.
+//! On unless the app or the features of this crate say otherwise, in bounded memory that is allocated before the app
+//! starts. Costs at most two clock readings a job: one at its end, and one at its start if it runs as a call or at its
+//! spawn if it is queued. A queued job starts when the one before it on its thread ends, which has been read; only a
+//! thread that was asleep reads the clock once more when it wakes.
 //!
 //! * J = start - release. The release of a periodic or timed job is its nominal time, so J includes how
 //!   late the kernel's timer was; that of a spawned job is the spawn.
@@ -44,8 +44,8 @@ pub(crate) struct Monitor {
     pub(crate) profile: ProfileSlot,
 }
 
-// SAFETY: mark and slot are atomics. Of the rest, `record` is called by the thread that occupies the task's level, one at a time and handed over
-// with the level; `start` and `report` while no job of the task can run.
+// SAFETY: mark and slot are atomics. Of the rest, `record` is called by the thread that occupies the task's level, one at
+// a time and handed over with the level; `start` and `report` while no job of the task can run.
 unsafe impl Sync for Monitor {}
 
 impl Monitor {

@@ -1,4 +1,4 @@
-//! In place of the figures of a task, without the feature `monitoring`: there are none.
+//! Stands in for the figures of a task without the feature `monitoring`: there are none.
 
 use super::monitor::Job;
 use crate::app::report::TaskReport;

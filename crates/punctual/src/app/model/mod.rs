@@ -1,8 +1,8 @@
 //! What an app declares, as data: the input of a response-time analysis.
 //!
-//! The attribute makes it, as `app::MODEL`. It says everything that the analysis can know before the app has run: who
-//! releases which task and how often, at which level and in which partition, who uses which resource, and by which protocol
-//! that is protected. How long jobs take is measured, or known from elsewhere.
+//! The attribute generates it as `app::MODEL`. It says everything that the analysis can know before the app has run: who
+//! releases each task and how often, at which level and in which partition, who uses which resource, and which protocol
+//! protects it. How long jobs take is measured, or known from elsewhere.
 //!
 //! With the environment variable `PUNCTUAL_MODEL=FILE`, an app writes its model into that file as JSON, and ends
 //! before `init`.
@@ -72,28 +72,28 @@ pub struct Model {
     pub idle: Option<Idle>,
 }
 
-/// Tasks that share a CPU, or under the global executor all tasks.
+/// The tasks that share a CPU; under the global executor, all tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partition {
     /// Its name.
     pub name: &'static str,
-    /// What decides which job runs.
+    /// Its executor.
     pub executor: Executor,
     /// Its CPU, if the source says so. [`Config::cpu`](crate::Config::cpu) and `PUNCTUAL_CPU` may have chosen another.
     pub cpu: Option<usize>,
 }
 
-/// How the jobs of a partition come to run.
+/// How the jobs of a partition are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Executor {
-    /// By fixed priorities, preemptively, on one CPU.
+    /// Fixed priorities, preemptive, on one CPU.
     Preemptive,
-    /// By fixed priorities on one CPU, by a thread that looks for releases between jobs only: a job is preempted by those it
-    /// spawns, and by nobody else.
+    /// Fixed priorities on one CPU, by a thread that looks for releases between jobs only: a job is preempted by the jobs
+    /// it spawns, and by no others.
     Polling,
-    /// By fixed priorities, preemptively, on every CPU.
+    /// Fixed priorities, preemptive, on every CPU.
     Global,
 }
 
@@ -111,19 +111,19 @@ pub struct Task {
     pub level: u8,
     /// The time between two releases of a periodic task.
     pub period: Option<Duration>,
-    /// From the start of the app to the first release of a periodic task.
+    /// The time from the start of the app to the first release of a periodic task.
     pub offset: Option<Duration>,
-    /// From release to completion; the period, if the task is periodic and says nothing else.
+    /// The time from release to completion; of a periodic task its period by default.
     pub deadline: Option<Duration>,
-    /// The time in which there are at most [`burst`](Self::burst) releases, if the task says so.
+    /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares one.
     pub min_interval: Option<Duration>,
-    /// How many releases there are at most in any interval of this length, if there is one.
+    /// The largest number of releases in any window of [`min_interval`](Self::min_interval), if there is one.
     pub burst: Option<u16>,
-    /// How many jobs may wait; the one that runs does not count.
+    /// How many jobs may wait, besides the one that runs.
     pub capacity: u16,
-    /// What happens to a release that finds the previous job of a periodic task uncompleted.
+    /// What happens to a release of a periodic task while its previous job is unfinished.
     pub on_overrun: Option<OnOverrun>,
-    /// What happens to a release that comes too early, of a task with a [`min_interval`](Self::min_interval).
+    /// What happens to an early release of a task with a [`min_interval`](Self::min_interval).
     pub on_early: Option<OnEarly>,
     /// The shared resources it uses.
     pub uses: &'static [Use],
@@ -135,15 +135,15 @@ pub struct Task {
 pub enum Kind {
     /// The clock.
     Periodic,
-    /// `spawn` and its kin.
+    /// `spawn`, `spawn_after` or `spawn_at`.
     Message,
     /// An event source, and `pend`.
     Bound,
-    /// `spawn`, and then what it waits for; a job is a poll.
+    /// `spawn`, and then whatever it awaits; a job is a poll.
     Async,
 }
 
-/// What happens to a release that finds the previous job uncompleted.
+/// What happens to a release while the previous job is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnOverrun {
@@ -163,13 +163,13 @@ pub enum OnOverrun {
 pub enum OnEarly {
     /// It is counted.
     Count,
-    /// It is counted, and takes place when there may be one.
+    /// It is counted, and delayed until the task may be released.
     Delay,
     /// It is counted, and refused.
     Reject,
 }
 
-/// How somebody uses a resource.
+/// The use of a resource by a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Use {
@@ -179,13 +179,13 @@ pub struct Use {
     pub access: Access,
 }
 
-/// How somebody gets at a resource.
+/// How a user gets access to a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// By a lock that keeps others from running, or makes them wait.
+    /// By a lock, which keeps other users from running or makes them wait.
     Lock,
-    /// As its own: no other user can run meanwhile, so that a lock has nothing to do.
+    /// Exclusively: no other user can run meanwhile, so a lock does nothing.
     Exclusive,
     /// By a shared reference.
     Shared,
@@ -197,21 +197,21 @@ pub enum Access {
 pub struct Resource {
     /// Its name.
     pub name: &'static str,
-    /// The highest level of its users, 0 if `idle` alone uses it or nobody.
+    /// The highest level of its users; 0 if only `idle` uses it, or nobody.
     pub ceiling: u8,
-    /// What keeps its users apart.
+    /// The protocol that excludes its users from each other.
     pub protocol: Protocol,
-    /// Which of the locks for users in several partitions protects it; resources of one group have one lock.
+    /// The group lock that protects it, if its users are in several partitions; all resources of a group share one lock.
     pub group: Option<u16>,
     /// The names of its users' partitions.
     pub partitions: &'static [&'static str],
 }
 
-/// What keeps the users of a resource apart.
+/// The protocol that excludes the users of a resource from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// Nothing needs to: everybody reads, they never preempt one another, or there are none.
+    /// None is needed: all users only read, they never preempt one another, or there are none.
     None,
     /// The Stack Resource Policy (Baker 1991), within one partition.
     Srp,
@@ -225,7 +225,7 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Idle {
-    /// The partition on whose CPU it runs; none if every partition polls, and then it runs on another CPU.
+    /// The partition on whose CPU it runs; none if every partition polls: then it runs on another CPU.
     pub partition: Option<&'static str>,
     /// The shared resources it uses.
     pub uses: &'static [Use],

@@ -1,8 +1,8 @@
 //! What the executor and the kernel take for themselves on this machine, measured before a profiled run.
 //!
-//! On a partition of its own, with one level and a task that does nothing, by a thread on the CPU of the partition in question and
-//! with a real-time priority, if there is one to be had. Each figure is the median of many, of code that is in the caches: what it
-//! takes when the machine disturbs nobody, not a bound.
+//! Measured on a partition of its own with one level and a task that does nothing, by a thread on the CPU of the measured
+//! partition, with a real-time priority if the kernel grants one. Each figure is the median of many, with warm caches on an
+//! undisturbed machine. It is not a bound.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -21,14 +21,14 @@ use crate::port::linux::{clock, cpu, settings};
 use crate::task::body::Body;
 use crate::task::message::Task;
 
-/// In ns; `None` where there is no such thing.
+/// In ns; `None` if not applicable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Costs {
-    /// From the clock to the queue: to find the timer that is due, queue its job and mark its level.
+    /// A timed release: finding the timer that is due, queueing its job and marking its level as ready.
     pub(super) release: Option<u64>,
-    /// A job around the user's function: to occupy its level, measure it, and vacate it again.
+    /// A job without the user's function: occupying its level, measuring it, vacating the level.
     pub(super) dispatch: Option<u64>,
-    /// To raise the level to a ceiling and lower it again.
+    /// Raising the level to a ceiling and lowering it again.
     pub(super) lock: Option<u64>,
     /// The kernel's timer, and its switches to a thread of a higher priority and back.
     pub(super) preemption: Option<u64>,
@@ -36,16 +36,16 @@ pub(super) struct Costs {
 
 /// A priority that is free: below those of all levels by default.
 const PRIORITY: u8 = 40;
-/// How many operations are timed together, and how often.
+/// How many operations are timed together, and how many times.
 const BATCH: u32 = 200;
 const BATCHES: usize = 41;
-/// How often a thread is preempted, how far apart, and when that is given up.
+/// How many times a thread is preempted, at which distance, and the time limit for all of them.
 const PREEMPTIONS: usize = 41;
 const APART: StdDuration = StdDuration::from_micros(200);
 const LIMIT: StdDuration = StdDuration::from_millis(100);
 
 impl Costs {
-    /// Those of virtual time, in which nothing takes any but what jobs declare.
+    /// The costs in virtual time, where only declared execution takes time.
     pub(super) fn of_virtual_time() -> Self {
         Self { release: Some(0), dispatch: Some(0), lock: Some(0), preemption: Some(0) }
     }
@@ -60,7 +60,7 @@ impl Costs {
             settings::boosted(PRIORITY, operations)
         });
         let [release, dispatch, lock] = own.join().ok().flatten().map_or([None; 3], |all| all.map(Some));
-        // Nobody preempts a thread that polls, and which CPU one is on that is free to move is not known before.
+        // Nothing preempts a polling thread, and the CPU of a thread that may migrate is not known in advance.
         let preempts = partition.model == ThreadModel::Levels;
         let preemption = on.filter(|_| preempts).and_then(preemption);
         Self { release, dispatch, lock, preemption }
@@ -119,7 +119,7 @@ impl Body for Nothing {
     unsafe fn call(_: CurrentWorker, _: Instant, (): ()) {}
 }
 
-/// What a release, a dispatch and a lock take; `None` if they cannot be tried.
+/// The costs of a release, a dispatch and a lock; `None` if they cannot be measured.
 fn operations() -> Option<[u64; 3]> {
     let taken = RUNTIME.take(false).ok()?;
     // SAFETY: no thread is left of a run of this app before, and this one is the only thread of this run.
@@ -161,7 +161,7 @@ fn median(mut operation: impl FnMut()) -> u64 {
         (0..BATCH).for_each(|_| operation());
         (clock::now().as_ticks() - start.as_ticks()).div_ceil(BATCH.into())
     };
-    // The first ones find empty caches.
+    // The first ones run with cold caches.
     (0..3).for_each(|_| _ = batch());
     middle((0..BATCHES).map(|_| batch()).collect()).unwrap_or(0)
 }
@@ -171,7 +171,7 @@ fn middle(mut values: Vec<u64>) -> Option<u64> {
     values.get(values.len() / 2).copied()
 }
 
-/// What a thread on this CPU loses when one of a higher priority wakes up by the clock, looks at it and sleeps again.
+/// The time a thread on this CPU loses when a higher-priority thread is woken by a timer, reads the clock and sleeps again.
 fn preemption(on: usize) -> Option<u64> {
     let (ready, wakes, done) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
     let end = StdInstant::now() + LIMIT;
@@ -211,7 +211,7 @@ fn gaps(wakes: &AtomicU32, over: impl Fn() -> bool) -> Vec<u64> {
         if woken != seen && gaps.len() < PREEMPTIONS {
             gaps.push(now - before);
         }
-        // Not counting what the look at whether it is over takes.
+        // Without the time that checking for the end takes.
         (before, seen) = (clock::now().as_ticks(), woken);
     }
     gaps

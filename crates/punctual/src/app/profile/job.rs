@@ -1,14 +1,14 @@
 //! What a profile measures of one job while it runs.
 //!
-//! Of the time between start and end of a job, what other jobs of its partition took is not its own: those that it called,
-//! by spawning or waking above its level, and those of other threads that preempted it. Each partition has an account of the time
-//! that profiled jobs have used, to which a job adds, when it has ended, the time it took less what others added meanwhile. So
-//! what is added between two readings is the time of the jobs that ran in between, however they nest, whichever threads they
-//! were on. A job never starts inside another and ends after it, since levels are vacated in reverse order; so none is counted in part,
-//! unless one suspends itself and lower jobs go on meanwhile.
+//! The time between start and end of a job includes other jobs of its partition: those it called, by spawning or waking
+//! above its level, and those on other threads that preempted it. To subtract them, each partition keeps an account of the
+//! time that profiled jobs have used. A job that ends adds the time it took, less what others added meanwhile. So the
+//! increase between two readings is the time of the jobs that ran in between, however they nest and on whichever thread.
+//! A job never starts inside another and ends after it, since levels are vacated in reverse order; so none is counted in
+//! part, unless one suspends itself and lower jobs go on meanwhile.
 //!
-//! A preemption between a reading of the clock and one of the account would put a job's time into one and not into the other. So
-//! both are read until the account is the same before and after.
+//! A preemption between reading the clock and reading the account would count a job's time in only one of them. So both
+//! are read until the account is the same before and after.
 //!
 //! The readings themselves are in the account, and not in the time of any job.
 
@@ -22,11 +22,11 @@ use crate::app::partition::{PartitionState, ThreadModel};
 use crate::port::linux::clock;
 
 thread_local! {
-    /// The profiled job that runs on this thread, innermost; `idle`, if that is what the thread does otherwise.
+    /// The innermost profiled job on this thread; below all jobs, `idle` on its thread.
     static RUNNING: Cell<Option<&'static TaskProfile>> = const { Cell::new(None) };
-    /// What jobs that the running one called have used of the thread's time, in ns.
+    /// The thread's CPU time used by jobs that the running job called, in ns.
     static CALLED: Cell<u64> = const { Cell::new(0) };
-    /// How long the running one has waited for locks that users on other CPUs had, in ns.
+    /// How long the running job has waited for locks held on other CPUs, in ns.
     static WAITED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct ProfiledJob {
     entered: Reading,
     start: Reading,
     end: Reading,
-    /// What the thread had used at the start, and what it has used since; if it may enter the kernel.
+    /// The thread's CPU time at the start, and since then; `None` on a thread that must not enter the kernel.
     thread_time: Option<u64>,
     outer: Option<&'static TaskProfile>,
     outer_called: u64,
@@ -81,13 +81,13 @@ impl ProfiledJob {
         Self { task, entered, start, end: start, thread_time, outer, outer_called, outer_waited }
     }
 
-    /// Takes the time of its end.
+    /// Reads the clock at the end of the job.
     pub(crate) fn stop(&mut self) {
         self.end = Reading::now(self.task.partition);
         self.thread_time = self.thread_time.map(|before| clock::thread_cpu_time().saturating_sub(before));
     }
 
-    /// Records it when it has [stopped](Self::stop). It was released at `release`, and has given up its CPU so many times.
+    /// Records the job after [`stop`](Self::stop). It was released at `release`, and suspended itself `suspensions` times.
     ///
     /// # Safety
     /// The calling thread occupies the task's level since the job began.
@@ -95,20 +95,20 @@ impl ProfiledJob {
         let Self { task, entered, start, end, thread_time, outer, outer_called, outer_waited } = self;
         let partition = task.partition;
         let (gross, others) = end.since(start);
-        // Of the thread's own time, without that of the jobs it called.
+        // Of the thread's CPU time, without that of the jobs it called.
         let own = thread_time.map(|thread| thread.saturating_sub(CALLED.get()));
         CALLED.set(outer_called + thread_time.unwrap_or(0));
         RUNNING.set(outer);
         let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(outer_waited));
         let (execution, suspension) = match own {
-            // On whichever CPU is free a job is preempted by threads that are not in its account.
+            // Under the global executor, a job is preempted by threads that are not in its account.
             Some(own) if partition.model == ThreadModel::Anywhere => (own.min(wall), 0),
             Some(own) if suspensions > 0 => (own.min(wall), wall.saturating_sub(own)),
             _ => (wall, 0),
         };
         let ended = Ended {
             release: release.as_ticks(),
-            // What was read in between is not release jitter.
+            // The readings in between are not release jitter.
             start: entered.time.as_ticks(),
             end: end.time.as_ticks(),
             execution,
@@ -132,12 +132,12 @@ pub(crate) fn running() -> Option<&'static TaskProfile> {
     RUNNING.get()
 }
 
-/// The running job has waited so long, in ns, for a lock that a user on another CPU had.
+/// Adds `time`, in ns, that the running job has waited for a lock held on another CPU.
 pub(super) fn waited(time: u64) {
     WAITED.set(WAITED.get() + time);
 }
 
-/// Makes `task` what runs on this thread, for as long as `f` does: `idle`.
+/// Accounts to `task`, the profile of `idle`, what runs on this thread during `f`.
 pub(super) fn run_as<R>(task: Option<&'static TaskProfile>, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<&'static TaskProfile>);
     impl Drop for Restore {

@@ -39,10 +39,10 @@ impl<L: Mutex> Mutex for Profiled<L> {
     }
 }
 
-/// A resource that the job that runs on this thread is about to lock.
+/// A resource that the current job of this thread is about to lock.
 struct Wanted {
     job: &'static TaskProfile,
-    /// Its place among the app's, and since when the job waits, if there may be something to wait for.
+    /// Its index among the app's resources, and since when the job waits, if it may have to.
     resource: usize,
     since: Option<Reading>,
 }

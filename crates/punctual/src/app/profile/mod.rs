@@ -1,21 +1,21 @@
-//! The profile of a run: what a response-time analysis has to know of the jobs, as they were observed.
+//! The profile of a run: what a response-time analysis needs to know of the jobs, as observed.
 //!
-//! Everything is allocated before the app starts and has a size that the number of tasks and resources decides. A job of a
-//! profiled app takes the path of a job that is [marked](crate::port::linux::trace_marker) in the kernel's trace, so that
-//! the others pay nothing for there being such a thing. Locks and spawns have no such path. They are measured in apps that
-//! say `profile` in their attribute, whose locks and spawns look at a thread-local variable each time.
+//! Everything is allocated before the app starts; the size depends on the number of tasks and resources. A profiled job
+//! takes the path of a job that is [marked](crate::port::linux::trace_marker) in the kernel's trace, so other jobs pay
+//! nothing for the feature. Locks and spawns have no such path: they are measured only in apps whose attribute says
+//! `profile`, and there look at a thread-local variable each time.
 //!
-//! Of the quantities:
+//! The quantities:
 //!
-//! * `C` is the time from start to end without that of other jobs of the partition, see [`job`]. What the kernel took for itself or
-//!   gave to others is in it; telling that apart takes a trace. Of a job that suspended itself, and under the global executor, it is the time that
-//!   the kernel says the thread had a CPU, less that of the jobs it called.
-//! * To spin or wait for a lock that users on other CPUs have is blocking, and in no `C`, if the app says `profile`.
-//! * A suspension is what is left then of the time from start to end, all of the job's suspensions together.
-//! * A job of an async task is a poll, and to wake one is to spawn it.
-//! * Timed spawns are not among the spawns of a job: the clock releases them.
-//! * A hold is the time from having a resource to giving it up, without that of jobs that ran meanwhile. Where a lock has nothing to
-//!   do, because its user has the level of the ceiling, it delays nobody, but it is measured all the same.
+//! * `C` is the time from start to end without that of other jobs of the partition, see [`job`]. It includes what the
+//!   kernel took for itself or gave to other processes; only a trace tells that apart. Of a job that suspended itself, and
+//!   under the global executor, `C` is the thread's CPU time less that of the jobs it called.
+//! * Spinning or waiting for a lock held on another CPU is blocking, and not in `C`, if the app says `profile`.
+//! * A suspension is the rest of the time from start to end, for all of the job's suspensions together.
+//! * A job of an async task is a poll; waking the task is a spawn.
+//! * Timed spawns do not count as spawns of a job: the clock releases them.
+//! * A hold is the time from getting a resource to giving it up, without the jobs that ran meanwhile. A lock whose user is
+//!   at the ceiling's level delays nobody, but is measured all the same.
 
 mod costs;
 mod job;
@@ -38,7 +38,7 @@ use crate::app::runtime::{Runtime, TaskInfo};
 use crate::app::start_error::StartError;
 use crate::port::linux::stderr;
 
-/// Which CPU a partition is on.
+/// The CPU of a partition.
 pub(crate) type CpuOf<'a> = &'a dyn Fn(&PartitionState) -> Option<usize>;
 
 /// The profile of a run in progress.
@@ -46,20 +46,20 @@ pub(crate) type CpuOf<'a> = &'a dyn Fn(&PartitionState) -> Option<usize>;
 pub(crate) struct Profile {
     runtime: &'static Runtime,
     path: PathBuf,
-    /// Those that have jobs, in order, and last `idle`.
+    /// The tasks that have jobs, in order, and last `idle`.
     tasks: Vec<TaskProfile>,
-    /// The CPU of each partition, and what is lost there.
+    /// The CPU of each partition, and its costs.
     places: Vec<(Option<usize>, Costs)>,
 }
 
 impl Profile {
-    /// Begins to profile a run of which no job can run yet, on the CPU that `cpu` says for each partition; `None` in virtual time.
+    /// Begins to profile a run before any job can run. `cpu` gives the CPU of each partition; it is `None` in virtual time.
     pub(crate) fn begin(
         runtime: &'static Runtime,
         path: &Path,
         cpu: Option<CpuOf<'_>>,
     ) -> Result<Self, StartError> {
-        // Before the run, whose figures would be lost afterwards.
+        // Before the run: afterwards its figures would be lost.
         probe(path).map_err(|error| StartError::Profile { path: path.to_owned(), error })?;
         let (count, resources) = (tasks(runtime).count(), runtime.model.resources.len());
         let partitions = tasks(runtime).map(|task| task.partition).chain([runtime.home]);
@@ -82,7 +82,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Writes the profile of a run that has ended; what keeps it from being whole is said on standard error.
+    /// Writes the profile of a run that has ended. Reports on standard error what keeps it from being complete.
     ///
     /// # Safety
     /// No job of the app can run.
@@ -124,7 +124,7 @@ pub(crate) fn idle<R>(runtime: &'static Runtime, f: impl FnOnce() -> R) -> R {
     job::run_as(runtime.idle_profile.get(), f)
 }
 
-/// Counts a spawn of the task with this slot by the job that runs on this thread, if there is one and both are profiled.
+/// Counts a spawn of the task with this slot by the current job of this thread, if there is one and both are profiled.
 #[inline]
 pub(crate) fn spawned(slot: &ProfileSlot) {
     if let (Some(running), Some(target)) = (job::running(), slot.get()) {
@@ -133,7 +133,7 @@ pub(crate) fn spawned(slot: &ProfileSlot) {
     }
 }
 
-/// Says that the profile of a run is lost, if there was to be one: when a process ends under jobs, or `idle`, that do not.
+/// Reports that a requested profile is lost, because the process ends while a job or `idle` is still running.
 pub(crate) fn say_lost(runtime: &Runtime) {
     if runtime.profiles() {
         stderr::line(format_args!("no profile is written, since the app did not end"));
@@ -145,12 +145,12 @@ fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = TaskInfo> {
     runtime.tasks.iter().filter_map(|task| task.info())
 }
 
-/// Where these and `idle` have their profiles.
+/// The slots of these tasks and of `idle`.
 fn slots(runtime: &'static Runtime) -> impl Iterator<Item = &'static ProfileSlot> {
     tasks(runtime).map(|task| task.profile).chain([&runtime.idle_profile])
 }
 
-/// Whether a file can be written. One that was not there is not there afterwards.
+/// Whether a file can be written. Does not leave behind a file that did not exist.
 fn probe(path: &Path) -> std::io::Result<()> {
     let was_there = path.exists();
     drop(std::fs::File::options().append(true).create(true).open(path)?);

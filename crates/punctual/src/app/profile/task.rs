@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use super::job::{ProfiledJob, Reading};
 use crate::app::partition::PartitionState;
 
-/// How many releases back the least distances are kept: between two releases that follow each other, and up to so many further.
+/// How many releases back the least distances are kept.
 pub(super) const DISTANCES: usize = 8;
 
 /// The profile of a task, or of `idle`. Of a fixed size, allocated before the app starts.
 #[derive(Debug)]
 pub(crate) struct TaskProfile {
-    /// Its place among the tasks.
+    /// Its index among the tasks.
     index: usize,
     pub(super) partition: &'static PartitionState,
     figures: UnsafeCell<Figures>,
@@ -36,7 +36,7 @@ pub(super) struct Figures {
     /// The last releases, the latest first.
     last: [u64; DISTANCES],
     releases: u64,
-    /// The least time from a release to the one `n + 1` before it.
+    /// By `n`: the least time from a release to the one `n + 1` before it.
     pub(super) least: [u64; DISTANCES],
     /// By task.
     pub(super) spawns: Box<[PerJob]>,
@@ -44,7 +44,7 @@ pub(super) struct Figures {
     pub(super) holds: Box<[Holds]>,
 }
 
-/// How often one job does something.
+/// How many times one job does something.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct PerJob {
     now: u32,
@@ -54,7 +54,7 @@ pub(super) struct PerJob {
 impl PerJob {
     fn count(&mut self) {
         self.now += 1;
-        // At once: `idle` does not end as jobs do.
+        // Immediately, since `idle` does not end as jobs do.
         self.most = self.most.max(self.now);
     }
 }
@@ -167,7 +167,7 @@ impl TaskProfile {
     }
 }
 
-/// Where a task has its profile, while it is profiled.
+/// The place of a task's profile while it is profiled.
 #[derive(Debug)]
 pub(crate) struct ProfileSlot(AtomicPtr<TaskProfile>);
 

@@ -27,7 +27,7 @@ pub(super) fn json(
         }
         _ => Json::Null,
     };
-    // The levels of the global executor are one partition, on any CPU; an `idle` that is apart is none.
+    // The levels of the global executor are one partition on any CPU; a separate `idle` is no partition.
     let is_global = |partition: &model::Partition| partition.executor == model::Executor::Global;
     let partitions = match runtime.model.partitions {
         [one] if is_global(one) => {
@@ -52,7 +52,7 @@ pub(super) fn json(
 }
 
 fn task(runtime: &'static Runtime, names: &[&str], name: &str, figures: &Figures, report: &Report) -> Json {
-    // Of a task without jobs nothing is known.
+    // Nothing is known of a task without jobs.
     let known = |value: u64| Json::from((figures.jobs > 0).then_some(value));
     let distances = figures.least.iter().enumerate().filter(|(_, least)| **least != u64::MAX);
     let distances = distances.map(|(back, &least)| {

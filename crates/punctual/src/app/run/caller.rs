@@ -1,7 +1,7 @@
-//! The thread that makes the system calls of partitions that must not enter the kernel; see [`background::submit`].
+//! The thread that makes system calls for partitions that must not enter the kernel; see [`background::submit`].
 //!
-//! The same thread wakes sleeping workers of other partitions on behalf of these. Nothing notifies it,
-//! since that would take a system call; it polls, every [`PAUSE`] while there is nothing to do.
+//! The same thread wakes sleeping workers of other partitions on their behalf. Notifying it would take a system call, so
+//! it polls, every [`PAUSE`] while there is nothing to do.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::port::linux::{futex, settings};
 /// How long the thread sleeps when there is nothing to do.
 const PAUSE: Duration = Duration::from_micros(30);
 
-/// The thread that makes the calls of an app, until dropped, if it has partitions that need one.
+/// The thread that makes the calls of an app, if it has partitions that need one; ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Caller {
     over: Arc<AtomicBool>,
@@ -27,7 +27,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Starts it. It ends when nothing is left to do once it is `alone`, the other threads of the app having ended.
+    /// Starts it. Once it is `alone`, the other threads of the app having ended, it ends when nothing is left to do.
     /// `alive` is dropped at its end.
     pub(crate) fn start(
         runtime: &'static Runtime,
@@ -42,7 +42,7 @@ impl Caller {
             false => {
                 let over = Arc::clone(&over);
                 let life = move || {
-                    // Else a pause would take restarting_once as long.
+                    // Otherwise a pause would take twice as long.
                     let _ = settings::set_timer_slack();
                     let _redirect = PanicRedirect::to(runtime);
                     make(runtime, calls, || over.load(Ordering::Acquire) || alone());
@@ -67,7 +67,7 @@ impl Drop for Caller {
 
 fn make(runtime: &'static Runtime, mut calls: Vec<Consumer>, is_over: impl Fn() -> bool) {
     loop {
-        // Before the look: what was submitted until then is made.
+        // Before the scan, so that every call submitted by then is made.
         let last = is_over();
         let sleepers = runtime.partitions.iter().filter(|partition| partition.calls.is_none());
         let workers = sleepers.flat_map(|partition| partition.core.workers());

@@ -1,16 +1,16 @@
 //! Ends the process if `idle` neither returns nor waits for events.
 //!
-//! `#[shutdown]` still runs if no thread can use its resources. Every worker has ended then, and only the thread of `idle`
-//! is left:
+//! `#[shutdown]` still runs if no thread can use its resources. By then every worker has ended, and only the thread of
+//! `idle` is left:
 //!
-//! * *Jobs on it*, which without privileges it runs as well: no job runs from when the partitions are
+//! * *Jobs on that thread*, which it runs as well without privileges: no job runs once the partitions are
 //!   [closed](punctual_core::Partition::close), which fails while one does.
-//! * *What `idle` was given*: by reference, by a lock or as a local. The macro has compared that with what the hook is given. If
-//!   they have something in common that one of them may change, the hook does not run.
-//! * *A lock that `idle` holds at this moment*: then the partition cannot be closed either, since what holds its level cannot be
-//!   told from a job. If that does not end, the hook does not run. Locks of the global executor hold no level, and what the hook
-//!   is given is none of what they protect.
-//! * *`idle` returning now*: the hook and the resources are claimed by one atomic step, of which there is one winner.
+//! * *What `idle` was given*, by reference, by a lock or as a local: the macro has compared that with what the hook is
+//!   given. If they share something that one of them may change, the hook does not run.
+//! * *A lock that `idle` holds at this moment*: then the partition cannot be closed either, since a held level looks like a
+//!   job. If the lock is never released, the hook does not run. Locks of the global executor hold no level, but protect
+//!   nothing that the hook is given.
+//! * *`idle` returning now*: one atomic step claims the hook and the resources, and it has one winner.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -27,11 +27,11 @@ use crate::port::linux::stderr;
 /// How many times closing the partitions is attempted.
 const ATTEMPTS: u32 = 100;
 
-/// Which thread runs the hook and drops the resources: that of `idle`, or the supervisor instead.
+/// Which thread runs the hook and drops the resources: that of `idle`, or the supervisor.
 #[derive(Debug, Default)]
 pub(super) struct Idle(AtomicU8);
 
-/// Outside of `idle`: its thread runs the hook.
+/// Outside `idle`: its thread runs the hook.
 const AWAY: u8 = 0;
 /// In `idle`.
 const IDLES: u8 = 1;
@@ -44,7 +44,7 @@ impl Idle {
         self.0.store(IDLES, Ordering::Release);
     }
 
-    /// `idle` has ended. Returns if the calling thread runs the hook, and otherwise never.
+    /// `idle` has ended. Returns if the calling thread runs the hook; otherwise never returns.
     pub(super) fn ends(&self) {
         if self.0.compare_exchange(IDLES, AWAY, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // The supervisor is running the hook, and then it ends the process.
@@ -63,7 +63,7 @@ impl Idle {
     }
 }
 
-/// What it takes to end the process in place of `idle`.
+/// What ending the process in place of `idle` takes.
 pub(super) struct EndlessIdle {
     runtime: &'static Runtime,
     /// The hook, if there is one.
@@ -129,13 +129,13 @@ impl EndlessIdle {
     }
 }
 
-/// The partitions, those last that nobody but their workers runs jobs of: closing them cannot fail, so an attempt that fails
-/// leaves nothing closed.
+/// The partitions, last those whose jobs only their own workers run: closing these cannot fail, so a failed attempt leaves
+/// nothing closed.
 fn home_first(runtime: &Runtime) -> impl Iterator<Item = &'static PartitionState> {
     std::iter::once(runtime.home).chain(runtime.away())
 }
 
-/// Names, as in a sentence.
+/// Joins names for a sentence.
 struct List(&'static [&'static str]);
 
 impl std::fmt::Display for List {

@@ -4,8 +4,8 @@
 //! When the descriptor is ready it releases the job and, if the level is free, runs it itself, so from the
 //! kernel's wake to the user's function there is no further thread.
 //!
-//! The async tasks of an app have one together: a worker of the highest level that one of them has, which sleeps in `epoll_wait`.
-//! It wakes the tasks itself, so from the kernel's wake to the poll of a task of that level there is no further thread either.
+//! The async tasks of an app share one: a worker of their highest level, which sleeps in `epoll_wait`. It wakes the tasks
+//! itself, so from the kernel's wake to the poll of a task of that level there is no further thread either.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::task::Waker;
@@ -22,7 +22,7 @@ use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
 use crate::port::linux::suspension;
 
-/// One eventfd per event source, which makes its thread look again; taken back when dropped.
+/// One eventfd per event source, which makes its thread look again; withdrawn when dropped.
 pub(crate) struct Controls {
     runtime: &'static Runtime,
     fds: Vec<OwnedFd>,
@@ -49,7 +49,7 @@ impl Drop for Controls {
     }
 }
 
-/// The life of such a thread, which is `me`; returns once the app is stopping.
+/// The main loop of such a thread, which is `me`; returns once the app is stopping.
 pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
     let core = source.partition().core();
     // A polling partition wakes nobody and has its jobs run by its own thread.
@@ -66,7 +66,7 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
         }
         let ended = source.ended();
         source.release();
-        // Not before the job has had its chance to consume the event.
+        // Not before the job had its chance to consume the event.
         while source.ended() == ended && !core.is_stopping() {
             match sleeps {
                 true => core.port().wait(&me, None),
@@ -82,7 +82,7 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
 
 /// How long a job of a polling partition is given to end before the next look.
 const PAUSE: Duration = Duration::from_micros(50);
-/// How often a thread looks whether a job of a polling partition has replaced the descriptor, or whether one that is at its end
+/// How often a thread checks whether a job of a polling partition has replaced the descriptor, or whether an idle source
 /// still is.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -98,7 +98,7 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
     let control_only = PollFd::from_borrowed_fd(control, PollFlags::IN);
     let mut fds = [control_only.clone(), control_only];
     let fd = source.fd();
-    // Until `init` has made the resource there is nothing to wait for but being told so.
+    // Until `init` has made the resource, wait only for the notification that it has.
     if fd != NONE {
         // SAFETY: the descriptor was the resource's after its last job, and the resource lives until the
         // app's threads are joined. Should a job replace the resource while this thread sleeps, it is told
@@ -131,7 +131,7 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
         // Errors and hang-ups are for the task to find.
         events if idleness.releases(source, fds[0].as_fd(), events) => Ok(Event::Ready),
         _ => {
-            // Being at its end cannot be waited for to be over.
+            // No event tells that a source is no longer idle.
             let _ = poll(&mut fds[1..], Some(&LOOK_AGAIN));
             suspension::slept();
             Ok(Event::LookAgain)
@@ -162,7 +162,7 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(reactor) = self.runtime.reactor() {
-            // A run that does not come about ends here as well, and somebody may be letting go of a wait.
+            // A run that never started ends here as well, and a future may be ending its wait.
             self.runtime.close_gate();
             let discard = |waker| {
                 fault::contained(self.runtime, Culprit::Waker, || drop(waker));
@@ -173,7 +173,7 @@ impl Drop for Opened {
     }
 }
 
-/// The life of the thread that waits for async tasks, which is `me`; returns once the app is stopping.
+/// The main loop of the thread that waits for async tasks, which is `me`; returns once the app is stopping.
 pub(crate) fn listen_for_async(reactor: &'static Reactor, me: CurrentWorker) {
     let core = reactor.partition().core();
     let wake = |waker: Waker| {
@@ -186,6 +186,6 @@ pub(crate) fn listen_for_async(reactor: &'static Reactor, me: CurrentWorker) {
             break;
         }
     }
-    // As the other threads that wait for events: what was woken just now may have been handed to this one.
+    // As in the other event threads: a job released just now may have been handed to this one.
     core.serve(me, None);
 }

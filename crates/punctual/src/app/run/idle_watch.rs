@@ -1,7 +1,7 @@
-//! Says of an `idle` in virtual time that time does not pass in it.
+//! Warns of an `idle` in virtual time in which no time passes.
 //!
-//! The clock moves only when nothing is left to do at the time it shows, and `idle` is something. One that spins or sleeps
-//! for ever would otherwise end in a silent standstill.
+//! The clock moves only when nothing is left to do at the current time, and `idle` is something to do. Without a warning,
+//! one that spins or sleeps forever would be a silent standstill.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -13,7 +13,7 @@ use crate::app::partition::PartitionState;
 use crate::port::format_nanos;
 use crate::port::linux::stderr;
 
-/// How long virtual time stands still in `idle` before that is said.
+/// How long virtual time may stand still in `idle` before the warning.
 const STANDSTILL: Duration = Duration::from_secs(2);
 
 /// Watches `idle` until dropped. Between [`begin`](Self::begin) and that, nothing here allocates.
@@ -38,7 +38,7 @@ struct Idle {
 
 impl Idle {
     fn phase(&self) -> MutexGuard<'_, Phase> {
-        // Nothing panics with the phase, which is whole at any time.
+        // Nothing panics while it holds the lock, and any phase is valid.
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,13 +47,13 @@ impl Idle {
         self.changed.notify_all();
     }
 
-    /// Waits until the phase is another.
+    /// Waits until the phase changes.
     fn leave(&self, phase: Phase) {
         let is_left = self.changed.wait_while(self.phase(), |now| *now == phase);
         drop(is_left.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits until `idle` is over, for so long at most; gives whether it still runs.
+    /// Waits until `idle` has returned, for at most `limit`. Returns whether it is still running.
     fn runs_after(&self, limit: Duration) -> bool {
         let runs = |now: &mut Phase| *now == Phase::Running;
         let waited = self.changed.wait_timeout_while(self.phase(), limit, runs);
@@ -67,10 +67,10 @@ impl IdleWatch {
     pub(super) fn begin(home: &'static PartitionState) -> Self {
         let idle = Arc::new(Idle { phase: Mutex::new(Phase::Unwatched), changed: Condvar::new() });
         let watched = Arc::clone(&idle);
-        // Where there is no thread to be had the app runs without.
+        // If no thread can be started, the app runs without the watch.
         let watcher = Builder::new().name("idle watch".into()).spawn(move || watch(home, &watched)).ok();
         if watcher.is_some() {
-            // What a thread allocates at its start is over then.
+            // By then the thread has made the allocations of its start.
             idle.leave(Phase::Unwatched);
         }
         Self { idle, watcher }
@@ -91,7 +91,7 @@ impl Drop for IdleWatch {
     fn drop(&mut self) {
         self.left();
         if let Some(watcher) = self.watcher.take() {
-            // It has nothing to panic for.
+            // It never panics.
             let _ = watcher.join();
         }
     }
@@ -103,7 +103,7 @@ fn watch(home: &'static PartitionState, idle: &Idle) {
     let mut before = home.core.port().now();
     while idle.runs_after(STANDSTILL) {
         let now = home.core.port().now();
-        // A job that takes long is another matter.
+        // A long job is no standstill of `idle`.
         if now == before && home.core.snapshot().level() == 0 && !home.core.is_stopping() {
             stderr::line(format_args!(
                 "`idle` has kept virtual time at {} for {} s; time passes when it returns, or calls \

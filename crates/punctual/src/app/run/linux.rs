@@ -89,8 +89,8 @@ pub(super) fn run<A: App>(
     warn(&granted, &missing);
 
     let mut kept = None;
-    // Nothing in here panics but by mistake, the user's functions being contained by themselves. Whatever happens, the threads
-    // are joined before their descriptors and resources go.
+    // Only a bug of ours panics in here, since panics of the user's functions are contained. Whatever happens, the threads
+    // are joined before their descriptors and resources are dropped.
     fault::contained(runtime, Culprit::Executor, || {
         // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
         kept = unsafe { super::init(runtime, me, app) };
@@ -108,7 +108,7 @@ pub(super) fn run<A: App>(
             let go = || starting_order(runtime).into_iter().for_each(go_one);
             match runtime.partitions {
                 [_] => go(),
-                // All at once, and not whenever this thread gets a CPU again.
+                // All at once, not whenever this thread gets a CPU again.
                 _ => settings::boosted(plan.highest_priority(), go),
             }
             threads.hand_over();
@@ -134,11 +134,10 @@ pub(super) fn run<A: App>(
     Ok(unsafe { super::finish::<A>(runtime, taken, kept, false, granted, profile) })
 }
 
-/// The partitions in the order in which they are let go.
+/// The partitions in the order in which they are released.
 ///
-/// Where partitions share CPUs, a job of the first may keep this thread from letting the next one go; so the highest go first, as
-/// they would if all went at once. Home comes last: without privileges this thread
-/// runs jobs of it.
+/// Where partitions share CPUs, a job of the first may delay this thread's release of the next. So the highest go first,
+/// as they would if all went at once. Home comes last: without privileges this thread runs its jobs.
 fn starting_order(runtime: &Runtime) -> Vec<&'static PartitionState> {
     let mut partitions = runtime.partitions.to_vec();
     partitions.sort_by_key(|partition| (partition.is_home(), Reverse(partition.highest_level())));
@@ -179,7 +178,7 @@ fn report_settings(
     }
 }
 
-/// Notes how much of its stack each thread has used, and which had little left.
+/// Records how much of its stack each thread has used, with a note on those that had little left.
 fn note_stacks(settings: &mut Settings, used: Vec<Option<usize>>) {
     for (thread, used) in settings.threads.iter_mut().zip(used) {
         thread.stack_used = used;
@@ -208,7 +207,7 @@ impl Placement {
         Self { before: plan.allowed.clone() }
     }
 
-    /// Puts this thread where it is to idle.
+    /// Moves this thread to where `idle` runs.
     fn idle(&self, runtime: &Runtime, plan: &Plan) {
         let pinned = match plan.cpu(runtime.home) {
             Some(cpu) => cpu::pin(cpu),
@@ -234,7 +233,7 @@ impl Drop for Placement {
     }
 }
 
-/// Says loudly what is missing; once, if the process runs an app again and again.
+/// Warns of missing settings; once per process, however often it runs an app.
 fn warn(settings: &Settings, missing: &[String]) {
     static SAID: Mutex<Vec<Vec<String>>> = Mutex::new(Vec::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);

@@ -46,7 +46,7 @@ pub trait App: Sized {
     const HAS_IDLE: bool;
     /// Whether there is a `#[shutdown]` function.
     const HAS_SHUTDOWN: bool;
-    /// What both `#[idle]` and `#[shutdown]` use, unless both only read it: resources by name.
+    /// The names of the resources that both `#[idle]` and `#[shutdown]` use, unless both only read them.
     const IDLE_AND_SHUTDOWN: &'static [&'static str];
 
     /// Runs `#[init]` and fills every resource.
@@ -68,14 +68,14 @@ pub trait App: Sized {
     /// still be running if [`IDLE_AND_SHUTDOWN`](Self::IDLE_AND_SHUTDOWN) is empty.
     unsafe fn shutdown();
 
-    /// Drops every resource, and what no static holds, each in a call of `drops`.
+    /// Drops every resource, and what no static holds, each within a call of `drops`.
     ///
     /// # Safety
     /// The resources are filled, every other thread of the app has ended, and nothing uses the resources afterwards.
     unsafe fn drop_resources(kept: Self::Kept, drops: &Drops);
 }
 
-/// Drops resources one by one: a destructor that panics is a fault of the app, and keeps no other from being run.
+/// Drops resources one by one: a destructor that panics is a fault of the app, and prevents no other from running.
 pub struct Drops(&'static Runtime);
 
 impl Drops {
@@ -104,7 +104,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
         false => linux::run(runtime, &config, app, &taken),
     };
     if ended.is_err() {
-        // Other threads may have spawned something while it was about to start.
+        // Other threads may have spawned something while the app was about to start.
         // SAFETY: a run that does not start leaves no thread behind.
         drop(unsafe { taken.end() });
     }
@@ -137,7 +137,7 @@ unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> 
     made
 }
 
-/// Asks every event source for its descriptor, which is the user's to tell.
+/// Asks every event source for its descriptor, by the user's `AsFd`.
 ///
 /// # Safety
 /// The resources are filled, and no job runs.
@@ -176,7 +176,7 @@ unsafe fn finish<A: App>(
     profile: Option<Profile>,
 ) -> Report {
     let elapsed = StdDuration::from_nanos(runtime.elapsed());
-    // Nobody comes in from outside any more, and waiting jobs' arguments are dropped before the hook runs.
+    // Foreign threads are refused from here on, and the arguments of waiting jobs are dropped before the hook runs.
     // SAFETY: every other thread of the run has ended, by this function's contract.
     let (mut tasks, waiting) = unsafe { taken.end() };
     if let Some(kept) = kept {

@@ -1,4 +1,4 @@
-//! In place of the signals of a run, without the feature `signals`: none is taken.
+//! Stands in for signal handling without the feature `signals`: no signal is handled.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;

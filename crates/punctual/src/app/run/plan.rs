@@ -1,4 +1,4 @@
-//! What is decided before a run on Linux starts anything: which partition is on which CPU, and the kernel priorities.
+//! The plan of a run on Linux, made before anything starts: the CPU of each partition, and the kernel priorities.
 
 use punctual_core::Worker;
 
@@ -13,17 +13,17 @@ use punctual_core::Duration;
 /// Kernel priority of level 0: above the interrupt threads of PREEMPT_RT, which have 50.
 const PRIORITY_BASE: u8 = 50;
 
-/// How a run is going to be.
+/// The plan of a run.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The CPU of each partition of the app, in its order; `None` for any.
     cpus: Vec<Option<usize>>,
     pub(super) priority_base: u8,
-    /// How long CPUs may take to wake up, if that is bounded.
+    /// The bound on the wake-up latency of CPUs, if any.
     pub(super) wake_latency: Option<Duration>,
     pub(super) strict: bool,
     pub(super) marks: Marks,
-    /// What this process may use.
+    /// The CPUs this process may use.
     pub(super) allowed: Allowed,
     partitions: &'static [&'static PartitionState],
     pub(super) stacks: Stacks,
@@ -35,7 +35,7 @@ impl Plan {
             attempt: "reading the CPU affinity",
             error: error.into(),
         })?;
-        // The environment comes last, so that whoever runs the program has the last word.
+        // The environment comes last, since it overrides the program.
         let from_environment = Config::from_env();
         if let Some(problem) = from_environment.bad_environment {
             return Err(StartError::Environment(problem));
@@ -73,7 +73,7 @@ impl Plan {
             + self.partitions.iter().map(|partition| partition.highest_level()).max().unwrap_or(0)
     }
 
-    /// The kernel priorities that `partition` has for itself on its CPU: those of its levels, or all if an ordinary thread is to
+    /// The kernel priorities that belong to `partition` on its CPU: those of its levels, or all if an ordinary thread is to
     /// have the CPU for itself.
     pub(super) fn band(&self, partition: &PartitionState) -> std::ops::RangeInclusive<u8> {
         match partition.model {
@@ -84,13 +84,13 @@ impl Plan {
         }
     }
 
-    /// Where threads belong that are not real time.
+    /// The CPUs of threads that are not real time.
     pub(super) fn background_cpus(&self) -> Allowed {
         let polled = |&(_, partition): &(_, &&PartitionState)| partition.model == ThreadModel::Polling;
         let all: Vec<usize> = self.cpus.iter().copied().flatten().collect();
         let polled: Vec<usize> =
             self.cpus.iter().zip(self.partitions).filter(polled).flat_map(|(cpu, _)| *cpu).collect();
-        // Rather among real-time threads than among those that never sleep.
+        // Better beside real-time threads than beside threads that never sleep.
         [&all, &polled]
             .into_iter()
             .find_map(|taken| self.allowed.without(taken))
@@ -106,7 +106,7 @@ struct Wish {
     cpu: Option<usize>,
 }
 
-/// What is asked for, the first of `overriding` before the next and all before the program.
+/// The requested CPU: the first of `overriding` takes precedence over the next, and all over the program.
 fn wishes(
     partitions: &[&'static PartitionState],
     overriding: [&PerPartition; 2],
@@ -131,8 +131,8 @@ fn wishes(
         .collect())
 }
 
-/// Gives every partition a CPU of its own: the one it wants, or else an isolated one, or else the highest left. Those
-/// that poll choose first. `None` for what needs no CPU.
+/// Gives every partition a CPU of its own: the requested one, or else an isolated one, or else the highest left. Polling
+/// partitions choose first. `None` for those that need no CPU.
 fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Option<usize>>, StartError> {
     let mut given: Vec<Option<usize>> = Vec::new();
     for (index, wish) in wishes.iter().enumerate() {

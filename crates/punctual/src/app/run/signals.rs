@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, which a run handles.
+//! The handling of SIGINT and SIGTERM during a run.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,8 +21,7 @@ impl SignalUse {
             if handled.contains(&signal) {
                 continue;
             }
-            // A handler that was there before is called in any case. The default is not, and would not come
-            // back.
+            // A previous handler is called in any case. The default action is not, and would not be restored.
             if is_default(signal)? {
                 let action = move || {
                     if SIGNAL_USERS.load(Ordering::SeqCst) == 0 {
@@ -45,7 +44,7 @@ impl Drop for SignalUse {
     }
 }
 
-/// Whether the signal has its default effect.
+/// Whether the signal has its default action.
 fn is_default(signal: i32) -> std::io::Result<bool> {
     let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: nothing is set, and `now` is a valid place for what is; all-zero is a valid value besides.
@@ -66,11 +65,11 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Takes them; each also writes to `notifier`.
+    /// Handles them from now on; each also writes to `notifier`.
     pub(super) fn take(notifier: &UnixStream) -> std::io::Result<Self> {
         const TAKEN: [i32; 2] = [SIGINT, SIGTERM];
         let signal_use = SignalUse::new(&TAKEN)?;
-        // From here on, what is registered is given back if something fails.
+        // From here on, a failure unregisters what was registered.
         let mut signals = Self { caught: Arc::default(), handlers: Vec::new(), _signal_use: signal_use };
         for signal in TAKEN {
             let caught = signals.caught();
@@ -84,7 +83,7 @@ impl Signals {
         Arc::clone(&self.caught)
     }
 
-    /// Handles no further signal. Until dropped, signals still do not have their default effect.
+    /// Handles no further signal. Until dropped, signals still do not have their default action.
     pub(super) fn leave(&mut self) {
         for handler in self.handlers.drain(..) {
             signal_hook::low_level::unregister(handler);

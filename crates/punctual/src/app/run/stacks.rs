@@ -1,4 +1,4 @@
-//! The stacks of an app's threads: how large they are, and what is said of one that is used up.
+//! The stacks of an app's threads: their sizes, and the message on an overflow.
 //!
 //! A spawn of a higher task is a call on the spawner's stack. So what a thread needs is the sum of what the deepest job of
 //! each level takes, from its own level up: at most one job of a level is on it.
@@ -12,12 +12,12 @@ use crate::app::start_error::{StartError, list};
 use crate::port::linux::stack::{Bounds, Watched};
 use crate::port::linux::{kernel_thread, stderr};
 
-/// What a thread gets for itself, if nobody says how much it is to have, and what for each level that may run on it.
+/// The default for the thread itself, and for each level that may run on it.
 const BASE_STACK: usize = 1024 * 1024;
 const STACK_PER_LEVEL: usize = 256 * 1024;
-/// What it gets at least, if nobody says.
+/// The smallest default.
 const MIN_DEFAULT_STACK: usize = 2 * 1024 * 1024;
-/// With less a thread does not get as far as its first job.
+/// With less, a thread does not reach its first job.
 const MIN_STACK: usize = 64 * 1024;
 
 /// What was asked for.
@@ -29,7 +29,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// Whoever runs the program has the last word, and a partition comes before the whole.
+    /// The environment overrides the program, and the value for a partition overrides that for all.
     pub(super) fn new(runtime: &'static Runtime, config: &Config) -> Result<Self, StartError> {
         let from_environment = Config::from_env();
         if let Some(problem) = from_environment.bad_environment {
@@ -65,7 +65,7 @@ impl Stacks {
         }
     }
 
-    /// How much a thread of `partition` gets that runs jobs of `base` and above.
+    /// The stack of a thread of `partition` that runs jobs of `base` and above.
     pub(super) fn size(&self, partition: &PartitionState, base: u8) -> usize {
         debug_assert!(std::ptr::eq(partition.runtime, self.runtime));
         self.asked[partition.index()].unwrap_or_else(|| {
@@ -75,13 +75,13 @@ impl Stacks {
     }
 }
 
-/// Has an overflow of `stack`, that of the calling thread, explained while the result lives. Without it, the end is the one that
-/// the process had anyhow.
+/// Explains an overflow of `stack`, that of the calling thread, while the result lives. Otherwise the process dies without
+/// an explanation.
 pub(super) fn watch(stack: Option<Bounds>) -> Option<Watched> {
     stack.and_then(|stack| Watched::begin(stack, explain).ok())
 }
 
-/// Says whose stack is used up. Neither allocates nor takes a lock.
+/// Prints whose stack has overflowed. Neither allocates nor takes a lock.
 fn explain(stack: Bounds) {
     let (size, thread) = (stack.size() / 1024, kernel_thread());
     let Some((partition, worker)) = current::get() else {

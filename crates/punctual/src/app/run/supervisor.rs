@@ -26,7 +26,7 @@ use crate::port::linux::starvation::StarvationCheck;
 use crate::port::linux::stderr;
 use crate::port::linux::tsc::{self, Tsc};
 
-/// How long jobs may take to finish once the app is stopping, before the process is ended.
+/// How long jobs may take to finish once the app is stopping; after that the process is ended.
 const JOB_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same after a panic.
 const JOB_TIMEOUT_AFTER_PANIC: Duration = Duration::from_millis(800);
@@ -74,7 +74,7 @@ impl Supervisor {
     ) -> Result<Self, StartError> {
         let system = |attempt| move |error| StartError::System { attempt, error };
         let (notifier, notified) = UnixStream::pair().map_err(system("making a socket pair for signals"))?;
-        // The notifier may be a job and must not block. A full socket is a notification already.
+        // The notifier may be a job and must not block. A full socket already holds a notification.
         notifier.set_nonblocking(true).map_err(system("making a socket pair for signals"))?;
         let signals = Signals::take(&notifier).map_err(system("installing a signal handler"))?;
         let caught = signals.caught();
@@ -118,14 +118,14 @@ impl Drop for Supervisor {
         let _ = rustix::io::write(&self.notifier, b"!");
         self.signals.leave();
         if let Some(thread) = self.thread.take() {
-            // It does not panic; and if it did, the run would be over anyway.
+            // It does not panic; if it did, the run would have ended anyway.
             let _ = thread.join();
         }
         self.runtime.set_supervisor_fd(-1);
     }
 }
 
-/// Calls `watch`, and once more if it panics, which stops the app. Returns whether it has returned; if not, nothing
+/// Calls `watch`, and once more if it panics, which stops the app. Returns whether `watch` has returned; if not, nothing
 /// supervises the end of the app.
 fn run_restarting_once(runtime: &'static Runtime, mut watch: impl FnMut()) -> bool {
     (0..2).any(|_| fault::contained(runtime, Culprit::Executor, &mut watch).is_some())

@@ -30,9 +30,9 @@ pub(super) struct Threads<'a> {
     runtime: &'static Runtime,
     plan: &'a Plan,
     progress: &'a Arc<Progress>,
-    /// Each tells how much of its stack it has used, if that is known.
+    /// Each returns how much of its stack it has used, if that is known.
     handles: Vec<JoinHandle<Option<usize>>>,
-    /// What the kernel granted, in order of starting.
+    /// The granted settings, in order of starting.
     pub(super) settings: Vec<ThreadSettings>,
     real_time: Vec<&'static Worker>,
     /// For the threads that poll: they take over from this one when they are dropped.
@@ -102,8 +102,8 @@ impl<'a> Threads<'a> {
         Ok(())
     }
 
-    /// Starts the one thread of a partition that polls. It is an ordinary one: a real-time thread that never sleeps would
-    /// be throttled, and on its own CPU there is nobody for it to come before.
+    /// Starts the only thread of a polling partition. It is an ordinary thread: a real-time thread that never sleeps would be
+    /// throttled, and on its own CPU it needs no priority.
     fn add_polling(&mut self, partition: &'static PartitionState) -> std::io::Result<()> {
         let (begin, begun) = channel::<()>();
         self.begin.push(begin);
@@ -117,7 +117,7 @@ impl<'a> Threads<'a> {
         self.add_thread(partition, "polling".to_owned(), None, life)
     }
 
-    /// Lets the threads that poll begin; the calling thread does not use their workers any more.
+    /// Lets the polling threads begin; the calling thread does not use their workers any more.
     pub(super) fn hand_over(&mut self) {
         self.begin.clear();
     }
@@ -151,8 +151,7 @@ impl<'a> Threads<'a> {
             let _alive = alive;
             let stack = Bounds::of_this_thread();
             let _watched = stacks::watch(stack);
-            // Kept until the end: the last to leave a channel gives its memory back, and this thread may have jobs
-            // by then.
+            // Kept until the end: the last end of a channel frees its memory, and this thread may have jobs by then.
             let report = report;
             // SAFETY: the worker is of this run, which starts one thread for it, and those of earlier runs have ended.
             let me = worker.map(|worker| unsafe { CurrentWorker::new(worker) });
@@ -173,7 +172,7 @@ impl<'a> Threads<'a> {
 
     fn wanted(&self, partition: &'static PartitionState, worker: Option<&'static Worker>) -> Wanted {
         let place = match (partition.model, self.plan.cpu(partition)) {
-            // What a polling partition does not do itself is done for it elsewhere.
+            // What a polling partition must not do itself, other threads do for it.
             (ThreadModel::Polling, _) if worker.is_some() => Place::Among(self.plan.background_cpus()),
             (_, Some(cpu)) => Place::Cpu(cpu),
             (_, None) => Place::Anywhere,
@@ -210,7 +209,7 @@ impl<'a> Threads<'a> {
         self.join();
     }
 
-    /// Waits until all have ended; tells how much of its stack each has used, if that is known.
+    /// Waits until all have ended; returns how much of its stack each has used, if that is known.
     pub(super) fn join(mut self) -> Vec<Option<usize>> {
         self.hand_over();
         // They do not unwind.
@@ -225,7 +224,8 @@ fn as_member(partition: &'static PartitionState, me: CurrentWorker, life: impl F
     forked::check(partition.runtime);
 }
 
-/// The life of the thread of a polling partition, the only one to run jobs of `partition`; returns once the app is stopping.
+/// The main loop of a polling partition's thread, which alone runs the jobs of `partition`; returns once the app is
+/// stopping.
 fn poll(partition: &'static PartitionState, me: CurrentWorker) {
     me.enter(linux::kernel_thread(), false);
     // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.

@@ -1,4 +1,4 @@
-//! Which threads of an app do not come to an end, what they run and hold, and where in the kernel they sleep.
+//! Which threads of an app do not end, what they run and hold, and where in the kernel they sleep.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -47,7 +47,7 @@ impl fmt::Display for Unfinished {
         let thread = self.worker.thread();
         write!(f, ", thread {thread}: ")?;
         if self.worker.level() == MAX_LEVEL && self.worker.running() < MAX_LEVEL {
-            // At its partition's top for a resource, which it has or waits for.
+            // It has raised its partition to the top for a resource that it holds or waits for.
             f.write_str("holds or waits for a resource that other partitions use too, ")?;
         } else if self.holds_resource() {
             write!(f, "holds a resource of ceiling {}, ", self.worker.level())?;
@@ -62,7 +62,7 @@ impl fmt::Display for Unfinished {
     }
 }
 
-/// What does not end, for "… does not end"; and a line for each thread.
+/// The subject of "… does not end", and a line for each thread.
 pub(super) fn describe(runtime: &Runtime) -> (String, Vec<String>) {
     let stuck = Unfinished::all(runtime);
     let mut levels: Vec<u8> = stuck.iter().map(|of| of.worker.running()).filter(|&level| level > 0).collect();

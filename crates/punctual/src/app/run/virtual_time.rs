@@ -57,7 +57,7 @@ pub(super) fn run<A: App>(
         Ok(others) => others,
         Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),
     };
-    // Until the end of the run: a thread that starts or ends allocates or gives back.
+    // Until the end of the run: a thread that starts allocates, and one that ends frees memory.
     let watch = A::HAS_IDLE.then(|| IdleWatch::begin(home));
 
     // SAFETY: everything is held, and a taken app has no resources filled.
@@ -69,7 +69,7 @@ pub(super) fn run<A: App>(
         runtime.partitions.iter().for_each(|partition| virtual_time::lay_grids(partition));
         // SAFETY: this thread holds everything, and `init` is over.
         unsafe { virtual_time::begin(home, me) };
-        // Nothing in here panics but by mistake. The other threads are not left waiting for their turns then.
+        // Only a bug of ours panics in here. Then the other threads are not left waiting for their turns.
         fault::contained(runtime, Culprit::Executor, || {
             virtual_time::settle(home, me);
             watch.iter().for_each(IdleWatch::entered);

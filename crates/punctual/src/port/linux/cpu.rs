@@ -18,12 +18,12 @@ impl Allowed {
         (0..CpuSet::MAX_CPU).filter(|&cpu| self.0.is_set(cpu))
     }
 
-    /// Puts the calling thread back on these CPUs.
+    /// Restricts the calling thread to these CPUs again.
     pub(crate) fn apply(&self) -> rustix::io::Result<()> {
         sched_setaffinity(None, &self.0)
     }
 
-    /// These without `cpus`; `None` if that leaves none.
+    /// These CPUs without `cpus`; `None` if that leaves none.
     pub(crate) fn without(&self, cpus: &[usize]) -> Option<Self> {
         let mut set = self.0;
         cpus.iter().for_each(|&cpu| set.unset(cpu));
@@ -54,7 +54,7 @@ pub(crate) fn usable(allowed: &Allowed) -> Vec<usize> {
     let allowed: Vec<usize> = allowed.iter().collect();
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let left_out = left_out(&allowed, &parse_list(&online), &isolated());
-    // On a thread of its own, which ends: this one stays where it is.
+    // On a short-lived thread of its own, so that this one stays where it is.
     let may_have = |cpu: &usize| {
         let cpu = *cpu;
         std::thread::Builder::new()
@@ -72,13 +72,13 @@ fn left_out(allowed: &[usize], online: &[usize], isolated: &[usize]) -> Vec<usiz
     if lacking.iter().all(|cpu| isolated.contains(cpu)) { lacking } else { Vec::new() }
 }
 
-/// What keeps others off `cpu`, if anything does.
+/// How `cpu` is isolated, if it is.
 pub(crate) fn isolation(cpu: usize) -> Option<String> {
     let without_tick = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
     describe(cpu, isolated().contains(&cpu), parse_list(&without_tick).contains(&cpu))
 }
 
-/// What one reads of `cpu`'s isolation.
+/// The isolation of `cpu`, for a message.
 fn describe(cpu: usize, isolated: bool, without_tick: bool) -> Option<String> {
     let alone = "is isolated: the scheduler puts no thread on it that does not ask for it";
     let tickless = "has no tick while one thread alone runs on it";
@@ -100,7 +100,7 @@ pub(crate) fn isolated() -> Vec<usize> {
         .collect()
 }
 
-/// Parses the kernel's list format, `0-2,5`; what it does not understand it leaves out.
+/// Parses the kernel's list format, `0-2,5`; leaves out what is malformed.
 fn parse_list(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn isolated_cpus_count_unless_somebody_chose() {
         assert_eq!(left_out(&[0, 1], &[0, 1, 2, 3], &[2, 3]), [2, 3]);
-        // Somebody has taken CPU 1 away as well.
+        // CPU 1 has been taken away as well.
         assert_eq!(left_out(&[0], &[0, 1, 2, 3], &[2, 3]), [0_usize; 0]);
         assert_eq!(left_out(&[0, 1, 2, 3], &[0, 1, 2, 3], &[2, 3]), [0_usize; 0]);
         assert_eq!(left_out(&[0, 1], &[], &[]), [0_usize; 0]);

@@ -32,7 +32,7 @@ pub(crate) fn wake(worker: &Worker) {
 #[inline(never)]
 fn wake_sleeping(worker: &Worker) {
     if polling::is_mine() {
-        // Unless it has woken by itself meanwhile, and then it looks.
+        // Unless it has woken by itself meanwhile: then it looks for work anyway.
         let _ = worker.signal.compare_exchange(SIGNALLED, CALLED, Ordering::AcqRel, Ordering::Relaxed);
     } else {
         wake_up_to(&worker.signal, 1);
@@ -55,8 +55,8 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
         let timeout = until.map(clock::timespec);
         slept("FUTEX_WAIT_BITSET", futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
     }
-    // Not a store, whose effect may come after the caller's look, so that it wipes out a wake that the look did not see
-    // yet. A wake is either before this, and the look sees what it was about, or after it, and stays for the next wait.
+    // Not a store: that could take effect after the caller's look, and wipe out a wake that the look did not see. A wake is
+    // either before this exchange, and the look sees its cause, or after it, and stays for the next wait.
     signal.swap(AWAKE, Ordering::AcqRel);
 }
 
@@ -65,19 +65,19 @@ pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
     slept("FUTEX_WAIT", futex::wait(word, Flags::PRIVATE, value, None));
 }
 
-/// Wakes all who wait while `word` is something else.
+/// Wakes everybody who waits on `word`.
 pub(crate) fn wake_all(word: &AtomicU32) {
     wake_up_to(word, i32::MAX as u32);
 }
 
 fn wake_up_to(word: &AtomicU32, count: u32) {
-    // Nobody there any more is as good as woken.
+    // A waiter that is gone counts as woken.
     if let Err(error) = futex::wake(word, Flags::PRIVATE, count) {
         refused("FUTEX_WAKE", error);
     }
 }
 
-/// Whether woken, timed out, interrupted or not even asleep: the caller looks for itself.
+/// Accepts a wake, a time-out, an interruption and a changed word alike: the caller looks for itself.
 fn slept(what: &str, result: Result<(), Errno>) {
     match result {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => suspension::slept(),
@@ -95,11 +95,11 @@ fn refused(what: &str, error: Errno) -> ! {
     super::end_process(1)
 }
 
-/// What to do about it.
+/// The fix.
 pub(crate) const ADVICE: &str =
     "if a seccomp filter does (a container's, say), have it allow the system call futex";
 
-/// Tries everything that a run needs; what is refused, and with which answer.
+/// Tries every operation that a run needs; returns the refused one with its error.
 pub(crate) fn probe() -> Result<(), Refused> {
     let word = AtomicU32::new(AWAKE);
     let refused = |what| move |error| Refused { what, error };
@@ -117,7 +117,7 @@ pub(crate) fn probe() -> Result<(), Refused> {
     futex::unlock_pi(&word, Flags::PRIVATE).map_err(refused("FUTEX_UNLOCK_PI"))
 }
 
-/// What [`probe`] was refused.
+/// The operation that [`probe`] was refused.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refused {
     pub(crate) what: &'static str,
@@ -130,7 +130,7 @@ pub(crate) fn boost(boost: &AtomicU32) -> bool {
         match futex::lock_pi(boost, Flags::PRIVATE, None) {
             Ok(()) => break,
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // The owner is gone, or the kernel has no priority inheritance: wait in the plain way.
+            // The owner is gone, or the kernel has no priority inheritance: wait without it.
             Err(_) => return false,
         }
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_wake_at_the_end_of_a_wait_is_not_lost() {
-        // To see the bug took some hundred thousand rounds; the stress test makes far more.
+        // Seeing the bug took some hundred thousand rounds; the stress test makes far more.
         const ROUNDS: u32 = 20_000;
         static WORKER: Worker = Worker::new(1);
         static SAID: AtomicU32 = AtomicU32::new(0);

@@ -13,23 +13,23 @@ use punctual_core::Duration;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// A CPU that may take longer is worth a note, in ns: about what a real-time kernel takes otherwise.
+/// In ns: a longer exit latency is worth a note. About the latency of a real-time kernel otherwise.
 const LONG: u64 = 20_000;
 
-/// A bound on how long CPUs take to wake up. Dropping it lifts it.
+/// A bound on the wake-up latency of CPUs. Dropping it lifts the bound.
 #[derive(Debug, Default)]
 pub(crate) struct Bound {
-    /// Held open for as long as the bound is to last.
+    /// Open for as long as the bound lasts.
     file: Option<File>,
-    /// What is missing, if anything.
+    /// The missing setting, if any.
     pub(crate) missing: Option<String>,
 }
 
 impl Bound {
-    /// Bounds it to `longest`, rounded down to µs, if anything is wanted.
+    /// Bounds the wake-up latency to `longest`, rounded down to µs, if it is given.
     pub(crate) fn new(longest: Option<Duration>) -> Self {
         let Some(longest) = longest else { return Self::default() };
-        // Where CPUs have no idle states to choose from, nothing is missing.
+        // Nothing is missing if CPUs have no idle states to choose from.
         let pointless = |error: &io::Error| {
             error.kind() == io::ErrorKind::NotFound
                 && deepest(Path::new("/sys/devices/system/cpu/cpu0")).is_none()
@@ -48,10 +48,10 @@ impl Bound {
         }
     }
 
-    /// What is worth knowing of `cpu`, unless it never takes long.
+    /// A note on `cpu`, if its wake-up may take long.
     pub(crate) fn note(&self, cpu: usize) -> Option<String> {
         let bound = self.file.as_ref().and_then(|file| read_back(file).ok());
-        // Others may have set one.
+        // Other processes may have set a bound.
         let bound = bound.or_else(|| read_back(&File::open(DEVICE).ok()?).ok());
         describe(cpu, deepest(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}"))), bound)
     }
@@ -77,7 +77,7 @@ fn read_back(file: &File) -> io::Result<u64> {
 /// An idle state and how long leaving it takes, in ns.
 type State = (String, u64);
 
-/// The deepest state that nobody has disabled, of the CPU that `directory` is of.
+/// The deepest enabled state of the CPU with this `directory`.
 fn deepest(directory: &Path) -> Option<State> {
     let states = fs::read_dir(directory.join("cpuidle")).ok()?.flatten().filter_map(|state| {
         let read = |name: &str| {
@@ -93,7 +93,7 @@ fn deepest(directory: &Path) -> Option<State> {
 
 fn describe(cpu: usize, deepest: Option<State>, bound: Option<u64>) -> Option<String> {
     let (name, latency) = deepest.filter(|&(_, latency)| latency > LONG)?;
-    // Of the states within the bound the longest may be as long as that.
+    // A state within the bound takes at most as long as the bound.
     if bound.is_some_and(|bound| bound < latency) {
         return None;
     }

@@ -1,8 +1,8 @@
-//! Who else runs on the partition's CPU, and what the kernel keeps from real-time threads.
+//! Foreign real-time threads on the partition's CPU, and the CPU time that the kernel withholds from real-time threads.
 //!
 //! The band of kernel priorities from the app's lowest to its highest level belongs to the app. A foreign
-//! real-time thread inside it, allowed on the same CPU, would preempt some levels and not others, which no
-//! analysis of the app knows of; so it is reported.
+//! real-time thread inside the band, allowed on the same CPU, would preempt some levels and not others. No analysis of
+//! the app knows of it, so it is reported.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -35,7 +35,7 @@ pub(crate) fn in_band(cpu: usize, band: RangeInclusive<u8>) -> Vec<String> {
         .collect()
 }
 
-/// What the kernel takes away from real-time threads on `cpu`, if it says so.
+/// The throttling of real-time threads on `cpu`, as far as the kernel tells.
 pub(crate) fn throttling(cpu: usize) -> Vec<String> {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
     let mut notes = Vec::new();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        // Whatever runs here, nothing has a priority above 99.
+        // Whatever runs here, no priority is above 99.
         assert!(in_band(0, 100..=255).is_empty());
         let _ = throttling(0);
     }

@@ -1,22 +1,22 @@
 //! Locking the process's memory, so that no job waits for a page.
 //!
-//! What is locked, and whether a limit binds this process, the kernel is asked by trying, not by reading `/proc`, which may
-//! not be there and does not tell what a capability of a user namespace is worth.
+//! Whether memory is locked, and whether a limit binds this process, is found out by trying, not by reading `/proc`: that
+//! may not be mounted, and does not tell what a capability in a user namespace is worth.
 
 use std::fs;
 use std::io::Error;
 use std::sync::{Mutex, PoisonError};
 
-/// The runs that keep memory locked. The lock is the process's, not theirs.
+/// The number of runs that keep memory locked. The lock itself is the process's.
 static USERS: Mutex<Users> = Mutex::new(Users { count: 0, locked_before: false });
 
 struct Users {
     count: usize,
-    /// Whether something was locked before the first of them: that is somebody else's, and not to be undone.
+    /// Whether something was locked before the first of them; then it is not ours to undo.
     locked_before: bool,
 }
 
-/// Keeps memory locked; the last one gives it free again when dropped, if it was locked here.
+/// Keeps memory locked; dropping the last one unlocks it, if it was locked here.
 #[derive(Debug)]
 pub(crate) struct Locked {
     user: bool,
@@ -66,9 +66,9 @@ impl Locked {
         }
     }
 
-    /// Whether memory is locked now, and how much of it there is if the kernel tells.
+    /// Whether memory is locked now, and the amount of memory, if the kernel tells.
     pub(crate) fn describe() -> String {
-        // Not how much is locked: that counts address space which is only reserved.
+        // Not the amount that is locked: that counts reserved address space.
         match (is_locked(), status_kib("VmRSS:")) {
             (false, _) => "not locked".into(),
             (true, Some(resident)) => format!("locked, {:.1} MiB resident", resident as f64 / 1024.0),
@@ -90,7 +90,7 @@ impl Drop for Locked {
         // SAFETY: the calls take no pointers.
         unsafe {
             match users.locked_before {
-                // Only what is mapped from now on is not locked.
+                // Only future mappings are not locked.
                 true => libc::mlockall(libc::MCL_CURRENT),
                 false => libc::munlockall(),
             }
@@ -98,14 +98,14 @@ impl Drop for Locked {
     }
 }
 
-/// Address space, given back when dropped.
+/// Reserved address space, unmapped when dropped.
 struct Mapping {
     start: *mut libc::c_void,
     length: usize,
 }
 
 impl Mapping {
-    /// Reserves `length` bytes that nobody touches, and that count against no limit but that on address space.
+    /// Reserves `length` bytes that nobody touches, and that count only against the limit on address space.
     fn reserve(length: usize) -> Option<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: the kernel chooses where, so nothing that is there is replaced.
@@ -113,9 +113,9 @@ impl Mapping {
         (start != libc::MAP_FAILED).then_some(Self { start, length })
     }
 
-    /// Whether it may be locked. Nothing of it is made resident.
+    /// Whether it may be locked. Makes none of it resident.
     fn may_be_locked(&self) -> bool {
-        // SAFETY: the range is this mapping's. Locking it changes nothing for anybody else, and ends with it.
+        // SAFETY: the range is this mapping's. Locking it affects nobody else, and ends with it.
         unsafe { libc::mlock2(self.start, self.length, libc::MLOCK_ONFAULT) == 0 }
     }
 }
@@ -131,7 +131,7 @@ impl Drop for Mapping {
 fn limit() -> Option<u64> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current?;
     let more = usize::try_from(limit).ok()?.checked_add(PAGE)?;
-    // A limit beyond what can be mapped does not bind anybody.
+    // A limit beyond the address space binds nobody.
     let mapping = Mapping::reserve(more)?;
     (!mapping.may_be_locked()).then_some(limit)
 }

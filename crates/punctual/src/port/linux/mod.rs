@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 static HELPER_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
 
-/// Where background threads belong while an app runs; `None` leaves them where they are.
+/// The CPUs of background threads while an app runs; `None` leaves them where they are.
 pub(crate) fn background_cpus() -> Option<cpu::Allowed> {
     HELPER_CPUS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -58,14 +58,14 @@ pub(crate) fn is_file(fd: BorrowedFd<'_>) -> bool {
     status.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
-/// Ends the process under threads that may hold anything. So nothing of what a process does on an orderly exit is done:
-/// destructors of C and C++ and the flushing of their streams wait for locks.
+/// Ends the process while threads may hold any lock. So it skips everything that an orderly exit does: C and C++
+/// destructors and the flushing of streams wait for locks.
 pub(crate) fn end_process(code: i32) -> ! {
     // SAFETY: the call takes no pointers and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// Ends the process in good order, under a thread that may hold something which that waits for: then without.
+/// Ends the process in good order, unless that waits for a lock that a thread still holds: then without.
 pub(crate) fn exit_process(code: i32) -> ! {
     const EXIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
     let ended = std::thread::Builder::new().spawn(move || {

@@ -1,8 +1,8 @@
-//! What is said of starting and of settings: to the logger of the program, or to standard error if it has none.
+//! Messages about starting and settings: to the program's logger, or to standard error if it has none.
 //!
-//! A logger is code of the program: it may allocate, block or panic. So these messages come from ordinary threads alone, and
-//! nothing but the time they take depends on what becomes of them. What is said after a fault, by a thread with a real-time
-//! priority, or as the process ends goes to [`stderr`] and nowhere else.
+//! A logger is code of the program: it may allocate, block or panic. So only ordinary threads send these messages, and
+//! nothing but their duration depends on their fate. Messages after a fault, of threads with a real-time priority, and at
+//! the end of the process go to [`stderr`] and nowhere else.
 
 use std::fmt::Arguments;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use super::stderr;
 
 const TARGET: &str = "punctual";
 
-/// Says what keeps the app from what it asked for, and not from running.
+/// Warns of something that the app asked for and did not get, and that does not keep it from running.
 ///
 /// Not for real-time threads, and not after a fault.
 pub(crate) fn warn(message: Arguments<'_>) {
@@ -28,14 +28,14 @@ pub(crate) fn warn(message: Arguments<'_>) {
         Ok(true) => {}
         Ok(false) => stderr::line(message),
         Err(payload) => {
-            // Its destructor is the program's, too.
+            // Its destructor is the program's as well.
             std::mem::forget(payload);
             stderr::line(message);
         }
     }
 }
 
-/// Whether the program has a logger. `log` itself does not tell: what it has in place of one takes nothing at any level.
+/// Whether the program has a logger. `log` itself does not tell: its default logger disables every level.
 fn has_logger() -> bool {
     let takes = |level| log::logger().enabled(&Metadata::builder().level(level).target(TARGET).build());
     log::max_level() != LevelFilter::Off && Level::iter().any(takes)

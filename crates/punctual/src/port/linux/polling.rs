@@ -27,13 +27,13 @@ pub(crate) fn as_mine(f: impl FnOnce()) {
     MINE.set(false);
 }
 
-/// PanicRedirect signals to the other threads of the process.
+/// Leaves signals to the other threads of the process.
 fn block_signals() {
     // SAFETY: the set is a valid place for one, and is filled before it is used.
     unsafe {
         let mut all = std::mem::MaybeUninit::uninit();
         libc::sigfillset(all.as_mut_ptr());
-        // What the thread does to itself, such as using up its stack. Blocked, these end the process without a word.
+        // Faults of the thread itself, such as a stack overflow. If they are blocked, the kernel kills the process silently.
         for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT] {
             libc::sigdelset(all.as_mut_ptr(), own);
         }
@@ -41,7 +41,7 @@ fn block_signals() {
     }
 }
 
-/// What a thread that polls on `cpus` lacks, each with the fix.
+/// The settings that a polling thread on `cpus` lacks, each with the fix.
 pub(crate) fn missing(cpus: &str) -> Vec<String> {
     let mut missing = Vec::new();
     if !cpus.parse().is_ok_and(|cpu| cpu::isolated().contains(&cpu)) {

@@ -11,7 +11,7 @@ use crate::port::linux::stderr;
 use super::cpu;
 use super::stack::Bounds;
 
-/// What a worker thread is to have.
+/// The settings wanted for a worker thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) place: Place,
@@ -19,7 +19,7 @@ pub(crate) struct Wanted {
     pub(crate) priority: Option<u8>,
 }
 
-/// How it begins what a thread lacks if it did not get its policy.
+/// The beginning of the message if the thread did not get its policy.
 pub(crate) const NO_FIFO: &str = "no SCHED_FIFO";
 
 /// Where a thread is to run.
@@ -55,7 +55,7 @@ pub struct ThreadSettings {
     pub missing: Vec<String>,
 }
 
-/// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back what came of it.
+/// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back what applies.
 pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> ThreadSettings {
     let mut missing = Vec::new();
 
@@ -69,7 +69,7 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
             "not pinned to CPU {where_to}: {error}; allow that CPU to the process (cpuset, taskset)"
         ));
     }
-    // On its CPU, whose memory it takes, and not yet at a priority at which others would have to wait for that.
+    // On its CPU, so that the memory is local, but before it has a priority that would make others wait for it.
     if let Some(stack) = stack {
         stack.fill();
     }
@@ -93,13 +93,13 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
         priority,
         cpus,
         stack: stack.map(|stack| stack.size()),
-        // Until its end.
+        // Until the thread ends.
         stack_used: None,
         missing,
     }
 }
 
-/// Describes the calling thread, which is to have nothing special.
+/// Describes the calling thread, which needs no settings.
 pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
     let (policy, priority) = policy();
     ThreadSettings {
@@ -114,7 +114,7 @@ pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
     }
 }
 
-/// SCHED_FIFO for the calling thread. What it spawns starts as an ordinary thread again.
+/// Makes the calling thread SCHED_FIFO. Threads that it starts are ordinary ones.
 fn set_fifo(priority: u8) -> Result<(), Error> {
     let param = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
@@ -124,15 +124,15 @@ fn set_fifo(priority: u8) -> Result<(), Error> {
     }
 }
 
-/// Runs `f` with a real-time priority if the kernel grants one, and puts the calling thread back afterwards. `f` starts no
-/// threads, which would inherit it.
+/// Runs `f` with a real-time priority if the kernel grants one, and restores the calling thread afterwards. `f` must not
+/// start threads, since they would inherit it.
 pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
     let (policy, before) = scheduling();
     let param = libc::sched_param { sched_priority: priority.into() };
     // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
     let boosted = policy >= 0 && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) } == 0;
     let result = f();
-    // SAFETY: as above. A thread may always go back to what it had.
+    // SAFETY: as above. A thread may always return to its previous policy.
     if boosted && unsafe { libc::sched_setscheduler(0, policy, &before) } != 0 {
         let error = Error::last_os_error();
         stderr::line(format_args!("the thread of idle keeps a real-time priority: {error}"));
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_said_and_what_applies_is_read_back() {
-        // On a thread of its own, whose settings end with it.
+        // On a thread of its own, since settings end with the thread.
         std::thread::spawn(|| {
             let cpu = cpu::Allowed::of_this_thread().unwrap().iter().next_back().unwrap();
             let settings = apply("test", Wanted { place: Place::Cpu(cpu), priority: Some(1) }, None);

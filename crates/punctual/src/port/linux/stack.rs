@@ -1,10 +1,10 @@
-//! The stacks of threads: touched before the first job, looked at after the last, and a message when one is used up.
+//! The stacks of threads: touched before the first job, measured after the last, with a message on an overflow.
 //!
-//! A thread fills its stack with a pattern before it runs jobs, which makes all of it resident whether or not memory is locked. How
-//! deep the stack has been in use is where the pattern ends.
+//! A thread fills its stack with a pattern before it runs jobs, which makes all of it resident whether or not memory is
+//! locked. The depth of use is where the pattern ends.
 //!
-//! Below the stack is a page that nobody may touch. Who does gets SIGSEGV, on another stack, and the handler here says
-//! which task has used up what, before it leaves the rest to the handler that was there before. Rust's own names the thread and aborts.
+//! Below the stack is a guard page. Touching it raises SIGSEGV, handled on an alternate stack. The handler here names the
+//! task whose stack has overflowed, and then calls the previous handler. Rust's own names the thread and aborts.
 
 use std::cell::Cell;
 use std::io;
@@ -13,9 +13,9 @@ use std::sync::OnceLock;
 
 /// What an untouched word holds.
 const PATTERN: usize = 0xa5a5_a5a5_5a5a_5a5a_u64 as usize;
-/// What is left out below the frame that fills the stack: more than that frame and what it calls take.
+/// Left out below the frame that fills the stack: more than that frame and its callees take.
 const MARGIN: usize = 4096;
-/// The stack of the handler. The kernel's frame may take 12 KiB (`AT_MINSIGSTKSZ`).
+/// The size of the handler's stack. The kernel's frame may take 12 KiB (`AT_MINSIGSTKSZ`).
 const ALTERNATE: usize = 64 * 1024;
 
 /// The stack of one thread.
@@ -29,7 +29,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Those of the calling thread; `None` if the system does not tell.
+    /// The calling thread's stack; `None` if the system does not tell.
     pub(crate) fn of_this_thread() -> Option<Self> {
         let mut attr = MaybeUninit::<libc::pthread_attr_t>::uninit();
         let (mut start, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
@@ -46,9 +46,9 @@ impl Bounds {
             }
         }
         let start = start.addr();
-        // The main thread has no guard page; the kernel does not let its stack grow beyond this address.
+        // The main thread has no guard page; the kernel stops the growth of its stack at this address.
         let page = guard.max(4096);
-        // Old versions of glibc count the guard page as a part of the stack, and others do not. One page of those is left out.
+        // Old versions of glibc count the guard page as part of the stack. With newer ones, one page is left out.
         Some(Self {
             guard: (start.saturating_sub(page), start + page),
             low: start + page,
@@ -60,12 +60,12 @@ impl Bounds {
         self.high - self.low
     }
 
-    /// Fills what the calling thread, whose stack this is, does not use yet.
+    /// Fills the part that the calling thread, whose stack this is, does not use yet.
     #[inline(never)]
     pub(crate) fn fill(&self) {
         let here = 0_u8;
         let end = std::ptr::from_ref(&here).addr().saturating_sub(MARGIN);
-        // Instrumentation may keep locals elsewhere, and then does not tell where the frames end.
+        // Under instrumentation locals may be elsewhere, and do not tell where the frames end.
         if !(self.low..self.high).contains(&end) {
             return;
         }
@@ -77,7 +77,7 @@ impl Bounds {
         }
     }
 
-    /// How much of it has been in use since it was [filled](Self::fill), in bytes; by the thread itself.
+    /// The largest depth of use since it was [filled](Self::fill), in bytes. Called by the thread itself.
     #[inline(never)]
     pub(crate) fn used(&self) -> usize {
         let mut words =
@@ -94,10 +94,10 @@ thread_local! {
     static STACK: Cell<Option<(Bounds, Explain)>> = const { Cell::new(None) };
 }
 
-/// What says whose stack is used up. Called in a signal handler: it neither allocates nor takes a lock.
+/// Prints whose stack has overflowed. Called in a signal handler: it neither allocates nor takes a lock.
 pub(crate) type Explain = fn(Bounds);
 
-/// While this lives, the calling thread is one whose overflow is explained.
+/// While this lives, an overflow of the calling thread's stack is explained.
 #[derive(Debug)]
 pub(crate) struct Watched {
     before: Option<(Bounds, Explain)>,
@@ -134,7 +134,7 @@ impl Drop for Watched {
     }
 }
 
-/// What handled the two signals before.
+/// The previous actions of the two signals.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
@@ -193,7 +193,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
                 handler(signal);
             }
         }
-        // The instruction is tried again and ends the process; to ignore that is not possible.
+        // The instruction is repeated and ends the process: a fault cannot be ignored.
         _ => {
             // SAFETY: as in `install`; `signal` may be called in a handler.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -226,7 +226,7 @@ mod tests {
         };
         let (size, before, used) =
             std::thread::Builder::new().stack_size(1024 * 1024).spawn(look).unwrap().join().unwrap();
-        // More where it is the stack of a thread that has ended.
+        // More if the memory was the stack of a thread that has ended.
         assert!(size >= 900 * 1024, "{size}");
         assert!(before < 64 * 1024, "{before}");
         assert!((200 * 1024..600 * 1024).contains(&used), "{used}");

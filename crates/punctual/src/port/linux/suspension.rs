@@ -1,9 +1,9 @@
 //! Noticing jobs that suspend themselves.
 //!
-//! The kernel counts how often a thread gave up its CPU of its own accord. The runtime's own sleeps are
-//! taken out by reading the count after each, and its waits for locks by counting them; so whatever more a job finds at its end was its doing: a
-//! blocking system call, a page that had to come from disk, a foreign lock. The count costs a system call,
-//! so a job too short to have slept and woken is not asked.
+//! The kernel counts a thread's voluntary context switches. The runtime's own sleeps are taken out by reading the count
+//! after each, and its waits for locks by counting them. What remains at the end of a job is the job's doing: a blocking
+//! system call, a page read from disk, a foreign lock. Reading the count costs a system call, so it is skipped after a job
+//! too short to have slept and woken.
 
 use std::cell::Cell;
 
@@ -16,19 +16,18 @@ thread_local! {
     static ACCOUNTED: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Takes all switches of this thread so far as accounted for: the runtime itself slept.
+/// Accounts for all switches of this thread so far: the runtime itself slept.
 pub(crate) fn slept() {
     ACCOUNTED.set(voluntary_switches());
 }
 
-/// How often this thread gave up its CPU since the last call of this or of [`slept`].
+/// The number of voluntary switches of this thread since the last call of this or of [`slept`].
 pub(crate) fn since() -> u64 {
     let now = voluntary_switches();
     (now - ACCOUNTED.replace(now)).max(0) as u64
 }
 
-/// Takes the next `count` switches of this thread as accounted for: it has waited for locks of the app's, which is
-/// blocking.
+/// Accounts for the next `count` switches of this thread: it has waited for locks of the app, which is blocking.
 pub(crate) fn blocked(count: u32) {
     ACCOUNTED.set(ACCOUNTED.get() + i64::from(count));
 }
@@ -50,7 +49,7 @@ mod tests {
     fn yielding_to_the_kernel_is_noticed_and_computing_is_not() {
         slept();
         assert_eq!(since(), 0);
-        // A time-out in the past still goes to sleep for an instant; one in the future surely does.
+        // A time-out in the past may sleep for an instant; one in the future surely sleeps.
         let _ = rustix::thread::nanosleep(&rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000 });
         assert!(since() >= 1);
         assert_eq!(since(), 0);

@@ -1,8 +1,8 @@
-//! Marks in the kernel's trace: where each job starts and ends, and of which task it is.
+//! Marks in the kernel's trace: the start and end of each job, with its task.
 //!
-//! A mark is one `write(2)` of at most 16 bytes to `trace_marker_raw`, which was opened before the first job. It copies them into
-//! the trace's buffer of the CPU and neither sleeps nor allocates. While marks are off, which they are unless asked for, a
-//! job asks one word whether they are.
+//! A mark is one `write(2)` of at most 16 bytes to `trace_marker_raw`, which was opened before the first job. It copies
+//! them into the CPU's trace buffer and neither sleeps nor allocates. While marks are off, as they are by default, a job
+//! checks one word.
 //!
 //! Why not `user_events`, whose bit the kernel sets when somebody records: kernels before 6.4 lack it, and later ones can be
 //! built without it, while this file has been in every tracing kernel since 4.10.
@@ -20,7 +20,7 @@ use punctual_core::trace_marker;
 #[derive(Debug)]
 pub(crate) struct Mark(AtomicU64);
 
-/// Beside the number of the task and the descriptor, so that neither being 0 makes it look off.
+/// Set besides the number of the task and the descriptor, either of which may be 0.
 const ON: u64 = 1 << 16;
 /// The jobs of the task are profiled, whether they are marked or not.
 const PROFILED: u64 = 1 << 17;
@@ -33,7 +33,7 @@ impl Mark {
     /// Whether jobs are to be marked or profiled.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        // It changes only while no job of the task can run; starting and joining the threads orders that.
+        // Changes only while no job of the task can run; starting and joining the threads orders that.
         self.0.load(Ordering::Relaxed) != 0
     }
 
@@ -41,7 +41,7 @@ impl Mark {
         self.0.fetch_or(u64::from(task) | ON | (marker as u32 as u64) << 32, Ordering::Relaxed);
     }
 
-    /// Has no more jobs marked.
+    /// Stops marking jobs.
     pub(crate) fn clear(&self) {
         self.0.fetch_and(PROFILED, Ordering::Relaxed);
     }
@@ -69,17 +69,17 @@ impl Mark {
         if on & ON != 0 {
             // SAFETY: `Marks` keeps the descriptor open until it has cleared this, which it does when no job can run.
             let marker = unsafe { BorrowedFd::borrow_raw((on >> 32) as RawFd) };
-            // Nothing is to be done about a trace that is not being recorded, or is full.
+            // A failure is ignored: the trace may not be recording, or be full.
             let _ = rustix::io::write(marker, &bytes(on as u16));
         }
     }
 }
 
-/// Where the kernel's tracing is, of the usual places the one that is there.
+/// The mount point of the kernel's tracing, of the usual ones.
 pub(crate) fn find() -> Result<PathBuf, String> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let files = places.map(|place| Path::new(place).join("trace_marker_raw"));
-    // What may not be looked into is perhaps the right one; opening it says so.
+    // One without permission may be the right one; opening the file reports that.
     let there = |path: &&PathBuf| match fs::metadata(path) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,

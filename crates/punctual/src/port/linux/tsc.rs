@@ -1,5 +1,5 @@
-//! `CLOCK_MONOTONIC` by the processor's time-stamp counter: for threads that must not enter the kernel, and in less time
-//! than the vDSO takes.
+//! `CLOCK_MONOTONIC` from the processor's time-stamp counter: for threads that must not enter the kernel, and faster than
+//! the vDSO.
 //!
 //! The kernel steers `CLOCK_MONOTONIC` all the time, by up to 500 ppm, so a rate found out once is not enough. A helper
 //! thread lays an [`Anchor`] now and then: a reading of the counter, what the clock showed, and a rate that leads from there
@@ -27,7 +27,7 @@ pub(crate) const INTERVAL: StdDuration = StdDuration::from_millis(20);
 /// The fraction bits of a rate.
 const FRACTION: u32 = 32;
 
-/// The most that a rate is bent to catch up with the clock: 1/1024, restarting_once what the kernel steers by.
+/// The most that a rate is bent to catch up with the clock: 1/1024, twice what the kernel steers by.
 const BEND: u64 = 1024;
 
 /// A reading of the counter and of the clock, in ns, at one time.
@@ -107,7 +107,7 @@ impl Tsc {
     }
 }
 
-/// What it takes to lay the anchors of a [`Tsc`].
+/// The state for laying the anchors of a [`Tsc`].
 #[derive(Debug)]
 struct Steering {
     last: Sample,
@@ -118,7 +118,7 @@ impl Steering {
         Self { last: Sample { counter: 0, time: 0 } }
     }
 
-    /// Finds out the rate, which takes a moment, and lays the first anchor of a run.
+    /// Measures the rate, which takes a moment, and lays the first anchor of a run.
     fn start(&mut self, tsc: &Tsc) {
         self.last = Sample::take();
         std::thread::sleep(INTERVAL / 2);
@@ -213,7 +213,7 @@ mod counter {
         0
     }
 
-    /// Others have counters too; none has been tried.
+    /// Other architectures have counters, too; none has been tried.
     pub(super) fn is_invariant() -> bool {
         false
     }

@@ -1,22 +1,22 @@
-//! Locks between partitions in virtual time, where nobody may spin or sleep in the kernel: it would keep its turn.
+//! Locks between partitions in virtual time, where nobody may spin or sleep in the kernel while it has the turn.
 //!
-//! Who cannot have a lock pauses. Whoever lets go of one grants what that makes possible, and to whom, as the locks of real
-//! time do: in order of arrival within a group, to the highest level that passes the test of the Priority Ceiling Protocol.
+//! A partition that cannot have a lock pauses. Whoever releases a lock grants it to the next, in the order of the real
+//! locks: by arrival within a group, and to the highest level that passes the test of the Priority Ceiling Protocol.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::port::AppPort;
 
-/// What somebody wants to hold.
+/// A lock that a partition wants to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The lock of a group, told by its address.
+    /// The lock of a group, identified by its address.
     Group(usize),
     /// A mutex of this ceiling, wanted by a job of this level.
     Ceiling { level: u8, ceiling: u8 },
 }
 
-/// What is held and what is waited for.
+/// The claims that are held, and those that are waited for.
 #[derive(Debug)]
 pub(crate) struct Claims(Mutex<LockTable>);
 
@@ -29,7 +29,7 @@ impl Claims {
     pub(crate) fn acquire(&self, who: usize, claim: Claim, port: &AppPort, pause: impl Fn()) {
         self.lock().ask(who, claim);
         loop {
-            // A wake from here on means another look.
+            // A wake from here on makes the next look necessary.
             port.take_woken();
             if !self.lock().waits(who) {
                 return;
@@ -38,7 +38,7 @@ impl Claims {
         }
     }
 
-    /// Takes a claim back; returns the partitions that have what they waited for.
+    /// Releases a claim; returns the partitions that were granted theirs.
     pub(crate) fn give_up(&self, who: usize, claim: Claim) -> Vec<usize> {
         self.lock().give_up(who, claim)
     }
@@ -48,7 +48,7 @@ impl Claims {
     }
 }
 
-/// The decisions: partitions are numbers here, and nobody really waits.
+/// The decisions alone: partitions are numbers, and nobody waits.
 #[derive(Debug)]
 struct LockTable {
     /// Who holds what, the innermost last.
@@ -68,7 +68,7 @@ impl LockTable {
         self.waiting.iter().any(|(waiting, _)| *waiting == who)
     }
 
-    /// Takes a claim back; returns those who have what they waited for.
+    /// Releases a claim; returns the partitions that were granted theirs.
     fn give_up(&mut self, who: usize, claim: Claim) -> Vec<usize> {
         let innermost = self.held.iter().rposition(|held| *held == (who, claim));
         self.held.remove(innermost.expect("what is given up was held"));
@@ -86,7 +86,7 @@ impl LockTable {
         granted
     }
 
-    /// The place in `waiting` of who is to be granted its claim next: of the highest level, the first that came.
+    /// The index in `waiting` of the claim to be granted next: of the highest level, the first to arrive.
     fn next(&self) -> Option<usize> {
         let may = self.waiting.iter().enumerate().filter(|(_, (who, claim))| self.may(*who, *claim));
         let level = |claim: &Claim| match claim {
@@ -96,7 +96,7 @@ impl LockTable {
         may.rev().max_by_key(|(_, (_, claim))| level(claim)).map(|(place, _)| place)
     }
 
-    /// Whether nothing that others hold is in the way.
+    /// Whether no claim that others hold conflicts.
     fn may(&self, who: usize, claim: Claim) -> bool {
         let mut others = self.held.iter().filter(|(holder, _)| *holder != who).map(|(_, held)| held);
         match claim {

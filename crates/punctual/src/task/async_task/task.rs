@@ -65,7 +65,7 @@ impl NonSend {
     }
 }
 
-/// A future that could not be made, for what makes it is a function of the user's: there is none to poll or to drop.
+/// Making the future panicked, which is a function of the user's: there is no future to poll or to drop.
 struct Unmade<'a>(&'a Activation);
 
 impl Drop for Unmade<'_> {
@@ -141,11 +141,11 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// The calling thread occupies the level to run this.
     #[inline]
     unsafe fn activate(&'static self, me: CurrentWorker, release: u64, now: Stamp) -> Stamp {
-        // After a fault. It is counted when it is dropped.
+        // After a fault. Counted when it is dropped.
         if B::runtime().aborts() {
             return None;
         }
-        // After its retirement it may be released once more, by what is dropped on this thread.
+        // After its retirement, a destructor on this thread may release it once more.
         if B::NON_SEND.future() && self.activation.is_retired() || !self.activation.poll() {
             return now;
         }
@@ -228,7 +228,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         Ok(())
     }
 
-    /// Something has happened that the future waits for.
+    /// An event that the future waits for has happened.
     fn wake(&'static self) {
         let Some(_entry) = current::enter(B::runtime()) else { return };
         if self.activation.wake() {

@@ -94,7 +94,7 @@ impl<const N: usize, const W: usize> Timers<N, W> {
         // SAFETY: the node was popped by this thread and is one of these slots', by this function's contract.
         let (waker, due) = unsafe { self.slots.take(node) };
         let _outer = Restore(&DUE, DUE.replace(Some(due)));
-        // It may be one that a future of the user's has made.
+        // The waker may be the user's.
         fault::contained(self.partition.runtime, Culprit::Waker, || waker.wake());
     }
 }
@@ -138,7 +138,7 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
         };
         // SAFETY: no job of the level can run, and no timer can be armed, by this function's contract.
         unsafe { self.slots.clear(drop) };
-        // A waker is nobody's job.
+        // A waker is no job.
         (None, 0)
     }
 

@@ -1,7 +1,7 @@
-//! Lines that threads of an app leave to the supervisor, in memory that is there from the start.
+//! Lines that threads of an app leave to the supervisor, in static memory.
 //!
-//! A ring: who leaves a text claims the next slot, writes, and says that it is complete. Who writes the texts out, one
-//! thread at a time, takes them in that order and stops at one that is not complete, whose thread may have been preempted.
+//! A ring: a thread that leaves a text claims the next slot, writes the text, and marks it as complete. The writer, one
+//! thread at a time, takes the texts in this order and stops at an incomplete one, whose thread may have been preempted.
 
 use std::cell::UnsafeCell;
 use std::fmt::{self, Write};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// How many texts are kept.
 const SLOTS: u32 = 16;
-/// How much of a text is kept, in bytes.
+/// The number of bytes that are kept of a text.
 const MAX_TEXT_LEN: usize = 1000;
 
 static DEFERRED: Deferred = Deferred {
@@ -22,7 +22,7 @@ static DEFERRED: Deferred = Deferred {
     writer: Mutex::new(()),
 };
 
-/// PanicRedirect a text, which ends with a line's end, to be written out. Does not allocate, block or enter the kernel.
+/// Leaves a text, which ends with a newline, to be written out. Does not allocate, block or enter the kernel.
 pub(crate) fn defer(text: fmt::Arguments<'_>) {
     DEFERRED.defer(text);
 }
@@ -85,7 +85,7 @@ impl Deferred {
             }
             // SAFETY: the text is complete, and this thread has the mutex.
             write(format_args!("{}", unsafe { &*slot.text.get() }));
-            // Release: who claims the slot next writes after this.
+            // Release: the next claimant of the slot writes after this.
             self.written.store(written.wrapping_add(1), Ordering::Release);
         }
         match self.missed.swap(0, Ordering::Relaxed) {
@@ -110,7 +110,7 @@ impl Text {
 
     fn set(&mut self, text: fmt::Arguments<'_>) {
         (self.length, self.whole) = (0, 0);
-        // It takes everything, and what `Display` of an argument refuses to write is not said.
+        // Never fails; an argument whose `Display` fails is cut off there.
         let _ = self.write_fmt(text);
     }
 }

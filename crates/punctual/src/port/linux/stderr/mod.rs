@@ -1,8 +1,8 @@
-//! What the runtime says on standard error: best effort, and nothing depends on it.
+//! Messages of the runtime on standard error: best effort, and nothing depends on them.
 //!
-//! Standard error may be a full disk, a pipe that nobody reads any more, or one that is full. So nothing in here panics,
-//! blocks for long or allocates, and no function tells whether it succeeded. Lines that could not be written are counted,
-//! and the next that can be says how many.
+//! Standard error may be a full disk, a pipe without a reader, or a full pipe. So nothing in here panics, blocks for long
+//! or allocates, and no function tells whether it succeeded. Lost lines are counted, and the next line that can be written
+//! says how many.
 //!
 //! Ordinary threads [write](fn@line). A thread that runs jobs, or whose end the app waits for, must not even enter the kernel
 //! for it: it [defers](defer) its lines to the supervisor, which [writes](write_deferred) them.
@@ -20,9 +20,9 @@ use crate::port::linux;
 
 pub(crate) use deferred::{defer, write_deferred};
 
-/// `PIPE_BUF`: a pipe takes so much in one piece, not mixed with what others write.
+/// `PIPE_BUF`: a pipe takes that many bytes atomically.
 const CHUNK: usize = 4096;
-/// How long a line waits for a standard error that takes nothing. The lines after it do not wait at all.
+/// How long a line waits for a blocked standard error. The lines after it do not wait at all.
 const WRITE_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -43,7 +43,7 @@ pub(crate) fn text(text: fmt::Arguments<'_>) {
         let _ = writeln!(chunks, "punctual: {lost} lines could not be written to standard error");
         chunks.lost = lost;
     }
-    // What `Display` of an argument refuses to write is not said.
+    // An argument whose `Display` fails is cut off there.
     let _ = chunks.write_fmt(text);
     chunks.flush();
     LOST.fetch_add(chunks.lost, Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(crate) fn text(text: fmt::Arguments<'_>) {
 struct Chunks {
     room: [u8; CHUNK],
     length: usize,
-    /// How many lines have been lost and not been said to be.
+    /// The number of lost lines that have not been reported.
     lost: u32,
 }
 
@@ -92,7 +92,7 @@ fn fitting(text: &str, room: usize) -> usize {
 
 /// Writes to standard error; returns what it did not take.
 fn write(mut bytes: &[u8]) -> &[u8] {
-    // SAFETY: nothing here depends on what the descriptor stands for. That it may be closed is an error like others.
+    // SAFETY: nothing here depends on what the descriptor stands for; a closed one is an error like others.
     let stderr = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
     while !bytes.is_empty() {
         match write_some(stderr, bytes) {
@@ -109,14 +109,14 @@ fn write_some(stderr: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let timeout = if LAST_WRITE_FAILED.load(Ordering::Relaxed) { NO_WAIT } else { WRITE_TIMEOUT };
     let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
     poll(&mut fds, Some(&timeout))?;
-    // Without a reader a pipe is always ready, and writing to it may even be deadly.
+    // A pipe without a reader is always ready, and writing to it may raise SIGPIPE.
     if fds[0].revents() != PollFlags::OUT {
         return Err(Errno::AGAIN);
     }
-    // The room may be gone again, since others write to the same pipe.
+    // The space may be gone again, since others write to the same pipe.
     let at_the_end = u64::MAX;
     match pwritev2(stderr, &[std::io::IoSlice::new(bytes)], at_the_end, ReadWriteFlags::NOWAIT) {
-        // Of a file it means that the disk has to be waited for, and of others that the kernel cannot tell.
+        // For a file it means waiting for the disk, for others that the kernel cannot tell.
         Err(Errno::AGAIN) if !linux::is_file(stderr) => Err(Errno::AGAIN),
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
             rustix::io::write(stderr, bytes)

@@ -270,7 +270,7 @@ mod tests {
         static WORKER: Worker = Worker::new(1);
         static NODES: [Node; 2] = [const { Node::new() }; 2];
         static RUN: &RunJob = &|_, _, _| None;
-        // Which a grid that does not end runs into.
+        // Where an endless grid ends.
         const OVERRUN: fn() = || panic!("released for ever");
         static GRID: Periodic = Periodic::new(
             0,

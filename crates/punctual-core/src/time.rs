@@ -17,7 +17,7 @@ pub type Duration = fugit::NanosDurationU64;
 /// A point in time in nanoseconds since the epoch of the port.
 pub type Instant = fugit::MonotonicTimerInstantU64<1_000_000_000>;
 
-/// Lengths of time written as numbers with a unit: `10.millis()`, `3u32.micros()`.
+/// Durations written as numbers with a unit: `10.millis()`, `3u32.micros()`.
 ///
 /// # Panics
 /// All of these, if the number is negative or the duration does not fit in 64 bits of nanoseconds.
@@ -33,32 +33,32 @@ pub trait Units: Sized {
     #[doc(hidden)]
     fn scaled(self, scale: u64) -> Duration;
 
-    /// So many nanoseconds.
+    /// This number of nanoseconds.
     fn nanos(self) -> Duration {
         self.scaled(1)
     }
 
-    /// So many microseconds.
+    /// This number of microseconds.
     fn micros(self) -> Duration {
         self.scaled(1_000)
     }
 
-    /// So many milliseconds.
+    /// This number of milliseconds.
     fn millis(self) -> Duration {
         self.scaled(1_000_000)
     }
 
-    /// So many seconds.
+    /// This number of seconds.
     fn secs(self) -> Duration {
         self.scaled(1_000_000_000)
     }
 
-    /// So many minutes.
+    /// This number of minutes.
     fn minutes(self) -> Duration {
         self.scaled(60_000_000_000)
     }
 
-    /// So many hours.
+    /// This number of hours.
     fn hours(self) -> Duration {
         self.scaled(3_600_000_000_000)
     }
@@ -80,7 +80,7 @@ impl Units for u32 {
     }
 }
 
-/// The type of a literal that nothing else gives a type.
+/// The type of a literal without another type.
 impl Units for i32 {
     #[inline]
     #[track_caller]
@@ -91,17 +91,17 @@ impl Units for i32 {
 
 /// Short names for making a [`Duration`]: `Duration::millis(3)` is `Duration::from_millis(3)`.
 pub trait ShortNames {
-    /// So many nanoseconds.
+    /// This number of nanoseconds.
     fn nanos(count: u64) -> Self;
-    /// So many microseconds.
+    /// This number of microseconds.
     fn micros(count: u64) -> Self;
-    /// So many milliseconds.
+    /// This number of milliseconds.
     fn millis(count: u64) -> Self;
-    /// So many seconds.
+    /// This number of seconds.
     fn secs(count: u64) -> Self;
-    /// So many minutes.
+    /// This number of minutes.
     fn minutes(count: u64) -> Self;
-    /// So many hours.
+    /// This number of hours.
     fn hours(count: u64) -> Self;
 }
 
@@ -137,13 +137,13 @@ impl ShortNames for Duration {
     }
 }
 
-/// What can be given where a length of time is asked for: a [`Duration`], one of 32 bits, or the standard library's.
+/// Anything that can be converted into a [`Duration`]: one of 64 or 32 bits, or the standard library's.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a length of time",
     note = "write `10.millis()`, a `punctual::Duration` or a `std::time::Duration`"
 )]
 pub trait IntoDuration {
-    /// The length of time, or the longest there is if it is longer.
+    /// The duration, saturated at the longest there is.
     fn into_duration(self) -> Duration;
 }
 
@@ -168,7 +168,7 @@ impl IntoDuration for core::time::Duration {
     }
 }
 
-/// The same length of time, or the longest there is if it is longer.
+/// The same duration, saturated at the longest there is.
 pub const fn from_std(duration: core::time::Duration) -> Duration {
     let nanos = duration.as_nanos();
     Duration::from_ticks(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })

@@ -19,24 +19,25 @@
 //!
 //! # Spinning
 //!
-//! What spins takes a limit, a [`Duration`]: [`TicketLock::lock`](shared::TicketLock::lock), [`MsrpLock::lock`],
-//! [`Flag::spin`](shared::Flag::spin), [`Barrier::spin`](shared::Barrier::spin). Nobody looks at the clock who need not wait.
-//! Who waits looks at it ([`now`]) for the first time after 32 looks at what it waits for, and then after as many again, so a limit
-//! is kept to a few microseconds. The clock does not enter the kernel where the kernel's clock source can be read without.
+//! Spinning operations take a limit, a [`Duration`]: [`TicketLock::lock`](shared::TicketLock::lock), [`MsrpLock::lock`],
+//! [`Flag::spin`](shared::Flag::spin), [`Barrier::spin`](shared::Barrier::spin). A thread that need not wait reads no
+//! clock. One that waits reads it ([`now`]) after every 32 checks of its condition, so a limit is kept to a few
+//! microseconds. Reading the clock does not enter the kernel if the kernel's clock source can be read in user space.
 //!
-//! Each has a form in `_while` as well, which asks the caller before each look whether to go on: for threads that have a clock of
-//! their own, or none, and without the feature `std`.
+//! Each has a variant in `_while`, which asks the caller before each check whether to go on: for threads that have their own
+//! clock, or none, and without the feature `std`.
 //!
 //! # Taking an end
 //!
-//! Queues, channels and cells are used through their *ends*, and all of them hand these out in one way:
+//! Queues, channels and cells are used through their *ends*, and all of them hand these out in the same way:
 //!
-//! * A method named after the end gives it, or [`Taken`]: [`Ring::producer`](shared::Ring::producer),
+//! * A method named after the end returns it, or [`Taken`]: [`Ring::producer`](shared::Ring::producer),
 //!   [`Latest::reader`](shared::Latest::reader), [`TimedQueue::receiver`](queue::TimedQueue::receiver),
 //!   [`Signal::writer`](asynch::signal::Signal::writer).
-//! * `split` gives one of each. Of a [`Channel`](asynch::channel::Channel) it takes `&mut`, begins afresh and cannot fail.
-//! * Dropping an end gives it back. Leaking one keeps it taken.
-//! * Ends of which there may be several are `Clone`, which panics where there is no place for one more.
+//! * `split` returns one of each. That of a [`Channel`](asynch::channel::Channel) takes `&mut`, starts afresh and cannot
+//!   fail.
+//! * Dropping an end makes it available again. Leaking one keeps it taken.
+//! * Ends of which several may exist are `Clone`; cloning panics if there is no place for one more.
 //! * In shared memory, `take_over_…` also takes an end from a process that has died.
 //!
 //! ```

@@ -25,7 +25,7 @@
 //!
 //! That rests on threads that run. If the holder does not, because the kernel preempted it, because it suspended
 //! itself or because it lacks the privileges for real-time scheduling, spinning for it may last for ever. Therefore
-//! spinning ends after a time that the caller chooses. Who reaches it sleeps, and lends its priority to
+//! spinning ends after a time that the caller chooses. A thread that reaches it sleeps, and lends its priority to
 //! the holder. Set the bound a few times above `m − 1` critical sections: reaching it costs time, but loses neither
 //! exclusion nor the lock.
 //!
@@ -206,7 +206,7 @@ impl<const W: usize> fmt::Debug for MsrpLock<W> {
     }
 }
 
-/// The calling thread as a contender for locks: it knows the kernel's name for it, so that locking need not ask.
+/// The calling thread as a contender for locks. It stores the TID, so that locking need not ask the kernel.
 ///
 /// It stays on its thread: it is neither `Send` nor `Sync`. A thread may have several.
 ///
@@ -250,7 +250,7 @@ impl fmt::Debug for MsrpThread {
 pub struct MsrpGuard<'a, const W: usize = 32> {
     lock: &'a MsrpLock<W>,
     me: &'a MsrpThread,
-    /// Passed on when it is dropped, which is after `drop` below.
+    /// The token, passed on when this is dropped, which is after `drop` below.
     token: Option<TicketGuard<'a, (), W>>,
 }
 
@@ -326,7 +326,7 @@ mod tests {
     fn panics_if_it_cannot_unlock() {
         let (lock, me) = (MsrpLock::new(), MsrpThread::current());
         let held = lock.lock_while(&me, || false).unwrap();
-        // Another thread has it, and a third one waits: so it looks in the child of a fork.
+        // Another thread has it and a third one waits, as seen in the child of a fork.
         lock.owner.0.store(0x8000_0000 | 0x3fff_fffe, Ordering::Relaxed);
         drop(held);
     }

@@ -2,10 +2,11 @@
 
 use crate::{Duration, Instant, now};
 
-/// How often a thread looks at what it waits for between two looks at the clock.
+/// The number of checks of the condition between two readings of the clock.
 const LOOKS: u32 = 32;
 
-/// Whether to go on, asked before each look: while less than `limit` has passed since the first look at the clock.
+/// A closure that says before each check whether to go on: while less than `limit` has passed since the first reading of
+/// the clock.
 pub(crate) fn within(limit: Duration) -> impl FnMut() -> bool {
     within_by(now, limit)
 }

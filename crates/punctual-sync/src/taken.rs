@@ -1,8 +1,8 @@
-//! The answer to who asks for an end that is not free.
+//! The error of asking for an end that is not free.
 
 use core::fmt;
 
-/// An end was not given out: it is in use, or where there may be several, as many as there are places for are.
+/// An end was not handed out: it is in use; or, if several may exist, every place is in use.
 ///
 /// See [Taking an end](crate#taking-an-end).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,14 +21,14 @@
 //!
 //! # What is leaked
 //!
-//! A future or an access that is leaked, by `mem::forget` or in a circle of `Rc`s, looks to the others like one whose task
-//! is slow: nobody can tell that it will never go on. That is sound, and [`Arbiter::restore`] makes it good where
+//! A future or an access that is leaked, by `mem::forget` or in a cycle of `Rc`s, looks to the others like that of a slow
+//! task: nobody can tell that it will never go on. That is sound, and [`Arbiter::restore`] repairs it where
 //! nobody else has the arbiter:
 //!
-//! * An [`ExclusiveAccess`] that is leaked keeps the access: `try_access` gives `None`, `access` waits for ever.
-//! * So does an [`Access`] that is leaked while it waits, from the moment at which its turn comes; until then it keeps one
-//!   of the `W` places.
-//! * An [`Access`] that was never polled, or has become ready, keeps nothing.
+//! * A leaked [`ExclusiveAccess`] keeps the access: `try_access` returns `None`, `access` waits forever.
+//! * So does an [`Access`] leaked while it waits, from the moment its turn comes; until then it keeps one of the `W`
+//!   places.
+//! * An [`Access`] that was never polled, or has completed, keeps nothing.
 //!
 //! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Asking for and ending an
 //! access are lock-free, see the parent module.
@@ -46,7 +46,7 @@ use crate::atomic::UnsafeCell;
 
 /// Gives one task at a time access to a value, with places for `W` waiting tasks.
 pub struct Arbiter<T, const W: usize = 16> {
-    /// There is one permit, and having it is having access.
+    /// There is one permit; its holder has access.
     permits: Permits<W>,
     inner: UnsafeCell<T>,
 }
@@ -90,19 +90,19 @@ impl<T, const W: usize> Arbiter<T, W> {
         Access { arbiter: self, waiting: None, is_done: false }
     }
 
-    /// Exclusive access, if nobody has it or waits for it.
+    /// Returns exclusive access if nobody has it or waits for it.
     pub fn try_access(&self) -> Option<ExclusiveAccess<'_, T, W>> {
         self.permits.try_acquire().then(|| self.granted())
     }
 
-    /// The value, without access: the mutable borrow shows that nobody else has it, not even what was leaked.
+    /// The value, without acquiring access: the mutable borrow proves that nobody else has it, not even a leaked access.
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: `self` is borrowed mutably for as long as the result lives, and every access borrows it.
         self.inner.with_mut(|inner| unsafe { &mut *inner })
     }
 
     /// Makes the arbiter available again, with all its places, after an access or a future was leaked. The mutable
-    /// borrow shows that all others have ended.
+    /// borrow proves that all others have ended.
     pub fn restore(&mut self) {
         self.permits = Permits::new(1);
     }

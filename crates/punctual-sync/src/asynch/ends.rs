@@ -32,7 +32,7 @@ impl Ends {
         assert!(self.try_add(most).is_ok(), "there are {most} ends already: raise `W` of the type");
     }
 
-    /// Counts one less; gives how many are left.
+    /// Counts one less; returns how many are left.
     pub(super) fn remove(&self) -> u32 {
         // Release: whoever sees in `count` that none is left sees what all of them did, since each exchange passes on
         // what those before it released.

@@ -1,7 +1,7 @@
-//! A number of permits that tasks acquire and release, first come, first served: what [`Arbiter`] and [`Channel`]
-//! have in common.
+//! A number of permits that tasks acquire and release, first come, first served: the common part of [`Arbiter`] and
+//! [`Channel`].
 //!
-//! A permit that is released goes to the task that waits longest, which has it before it runs. Nobody overtakes.
+//! A released permit goes to the task that has waited longest, which has it before it runs. Nobody overtakes.
 //!
 //! # Invariants
 //!
@@ -36,7 +36,7 @@ impl<const W: usize> Permits<W> {
         Self { free: AtomicU32::new(free), waiters: Waiters::new() }
     }
 
-    /// Permits that nobody has, as far as one can tell while others use them.
+    /// The number of free permits. A snapshot while others use them.
     pub(super) fn free(&self) -> u32 {
         self.free.load(Ordering::Relaxed)
     }
@@ -70,13 +70,13 @@ impl<const W: usize> Permits<W> {
         }
     }
 
-    /// Gives a permit back.
+    /// Returns a permit.
     #[inline]
     pub(super) fn release(&self) {
         self.hand_on();
     }
 
-    /// Lets every waiting task look around. They are not given permits: see `Channel`.
+    /// Wakes every waiting task without giving it a permit: see `Channel`.
     pub(super) fn wake_all(&self) {
         self.waiters.wake_all();
     }

@@ -1,4 +1,4 @@
-//! The newest value, taken once.
+//! The newest value, consumed once.
 //!
 //! ```
 //! use punctual_sync::make_signal;
@@ -77,7 +77,7 @@ impl<T: Copy, const W: usize> Signal<T, W> {
         }
     }
 
-    /// How many writers there may be: one place is the reader's, and one node is the current one.
+    /// The number of writers: one place is the reader's, and one node is the current one.
     const WRITERS: usize = W - 2;
 
     /// A writer and the reader.
@@ -103,7 +103,7 @@ impl<T: Copy, const W: usize> Signal<T, W> {
     /// # Errors
     /// [`Taken`] if there is one.
     pub fn reader(&self) -> Result<SignalReader<'_, T, W>, Taken> {
-        // Acquire: what the last reader took.
+        // Acquire: the version that the last reader took.
         match self.has_reader.swap(true, Ordering::Acquire) {
             false => Ok(SignalReader { parent: self }),
             true => Err(Taken),
@@ -135,7 +135,7 @@ impl<T: Copy, const W: usize> SignalWriter<'_, T, W> {
         self.parent.waiters.wake_all();
     }
 
-    /// Takes the value back, if the reader has not taken it.
+    /// Removes the value, if the reader has not taken it.
     pub fn clear(&mut self) {
         self.parent.newest.clear();
     }

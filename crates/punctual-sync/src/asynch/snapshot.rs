@@ -1,5 +1,5 @@
-//! The newest of the values that several threads write and several threads read: what [`Signal`] and [`Watch`] have in
-//! common.
+//! The newest of the values that several threads write and several threads read: the common part of [`Signal`] and
+//! [`Watch`].
 //!
 //! Values lie in nodes. A writer takes a node that nobody uses, writes it, and makes it the current one. A reader counts
 //! itself in as a user of the current node and then makes sure that it still is the current one; if so, the node will
@@ -106,7 +106,7 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
         self.node(word).users.fetch_sub(1, Ordering::Release);
     }
 
-    /// Makes it so that there is no value.
+    /// Removes the value.
     pub(super) fn clear(&self) {
         let mut word = self.current.load(Ordering::Relaxed);
         loop {
@@ -154,7 +154,7 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
     fn take_node(&self) -> usize {
         loop {
             for (index, node) in self.nodes.iter().enumerate() {
-                // The look first: an attempt that must fail would still take the cache line from the readers.
+                // Look first: an attempt that must fail would still take the cache line from the readers.
                 let is_free = node.users.load(Ordering::Relaxed) == 0;
                 // Acquire: all readers have finished with the node, and it is seen not to be current. A reader that
                 // announces itself too late sees that as well (N2): the exchange passes on what it found released.
@@ -164,7 +164,7 @@ impl<T: Copy, const K: usize> Snapshot<T, K> {
                     return index;
                 }
             }
-            // By N3 one was free all the time, though not the same one. Whoever took it has made progress.
+            // By N3 one was free at every moment, though not the same one. Whoever took it has made progress.
             crate::atomic::relax();
         }
     }
@@ -182,7 +182,7 @@ mod tests {
     fn versions_count_writes_and_clears() {
         let snapshot = Snapshot::<u64, 2>::new();
         assert_eq!((snapshot.version(), snapshot.read()), (0, (0, None)));
-        // Beyond what the lower bits of the word could hide in a division.
+        // Larger than what the lower bits of the word could hide in a division.
         for version in (1..2_000).step_by(2) {
             snapshot.write(version);
             assert_eq!((snapshot.version(), snapshot.read()), (version, (version, Some(version))));

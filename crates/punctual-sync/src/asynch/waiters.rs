@@ -1,9 +1,9 @@
-//! Tasks that wait, in order of arrival, in a fixed number of places.
+//! Waiting tasks, in order of arrival, in a fixed number of places.
 //!
-//! A list that is linked through the futures would need a lock to unlink one that is dropped, and a task would spin
-//! for a preempted one that has the lock. Here the wakers lie in places of the object itself. A future owns a place
-//! from the moment it begins to wait until it has been notified or dropped; whoever notifies owns the waker in it for
-//! a moment. All contention is on the place's state:
+//! A list linked through the futures would need a lock to unlink a dropped one, and a task would spin for a preempted
+//! holder of the lock. Here the wakers lie in places of the object itself. A future owns a place from the moment it begins
+//! to wait until it has been notified or dropped; the notifier owns the waker in it for a moment. All contention is on the
+//! place's state:
 //!
 //! ```text
 //!            owner: begins                 notifier: chooses           notifier: has the waker
@@ -21,7 +21,7 @@
 //!
 //! # Invariants
 //!
-//! *W1* A place's bit in `used` is set by the owner to be, and cleared by whoever makes the state `IDLE` at the end.
+//! *W1* A place's bit in `used` is set by its future owner, and cleared by whoever makes the state `IDLE` at the end.
 //! *W2* The waker is touched by the owner in `IDLE` (its bit set), `UPDATING` and `NOTIFIED`, by the notifier in
 //! `WAKING` and `LEFT`, by nobody in `WAITING`. Each change of hands is a release and an acquire of the state.
 //! *W3* Each notification is taken exactly once: by the owner's [`Waiters::poll`], or by its [`Waiters::withdraw`],
@@ -153,7 +153,7 @@ impl<const W: usize> Waiters<W> {
         }
     }
 
-    /// Stops waiting. `true` if a notification had come, which the caller passes on if it was meant for one task.
+    /// Stops waiting. Returns `true` if a notification had come; the caller passes it on if it was meant for one task.
     pub(super) fn withdraw(&self, waiting: &mut Option<Waiting>) -> bool {
         let Some(Waiting(index)) = waiting.take() else { return false };
         let place = &self.places[index];
@@ -189,7 +189,7 @@ impl<const W: usize> Waiters<W> {
 
     /// Notifies every task that waits now.
     ///
-    /// What they are told about must have been stored before.
+    /// The change they are notified of must have been stored before.
     pub(super) fn wake_all(&self) {
         // Between that store and the look at the places; pairs with the fence in `begin`.
         fence(Ordering::SeqCst);
@@ -320,7 +320,7 @@ impl<'a, const W: usize> Until<'a, W> {
         Self { waiters, waiting: None }
     }
 
-    /// Gives what `look` gives, as soon as it gives something. It is dropped then, and no longer waits.
+    /// Completes with what `look` returns, as soon as that is something. Then `look` is dropped, and nothing waits any more.
     pub(super) fn poll<R>(
         &mut self,
         waker: &Waker,
@@ -328,7 +328,7 @@ impl<'a, const W: usize> Until<'a, W> {
     ) -> core::task::Poll<R> {
         use core::task::Poll;
 
-        // A notification says no more than that it is time to look.
+        // A notification says only that it is time to look.
         let mut waits = self.waiting.is_some() && !self.waiters.poll(&mut self.waiting, waker);
         loop {
             if let Some(found) = look() {

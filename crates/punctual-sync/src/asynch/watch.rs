@@ -1,4 +1,4 @@
-//! The newest value, looked at by many: each reader is told of every change, or of the newest of several.
+//! The newest value, observed by many: each reader is notified of every change, or of the newest of several.
 //!
 //! ```
 //! use punctual_sync::make_watch;
@@ -61,7 +61,7 @@ impl<T: Copy, const W: usize> Watch<T, W> {
         }
     }
 
-    /// How many ends there may be: one node is the current one.
+    /// The number of ends: one node is the current one.
     const ENDS: usize = W - 1;
 
     /// A writer and a reader.

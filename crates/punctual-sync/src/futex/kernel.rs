@@ -25,7 +25,7 @@ fn count() {
     CALLS.set(CALLS.get() + 1);
 }
 
-/// The calling thread as the kernel knows it. A system call.
+/// The caller's TID. A system call.
 pub(crate) fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
@@ -39,14 +39,14 @@ fn timespec(instant: Instant) -> Timespec {
 pub(crate) fn wait(word: &AtomicU32, expected: u32, until: Option<Instant>) {
     let timeout = until.map(timespec);
     count();
-    // A changed word, a signal and the end of the time are all reasons to look again.
+    // A changed word, a signal and the timeout are all reasons to look again.
     let _ = futex::wait_bitset(word, Flags::PRIVATE, expected, timeout.as_ref(), ANY);
 }
 
 /// Wakes up to `threads` threads that sleep on `word`.
 pub(crate) fn wake(word: &AtomicU32, threads: u32) {
     count();
-    // Nobody there any more is as good as woken.
+    // A waiter that is gone counts as woken.
     let _ = futex::wake(word, Flags::PRIVATE, threads);
 }
 

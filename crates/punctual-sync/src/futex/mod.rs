@@ -37,7 +37,7 @@ use kernel as kernel_or_model;
 #[cfg(loom)]
 use model as kernel_or_model;
 
-/// `FUTEX_TID_MASK`: where the owner of a priority-inheritance futex is, beside the kernel's marks.
+/// `FUTEX_TID_MASK`: the owner of a priority-inheritance futex, besides the kernel's flags.
 const THREAD: u32 = 0x3fff_ffff;
 
 /// Whether the calling thread has a priority-inheritance futex.
@@ -50,8 +50,8 @@ pub(crate) fn is_owned(word: &AtomicU32, me: u32) -> bool {
 
 /// Locks a priority-inheritance futex that nobody has, or waits for it in the kernel.
 ///
-/// `me` is the calling thread as the kernel knows it. Fails only as the kernel refuses: a circle of waiting threads,
-/// an owner that does not exist.
+/// `me` is the caller's TID. Fails only if the kernel refuses: because of a cycle of waiting threads, or an owner that does
+/// not exist.
 #[inline]
 pub(crate) fn lock_owned(word: &AtomicU32, me: u32, acquire: Ordering) -> rustix::io::Result<()> {
     match word.compare_exchange(0, me, acquire, Ordering::Relaxed) {

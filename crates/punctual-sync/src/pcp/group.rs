@@ -83,7 +83,7 @@ impl Seat {
         }
     }
 
-    /// Whether its member has been made a holder. Says so once.
+    /// Whether its member has been made a holder; resets that.
     fn take_grant(&self) -> bool {
         let granted = self.granted.load(Ordering::Acquire);
         if granted {
@@ -143,8 +143,8 @@ impl PcpGroup {
         })
     }
 
-    /// Lets `member` hold a mutex of this rank, as soon as the protocol allows. Returns what it held before, to be
-    /// given to [`lower`](Self::lower).
+    /// Lets `member` hold a mutex of this rank as soon as the protocol allows. Returns the rank it held before, to be
+    /// passed to [`lower`](Self::lower).
     #[inline]
     pub(super) fn raise(&self, member: &Member<'_>, rank: Rank) -> Result<Rank, PcpLockError> {
         let before = member.held.get();
@@ -164,7 +164,7 @@ impl PcpGroup {
         Ok(before)
     }
 
-    /// Takes back what [`raise`](Self::raise) did.
+    /// Undoes [`raise`](Self::raise).
     #[inline]
     pub(super) fn lower(&self, member: &Member<'_>, before: Rank) {
         let held = member.held.replace(before);
@@ -310,7 +310,7 @@ pub struct Member<'g> {
     priority: u8,
     /// The rank of the highest ceiling among the mutexes that this thread holds.
     held: Cell<Rank>,
-    /// How often it had to wait.
+    /// How many times it had to wait.
     waits: Cell<u32>,
     _not_send: PhantomData<*const ()>,
 }
@@ -416,7 +416,7 @@ mod tests {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         group.with_shared(member.thread, |table| table.hold(member.index, rank(5)));
-        // Since then a higher one has been admitted.
+        // Meanwhile a higher one has been admitted.
         with_holder(&group, 9, 9);
         let seat = &group.seats[member.index];
         seat.granted.store(true, Ordering::Relaxed);
@@ -431,7 +431,7 @@ mod tests {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         let before = group.raise(&member, rank(5)).unwrap();
-        // It waits for this member, but by a futex that is nobody's.
+        // It waits for this member, but on a futex that nobody owns.
         group.with_shared(member.thread, |table| {
             let waiting = table.join(0x3fff_fffe, rank(2)).unwrap();
             table.wait(waiting, rank(5), member.index);

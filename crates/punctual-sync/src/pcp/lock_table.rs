@@ -26,7 +26,7 @@ const NOBODY: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// As the kernel knows it; 0 if the slot is free.
+    /// Its TID; 0 if the slot is free.
     thread: u32,
     /// The rank of its declared priority.
     rank: Rank,
@@ -48,12 +48,12 @@ pub(super) struct LockTable {
     arrivals: u64,
 }
 
-/// What came of letting go.
+/// The result of releasing a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Freed {
     /// The waiting member that now holds what it waited for.
     pub(super) granted: Option<usize>,
-    /// Those that the thread that let go has to wake. A granted one that is not among them has been woken before.
+    /// The members that the releasing thread has to wake. A granted one that is not among them has been woken before.
     pub(super) woken: u64,
 }
 
@@ -90,7 +90,7 @@ impl LockTable {
         self.slots[member].thread
     }
 
-    /// Writes down what `member` holds.
+    /// Records what `member` holds.
     pub(super) fn hold(&mut self, member: usize, held: Rank) {
         self.slots[member].held = held;
         match held {
@@ -134,7 +134,7 @@ impl LockTable {
         self.waiters &= !bit(member);
     }
 
-    /// Lets `member` hold no more than `held`, and admits whoever waited for that.
+    /// Lowers the rank of `member` to `held`, and admits whoever waited for that.
     pub(super) fn lower(&mut self, member: usize, held: Rank) -> Freed {
         self.hold(member, held);
         let mut woken = 0;

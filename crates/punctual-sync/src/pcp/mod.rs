@@ -71,7 +71,7 @@ const fn rank(priority: u8) -> Rank {
     priority as Rank + 1
 }
 
-/// Why a thread does not become a member of a group.
+/// Why a thread did not become a member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -100,17 +100,17 @@ impl core::error::Error for JoinError {}
 pub enum PcpLockError {
     /// The thread states a priority above the mutex's ceiling, which is meant to be the highest that locks it.
     AboveCeiling {
-        /// What the member stated.
+        /// The priority that the member stated.
         priority: u8,
-        /// What the mutex was made with.
+        /// The mutex's ceiling.
         ceiling: u8,
     },
     /// The calling thread holds this mutex already.
     Reentrant,
     /// The member belongs to another group than the mutex.
     ForeignMember,
-    /// Threads would wait for each other in a circle. Within a group that cannot be: locks of other groups or
-    /// other kinds take part in it.
+    /// Threads would wait for each other in a cycle. That cannot happen within a group: locks of other groups or of other
+    /// kinds are part of the cycle.
     Deadlock,
     /// The kernel refused to wait; its error number.
     Refused(i32),

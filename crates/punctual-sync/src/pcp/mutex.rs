@@ -92,7 +92,7 @@ impl<'g, T> PcpMutex<'g, T> {
     }
 }
 
-/// A held mutex, which is let go also when the critical section panics.
+/// A held mutex; released when dropped, also if the critical section panics.
 struct Held<'a, 'g> {
     holder: &'a AtomicU32,
     member: &'a Member<'g>,
@@ -102,7 +102,7 @@ struct Held<'a, 'g> {
 impl Drop for Held<'_, '_> {
     #[inline]
     fn drop(&mut self) {
-        // Before the mutex is free: afterwards the mark is the next holder's.
+        // Before the mutex is free: then the mark becomes the next holder's.
         self.holder.store(NONE, Ordering::Relaxed);
         self.member.group.lower(self.member, self.before);
     }

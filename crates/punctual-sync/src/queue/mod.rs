@@ -68,17 +68,17 @@ pub use timed::TimedQueue;
 
 use crate::time::Instant;
 
-/// What was received.
+/// A received item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Item<T> {
-    /// What was sent.
+    /// The value that was sent.
     pub value: T,
     /// The time it was scheduled for, if it was.
     pub due: Option<Instant>,
 }
 
-/// The queue had no room, so here is the item back.
+/// The queue had no room; holds the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(pub T);
 

@@ -10,7 +10,7 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
 pub(super) const INDEX_BITS: u32 = 16;
 pub(super) const INDEX: u32 = (1 << INDEX_BITS) - 1;
 
-/// An item and what its sender says of it.
+/// An item with its link and its time.
 pub(super) struct Cargo<T> {
     pub(super) value: T,
     pub(super) scheduled: bool,
@@ -70,8 +70,8 @@ impl<T> Node<T> {
 /// `N` nodes and the list of the free ones, which senders take from and the receiver adds to.
 pub(super) struct Nodes<T, const N: usize> {
     nodes: [Node<T>; N],
-    /// The first free node, and how many have been taken: without that, a sender that is preempted while the first
-    /// node is taken and comes back would not notice. 48 bits of them take a month to come round.
+    /// The first free node, and a count of removals: without that, a preempted sender would not notice that the first node
+    /// left and returned. Its 48 bits take a month to wrap.
     free: AtomicU64,
 }
 

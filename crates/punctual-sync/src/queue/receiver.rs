@@ -10,7 +10,7 @@ use crate::atomic::Ordering;
 use crate::futex;
 use crate::time::{Instant, now};
 
-/// The one that receives from a [`TimedQueue`].
+/// The receiving end of a [`TimedQueue`].
 ///
 /// It can be handed to another thread but not shared. Dropping it leaves the items for the next one that claims it;
 /// leaking it closes the receiving side for good.
@@ -40,7 +40,7 @@ pub struct TimedReceiver<'q, T, const N: usize> {
     _one_thread: PhantomData<Cell<()>>,
 }
 
-/// What a look at the queue gave.
+/// The result of a look at the queue.
 enum Looked<T> {
     Item(Item<T>),
     /// Nothing is ready before this time in ns.
@@ -130,7 +130,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         }
         let until = (until != u64::MAX).then(|| Instant::from_ticks(until));
         futex::wait(&queue.inbox, parked, until);
-        // The mark is taken down when the inbox is emptied next, which is what the caller does now.
+        // The mark is removed when the inbox is emptied next, which the caller does now.
     }
 
     /// Empties the inbox, then runs `f`.

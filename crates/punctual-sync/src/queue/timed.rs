@@ -66,7 +66,7 @@ impl<T, const N: usize> TimedQueue<T, N> {
         }
     }
 
-    /// How many items the queue has room for.
+    /// The queue's capacity, in items.
     pub const fn capacity(&self) -> usize {
         N
     }
@@ -148,7 +148,7 @@ impl<T, const N: usize> TimedQueue<T, N> {
         }
     }
 
-    /// Lets another receiver be claimed.
+    /// Makes the receiving side available again.
     pub(super) fn unclaim(&self) {
         self.claimed.store(false, Ordering::Release);
     }

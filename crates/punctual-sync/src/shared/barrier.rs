@@ -17,9 +17,9 @@
 //! word as the count of arrivals, so that a thread that gives up leaves only the phase that it arrived in.
 //!
 //! Real-time safety: nothing allocates. Arriving is lock-free, and an attempt is repeated only if another member
-//! arrived or left meanwhile. The last to arrive enters the kernel only if a thread sleeps. `spin` never enters it,
-//! but to read the clock where that takes a system call, except that the first arrival of a process at a barrier in shared memory asks who is alive; `wait`
-//! and `wait_until` sleep there, and in shared memory look 20 times a second who is alive.
+//! arrived or left meanwhile. The last to arrive enters the kernel only if a thread sleeps. `spin` enters it only to read
+//! the clock where that takes a system call, and on the first arrival of a process at a barrier in shared memory, to check
+//! which processes are alive. `wait` and `wait_until` sleep there, and in shared memory check that 20 times a second.
 //!
 //! # When a process dies
 //!
@@ -78,13 +78,13 @@ impl Barrier {
         }
     }
 
-    /// How many threads have arrived in the current phase.
+    /// The number of threads that have arrived in the current phase.
     pub fn arrived(&self) -> u32 {
         self.word.load(Ordering::Relaxed) & ARRIVED
     }
 
-    /// Arrives, and spins until all others have, for at most `limit`; see [Spinning](crate#spinning). For one
-    /// thread in each phase, the last one, it gives `true`. Everybody then sees what each did before it arrived.
+    /// Arrives, and spins until all others have, for at most `limit`; see [Spinning](crate#spinning). Returns `true` to
+    /// one thread in each phase, the last one. Then everybody sees what each did before it arrived.
     ///
     /// # Errors
     /// [`BarrierError::TimedOut`] if not all arrived meanwhile; the caller then does not count as arrived.
@@ -109,7 +109,7 @@ impl Barrier {
         self.leave(phase)
     }
 
-    /// Arrives, and sleeps until everybody has. For one thread in each phase, the last one, it gives `true`.
+    /// Arrives, and sleeps until everybody has. Returns `true` to one thread in each phase, the last one.
     ///
     /// # Errors
     /// [`BarrierError::PeerDied`] if the barrier is broken, [`BarrierError::Full`] if too many processes use it.
@@ -128,8 +128,8 @@ impl Barrier {
         self.sleep(Some(deadline))
     }
 
-    /// Makes a barrier usable again after the death of a process: whoever arrives from now on waits for as many as ever,
-    /// and the dead are forgotten. Gives whether it was broken, or is now because somebody has died of whom nobody knew.
+    /// Makes a barrier usable again after the death of a process, and forgets the dead: arriving threads wait for all members
+    /// again. Returns whether it was broken, or would have been because of a death that nobody had noticed yet.
     ///
     /// Everybody who waited at that time gets [`BarrierError::PeerDied`]. So call it when the missing member has been
     /// replaced, or from the replacement.
@@ -172,7 +172,7 @@ impl Barrier {
         }
     }
 
-    /// Counts the caller; gives the phase, or `None` if the caller was the last and ended it.
+    /// Counts the caller; returns the phase, or `None` if the caller was the last and ended it.
     fn arrive(&self) -> Result<Option<u32>, BarrierError> {
         // A newcomer may stand in for one that died, which must not count any more then.
         if self.peers.me(|| self.look_around()).is_none() {
@@ -197,7 +197,7 @@ impl Barrier {
         Ok(None)
     }
 
-    /// Takes the caller's arrival in `phase` back, unless the phase is over.
+    /// Withdraws the caller's arrival in `phase`, unless the phase is over.
     fn leave(&self, phase: u32) -> Result<bool, BarrierError> {
         let mut word = self.word.load(Ordering::Acquire);
         loop {

@@ -1,4 +1,4 @@
-//! What can go wrong while waiting.
+//! Errors of waiting.
 //!
 //! ```
 //! use punctual_sync::shared::{Flag, TimedOut};

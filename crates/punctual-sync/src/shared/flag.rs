@@ -15,9 +15,9 @@
 //! thread go, however late it runs.
 //!
 //! Real-time safety: nothing allocates. `set`, `clear` and `is_set` are lock-free: an attempt is repeated only if
-//! another thread changed the flag meanwhile. `set` enters the kernel only if a thread sleeps. `spin` never enters
-//! it, but to read the clock where that takes a system call; `wait` and `wait_until` sleep there. In shared memory a sleeper looks by itself as well, 20 times a
-//! second.
+//! another thread changed the flag meanwhile. `set` enters the kernel only if a thread sleeps. `spin` enters it only to
+//! read the clock where that takes a system call; `wait` and `wait_until` sleep there. In shared memory a sleeper also
+//! checks by itself, 20 times a second.
 //!
 //! # When a process dies
 //!
@@ -75,7 +75,7 @@ impl Flag {
         }
     }
 
-    /// Takes the flag back. Threads that wait go on waiting, unless it was set since they began.
+    /// Clears the flag. Waiting threads go on waiting, unless it was set since they began.
     pub fn clear(&self) {
         // An atomic instruction also where a store would do: it keeps the sleepers' mark, and waiters that see only
         // the count grow still see what the setter did. Relaxed: the caller does not learn whether the flag was set.

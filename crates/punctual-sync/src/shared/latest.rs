@@ -26,10 +26,10 @@
 //!
 //! # When a process dies
 //!
-//! An end knows which process has it. When that has died, at whatever instruction, another process, or the same program
-//! started again, gets the end from [`Latest::take_over_writer`] or [`Latest::take_over_reader`]; while it lives they say
-//! so. A value that was written completely is there, one that was not is never seen. A new reader
-//! may be told of the value that the dead one was just taking that it is not new. The other end notices nothing.
+//! An end records which process has it. When that has died, at any instruction, another process, or the same program
+//! started again, gets the end from [`Latest::take_over_writer`] or [`Latest::take_over_reader`]; while it lives they
+//! fail. A completely written value is there, an incomplete one is never seen. A new reader may get the value that the dead
+//! one was just taking as not new. The other end notices nothing.
 //!
 //! # Invariants
 //!
@@ -151,7 +151,7 @@ impl<T: Copy> Latest<T> {
     /// The writing end, if it is free or the process that had it is dead.
     ///
     /// # Errors
-    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    /// [`TakeOverError`] if its process is alive, or cannot be identified.
     pub fn take_over_writer(&self) -> Result<LatestWriter<'_, T>, TakeOverError> {
         self.writer.take_over(&self.home).map(|()| self.writer_now())
     }
@@ -159,12 +159,12 @@ impl<T: Copy> Latest<T> {
     /// The reading end, if it is free or the process that had it is dead.
     ///
     /// # Errors
-    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    /// [`TakeOverError`] if its process is alive, or cannot be identified.
     pub fn take_over_reader(&self) -> Result<LatestReader<'_, T>, TakeOverError> {
         self.reader.take_over(&self.home).map(|()| self.reader_now())
     }
 
-    /// The writing end, whoever has it: for a process that knows better than the kernel, see
+    /// The writing end, whoever has it: for a process that knows better than the kernel; see
     /// [`TakeOverError::Unknown`].
     ///
     /// # Safety
@@ -174,7 +174,7 @@ impl<T: Copy> Latest<T> {
         self.writer_now()
     }
 
-    /// The reading end, whoever has it: for a process that knows better than the kernel, see
+    /// The reading end, whoever has it: for a process that knows better than the kernel; see
     /// [`TakeOverError::Unknown`].
     ///
     /// # Safety
@@ -200,7 +200,7 @@ impl<T: Copy> Latest<T> {
 
 #[cfg(loom)]
 impl<T: Copy> Latest<T> {
-    /// What a reader leaves behind that dies when it has said that it wants a slot. There is a new value.
+    /// The state left by a reader that dies after asking for a slot while there is a new value.
     pub(super) fn leave_wanting(&self) {
         self.state.0.fetch_or(NEW | WANTED, Ordering::Release);
     }
@@ -283,8 +283,7 @@ impl<T: Copy> LatestReader<'_, T> {
         self.read_with(|&value, is_new| Reading { value, is_new })
     }
 
-    /// Lets `f` look at the newest value in place, and tells it whether it is the first look. A writer is not held
-    /// up meanwhile.
+    /// Lets `f` read the newest value in place, and tells it whether this is the first reading. Does not delay the writer.
     #[inline]
     pub fn read_with<R>(&mut self, f: impl FnOnce(&T, bool) -> R) -> R {
         let is_new = self.take_new();

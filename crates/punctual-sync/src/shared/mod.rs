@@ -19,26 +19,26 @@
 //! # When a process dies
 //!
 //! A process can be killed at any instruction. In shared memory every end, ticket, place and unit names the process that
-//! has it, so that the others can ask the kernel whether that lives. They do so only after they have waited in vain or
-//! found no room; while nobody dies, nothing enters the kernel for it.
+//! has it, so the others can ask the kernel whether it is alive. They do so only after they have waited in vain or found no
+//! room; while nobody dies, this never enters the kernel.
 //!
-//! | type | whoever is left |
+//! | type | the survivors |
 //! |---|---|
-//! | [`Ring`], [`Latest`] | takes over the end, or is told who has it: [`Ring::take_over_producer`] and its like |
-//! | [`TicketLock`] | gets [`TicketLockError::OwnerDied`], and the lock by [`TicketLock::take_over`]; dead tickets are passed over |
-//! | [`Semaphore`] | gets the units and the places that the dead held |
-//! | [`Barrier`] | gets [`BarrierError::PeerDied`] until somebody calls [`Barrier::repair`] |
-//! | [`Flag`] | nothing was owned; who was to set it is not known |
+//! | [`Ring`], [`Latest`] | take over the end, or learn who has it: [`Ring::take_over_producer`] and the like |
+//! | [`TicketLock`] | get [`TicketLockError::OwnerDied`], and the lock by [`TicketLock::take_over`]; dead tickets are passed over |
+//! | [`Semaphore`] | get the units and the places that the dead held |
+//! | [`Barrier`] | get [`BarrierError::PeerDied`] until one of them calls [`Barrier::repair`] |
+//! | [`Flag`] | lose nothing; nobody knows who was to set it |
 //!
-//! This is what it rests on:
+//! Assumptions and limits:
 //!
-//! * A process is known by its id and its time of start. Whoever has the id of a dead one is not mistaken for it.
+//! * A process is identified by its id and its start time, so a new process with the id of a dead one is not mistaken for it.
 //! * Ids count in the namespace of the process that called [`init_at`]. Processes in another namespace of process ids, without
 //!   `/proc`, or without the feature `std` use the structures all the same, but their death is not noticed, and
 //!   they do not notice the death of others.
-//! * Only processes die. A thread that ends unwinds before and gives back what it has; what it leaked stays
-//!   taken for as long as its process lives. A process that goes on as another program (`execve`) lives.
-//! * A zombie is dead. A process that was stopped or is debugged lives.
+//! * Only the death of processes counts. A thread that ends unwinds first and returns what it has; what it leaked stays
+//!   taken for as long as its process lives. A process that goes on as another program (`execve`) is alive.
+//! * A zombie is dead. A stopped or debugged process is alive.
 //! * The child of a fork owns nothing of its parent's. What it inherits, an end or a guard, must not be used.
 //!
 //! ```
@@ -77,7 +77,7 @@ pub use ring::{Ring, RingConsumer, RingProducer};
 pub use semaphore::{Semaphore, Unit};
 pub use ticket::{TicketGuard, TicketLock};
 
-/// How many threads of a model sleep, so that it can say that one should not.
+/// The number of sleeping threads in a model, which can assert that none should sleep.
 #[cfg(all(loom, feature = "std"))]
 #[doc(hidden)]
 pub fn asleep() -> usize {

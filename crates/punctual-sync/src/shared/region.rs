@@ -68,9 +68,9 @@ pub unsafe trait Shareable: Sized + Sync {
     const KIND: u32;
     /// How many elements or threads it has room for, if its type says so. Padding hides that from its size.
     const CAPACITY: usize = 0;
-    /// What it holds; `()` if nothing.
+    /// The type of its elements; `()` if there are none.
     type Element;
-    /// What it starts with.
+    /// The argument of its initialisation.
     type Init;
 
     /// Initialises the structure in place, so that a large one never lies on a stack.
@@ -112,11 +112,11 @@ pub enum LayoutField {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LayoutError {
-    /// The first thing that differs.
+    /// The first difference.
     pub field: LayoutField,
-    /// What this program needs.
+    /// The value that this program needs.
     pub expected: u64,
-    /// What is there.
+    /// The value in the region.
     pub found: u64,
 }
 

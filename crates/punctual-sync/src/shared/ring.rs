@@ -1,4 +1,4 @@
-//! A queue from one producer to one consumer that neither of them ever waits for.
+//! A wait-free queue from one producer to one consumer.
 //!
 //! ```
 //! use punctual_sync::shared::Ring;
@@ -32,10 +32,10 @@
 //!
 //! # When a process dies
 //!
-//! An end knows which process has it. When that has died, at whatever instruction, another process, or the same program
-//! started again, gets the end from [`Ring::take_over_producer`] or [`Ring::take_over_consumer`]; while it lives they say
-//! so. Items that were published are there, each whole and once. What the dead producer had not published is lost; what the
-//! dead consumer had taken and not released comes again, since nobody can know what became of it. The other end
+//! An end records which process has it. When that has died, at any instruction, another process, or the same program
+//! started again, gets the end from [`Ring::take_over_producer`] or [`Ring::take_over_consumer`]; while it lives they
+//! fail. Published items are there, each whole and once. Items that the dead producer had not published are lost; items
+//! that the dead consumer had taken and not released come again, since nobody can know what became of them. The other end
 //! notices nothing.
 //!
 //! # Invariants
@@ -136,7 +136,7 @@ impl<T, const N: usize> Ring<T, N> {
     /// What the dead producer had not published is lost.
     ///
     /// # Errors
-    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    /// [`TakeOverError`] if its process is alive, or cannot be identified.
     pub fn take_over_producer(&self) -> Result<RingProducer<'_, T, N>, TakeOverError>
     where
         T: Copy,
@@ -149,7 +149,7 @@ impl<T, const N: usize> Ring<T, N> {
     /// Items that the dead consumer took and did not release come once more.
     ///
     /// # Errors
-    /// [`TakeOverError`] if somebody has it who lives, or of whom that is not known.
+    /// [`TakeOverError`] if its process is alive, or cannot be identified.
     pub fn take_over_consumer(&self) -> Result<RingConsumer<'_, T, N>, TakeOverError>
     where
         T: Copy,
@@ -195,7 +195,7 @@ impl<T, const N: usize> Ring<T, N> {
         RingConsumer { ring: self, head, tail: self.tail.0.load(Ordering::Acquire) }
     }
 
-    /// The number of items, as far as one can tell while others use the ring.
+    /// The number of items. A snapshot while others use the ring.
     pub fn len(&self) -> usize {
         // Acquire: `tail` is not older than the one that the consumer saw. Relaxed: no item is read.
         let head = self.head.0.load(Ordering::Acquire);
@@ -204,12 +204,12 @@ impl<T, const N: usize> Ring<T, N> {
         (tail.wrapping_sub(head) as usize).min(N)
     }
 
-    /// Whether there is no item, as far as one can tell while others use the ring.
+    /// Whether there is no item. A snapshot while others use the ring.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of items that have room: `N`.
+    /// The capacity, in items: `N`.
     pub const fn capacity(&self) -> usize {
         N
     }
@@ -249,7 +249,7 @@ pub struct RingProducer<'a, T, const N: usize> {
     ring: &'a Ring<T, N>,
     /// How many items are staged beyond the published `tail`.
     staged: u32,
-    /// The `head` that was last seen.
+    /// The last seen `head`.
     head: u32,
 }
 
@@ -284,7 +284,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
         Ok(())
     }
 
-    /// Shows the consumer everything staged, in one store.
+    /// Publishes everything staged, in one store.
     #[inline]
     pub fn publish(&mut self) {
         self.show(self.next());
@@ -382,7 +382,7 @@ pub struct RingConsumer<'a, T, const N: usize> {
     ring: &'a Ring<T, N>,
     /// The counter of the next item: at or beyond the published `head`.
     head: u32,
-    /// The `tail` that was last seen.
+    /// The last seen `tail`.
     tail: u32,
 }
 
@@ -471,8 +471,8 @@ impl<T, const N: usize> fmt::Debug for RingConsumer<'_, T, N> {
     }
 }
 
-// SAFETY: `repr(C)` without pointers, and `T` has none. All zero but its home is an empty ring without claims. Two processes are
-// two threads to R1–R3, which rest on atomics alone.
+// SAFETY: `repr(C)` without pointers, and `T` has none. All zero but its home is an empty ring without claims. For R1–R3,
+// which rest on atomics alone, two processes are two threads.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain, const N: usize> super::Shareable for Ring<T, N> {
     const KIND: u32 = 1;

@@ -36,8 +36,8 @@
 //!
 //! # When a process dies
 //!
-//! * A unit is taken, and given back, in one step. A process that dies at whatever instruction of
-//!   [`Semaphore::acquire`] or [`Semaphore::signal`] has done so, or has not.
+//! * A unit is acquired, and returned, in one step. A process that dies at any instruction of [`Semaphore::acquire`] or
+//!   [`Semaphore::signal`] has done so, or has not.
 //! * A semaphore in shared memory knows which process waits in a place and which one holds a [`Unit`]. Of dead ones the
 //!   places are freed and the units given back, each once, by whoever waits for longer than 50 ms, finds no
 //!   place, or calls [`Semaphore::recover`]. Units that were acquired, not held, have been consumed: the semaphore cannot
@@ -107,7 +107,7 @@ impl Semaphore {
 impl<const W: usize> Semaphore<W> {
     const CHECK: () = assert!(is_possible(W), "a semaphore has 1 to 32 places");
 
-    /// The most units that can be free at once. Higher counts are left to the units in threads' hands.
+    /// The largest number of free units. The remaining bits mark units that threads hold.
     pub const MAX: u32 = u32::MAX / 2;
 
     /// A semaphore with `units` free units.
@@ -132,12 +132,12 @@ impl<const W: usize> Semaphore<W> {
         Self { units, waiting, arrivals, home, places: core::array::from_fn(|_| Place::new()) }
     }
 
-    /// Units that are free, as far as one can tell while others use the semaphore.
+    /// The number of free units. A snapshot while others use the semaphore.
     pub fn free(&self) -> u32 {
         (self.units.0.load(Ordering::Relaxed) & FREE) as u32
     }
 
-    /// Threads that wait, as far as one can tell while others use the semaphore.
+    /// The number of waiting threads. A snapshot while others use the semaphore.
     pub fn waiting(&self) -> usize {
         self.waiting.0.load(Ordering::Relaxed).count_ones() as usize
     }
@@ -232,7 +232,7 @@ impl<const W: usize> Semaphore<W> {
 
     fn hold_or(&self, level: u8, deadline: Option<Instant>) -> Result<Unit<'_, W>, AcquireError> {
         let index = self.claim().ok_or(AcquireError::Full)?;
-        // Gives the place back, whatever happens.
+        // Returns the place, whatever happens.
         let unit = Unit { semaphore: self, index };
         if self.waiting() != 0 || !self.take_free(0, held(index)) {
             self.wait(index, level, deadline, held(index))?;
@@ -404,8 +404,8 @@ impl Place {
     }
 }
 
-/// A unit of a [`Semaphore`] that belongs to its holder. Dropping it, also while a panic unwinds, gives it back. If the
-/// process that holds it dies, others do so. One that is leaked stays taken for as long as the process lives.
+/// A unit of a [`Semaphore`] that belongs to its holder. Dropping it, also while a panic unwinds, returns it. If its process
+/// dies, others return it. A leaked one stays taken for as long as its process lives.
 #[must_use]
 pub struct Unit<'a, const W: usize = 16> {
     semaphore: &'a Semaphore<W>,
@@ -426,8 +426,8 @@ impl<const W: usize> fmt::Debug for Unit<'_, W> {
     }
 }
 
-// SAFETY: `repr(C)`, atomic words without pointers, for which zero is "nobody waits", and one that is written here and never
-// again. Two processes are two threads to S1–S3, which rest on atomics alone.
+// SAFETY: `repr(C)`, atomic words without pointers, for which zero is "nobody waits", and one that is written here and
+// never again. For S1–S3, which rest on atomics alone, two processes are two threads.
 #[cfg(not(loom))]
 unsafe impl<const W: usize> super::Shareable for Semaphore<W> {
     const KIND: u32 = 6;

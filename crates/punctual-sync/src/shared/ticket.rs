@@ -21,18 +21,19 @@
 //! Queue-Based Spin Locks with Timeout", PPoPP 2001, for queues of nodes).
 //!
 //! Real-time safety: nothing allocates. Taking a ticket is lock-free: an attempt is repeated only if another thread took
-//! one. Waiting ends when its limit is up. Unlocking passes over each mark once: `W` at most, unless further threads give up meanwhile,
-//! each of which has spun through its bound. Nothing enters the kernel, but for this: a process that uses a lock in shared
-//! memory asks once who it is; and there, whoever reaches its bound or finds no place asks whether the process that has the
-//! lock still lives, before it gives up.
+//! one. Waiting ends with its limit. Unlocking passes over each mark once: `W` at most, unless further threads give up
+//! meanwhile, each of which has spun through its bound. Only in shared memory does anything enter the kernel: a process
+//! identifies itself once; and a thread that reaches its bound or finds no place checks whether the holder's process is
+//! alive before it gives up.
 //!
 //! # When a process dies
 //!
-//! A lock in shared memory knows which process has each ticket, and which one passes the token on. If one has died,
-//! at whatever instruction, whoever reaches its bound next, or calls [`TicketLock::recover`], passes the token on in
-//! its place. If it had the lock, the value may be half changed: then [`TicketLock::lock`] fails with
-//! [`TicketLockError::OwnerDied`], for everybody and at once, until somebody gets the lock from [`TicketLock::take_over`]; so
-//! nobody works with such a value unawares. Tickets of dead processes that only waited are passed over.
+//! A lock in shared memory records which process has each ticket, and which one passes the token on. If one has died, at
+//! any instruction, the next thread that reaches its bound, or calls [`TicketLock::recover`], passes the token on in its
+//! place. If the dead process had the lock, the value may be half changed: then [`TicketLock::lock`] fails with
+//! [`TicketLockError::OwnerDied`], for everybody and at once, until somebody gets the lock from
+//! [`TicketLock::take_over`]; so nobody uses such a value unknowingly. Tickets of dead processes that only waited are
+//! passed over.
 //!
 //! # Invariants
 //!
@@ -41,8 +42,8 @@
 //! *T2* A place belongs to the ticket that it names, and to later ones when that is finished: its word is the only thing
 //! that says who has drawn a ticket, so drawing is one step.
 //! *T3* `next` is a hint. All tickets before it have been drawn; some behind it may have been, too.
-//! *T4* Only who has the token, or a place, changes their words, or who [recovers](TicketLock::recover) them from a dead
-//! process, which one thread at a time does. Numbers of processes are given anew only when no word names them.
+//! *T4* Only the holder of the token, or of a place, changes its word, or a thread that [recovers](TicketLock::recover) it
+//! from a dead process, one at a time. Numbers of processes are reused only when no word names them.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -54,7 +55,8 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, relax};
 #[cfg(feature = "std")]
 use crate::{Duration, spin};
 
-/// What a place holds: in its highest half the ticket that it belongs to, then the state, and the peer who has the ticket.
+/// The content of a place: in the upper half the ticket that it belongs to, then the state, and the peer that has the
+/// ticket.
 type Word = u64;
 
 const EMPTY: u64 = 0;
@@ -102,7 +104,7 @@ pub struct TicketLock<T, const W: usize = 16> {
     next: Padded<AtomicU32>,
     turn: Padded<Turn>,
     places: [Padded<AtomicU64>; W],
-    /// Held by whoever does for the dead what they left undone.
+    /// Held by the thread that recovers from a death.
     recovery: Claim,
     peers: Peers,
     value: UnsafeCell<T>,
@@ -233,7 +235,7 @@ impl<T, const W: usize> TicketLock<T, W> {
             return;
         }
         let home = self.peers.home();
-        // Who finds it taken by a living process leaves it to that one.
+        // If a living process has it, recovery is left to that one.
         if self.recovery.take_over(home).is_ok() {
             let me = self.me().or_else(|| {
                 self.forget_peers();
@@ -275,7 +277,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         }
     }
 
-    /// Gives the numbers of dead processes free that no ticket names any more.
+    /// Frees the numbers of dead processes that no ticket names any more.
     fn forget_peers(&self) {
         for dead in self.peers.dead() {
             // Relaxed: only the dead wrote their number into words, before they died.
@@ -381,7 +383,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         }
     }
 
-    /// Leaves the place of `ticket` to later ones, unless it has been.
+    /// Leaves the place of the `finished` ticket to later ones, unless that was done.
     #[inline]
     fn finish(&self, finished: u32) {
         let place = self.place(finished);
@@ -392,7 +394,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         }
     }
 
-    /// Puts the token into the place of `ticket`, unless that was abandoned.
+    /// Puts the token into the place of `ticket`, unless that was abandoned. Returns whether it did.
     #[inline]
     fn grant(&self, ticket: u32) -> bool {
         let place = self.place(ticket);
@@ -428,7 +430,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         TicketGuard { lock: self, granted: word(ticket, GRANTED, me), value: PhantomData }
     }
 
-    /// Keeps a value from the caller that may be half changed.
+    /// Refuses the guard if the value may be half changed.
     #[inline]
     fn checked<'a>(&self, guard: TicketGuard<'a, T, W>) -> Result<TicketGuard<'a, T, W>, TicketLockError> {
         // Relaxed: it is written by who has the token, which came with it.
@@ -449,7 +451,7 @@ impl<T, const W: usize> fmt::Debug for TicketLock<T, W> {
 #[must_use]
 pub struct TicketGuard<'a, T, const W: usize = 16> {
     lock: &'a TicketLock<T, W>,
-    /// What its place holds. In one word: two halves, written one by one and read as one, would wait for each other.
+    /// The content of its place. One word: two halves written one by one and read as one would stall on store forwarding.
     granted: Word,
     /// A guard may be shared only if the value may.
     value: PhantomData<&'a mut T>,

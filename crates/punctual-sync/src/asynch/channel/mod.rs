@@ -1,4 +1,4 @@
-//! Messages from many senders to one receiver, every one of them and in order.
+//! Every message from many senders to one receiver, in order.
 //!
 //! ```
 //! use punctual_sync::asynch::channel::TrySendError;
@@ -20,13 +20,13 @@
 //! ```
 //!
 //! The names and the behaviour are those of `rtic_sync::channel`, with these differences: the number of senders is
-//! limited, see the parent module; and messages to a receiver that is just being dropped may be dropped with the channel
-//! instead of coming back.
+//! limited, see the parent module; and messages to a receiver that is being dropped may be dropped with the channel
+//! instead of being returned.
 //!
 //! A message lies in a *node* from the free list. Sending pushes the node on a stack, and the receiver takes the whole
-//! stack at once and turns it round (R. K. Treiber, "Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986).
-//! A message counts from the instant it is visible, so a sender that is preempted in the middle of sending hides
-//! no message that others send after it, as it would in a ring with claimed but unpublished places.
+//! stack at once and reverses it (R. K. Treiber, "Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986). A
+//! message is sent the moment it is visible, so a sender that is preempted in the middle of sending hides no later message
+//! of another, as it would in a ring with claimed but unpublished places.
 //!
 //! Real-time safety: nothing allocates, blocks or enters the kernel, apart from what wakers do. Sending and receiving
 //! are lock-free: an attempt is repeated only if another thread sent or received meanwhile. Receiving looks once at
@@ -57,10 +57,10 @@ use crate::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 /// A channel for `N` messages, with places for `W` tasks: the receiver and `W − 1` senders.
 pub struct Channel<T, const N: usize, const W: usize = 16> {
-    /// One for each message that there is room for.
+    /// One permit for each message that there is room for.
     permits: Permits<W>,
     /// The free list: index + 1 of its first node in the lower half, 0 for none; in the upper half a count of
-    /// removals, so that a first node which went and came back is not taken for one that stayed.
+    /// removals, so that a first node that left and returned is not mistaken for one that stayed.
     free: AtomicU64,
     /// The messages that the receiver has not looked at, newest first.
     inbox: AtomicU32,
@@ -148,7 +148,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
     /// A sender and the receiver. Messages that are left from an earlier split are dropped.
     pub fn split(&mut self) -> (Sender<'_, T, N, W>, Receiver<'_, T, N, W>) {
         if self.is_split.load(Ordering::Relaxed) {
-            // Nobody holds an end any more: the borrow says so. The nodes of leaked ends are free again too.
+            // The borrow proves that nobody holds an end. The nodes of leaked ends are free again, too.
             *self = Self::with_places();
         }
         self.split_once().expect("the channel is new, or has not been split")
@@ -160,7 +160,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
     /// [`Taken`] the second time.
     #[doc(hidden)]
     pub fn split_once(&self) -> Result<(Sender<'_, T, N, W>, Receiver<'_, T, N, W>), Taken> {
-        // Relaxed: there is nothing to see but that another was first.
+        // Relaxed: it only tells whether another was first.
         if self.is_split.swap(true, Ordering::Relaxed) {
             return Err(Taken);
         }

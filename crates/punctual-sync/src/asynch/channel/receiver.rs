@@ -72,12 +72,12 @@ impl<'a, T, const N: usize, const W: usize> Receiver<'a, T, N, W> {
         self.channel.senders.count() == 0
     }
 
-    /// Whether there is no room, as far as one can tell while others use the channel.
+    /// Whether there is no room. A snapshot while others use the channel.
     pub fn is_full(&self) -> bool {
         self.channel.permits.free() == 0
     }
 
-    /// Whether there is no message, as far as one can tell while others use the channel.
+    /// Whether there is no message. A snapshot while others use the channel.
     pub fn is_empty(&self) -> bool {
         self.channel.has_no_message()
     }

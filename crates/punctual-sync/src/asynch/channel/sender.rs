@@ -74,12 +74,12 @@ impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
         self.channel.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no room, as far as one can tell while others use the channel.
+    /// Whether there is no room. A snapshot while others use the channel.
     pub fn is_full(&self) -> bool {
         self.channel.permits.free() == 0
     }
 
-    /// Whether there is no message, as far as one can tell while others use the channel.
+    /// Whether there is no message. A snapshot while others use the channel.
     pub fn is_empty(&self) -> bool {
         self.channel.has_no_message()
     }
@@ -109,7 +109,7 @@ impl<T, const N: usize, const W: usize> Room<'_, T, N, W> {
                 return polled.map(Ok);
             }
         }
-        // A permit that this sender may have got is worth nothing any more.
+        // A permit that this sender may have is worthless by now.
         Poll::Ready(Err(Closed))
     }
 }

@@ -1,8 +1,8 @@
-//! Which process owns a part of a structure, and what becomes of it when that process dies.
+//! Ownership of parts of a structure by processes, and the handling of their death.
 //!
 //! A process can be killed at any instruction, and what it owned in shared memory stays as it was. So every part that one
 //! process at a time may use, an end, a place, a ticket, names its owner in the word that hands it out: whoever reads the
-//! word knows whom to ask the kernel about. Nobody asks before it has waited in vain or found no room.
+//! word knows which process to ask the kernel about. Nobody asks before it has waited in vain or found no room.
 //!
 //! * An [`Owner`] is a process id and the time at which that process started, in one word. A process that got the id of a
 //!   dead one started later, so it is not mistaken for it.
@@ -85,11 +85,11 @@ mod process {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner(u64);
 
-/// Ids are below 2²² on Linux, and 2⁴² ticks are a thousand years.
+/// Process ids are below 2²² on Linux, and 2⁴² ticks are a thousand years.
 const START_BITS: u32 = 42;
 
 const NOBODY: Owner = Owner(0);
-/// Somebody who cannot be identified, so whose death goes unnoticed. No process has the id 0.
+/// An owner that cannot be identified, so that its death goes unnoticed. No process has the id 0.
 const ANONYMOUS: Owner = Owner(1);
 
 impl Owner {
@@ -111,10 +111,10 @@ impl Owner {
 pub(super) struct Home(u32);
 
 impl Home {
-    /// That of a structure of one process.
+    /// The home of a structure of one process.
     pub(super) const NOWHERE: Self = Self(0);
 
-    /// That of a structure that the calling process places in shared memory.
+    /// The home of a structure that the calling process places in shared memory.
     #[cfg(not(loom))]
     pub(super) fn here() -> Self {
         Self(process::namespace())
@@ -145,10 +145,10 @@ impl Home {
         if namespace == self.namespace() { owner } else { ANONYMOUS }
     }
 
-    /// Whether the kernel says for certain that `owner` is no more. Some system calls, unless it is the caller itself.
+    /// Whether `owner` is certainly dead, according to the kernel. Some system calls, unless it is the caller itself.
     fn has_died(&self, owner: Owner) -> bool {
         let me = self.me();
-        // Who does not know itself cannot ask for others: their ids may mean something else here.
+        // A process that cannot identify itself cannot ask about others: their ids may mean something else here.
         me != ANONYMOUS && ![NOBODY, ANONYMOUS, me].contains(&owner) && process::has_died(owner)
     }
 }
@@ -157,10 +157,10 @@ impl Home {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TakeOverError {
-    /// The process with this id has it, and lives.
+    /// The process with this id has it, and is alive.
     Alive(u32),
-    /// It is not known who has it: a thread of this process that was not placed in shared memory, or a process that had no
-    /// `/proc`, no `std`, or another namespace of process ids.
+    /// Its owner cannot be identified: the structure is not in shared memory, or the process had no `/proc`, no `std`, or
+    /// another namespace of process ids.
     Unknown,
 }
 
@@ -178,7 +178,7 @@ impl fmt::Display for TakeOverError {
 
 impl core::error::Error for TakeOverError {}
 
-/// A part of a structure that one process at a time may use, and which one that is.
+/// The right to a part of a structure that one process at a time may use, with its holder.
 ///
 /// Whoever takes the claim sees everything its previous holder did.
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl Claim {
                     TakeOverError::Unknown
                 });
             }
-            // If it fails, another process took it over first, and is asked about next.
+            // If it fails, another process took it over first; that one is checked next.
             if self.exchange(owner, home.me()) {
                 return Ok(());
             }
@@ -230,7 +230,7 @@ impl Claim {
         self.0.store(home.me().0, Ordering::Relaxed);
     }
 
-    /// Gives the claim back. In a fork of the process that took it, it is not the caller's and stays.
+    /// Returns the claim. In the child of a fork it stays, since it is the parent's.
     pub(super) fn give_back(&self, home: &Home) {
         // Relaxed: a caller that has the claim took it itself.
         if self.0.load(Ordering::Relaxed) == home.me().0 {
@@ -239,7 +239,7 @@ impl Claim {
         }
     }
 
-    /// Whether somebody has it. Orders nothing: that takes [`take`](Self::take).
+    /// Whether somebody has it. Orders nothing; use [`take`](Self::take) for that.
     pub(super) fn is_taken(&self) -> bool {
         self.0.load(Ordering::Relaxed) != NOBODY.0
     }
@@ -255,7 +255,7 @@ impl Claim {
     }
 }
 
-/// How many processes can use a structure that numbers them.
+/// The number of processes that can use a structure that numbers them.
 const PEERS: usize = if cfg!(loom) { 3 } else { 32 };
 
 /// A process as a number: 0 is nobody, and [`Peers::ANONYMOUS`] somebody.
@@ -329,12 +329,12 @@ impl Peers {
         owner.is_some_and(|owner| self.home.has_died(Owner(owner.load(Ordering::Relaxed))))
     }
 
-    /// The numbers of those that are dead.
+    /// The numbers of the dead peers.
     pub(super) fn dead(&self) -> impl Iterator<Item = Peer> {
         (Self::FIRST..Self::FIRST + PEERS as Peer).filter(|&peer| self.has_died(peer))
     }
 
-    /// Gives the number of a dead process free, to which nothing in the structure may refer any more.
+    /// Frees the number of a dead process, to which nothing in the structure refers any more.
     pub(super) fn forget(&self, peer: Peer) {
         let owner = &self.owners[(peer - Self::FIRST) as usize];
         let dead = owner.load(Ordering::Relaxed);

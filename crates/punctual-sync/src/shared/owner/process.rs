@@ -1,4 +1,4 @@
-//! What the kernel knows of processes.
+//! Identification of processes by the kernel.
 //!
 //! Real-time safety: [`identity`] asks the kernel once in the life of a process, later calls are two loads. [`has_died`]
 //! makes up to four system calls. Nothing allocates.
@@ -13,7 +13,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use super::{ANONYMOUS, NOBODY, Owner};
 
-/// What a process knows of itself. Lies in a page that the kernel clears in the child of a fork.
+/// The identity of this process. In a page that the kernel clears in the child of a fork.
 struct Known {
     /// 0 if nothing is known yet. Written last.
     owner: AtomicU64,
@@ -80,13 +80,13 @@ fn ask() -> Option<(Owner, u32)> {
     Some((status.owner(pid)?, u32::try_from(namespace).ok()?))
 }
 
-/// Whether the process with this id is not the one that `owner` was, or is about to be none. When in doubt, it is not.
+/// Whether the process with this id is no longer `owner`, or has ended. When in doubt, returns `false`.
 pub(super) fn has_died(owner: Owner) -> bool {
     let Some(pid) = i32::try_from(owner.pid()).ok().and_then(Pid::from_raw) else { return false };
     if test_kill_process(pid) == Err(Errno::SRCH) {
         return true;
     }
-    // If it is not to be seen, it is another user's, and lives.
+    // If it is not visible, it is another user's, and alive.
     let Some(status) = status_of(owner.pid()) else { return false };
     Owner::new(owner.pid(), status.start) != owner || status.has_ended()
 }
@@ -96,7 +96,7 @@ struct Status {
     pid: u32,
     is_zombie: bool,
     threads: u32,
-    /// In clock ticks since boot.
+    /// The start time, in clock ticks since boot.
     start: u64,
 }
 
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_child_that_was_not_waited_for_is_dead() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        // Its start cannot be read any more once it is gone, and while it is a zombie it still can.
+        // Its start time can be read while it is a zombie, and no longer once it is gone.
         let start = status_of(child.id()).unwrap().start;
         let owner = Owner::new(child.id(), start);
         while !has_died(owner) {

@@ -13,7 +13,7 @@ use crate::args::Bench;
 use crate::display::Display;
 use crate::output::{self, print, say};
 
-/// A rule was not kept, or a result could not be written.
+/// A rule was broken, or a result could not be written.
 const FAILED: u8 = 1;
 /// The command line is invalid.
 const BAD_INPUT: u8 = 2;
@@ -103,7 +103,7 @@ fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     }
     let how = if run.interrupted { "stopped early" } else { "done" };
     print(&format!("{how} after {:.1} s\n", run.took_s));
-    // Then it has ended for want of a reader, and not by Ctrl-C.
+    // Then it has ended because nobody reads its output, not by Ctrl-C.
     let is_unread = arguments.is_only_printed() && output::is_over();
     if run.interrupted && !is_unread { INTERRUPTED } else { code }
 }

@@ -26,7 +26,7 @@ const UNREAD: u8 = 1;
 /// Standard output could not be written to.
 const FAILED: u8 = 2;
 
-/// How standard output has fared. Never goes down.
+/// The state of standard output. Only ever grows.
 static STATE: AtomicU8 = AtomicU8::new(COMPLETE);
 
 /// Prints to standard output. A reader that has gone away, such as `head`, is no error. Any other error is printed once and
@@ -68,7 +68,7 @@ pub(crate) use say;
 
 /// What [`say!`] does with its line.
 pub(crate) fn tell(line: &str) {
-    // It may quote what a file says, or the system.
+    // It may quote a file or a message of the system.
     let line = line.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n");
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

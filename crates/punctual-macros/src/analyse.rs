@@ -1,8 +1,6 @@
-//! What follows from the model: the levels in use and where they run, the ceiling of every shared resource, and how it is
-//! protected.
+//! Derives from the model the levels in use and where they run, and the ceiling and the protocol of every shared resource.
 //!
-//! The analysis looks through `#[cfg]`: a task that may be configured out counts as there. A ceiling can only
-//! come out too high by it, never too low.
+//! The analysis ignores `#[cfg]`: a task that may be configured out counts. So a ceiling can only be too high, never too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +10,10 @@ use crate::model::{Access, App, Handler, IDLE_LEVEL, Role, SharedUse, Size};
 
 /// The results of the analysis.
 pub(crate) struct Analysis {
-    /// What is known of each shared resource, in the order of `app.shared.resources`.
+    /// Each shared resource, in the order of `app.shared.resources`.
     pub(crate) resources: Vec<ResourceUsers>,
-    /// What runs apart: the partitions in order of declaration, or of the global executor each level; and last what
-    /// `idle` is in, if it is in none of these.
+    /// The parts that run in parallel: the partitions in order of declaration, or each level of the global executor; and last
+    /// that of `idle`, if it is in none of these.
     pub(crate) parts: Vec<Part>,
     /// The part of each task, in the order of `app.tasks`.
     pub(crate) part_of_task: Vec<usize>,
@@ -25,7 +23,7 @@ pub(crate) struct Analysis {
     pub(crate) groups: Vec<bool>,
 }
 
-/// Levels that share one CPU, or of the global executor one level.
+/// The levels that share one CPU; under the global executor, a single level.
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) style: Style,
@@ -35,7 +33,7 @@ pub(crate) struct Part {
     pub(crate) levels: BTreeMap<u8, Vec<usize>>,
 }
 
-/// How a part comes to run; the names are those of the runtime.
+/// How a part is run; the names are those of the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Style {
     Levels,
@@ -50,20 +48,20 @@ pub(crate) struct ResourceUsers {
     pub(crate) levels: BTreeSet<u8>,
     /// The parts of the users.
     pub(crate) parts: BTreeSet<usize>,
-    /// It has users, and all of them take it by `&`.
+    /// Whether it has users, and all of them take it by `&`.
     pub(crate) by_reference: bool,
-    /// Which group of resources shared across partitions it belongs to, if any.
+    /// Its group of resources shared across partitions, if any.
     pub(crate) group: Option<usize>,
 }
 
-/// What a handler is given when it asks for a shared resource.
+/// What a handler gets when it asks for a shared resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LockKind {
     /// `&T`: all users only read.
     Reference,
     /// `&mut T`: the resource is `#[lock_free]`, its users never preempt one another.
     Direct,
-    /// A lock that has nothing to do: the user runs at the ceiling, so no other user can preempt it.
+    /// A lock that does nothing: the user runs at the ceiling, so no other user can preempt it.
     Exclusive,
     /// A lock that raises its user to this ceiling.
     Locked(u8),
@@ -84,7 +82,7 @@ impl ResourceUsers {
         self.levels.iter().eq([&IDLE_LEVEL])
     }
 
-    /// Whether its users run apart and lock it.
+    /// Whether its users run in parallel and lock it.
     pub(crate) fn is_across(&self) -> bool {
         self.parts.len() > 1 && !self.by_reference
     }
@@ -138,8 +136,8 @@ impl Analysis {
         }
     }
 
-    /// The part and the level of the thread that waits for the descriptors of async tasks, if there are any that may enter
-    /// the kernel: those of the highest, so that it can poll there what it wakes.
+    /// The part and the level of the thread that waits for the descriptors of async tasks, if any of them may enter the
+    /// kernel: those of the highest such task, so that the thread can poll what it wakes.
     ///
     /// Tasks that are configured out count, as they do for the levels.
     pub(crate) fn reactor(&self, app: &App) -> Option<(usize, u8)> {
@@ -177,9 +175,9 @@ impl Analysis {
         }
     }
 
-    /// What a handler running at `level` is given for `used`.
+    /// What a handler running at `level` gets for `used`.
     ///
-    /// A resource that is not declared is given as though nobody else used it.
+    /// An undeclared resource counts as used by nobody else.
     pub(crate) fn lock_kind(&self, app: &App, level: u8, used: &SharedUse) -> LockKind {
         if let Access::Reference(_) = used.access {
             return LockKind::Reference;
@@ -219,7 +217,7 @@ fn partitions(app: &App) -> (Vec<Part>, Vec<usize>) {
     (parts, of_task)
 }
 
-/// Each level for itself, and a place for `idle`.
+/// Each level alone, and a part for `idle`.
 fn levels_apart(app: &App) -> (Vec<Part>, Vec<usize>) {
     let levels: BTreeSet<u8> = app.tasks.iter().map(|task| task.priority).collect();
     let parts = levels.iter().map(|&level| {

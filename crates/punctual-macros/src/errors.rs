@@ -1,10 +1,10 @@
-//! Collecting errors, so that one build reports every mistake rather than the first.
+//! Collects errors, so that one build reports every mistake.
 
 use std::fmt::Display;
 
 use quote::ToTokens;
 
-/// The errors met so far, in the order they were met.
+/// The errors so far, in order.
 #[derive(Default)]
 pub(crate) struct Errors(Vec<syn::Error>);
 
@@ -18,12 +18,12 @@ impl Errors {
         self.0.push(syn::Error::new_spanned(tokens, message));
     }
 
-    /// The value of a result, recording its error instead of returning it.
+    /// Returns the value of a result, or records its error.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
 
-    /// One error holding all those recorded, or `Ok` if there were none.
+    /// All recorded errors as one, or `Ok` if there are none.
     pub(crate) fn finish(self) -> syn::Result<()> {
         let combined = self.0.into_iter().reduce(|mut all, error| {
             all.combine(error);

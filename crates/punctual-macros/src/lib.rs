@@ -41,8 +41,8 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// All of the expansion but the code: the model and its analysis, unless the input is no application at all.
-/// They are sound if no errors were recorded.
+/// The expansion without the code: the model and its analysis, unless the input is no application at all. They are valid
+/// if no errors were recorded.
 fn front(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<(App, Analysis)> {
     let app = parse::app(args, item, errors)?;
     let analysis = Analysis::new(&app);

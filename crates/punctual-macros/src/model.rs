@@ -25,8 +25,8 @@ pub(crate) struct App {
     pub(crate) shutdown: Option<Shutdown>,
     /// The tasks, in order of declaration.
     pub(crate) tasks: Vec<Task>,
-    /// The items that are none of the framework's business, untouched and in order. They are to be emitted
-    /// ahead of the handlers, which keeps a `macro_rules!` among them in scope of the functions using it.
+    /// All other items, untouched and in order. They are emitted before the handlers, which keeps a `macro_rules!` among them
+    /// in scope of the functions that use it.
     pub(crate) items: Vec<Item>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct AppArgs {
     pub(crate) priority_base: Option<u8>,
     /// The stack of each thread.
     pub(crate) stack: Option<Size>,
-    /// How long CPUs may take to wake up, if that is bounded.
+    /// The bound on the wake-up latency of CPUs, if any.
     pub(crate) wake_latency: Option<Duration>,
     pub(crate) strict: bool,
     /// Whether jobs are marked in the kernel's trace.
@@ -147,7 +147,7 @@ pub(crate) struct Task {
     pub(crate) local_task: Option<Ident>,
 }
 
-/// What releases a task.
+/// The releases of a task.
 pub(crate) enum TaskKind {
     /// Spawning it.
     Message,
@@ -159,7 +159,7 @@ pub(crate) enum TaskKind {
     Bound { source: Ident, on_idle: OnIdle },
 }
 
-/// What happens at a release that finds the previous activation unfinished.
+/// What happens at a release while the previous job is unfinished.
 #[derive(Clone)]
 pub(crate) enum Overrun {
     Skip,
@@ -169,15 +169,15 @@ pub(crate) enum Overrun {
     Handler(Ident),
 }
 
-/// How often a task may be released.
+/// The minimum inter-arrival time of a task.
 pub(crate) struct Interval {
     pub(crate) length: Duration,
-    /// How many releases there may be within any time of this length.
+    /// The largest number of releases in any window of this length.
     pub(crate) burst: u16,
     pub(crate) on_early: OnEarly,
 }
 
-/// What happens to a release that comes too early.
+/// What happens to an early release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OnEarly {
     /// It is counted.
@@ -188,21 +188,21 @@ pub(crate) enum OnEarly {
     Reject,
 }
 
-/// What happens when an event source that has nothing to give is ready again after a job.
+/// What happens when an idle event source is ready again after a job.
 #[derive(Clone, Copy)]
 pub(crate) enum OnIdle {
-    /// Another job, every time.
+    /// Another job each time.
     Every,
-    /// None while it lasts.
+    /// No job while it is idle.
     Once,
     /// The end of the app.
     Stop,
 }
 
-/// A length of time.
+/// A duration.
 pub(crate) struct Duration {
-    /// What it comes to, if it was written `<literal>.<unit>()`. Otherwise `source` is an expression of type
-    /// `punctual::Duration`, to be evaluated in a const context.
+    /// Its value, if it was written `<literal>.<unit>()`. Otherwise `source` is a constant expression of type
+    /// `punctual::Duration`.
     pub(crate) nanos: Option<u64>,
     pub(crate) source: Box<Expr>,
 }
@@ -210,13 +210,12 @@ pub(crate) struct Duration {
 /// A number of bytes.
 #[derive(Clone)]
 pub(crate) struct Size {
-    /// What it comes to, if it was written `<literal>.<unit>()`. Otherwise `source` is an expression of type `usize`,
-    /// to be evaluated in a const context.
+    /// Its value, if it was written `<literal>.<unit>()`. Otherwise `source` is a constant expression of type `usize`.
     pub(crate) bytes: Option<usize>,
     pub(crate) source: Box<Expr>,
 }
 
-/// What every function of the application has, be it `init`, `idle`, `shutdown` or a task.
+/// The common part of `init`, `idle`, `shutdown` and tasks.
 pub(crate) struct Handler {
     pub(crate) ident: Ident,
     pub(crate) role: Role,
@@ -232,7 +231,7 @@ pub(crate) struct Handler {
     pub(crate) item: HandlerItem,
 }
 
-/// Which kind of function a [`Handler`] is.
+/// The role of a [`Handler`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     Init,
@@ -285,7 +284,7 @@ pub(crate) struct LocalUse {
     pub(crate) origin: LocalOrigin,
 }
 
-/// Where the value of a local comes from.
+/// The origin of a local's initial value.
 pub(crate) enum LocalOrigin {
     /// The `#[local]` struct.
     Field,
@@ -307,7 +306,7 @@ impl App {
         self.local.fields.iter().find(|field| field.ident == *name)
     }
 
-    /// The tasks of that name: several, if `#[cfg]` tells them apart.
+    /// The tasks of this name: several, if their `#[cfg]`s exclude each other.
     pub(crate) fn tasks_named<'a>(&'a self, name: &Ident) -> impl Iterator<Item = &'a Task> {
         self.tasks.iter().filter(move |task| task.handler.ident == *name)
     }
@@ -317,7 +316,7 @@ impl App {
         self.tasks.iter().find(|task| std::ptr::eq(&task.handler, handler))
     }
 
-    /// The handlers that run beside one another, each with its level: `idle` and the tasks.
+    /// The handlers that run concurrently, each with its level: `idle` and the tasks.
     pub(crate) fn concurrent(&self) -> impl Iterator<Item = (u8, &Handler)> {
         let idle = self.idle.iter().map(|idle| (IDLE_LEVEL, &idle.handler));
         idle.chain(self.tasks.iter().map(|task| (task.priority, &task.handler)))
@@ -363,7 +362,7 @@ impl Task {
         self.is_async() && matches!(&self.handler.sig().output, ReturnType::Type(_, ty) if never(ty))
     }
 
-    /// Whether it can be spawned for a time: if what is released then is not looked at once more.
+    /// Whether it can be spawned for a time.
     pub(crate) fn is_timed(&self) -> bool {
         let on_early = self.interval.as_ref().map_or(OnEarly::Count, |interval| interval.on_early);
         matches!(self.kind, TaskKind::Message) && on_early == OnEarly::Count

@@ -1,4 +1,4 @@
-//! Charts: a plot area with its axes, and series over time in it.
+//! Charts: a plot area with axes, and series over time.
 //!
 //! ```
 //! use punctual_report::chart::{LineChart, Series, Size};
@@ -20,10 +20,10 @@ use std::ops::RangeInclusive;
 use crate::scale::{Linear, Tick};
 use crate::svg::{Anchor, Mark, Svg, width};
 
-/// How large a drawing is, and the class of the style sheet that says where it is shown.
+/// The size of a drawing, and the class of the style sheet that decides where it is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Such as `wide` or `narrow`.
+    /// The class, such as `wide` or `narrow`.
     pub class: &'static str,
     /// In units of the drawing.
     pub width: f64,
@@ -34,7 +34,7 @@ pub struct Size {
 /// A drawing with room for axes around its plot area.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// What is drawn.
+    /// The elements.
     pub svg: Svg,
     /// The edges of the plot area.
     pub left: f64,
@@ -117,7 +117,7 @@ impl Plot {
     }
 }
 
-/// Some points, and the class that gives them their looks.
+/// Points with their class.
 #[derive(Debug, Clone, Copy)]
 pub struct Series<'a> {
     /// A class of the style sheet.
@@ -129,7 +129,7 @@ pub struct Series<'a> {
 /// Series over time, as lines.
 #[derive(Debug, Clone)]
 pub struct LineChart<'a> {
-    /// Read out instead of the chart.
+    /// The accessible name of the chart.
     pub label: String,
     /// What the vertical axis shows, with its unit.
     pub y_title: &'static str,
@@ -142,7 +142,7 @@ pub struct LineChart<'a> {
 }
 
 impl LineChart<'_> {
-    /// Draws the chart. Of every column of one unit the lowest and the highest value are drawn, so no spike is lost; values
+    /// Draws the chart. In every column of one unit, the lowest and the highest value are drawn, so no spike is lost. Values
     /// that are not finite are left out.
     #[must_use]
     pub fn draw(&self, size: Size) -> String {

@@ -1,6 +1,6 @@
-//! Numbers in the form people read: three significant digits, thousands apart, and the unit that suits them.
+//! Numbers for people: three significant digits, grouped thousands, and a fitting unit.
 //!
-//! What is not a number is a dash, never a zero.
+//! A missing number is a dash, never a zero.
 //!
 //! ```
 //! use punctual_report::format::{format_count, format_micros, format_nanos};
@@ -10,10 +10,10 @@
 //! assert_eq!(format_count(1_234_567), "1 234 567");
 //! ```
 
-/// What stands where there is no number.
+/// Stands for a missing number.
 pub const NONE: &str = "–";
 
-/// A count with its thousands apart.
+/// A count with grouped thousands.
 #[must_use]
 pub fn format_count(count: u64) -> String {
     grouped(&count.to_string())
@@ -58,7 +58,7 @@ pub fn format_nanos(ns: f64) -> String {
     if ns.is_nan() {
         return NONE.into();
     }
-    // By what it is rounded to.
+    // Chosen by the rounded value.
     let (unit, size) = unit(ns.abs() / 0.9995);
     format!("{} {unit}", format_significant(ns / size))
 }
@@ -129,7 +129,7 @@ fn grouped(digits: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What a text says, without its spaces and unit.
+    /// The number in a text, without its spaces and unit.
     fn number(text: &str) -> f64 {
         let digits = text.trim_end_matches(|c: char| c.is_alphabetic()).replace(' ', "").replace('−', "-");
         digits.parse().unwrap()

@@ -19,13 +19,13 @@ use crate::format::{format_count, format_nanos};
 use crate::scale::{Log, decade_of_counts, decade_of_time, decades};
 use crate::svg::Mark;
 
-/// Bars in a decade.
+/// Bars per decade.
 const BARS: f64 = 10.0;
 
-/// Times below are drawn as if they were this long, in ns; those that are no time at all have a bar of their own.
+/// Shorter times are drawn as this long, in ns; zeros have a bar of their own.
 const SHORTEST: f64 = 10.0;
 
-/// The bar of zeros is so wide, and lies so far left of the scale.
+/// The width of the bar of zeros, and its distance from the scale.
 const ZERO: f64 = 20.0;
 const APART: f64 = 26.0;
 
@@ -63,7 +63,7 @@ impl Histogram {
         let bottom = plot.bottom;
         let first = if zeros > 0 { plot.left + ZERO + APART } else { plot.left };
         let x = Log::new(decades_ns.clone(), first, plot.right);
-        // A count of one is no height on a logarithmic scale; this much makes it a bar.
+        // A count of one has no height on a logarithmic scale; this makes it a bar.
         let y = Log::new(decades(1.0, tallest as f64), bottom - 6.0, plot.top);
 
         let every = y.exponents().count() / 5 + 1;

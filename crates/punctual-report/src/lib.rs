@@ -1,10 +1,10 @@
-//! What the tables and pages of Punctual share: one number format, one look.
+//! The common look of Punctual's tables and pages.
 //!
 //! Text for a terminal comes from [`format`](mod@format), [`text`] and [`table`]; pages from [`page`], which holds tables
 //! and the drawings of [`chart`] and [`histogram`]. Nothing here knows what is reported.
 //!
-//! A page is one file without scripts of this crate, and needs no network and no fonts. Whatever text it is given becomes
-//! text, never markup; what is documented as *HTML* is taken as it is, and classes are `&'static str` for that reason.
+//! A page is one file without scripts of this crate, and needs no network and no fonts. Text arguments become text, never
+//! markup. Only arguments documented as *HTML* are inserted unchanged; classes are `&'static str` for that reason.
 //!
 //! ```
 //! use punctual_report::page::{Figure, Frame, Page};

@@ -1,7 +1,6 @@
-//! From values to positions in a drawing, and the round values to mark on the way.
+//! Maps values to positions in a drawing, with ticks at round values.
 //!
-//! Whatever a scale is given, it gives finite positions: what is outside is at the nearer end of a logarithmic scale, and
-//! what is not a number is at the start.
+//! Positions are always finite: values outside a logarithmic scale are at its nearer end, and NaN is at the start.
 //!
 //! ```
 //! use punctual_report::scale::{Linear, Log, decade_of_time, decades};
@@ -36,7 +35,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Maps `from` to `start` and `to` to `end`. A span of nothing, or of what is not a number, is made one of 1.
+    /// Maps `from` to `start` and `to` to `end`. An empty or NaN span becomes one of 1.
     #[must_use]
     pub fn new(from: f64, to: f64, start: f64, end: f64) -> Self {
         // So that the length of the span is finite, too.
@@ -47,7 +46,7 @@ impl Linear {
         Self { from, to, start, end }
     }
 
-    /// Where `value` is.
+    /// The position of `value`.
     #[must_use]
     pub fn at(&self, value: f64) -> f64 {
         let at = self.start + (value - self.from) / (self.to - self.from) * (self.end - self.start);
@@ -98,11 +97,11 @@ impl Log {
         Self { decades, linear }
     }
 
-    /// Where `value` is; one outside the decades is at the nearer end.
+    /// The position of `value`; one outside the decades is at the nearer end.
     #[must_use]
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = (f64::from(*self.decades.start()), f64::from(*self.decades.end()));
-        // Of zero and less there is no logarithm.
+        // Zero and negative numbers have no logarithm.
         self.linear.at(value.max(f64::MIN_POSITIVE).log10().max(low).min(high))
     }
 

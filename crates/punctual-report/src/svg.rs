@@ -1,7 +1,7 @@
-//! The few SVG elements that drawings are made of.
+//! The SVG elements of drawings.
 //!
-//! What is a matter of looks (colours, widths, fonts) is left to classes of the style sheet, so that a drawing follows the
-//! light or dark scheme of its page.
+//! Colours, widths and fonts are left to classes of the style sheet, so that a drawing follows the light or dark scheme of
+//! its page.
 //!
 //! ```
 //! use punctual_report::svg::{Anchor, Mark, Svg};
@@ -19,33 +19,33 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use crate::escape::Escaped;
 use crate::text;
 
-/// How wide a character is at the size of drawings, rather too wide: fonts differ.
+/// The width of a character in drawings, estimated generously, since fonts differ.
 const CHARACTER: f64 = 6.8;
 
-/// How wide a text is, rather too wide.
+/// The width of a text, estimated generously.
 #[must_use]
 pub fn width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// A text cut to that much room.
+/// A text cut to this width.
 #[must_use]
 pub fn fitted(text: &str, room: f64) -> String {
     text::shortened(text, (room / CHARACTER) as usize)
 }
 
-/// Where a text is relative to its position.
+/// The alignment of a text at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins there.
+    /// It starts there.
     Start,
-    /// It has its middle there.
+    /// It is centred there.
     Middle,
     /// It ends there.
     End,
 }
 
-/// What an element says about itself: when it is pointed at, and to scripts and tests.
+/// The title and data attributes of an element: for tooltips, scripts and tests.
 #[derive(Debug, Clone, Default)]
 pub struct Mark {
     title: String,
@@ -53,7 +53,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Nothing.
+    /// No title and no data.
     #[must_use]
     pub const fn none() -> Self {
         Self { title: String::new(), data: String::new() }
@@ -73,7 +73,7 @@ impl Mark {
     }
 }
 
-/// A drawing that is being made.
+/// A drawing under construction.
 #[derive(Debug, Clone)]
 pub struct Svg {
     body: String,
@@ -82,13 +82,13 @@ pub struct Svg {
 
 // Writing to a String does not fail.
 impl Svg {
-    /// An empty drawing of that many units, which are pixels at its natural size.
+    /// An empty drawing of this width in units, which are pixels at its natural size.
     #[must_use]
     pub const fn new(width: f64) -> Self {
         Self { body: String::new(), width }
     }
 
-    /// How wide it is.
+    /// Its width.
     #[must_use]
     pub const fn width(&self) -> f64 {
         self.width
@@ -120,7 +120,7 @@ impl Svg {
         self.element("path", class, format_args!(" d=\"{}\"", Escaped(d)), mark);
     }
 
-    /// A path whose line has that width.
+    /// A path with this line width.
     pub fn path_of_width(&mut self, class: &str, width: f64, d: &str) {
         let (width, d) = (Short(width), Escaped(d));
         self.element("path", class, format_args!(" stroke-width=\"{width}\" d=\"{d}\""), &Mark::none());
@@ -172,7 +172,7 @@ impl Svg {
     }
 }
 
-/// A coordinate to a tenth of a unit, as short as it can be; what is no number is 0.
+/// A coordinate to a tenth of a unit, in its shortest form; NaN becomes 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Short(pub f64);
 

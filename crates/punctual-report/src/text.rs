@@ -1,4 +1,4 @@
-//! Text in the room it has.
+//! Fitting text into a given width.
 //!
 //! ```
 //! use punctual_report::text::{shortened, wrapped};
@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 
-/// At most that many characters of a text: of a longer one the middle is left out.
+/// A text of at most this many characters: a longer one loses its middle.
 ///
 /// Names differ in their ends, where numbers are, as often as in their beginnings.
 #[must_use]

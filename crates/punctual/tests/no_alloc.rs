@@ -27,18 +27,18 @@ fn count() {
     }
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: by this function's contract.
+        // SAFETY: the layout is not of size zero, by this function's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // Giving back takes the same locks.
+        // Freeing takes the same locks.
         count();
-        // SAFETY: by this function's contract.
+        // SAFETY: the pointer is of `alloc`, with this layout, by this function's contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

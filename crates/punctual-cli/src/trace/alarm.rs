@@ -41,7 +41,7 @@ impl Alarms {
         Ok(Self { count: 0, explained: 0, unexplained: 0, runner })
     }
 
-    /// How many there have been.
+    /// The number of alarms so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -76,7 +76,7 @@ impl Alarms {
         }
     }
 
-    /// Ends the commands, and says whether alarms make the whole a failure.
+    /// Ends the commands, and returns whether alarms make the run a failure.
     pub(crate) fn end(self, signals: &Signals) -> bool {
         match self.runner {
             Some(runner) => {

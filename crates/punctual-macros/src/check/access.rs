@@ -20,7 +20,7 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
     }
 }
 
-/// The uses of `resource` by handlers that run beside one another.
+/// The uses of `resource` by handlers that run concurrently.
 fn uses<'a>(app: &'a App, resource: &'a Resource) -> impl Iterator<Item = (u8, &'a Handler, &'a SharedUse)> {
     app.concurrent().flat_map(|(level, handler)| {
         let uses = handler.shared.iter().filter(|used| used.ident == resource.ident);

@@ -46,7 +46,7 @@ fn attributes(handler: &Handler, errors: &mut Errors) {
     }
 }
 
-/// `impl Trait` makes a function generic without saying so.
+/// `impl Trait` makes a function implicitly generic.
 fn opaque_types(handler: &Handler, errors: &mut Errors) {
     struct Opaque<'a>(&'a mut Errors);
     impl<'ast> Visit<'ast> for Opaque<'_> {
@@ -59,7 +59,7 @@ fn opaque_types(handler: &Handler, errors: &mut Errors) {
     }
 }
 
-/// A message waits in a queue while its sender moves on.
+/// A message outlives its sender's job, in a queue.
 fn borrowed_messages(handler: &Handler, errors: &mut Errors) {
     for arg in &handler.args {
         let message = "a message outlives the call that sends it; pass the value, or a `&'static`";

@@ -1,4 +1,4 @@
-//! What the features of `punctual`, which turns on the same ones of this crate, leave out.
+//! Uses of what a missing feature of `punctual` leaves out; `punctual` enables the feature of the same name here.
 
 use crate::errors::Errors;
 use crate::model::{App, TaskKind};

@@ -1,4 +1,4 @@
-//! What is particular to `init`.
+//! Rules for `init`.
 
 use syn::{ReturnType, Type};
 

@@ -1,7 +1,7 @@
 //! The rules of the language that parsing alone cannot enforce.
 //!
-//! A rule is a function that looks at the model, and at the analysis where it needs to, and records an error
-//! at the place where the user can mend what is wrong.
+//! A rule is a function that inspects the model, and the analysis where necessary, and records an error at the place where
+//! the user can fix it.
 
 mod access;
 mod args;

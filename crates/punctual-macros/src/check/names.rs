@@ -13,7 +13,7 @@ const RESERVED: [&str; 9] =
 /// The static with what the app declares.
 const MODEL: &str = "MODEL";
 
-/// How the names of what is generated begin.
+/// The prefix of generated names.
 const GENERATED: &str = "__punctual";
 
 pub(super) fn check(app: &App, errors: &mut Errors) {

@@ -1,4 +1,4 @@
-//! Overrun handlers: message tasks that can be spawned with nothing to say.
+//! Overrun handlers: message tasks without arguments.
 
 use syn::Ident;
 

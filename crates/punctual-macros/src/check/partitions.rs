@@ -92,7 +92,7 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
     }
 }
 
-/// Points at the first bound task that is one too many: the other threads of a partition are some thirty at most.
+/// Reports the first bound task beyond the limit: a partition has at most some thirty other threads.
 fn too_many_in_a_partition(app: &App, analysis: &Analysis, errors: &mut Errors) {
     let reactor = analysis.reactor(app).map(|(part, _)| part);
     for (index, part) in analysis.parts.iter().enumerate() {

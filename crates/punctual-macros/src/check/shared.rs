@@ -1,4 +1,4 @@
-//! Shared resources are declared once, and asked for by name once in a handler.
+//! Shared resources are declared once, and listed at most once by a handler.
 
 use std::collections::HashSet;
 

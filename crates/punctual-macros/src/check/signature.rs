@@ -1,4 +1,4 @@
-//! The signatures of handlers: plain functions that take their own context and return what their role does.
+//! The signatures of handlers: plain functions that take their own context and return the type of their role.
 
 use quote::ToTokens;
 use syn::visit::Visit;

@@ -1,8 +1,8 @@
-//! Helping with a name that is not declared: the nearest that is, and a list of all.
+//! Suggestions for an undeclared name: the nearest declared one, and a list of all.
 
 use syn::Ident;
 
-/// "; did you mean `x`?" where there is something near, and what `place` declares.
+/// "; did you mean `x`?" if there is a near name, and the names that `place` declares.
 pub(super) fn hint<'a>(name: &Ident, place: &str, declared: impl Iterator<Item = &'a Ident>) -> String {
     let declared: Vec<String> = declared.map(Ident::to_string).collect();
     let name = name.to_string();

@@ -16,7 +16,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
 fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let (quiet, name, life) = (quiet(), &handler.ident, names::lifetime());
     let local = analysis.local_level(app, handler);
-    // What an async task is given goes with its future, from thread to thread unless its level is local.
+    // The context of an async task moves with its future, from thread to thread unless its level is local.
     let bound = match is_async(app, handler) && local.is_none() {
         true => quote!(&#life ()),
         false => quote!((&#life (), *mut ())),
@@ -82,13 +82,13 @@ fn structure(
         #[doc = #doc]
         pub struct #ty<#life> {
             #fields
-            // Bound to the job, and to its thread unless others run the level of an async task as well.
+            // Bound to the job, and to its thread unless other threads run the level of an async task as well.
             #job: ::core::marker::PhantomData<#bound>,
         }
     }
 }
 
-/// What a handler is given for a resource; in an app that is profiled, its locks are measured.
+/// What a handler gets for a resource; in an app that says `profile`, its locks are measured.
 fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
     let ty = unmeasured_type(app, analysis, handler, used);
     match is_measured(app, analysis, handler, used) {
@@ -97,7 +97,7 @@ fn shared_type(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedU
     }
 }
 
-/// Whether a handler's critical sections of a resource are measured: if it locks it, and the app is to be profiled.
+/// Whether a handler's critical sections of a resource are measured: if it locks it, and the app says `profile`.
 fn is_measured(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> bool {
     let kind = analysis.lock_kind(app, level(app, handler), used);
     let locks = !matches!(kind, LockKind::Reference | LockKind::Direct);
@@ -156,8 +156,8 @@ fn is_periodic(app: &App, handler: &Handler) -> bool {
 
 /// An expression that makes the context of `handler`.
 ///
-/// In scope are the variables `worker`, except for an async task, for a periodic task `release`, and for `idle` its `kept`. The caller wraps the
-/// expression in `unsafe`.
+/// In scope are the variables `worker`, except for an async task, `release` for a periodic task, and `kept` for `idle`. The
+/// caller wraps the expression in `unsafe`.
 pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let name = &handler.ident;
     let marker = names::job(handler);
@@ -248,7 +248,7 @@ fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
     }
 }
 
-/// What the static of a local holds, or what that refers to for ever.
+/// The content of a local's static, or what that refers to for the rest of the run.
 fn stored(name: Ident, for_ever: bool) -> TokenStream {
     let value = quote!(::punctual::export::Resource::get_mut(&#name.0));
     if !for_ever {

@@ -91,7 +91,7 @@ fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
     let (mut types, mut values) = (TokenStream::new(), TokenStream::new());
     let local = names::var("local");
     for field in app.local.fields.iter().filter(|field| !resources::is_static(app, &field.ident)) {
-        // Nobody may ever read it.
+        // It may never be read.
         let (cfgs, ident, ty) = (&field.cfgs, names::own(&field.ident), &field.ty);
         if resources::is_idles(app, &field.ident) {
             types.extend(quote!(#(#cfgs)* #ident: ::core::option::Option<&'static mut #ty>,));
@@ -105,7 +105,7 @@ fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
     (types, values)
 }
 
-/// Whether a handler is there, as an expression: the conjunction of its `#[cfg]`s.
+/// Whether a handler is configured in, as an expression: the conjunction of its `#[cfg]`s.
 fn is_there(handler: &Handler) -> TokenStream {
     let (cfgs, is) = (&handler.cfgs, names::var("is"));
     match cfgs.is_empty() {
@@ -138,7 +138,7 @@ fn in_common(app: &App) -> TokenStream {
             elements.extend(element(&used.ident, &used.cfgs, &other.cfgs));
         }
     }
-    // What one declares in its list is its own, whatever it is called.
+    // A local that a handler declares is its own, whatever its name.
     for used in idle.local_fields() {
         for other in shutdown.local_fields().filter(|other| other.ident == used.ident) {
             elements.extend(element(&used.ident, &used.cfgs, &other.cfgs));

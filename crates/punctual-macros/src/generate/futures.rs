@@ -1,4 +1,4 @@
-//! What an async task has instead of a call: a function that makes its future, whose type has no name.
+//! The function that makes an async task's future, whose type has no name.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ fn make(task: &Task) -> Ident {
     names::of("future", &task.handler.ident)
 }
 
-/// The function that makes the future, and what is done to it.
+/// The function that makes the future, and its uses.
 pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (handler, quiet, make, life) = (&task.handler, quiet(), make(task), names::lifetime());
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
@@ -64,7 +64,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     // the checks of what it is made of come first.
     let at = names::at(ident.span());
     let place = quote_spanned!(at=> ::punctual::export::#place(#make, (#context, #message), #storage));
-    // What is wrong with an argument is said of it before it is said of the future, and of the spawn.
+    // An error about an argument comes before those about the future and the spawn.
     let sent = handler.args.iter().filter(|_| !task.is_local());
     let sent = sent.map(|arg| statics::assert("send", &Vec::from_iter(cfgs), &arg.ty));
     quote! {

@@ -9,16 +9,16 @@ use quote::quote;
 
 use crate::errors::Errors;
 
-/// Where the names are. `BLESS=1` writes them anew.
+/// The file with the names. `BLESS=1` writes it.
 const NAMES: &str = "tests/ui/support/generated_names.rs";
 
-/// Names that are the user's here begin so.
+/// The prefix of the user's names here.
 const USERS: [char; 2] = ['q', 'Q'];
 
 /// Names that are the framework's in the module of an app.
 const RESERVED: [&str; 5] = ["init", "idle", "shutdown", "run", "MODEL"];
 
-/// Everything there is an app can have.
+/// Apps that together use every construct.
 fn names() -> BTreeSet<String> {
     let everything = quote! {
         #[shared]

@@ -56,7 +56,7 @@ fn method(task: &Task) -> TokenStream {
     }
 }
 
-/// The function that a local task does not have, which says what there is instead.
+/// A stub for the `spawn` that a local task does not have: its error names the alternative.
 pub(super) fn no_spawn(task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, args) = (&handler.cfgs, tasks::args_type(handler));

@@ -33,7 +33,7 @@ use crate::model::{App, Duration, Handler, HandlerItem, Size};
 
 pub(crate) use stubs::stubs;
 
-/// The module, with the framework's attributes gone from its items and the generated code added, and `main`.
+/// The module without the framework's attributes, with the generated code, and `main`.
 pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let (inner, outer): (Vec<_>, Vec<_>) =
         app.module.attrs.iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
@@ -58,7 +58,7 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     }
 }
 
-/// What the module has beyond what the user wrote.
+/// The generated items of the module.
 fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     [
         statics::wrapper(),
@@ -91,8 +91,8 @@ fn definition(handler: &Handler) -> Option<TokenStream> {
 
 /// Attributes for everything that is generated.
 ///
-/// The compiler applies few lints to what a macro makes of its own: those allowed here, and `missing_docs`. A lint
-/// that is not allowed here may be forbidden by the user, `unsafe_code` above all.
+/// The compiler applies few lints to generated code: those allowed here, and `missing_docs`. A lint that is not allowed
+/// here may be forbidden by the user, above all `unsafe_code`.
 fn quiet() -> TokenStream {
     quote! {
         #[doc(hidden)]
@@ -123,7 +123,7 @@ fn size(size: &Size) -> TokenStream {
     }
 }
 
-/// `Some` of what there is, as an expression.
+/// An `Option` as an expression.
 fn option(value: Option<TokenStream>) -> TokenStream {
     match value {
         Some(value) => quote!(::core::option::Option::Some(#value)),

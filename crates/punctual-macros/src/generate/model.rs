@@ -23,7 +23,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         let uses = uses(app, analysis, &idle.handler);
         quote!(::punctual::model::Idle::new(#partition, #uses))
     }));
-    // What is configured out is not there.
+    // A task that is configured out is not in the list.
     let idle = match app.idle.as_ref().map(|idle| &idle.handler.cfgs) {
         Some(cfgs) if !cfgs.is_empty() => {
             let there = names::var("idle");
@@ -55,7 +55,7 @@ pub(super) fn ident() -> Ident {
     Ident::new("MODEL", Span::call_site())
 }
 
-/// The partition that a part is in, as users know it; none of the place of an `idle` that is apart.
+/// The partition of a part, as users know it; none for a separate `idle`.
 fn partition_name<'a>(app: &App, analysis: &'a Analysis, part: usize) -> Option<&'a str> {
     let part = &analysis.parts[part];
     match part.style {
@@ -169,7 +169,7 @@ fn resources(app: &App, analysis: &Analysis) -> TokenStream {
     quote!(const { &[#(#all),*] })
 }
 
-/// What keeps the users of a resource apart; the names are those of the runtime.
+/// The protocol of a resource; the names are those of the runtime.
 fn protocol(resource: &Resource, users: &ResourceUsers) -> &'static str {
     match users {
         _ if resource.lock_free || users.by_reference => "None",

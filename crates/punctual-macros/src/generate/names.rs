@@ -1,4 +1,4 @@
-//! The names of what is generated, none of which can meet a name of the user's.
+//! The names of generated items, none of which can clash with a name of the user's.
 //!
 //! Items, type parameters and lifetimes have mangled names, which the user's may not begin with. Local variables are
 //! mangled as well, and hygienic on top of that: expressions of the user's do not see them. Everything else that is
@@ -75,7 +75,7 @@ pub(super) fn own(name: &Ident) -> Ident {
     own
 }
 
-/// A name as it is read: without the `r#` of a raw identifier.
+/// A name without the `r#` of a raw identifier.
 pub(super) fn plain(name: &Ident) -> String {
     name.unraw().to_string()
 }
@@ -131,12 +131,12 @@ pub(super) fn listener(task: &Ident) -> Ident {
     of("listener", task)
 }
 
-/// Something of a level of a part.
+/// An item of a level of a part.
 pub(super) fn level(what: &str, part: usize, level: u8) -> Ident {
     format_ident!("__punctual_{}_{}_{}", what, part, level)
 }
 
-/// Something of a part.
+/// An item of a part.
 pub(super) fn part(what: &str, part: usize) -> Ident {
     format_ident!("__punctual_{}_{}", what, part)
 }
@@ -151,7 +151,7 @@ pub(super) fn ceiling(resource: &Ident) -> Ident {
     of("ceiling", resource)
 }
 
-/// Something there is one of.
+/// An item that exists once.
 pub(super) fn sole(what: &str) -> Ident {
     Ident::new(&format!("__punctual_{what}"), Span::call_site())
 }

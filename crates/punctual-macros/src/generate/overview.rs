@@ -53,12 +53,12 @@ fn code(handler: &Handler) -> String {
     format!("`{}`", names::plain(&handler.ident))
 }
 
-/// What keeps the users of a resource apart.
+/// The protocol of a resource, in words.
 fn protection(app: &App, analysis: &Analysis, index: usize) -> String {
     let (resource, users) = (&app.shared.resources[index], &analysis.resources[index]);
     let used = app.concurrent().find_map(|(level, handler)| {
         let used = handler.shared.iter().find(|used| used.ident == resource.ident)?;
-        // The lowest user is the one that has to do something.
+        // The lowest user is the one whose lock does something.
         (users.levels.first() == Some(&level)).then_some((level, used))
     });
     let Some((level, used)) = used else { return "nothing: no task uses it".into() };

@@ -1,4 +1,4 @@
-//! What the async tasks wait for descriptors with: slots, and the thread that is woken.
+//! The reactor of the async tasks: slots, and the worker of its thread.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;

@@ -18,7 +18,7 @@ pub(super) fn is_static(app: &App, field: &Ident) -> bool {
     tasks.chain(shutdown).any(|handler| handler.local_fields().any(|local| local.ident == *field))
 }
 
-/// Whether `idle`, and nobody else, uses a field of the `#[local]` struct, which it then has for ever.
+/// Whether only `idle` uses a field of the `#[local]` struct, which it then has for the rest of the run.
 pub(super) fn is_idles(app: &App, field: &Ident) -> bool {
     let mut idle = app.idle.iter().flat_map(|idle| idle.handler.local_fields());
     !is_static(app, field) && idle.any(|local| local.ident == *field)
@@ -33,7 +33,7 @@ pub(super) fn is_endless(app: &App, handler: &Handler, local: &LocalUse) -> bool
     endless(handler) && (!local.is_field() || is_field_endless(app, &local.ident))
 }
 
-/// [`is_endless`] of a field of the `#[local]` struct, whoever asks.
+/// [`is_endless`] for a field of the `#[local]` struct, whoever uses it.
 fn is_field_endless(app: &App, field: &Ident) -> bool {
     let uses = |handler: &&Handler| handler.local_fields().any(|local| local.ident == *field);
     let mut users = app.handlers().filter(uses);
@@ -50,7 +50,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         let send = moves.then(|| statics::assert("send", &cfgs, ty));
         // Jobs of one level run one after the other.
         let together = users.levels.len() > 1 || users.parts.len() > 1;
-        // A future that keeps such a reference goes from thread to thread, which is to be said of the field first.
+        // A future that keeps such a reference moves from thread to thread; the error has to point at the field first.
         let keeps = |handler: &&Handler| {
             let refers = |used: &SharedUse| used.ident == resource.ident && used.access.is_reference();
             app.task(handler).is_some_and(Task::is_async)
@@ -122,7 +122,7 @@ pub(super) fn fill(app: &App) -> TokenStream {
             #(#cfgs)* let #undo = ::punctual::export::Undo(&#done, || #empty);
         }
     });
-    // Of these only the initial values are code of the user's, which may panic.
+    // Of these, only the initial values are the user's code, which may panic.
     quote! {
         let #done = ::core::cell::Cell::new(false);
         #(#declared)*

@@ -1,4 +1,4 @@
-//! Where the framework is: `::punctual`, unless the user has it under another name.
+//! The path of the framework: `::punctual`, unless the user has it under another name.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;

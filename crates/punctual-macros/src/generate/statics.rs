@@ -1,7 +1,7 @@
 //! The type of the statics whose contents are the user's.
 //!
-//! A static is `Sync`, which takes a resource that is `Send`. Were the compiler to find that out from the static, it
-//! would report the attribute of the app; so it is made to believe it, and checks the type where the user wrote it.
+//! A static must be `Sync`, which requires the resource to be `Send`. An error at the static would point at the attribute of
+//! the app. So the wrapper asserts it, and a separate check reports the type where the user wrote it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -30,7 +30,7 @@ pub(super) fn wrapper() -> TokenStream {
     quote! {
         #quiet struct #wrapper<#t>(#t);
 
-        // Every static of a resource has an `assert_send` beside it, except where one thread does all that is done to it.
+        // Every static of a resource has an `assert_send` beside it, unless only one thread ever uses it.
         #quiet unsafe impl<#t> ::core::marker::Sync for #wrapper<::punctual::export::Resource<#t>> {}
         #quiet unsafe impl<#b: ::punctual::export::Body, const #n: #usize, const #w: #usize> ::core::marker::Sync
             for #wrapper<::punctual::export::Task<#b, #n, #w>> {}
@@ -48,7 +48,7 @@ pub(super) fn wrapper() -> TokenStream {
     }
 }
 
-/// The static of a resource. Unless all that is ever done to it is done on one thread, an [`assert`] belongs to it.
+/// The static of a resource. Needs an [`assert`], unless only one thread ever uses it.
 pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, held: TokenStream) -> TokenStream {
     let (quiet, wrapper) = (quiet(), names::sole("Static"));
     quote! {
@@ -58,7 +58,7 @@ pub(super) fn resource(cfgs: &[&Attribute], name: &Ident, held: TokenStream) -> 
     }
 }
 
-/// A check at compile time that `ty` is what is asked, at the place where the user wrote it.
+/// A compile-time check that `ty` has the required trait, reported where the user wrote the type.
 pub(super) fn assert(what: &str, cfgs: &[&Attribute], ty: &Type) -> TokenStream {
     let check = format_ident!("assert_{}", what);
     let call = quote_spanned!(names::at(ty.span())=> ::punctual::export::#check::<#ty>());

@@ -1,7 +1,7 @@
-//! What stands in for an application that has mistakes.
+//! Stubs for an application that has mistakes.
 //!
-//! The mistakes are reported; everything that depends on the generated code would be reported on top of them if it
-//! were simply missing. So the names are there, and no handler: its body relies on what is wrong.
+//! The mistakes are reported. If the generated code were missing, everything that depends on it would be reported, too. So
+//! the stubs declare its names, without the handlers: their bodies rely on what is wrong.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -21,7 +21,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         .collect()
 }
 
-/// Where a task is: an expression.
+/// The path of a task's static, as an expression.
 pub(super) fn place(task: &Task) -> TokenStream {
     let name = names::task(&task.handler.ident);
     match task.kind {
@@ -54,7 +54,7 @@ pub(super) fn offset(given: Option<&Duration>) -> TokenStream {
     given.map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration)
 }
 
-/// The type that stands for the task, and what the executor asks of it.
+/// The type that stands for the task, and its implementation of the executor's traits.
 fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, ident, level) = (&handler.cfgs, &handler.ident, task.priority);
@@ -70,7 +70,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let execution =
         task.execution.as_ref().map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration);
     let after = after(task);
-    // What the macro has worked out is what the compiler does.
+    // Checks that the macro and the compiler agree.
     let known = Literal::u8_unsuffixed(level);
     let checked = task.priority_source.as_ref().map(|source| {
         let at = names::at(source.span());
@@ -121,7 +121,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     }
 }
 
-/// The static that says how often a task may be released, and the function that names it.
+/// The static with a task's minimum inter-arrival time, and the function that names it.
 fn interval(task: &Task) -> (TokenStream, TokenStream) {
     let Some(Interval { length, burst, on_early }) = &task.interval else { return Default::default() };
     let (cfgs, quiet, name) = (&task.handler.cfgs, quiet(), names::of("interval", &task.handler.ident));
@@ -218,7 +218,7 @@ fn bound(app: &App, task: &Task) -> TokenStream {
         (&task.handler.cfgs, quiet(), names::body(&task.handler.ident), names::field(source));
     let ty = &field.ty;
     let source = names::var_at("source", ty.span());
-    // Whether the resource is an event source is found out here, at the type that is not.
+    // An error that the resource is no event source is reported here, at its type.
     let fd = quote_spanned!(names::at(ty.span())=> ::punctual::export::EventSource::raw_fd(#source));
     quote! {
         #(#cfgs)* #quiet
@@ -243,7 +243,7 @@ fn interrupt(task: &Task, source: &Ident) -> TokenStream {
     }
 }
 
-/// `spawn` and its kin, or `pend`.
+/// `spawn`, `spawn_after` and `spawn_at`, or `pend`.
 fn release(task: &Task) -> TokenStream {
     let (handler, quiet, place) = (&task.handler, quiet(), place(task));
     let (cfgs, ident) = (&handler.cfgs, &handler.ident);
@@ -254,7 +254,7 @@ fn release(task: &Task) -> TokenStream {
             let (spawn, args, names) =
                 (names::of("spawn", ident), args_type(handler), names::params(&handler.args));
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
-            // Where a message that cannot be sent is reported.
+            // A message that is not `Send` is reported here.
             let call = quote_spanned!(names::at(args.span())=> ::punctual::export::AsyncTask::spawn);
             quote! {
                 /// Starts the task. If its level is above the partition's, it has been polled when this returns.
@@ -440,7 +440,7 @@ fn located(mut token: TokenTree, span: Span) -> TokenTree {
     token
 }
 
-/// One thing, or else a tuple of them; of names, a pattern as well as an expression.
+/// A single item, or a tuple of several. Of names, it is a pattern as well as an expression.
 pub(super) fn tuple(parts: &[impl ToTokens]) -> TokenStream {
     match parts {
         [part] => quote!(#part),

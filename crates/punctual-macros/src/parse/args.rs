@@ -51,7 +51,7 @@ pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
     }
 }
 
-/// The value of `crate`: a path that means the same in every module.
+/// The value of `crate`: an absolute path.
 fn root(keys: &Keys, errors: &mut Errors) -> Option<Path> {
     let expr = keys.expr("crate", errors)?;
     let Expr::Path(ExprPath { path, qself: None, .. }) = ungrouped(expr) else {
@@ -93,7 +93,7 @@ fn report(keys: &Keys, errors: &mut Errors) -> Option<LitStr> {
     Some(report)
 }
 
-/// The expression is for the compiler to evaluate, save for what can be seen never to be a processor.
+/// The compiler evaluates the expression; only values that can never be a CPU are refused here.
 pub(super) fn cpu(keys: &Keys, errors: &mut Errors) -> Option<Expr> {
     let expr = keys.expr("cpu", errors)?;
     let plausible = match ungrouped(expr) {

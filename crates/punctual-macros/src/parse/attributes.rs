@@ -1,4 +1,4 @@
-//! Telling the framework's attributes from everyone else's.
+//! Distinguishes the framework's attributes from all others.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
@@ -9,7 +9,7 @@ use syn::{Attribute, Item, Meta, MetaList, Token};
 use crate::errors::Errors;
 use crate::model::Role;
 
-/// What an attribute of the framework says an item is.
+/// The meaning of a framework attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     Shared,
@@ -49,7 +49,7 @@ pub(crate) fn cfgs(attrs: &[Attribute]) -> Vec<Attribute> {
     attrs.iter().filter_map(|attr| Some(Attribute { meta: condition(&attr.meta)?, ..attr.clone() })).collect()
 }
 
-/// Whether an attribute decides whether its item is there, and nothing else.
+/// Whether an attribute only configures its item in or out.
 pub(super) fn is_condition(attr: &Attribute) -> bool {
     fn only_conditions(meta: &Meta) -> bool {
         match meta {
@@ -62,7 +62,7 @@ pub(super) fn is_condition(attr: &Attribute) -> bool {
     only_conditions(&attr.meta)
 }
 
-/// What of an attribute decides whether its item is there.
+/// The parts of an attribute that configure its item in or out.
 fn condition(meta: &Meta) -> Option<Meta> {
     if meta.path().is_ident("cfg") {
         return Some(meta.clone());
@@ -87,7 +87,7 @@ fn cfg_attr(input: ParseStream<'_>) -> syn::Result<(TokenStream, Punctuated<Meta
     Ok((predicate, Punctuated::parse_terminated(input)?))
 }
 
-/// The attributes of an item, whatever it is.
+/// The attributes of any item.
 pub(crate) fn item_attrs(item: &mut Item) -> Option<&mut Vec<Attribute>> {
     Some(match item {
         Item::Const(item) => &mut item.attrs,

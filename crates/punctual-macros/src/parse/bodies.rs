@@ -1,4 +1,4 @@
-//! A module whose functions have lost their bodies: what is left to go by where one of them has a syntax error.
+//! A module without the bodies of its functions: what can still be used if one of them has a syntax error.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;

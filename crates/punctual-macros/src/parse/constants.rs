@@ -1,4 +1,4 @@
-//! Constant expressions that the macro has to know the value of: integers, and the constants of the module.
+//! Constant expressions whose value the macro must know: integers, and the constants of the module.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ impl Constants {
         Self(constants)
     }
 
-    /// The value of `expr`, if it can be told without a compiler.
+    /// The value of `expr`, if the macro can evaluate it.
     pub(super) fn value(&self, expr: &Expr) -> Option<i128> {
         self.evaluate(expr, DEPTH)
     }

@@ -1,5 +1,4 @@
-//! Durations. `10.millis()` and its kin are worked out here, any other expression is left to the
-//! compiler.
+//! Durations. `10.millis()` and the like are evaluated here, any other expression is left to the compiler.
 
 use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit, LitInt, UnOp};
 
@@ -20,7 +19,7 @@ const RATES: [(&str, u64); 2] = [("Hz", 1), ("kHz", 1_000)];
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a duration is for, which decides what it may be.
+/// The use of a duration, which decides the valid values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// May be a rate, may not be zero.
@@ -40,7 +39,7 @@ pub(super) fn duration(keys: &Keys, name: &str, purpose: Purpose, errors: &mut E
     Some(Duration { nanos, source: Box::new(source) })
 }
 
-/// The nanoseconds in `source`, or `None` if only the compiler can tell.
+/// The nanoseconds in `source`, or `None` if only the compiler can evaluate it.
 fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
     let error = |message: String| Err(syn::Error::new_spanned(source, message));
     match ungrouped(source) {

@@ -1,4 +1,4 @@
-//! A module without the items that have syntax errors: what is left to go by where one of them has one.
+//! A module without the items that have syntax errors: what can still be used of a broken one.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -10,7 +10,7 @@ use syn::{Attribute, Item};
 pub(crate) fn without_broken_items(module: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = module.into_iter().collect();
     if let Some(TokenTree::Group(content)) = tokens.last_mut() {
-        // The closure consumes all its input, so the parser has nothing of its own to report.
+        // The closure consumes all its input, so the parser itself reports nothing.
         let whole = Parser::parse2(items, content.stream()).unwrap_or_default();
         let span = content.span();
         *content = Group::new(content.delimiter(), whole);
@@ -39,7 +39,7 @@ fn items(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     Ok(kept)
 }
 
-/// Takes what may be an item, up to a semicolon or braces.
+/// Takes a candidate for an item, up to a semicolon or braces.
 fn skip_item(input: ParseStream<'_>) -> syn::Result<Vec<TokenTree>> {
     let mut skipped = Vec::new();
     while !input.is_empty() {
@@ -57,7 +57,7 @@ fn skip_item(input: ParseStream<'_>) -> syn::Result<Vec<TokenTree>> {
     Ok(skipped)
 }
 
-/// The handler that broken tokens were to be, if they were to be one, with nothing but its role and its name.
+/// The handler that broken tokens were meant to be, if any, with only its role and its name.
 ///
 /// It is generic, which says that its arguments are not known.
 fn outline(tokens: &[TokenTree]) -> Option<TokenStream> {

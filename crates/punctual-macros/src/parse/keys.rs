@@ -11,7 +11,7 @@ use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, to
 use super::{recover, rtic};
 use crate::errors::Errors;
 
-/// A key an attribute knows, with the form of its value in words.
+/// A key of an attribute, with a description of its value.
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) form: &'static str,
@@ -159,7 +159,7 @@ impl Keys {
         }
     }
 
-    /// The expression under the key `name`, be it right or wrong.
+    /// The expression under the key `name`, valid or not.
     pub(super) fn value(&self, name: &str) -> Option<&Expr> {
         match self.entry(name)?.value.as_ref()? {
             Value::Expr(expr) => Some(expr),

@@ -1,7 +1,7 @@
 //! From tokens to the model.
 //!
-//! The parser is lenient: it builds as much of the model as it can, records what it could not make sense of,
-//! and leaves every rule that takes more than one construct to judge to the checks.
+//! The parser is lenient: it builds as much of the model as it can, records what it cannot parse, and leaves every rule
+//! about more than one construct to the checks.
 
 mod args;
 mod attributes;
@@ -33,7 +33,7 @@ pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
 pub(crate) use rtic::take_attribute;
 
-/// The model of the application, unless the input is too far from one for the checks to mean anything.
+/// The model of the application, unless the input is too broken for the checks to mean anything.
 pub(crate) fn app(args: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<App> {
     let args = args::parse(args, errors);
     match syn::parse2::<ItemMod>(item.clone()) {

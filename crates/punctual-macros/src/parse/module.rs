@@ -1,4 +1,4 @@
-//! The items of the module: which are the framework's, and which are passed through.
+//! The items of the module: the framework's, and those passed through.
 
 use syn::{Attribute, Item, ItemForeignMod, ItemMod};
 
@@ -9,7 +9,7 @@ use super::{resources, rtic, task};
 use crate::errors::Errors;
 use crate::model::{App, AppArgs, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task};
 
-/// The model of `module`, unless a part no application can be without is missing.
+/// The model of `module`, unless a mandatory part is missing.
 pub(super) fn parse(args: AppArgs, module: ItemMod, errors: &mut Errors) -> Option<App> {
     let ItemMod { attrs, vis, ident, content, .. } = module;
     let Some((_, items)) = content else {
@@ -131,7 +131,7 @@ impl Parts {
         }
     }
 
-    /// Whether there may be an item marked so: of all but tasks there is one.
+    /// Whether another item may have this mark: only tasks may have several.
     fn admit(&mut self, mark: Mark, attr: &Attribute, errors: &mut Errors) -> bool {
         let repeated = mark != Mark::Handler(Role::Task) && self.seen.contains(&mark);
         if repeated {

@@ -56,7 +56,7 @@ fn plain_struct(item: &ItemStruct, attribute: &str, errors: &mut Errors) {
     }
 }
 
-/// Where a resource is, is not the user's choice: it may be in a static, and it may be on a stack.
+/// The user does not choose where a resource lies: it may be in a static or on a stack.
 fn place(field: &mut Field, errors: &mut Errors) {
     let is = |meta: &Meta| meta.path().is_ident("link_section");
     let places = |attr: &Attribute| {

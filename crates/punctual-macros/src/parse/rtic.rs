@@ -1,11 +1,11 @@
-//! What users of RTIC write and there is no need of here, and what to write in its place.
+//! Constructs of RTIC that are not needed here, and what to write instead.
 
 use syn::{Attribute, Item};
 
 use super::attributes::item_attrs;
 use crate::errors::Errors;
 
-/// The answer to a key of an attribute.
+/// The advice for a key of an attribute.
 pub(super) fn key(name: &str) -> Option<&'static str> {
     Some(match name {
         "device" => "there is no device crate; remove it, and open what the tasks use in `init`",
@@ -18,7 +18,7 @@ pub(super) fn key(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Takes an attribute that declares something of RTIC's away from an item.
+/// Removes an RTIC attribute from an item.
 pub(crate) fn take_attribute(item: &mut Item, errors: &mut Errors) -> Option<Attribute> {
     let attrs = item_attrs(item)?;
     let attr = attrs.extract_if(.., |attr| attr.path().is_ident("monotonic")).next()?;

@@ -1,4 +1,4 @@
-//! Sizes of memory. `8.mib()` and its kin are worked out here, any other expression is left to the compiler.
+//! Sizes of memory. `8.mib()` and the like are evaluated here, any other expression is left to the compiler.
 
 use syn::{Expr, ExprLit, Lit, UnOp};
 
@@ -21,7 +21,7 @@ pub(super) fn stack(keys: &Keys, errors: &mut Errors) -> Option<Size> {
     Some(Size { bytes, source: Box::new(source) })
 }
 
-/// The bytes in `source`, or `None` if only the compiler can tell.
+/// The bytes in `source`, or `None` if only the compiler can evaluate it.
 fn value(source: &Expr) -> syn::Result<Option<usize>> {
     let error = |message: String| Err(syn::Error::new_spanned(source, message));
     match ungrouped(source) {

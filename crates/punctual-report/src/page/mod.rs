@@ -1,7 +1,7 @@
-//! The frame of a page: one file with its style sheet, in light or dark colours as the reader's system has them, or as the
-//! reader chooses on the page. It needs no script for that.
+//! The frame of a page: one file with its style sheet, in light or dark colours by the reader's system or choice, without a
+//! script.
 //!
-//! Text is escaped by what takes it. What is called HTML is not: put it together from the other modules.
+//! Text arguments are escaped. Arguments called HTML are not: build them with the other modules.
 //!
 //! ```
 //! use punctual_report::page::{Figure, Frame, Page, note};
@@ -20,22 +20,22 @@ use crate::escape::{Escaped, NoBreak};
 
 const STYLE: &str = include_str!("style.css");
 
-/// What a page begins with.
+/// The head of a page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Frame<'a> {
     /// The title, which is also the first heading.
     pub title: &'a str,
-    /// What stands below it, line by line.
+    /// The lines below the title.
     pub lines: &'a [String],
-    /// Further rules for the style sheet, which has the rules of all that this crate makes.
+    /// Further rules for the style sheet, besides those for the elements of this crate.
     pub style: &'static str,
     /// Rules for readers without scripts.
     pub style_without_scripts: &'static str,
-    /// A script, which runs when all else has been read.
+    /// A script, which runs when the page has been read.
     pub script: &'static str,
 }
 
-/// A page that is being made.
+/// A page under construction.
 #[derive(Debug, Clone)]
 pub struct Page {
     out: String,
@@ -71,7 +71,7 @@ impl Page {
         &mut self.out
     }
 
-    /// The numbers one looks for first.
+    /// Adds the key figures.
     pub fn figures(&mut self, figures: &[Figure]) {
         self.out += "<ul class=\"figures\">";
         for Figure { what, value, detail, is_fault } in figures {
@@ -113,7 +113,7 @@ impl Page {
     }
 }
 
-/// One of the numbers one looks for first.
+/// A key figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
     what: String,
@@ -123,12 +123,12 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// What it is, the value with its unit, and what else is to be known of it.
+    /// Its name, the value with its unit, and a remark.
     pub fn new(what: impl Into<String>, value: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { what: what.into(), value: value.into(), detail: detail.into(), is_fault: false }
     }
 
-    /// It stands out if it should not be so.
+    /// Highlights it as a fault.
     #[must_use]
     pub fn fault_if(mut self, is_fault: bool) -> Self {
         self.is_fault = is_fault;
@@ -142,7 +142,7 @@ pub fn note(text: &str) -> String {
     format!("<p class=\"note\">{}</p>\n", Escaped(text))
 }
 
-/// What the colours of a drawing mean: a class of the style sheet, and a text.
+/// The legend of a drawing: classes of the style sheet with their texts.
 #[must_use]
 pub fn legend(entries: &[(&str, &str)]) -> String {
     let mut out = String::from("<ul class=\"legend\">");
@@ -162,12 +162,12 @@ impl Facts {
         let _ = write!(self.0, "<dt>{}</dt><dd>{}</dd>", Escaped(name), Escaped(value));
     }
 
-    /// Adds a value that should not be so.
+    /// Adds a value that is a fault.
     pub fn add_fault(&mut self, name: &str, value: &str) {
         let _ = write!(self.0, "<dt>{}</dt><dd class=\"fault\">{}</dd>", Escaped(name), Escaped(value));
     }
 
-    /// All of them.
+    /// The list as HTML.
     #[must_use]
     pub fn html(&self) -> String {
         format!("<dl>{}</dl>\n", self.0)

@@ -6,7 +6,7 @@ use super::{Align, Cell, Column, Kind, Row, Table, fraction, placed};
 use crate::escape::{Escaped, NoBreak};
 
 impl Table {
-    /// The table as HTML, in a box that scrolls where the page is narrow; `label` is read out before it.
+    /// The table as HTML, in a box that scrolls on a narrow page; `label` is its accessible name.
     #[must_use]
     pub fn html(&self, label: &str) -> String {
         let mut out = format!(
@@ -38,7 +38,7 @@ impl Table {
         out
     }
 
-    /// The heads in one row, or in two if there are groups.
+    /// The header in one row, or in two if there are groups.
     fn heads(&self, out: &mut String) {
         let is_grouped = self.columns.iter().any(|column| !column.group.is_empty());
         let rows = if is_grouped { " rowspan=\"2\"" } else { "" };

@@ -1,6 +1,6 @@
 //! A table, described once: printed with `{}` it is aligned text, and [`Table::html`] is the same for a page.
 //!
-//! The first column says what a row is about. Columns of microseconds have their points below each other in both forms.
+//! The first column names the row. Columns of microseconds are aligned at the decimal point in both forms.
 //!
 //! ```
 //! use punctual_report::table::{Cell, Column, Table};
@@ -27,10 +27,10 @@ use crate::text::shortened;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Align {
     Left,
-    /// To the left, and broken into lines on a page.
+    /// Left-aligned, and wrapped on a page.
     Wrap,
     Right,
-    /// To the right, with the points below each other.
+    /// Aligned at the decimal point.
     Point,
 }
 
@@ -54,7 +54,7 @@ impl Column {
         Self::new(head, Align::Left)
     }
 
-    /// Words that a page may break into lines.
+    /// Words that a page may wrap.
     pub fn wrap(head: impl Into<String>) -> Self {
         Self::new(head, Align::Wrap)
     }
@@ -64,26 +64,26 @@ impl Column {
         Self::new(head, Align::Right)
     }
 
-    /// Numbers of one unit, whose points are below each other.
+    /// Numbers of one unit, aligned at the decimal point.
     pub fn micros(head: impl Into<String>) -> Self {
         Self::new(head, Align::Point)
     }
 
-    /// Is under a common head with the neighbours that name the same one.
+    /// Shares a header with the neighbours that name the same one.
     #[must_use]
     pub fn group(mut self, group: &'static str) -> Self {
         self.group = group;
         self
     }
 
-    /// As text it is at least so many characters wide, so that tables printed one after the other are alike.
+    /// The smallest width as text, in characters, so that consecutive tables line up.
     #[must_use]
     pub fn at_least(mut self, width: usize) -> Self {
         self.width = width;
         self
     }
 
-    /// As text it is at most so many characters wide; the middle of longer words is left out.
+    /// The largest width as text, in characters; longer words lose their middle.
     #[must_use]
     pub fn at_most(mut self, width: usize) -> Self {
         self.most = width;
@@ -91,7 +91,7 @@ impl Column {
     }
 }
 
-/// What stands in a column of a row.
+/// A cell of a row.
 #[derive(Debug, Clone)]
 pub struct Cell {
     text: String,
@@ -133,48 +133,48 @@ impl Cell {
         ns.into().map_or(Self::none(), |ns| Self::new(format_nanos(ns)))
     }
 
-    /// Nothing that is known.
+    /// An unknown value.
     #[must_use]
     pub fn none() -> Self {
         Self::new(NONE).class("muted")
     }
 
-    /// On a page it has these classes of the style sheet.
+    /// Adds classes of the style sheet, for pages.
     #[must_use]
     pub fn class(mut self, class: &'static str) -> Self {
         self.class = class;
         self
     }
 
-    /// On a page, shown when it is pointed at.
+    /// Adds a tooltip, for pages.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
         self
     }
 
-    /// On a page, a link to the element of that id.
+    /// Makes it a link to the element with this id, on pages.
     #[must_use]
     pub fn link(mut self, id: &str) -> Self {
         self.link = format!("#{id}");
         self
     }
 
-    /// Begins with a coloured sign, which may hold a few letters.
+    /// Starts with a coloured badge, which may hold a few letters.
     #[must_use]
     pub fn sign(mut self, class: &'static str, letters: impl Into<String>) -> Self {
         self.lead = Some((class, letters.into()));
         self
     }
 
-    /// On a page, has a second line in small letters.
+    /// Adds a second line in small print, on pages.
     #[must_use]
     pub fn below(mut self, text: impl Into<String>) -> Self {
         self.below = text.into();
         self
     }
 
-    /// Takes the room of so many columns.
+    /// Spans this many columns.
     #[must_use]
     pub fn span(mut self, columns: usize) -> Self {
         self.span = columns.max(1);
@@ -206,13 +206,13 @@ enum Kind {
 }
 
 impl Row {
-    /// On a page it has this class of the style sheet.
+    /// Adds a class of the style sheet, for pages.
     pub fn class(&mut self, class: &'static str) -> &mut Self {
         self.class = class;
         self
     }
 
-    /// The numbers of its footnotes.
+    /// Sets the numbers of its footnotes.
     pub fn marks(&mut self, marks: &[usize]) -> &mut Self {
         self.marks = marks.to_vec();
         self
@@ -234,14 +234,14 @@ impl Table {
         Self { columns: columns.into_iter().collect(), rows: Vec::new(), class: "", indent: 0 }
     }
 
-    /// On a page it has this class of the style sheet.
+    /// Adds a class of the style sheet, for pages.
     #[must_use]
     pub fn class(mut self, class: &'static str) -> Self {
         self.class = class;
         self
     }
 
-    /// As text it is indented by so many spaces, except for its headings.
+    /// Indents it as text by this many spaces, except for its headings.
     #[must_use]
     pub fn indent(mut self, spaces: usize) -> Self {
         self.indent = spaces;
@@ -259,12 +259,12 @@ impl Table {
         self.push(cells.into_iter().collect(), Kind::Cells)
     }
 
-    /// Adds a line about the rows that follow.
+    /// Adds a heading for the rows that follow.
     pub fn heading(&mut self, text: impl Into<String>) {
         self.push(vec![Cell::new(text)], Kind::Heading);
     }
 
-    /// Adds lines as they are.
+    /// Adds lines unchanged.
     pub fn lines(&mut self, text: impl Into<String>) {
         self.push(vec![Cell::new(text)], Kind::Lines);
     }
@@ -274,14 +274,14 @@ impl Table {
         self.rows.last_mut().expect("it has just been added")
     }
 
-    /// The rows as text, without the heads of their columns.
+    /// The rows as text, without the column headers.
     #[must_use]
     pub fn body(&self) -> String {
         let widths = self.widths();
         self.rows.iter().map(|row| self.line_of(row, &widths)).collect()
     }
 
-    /// The heads of the columns as text.
+    /// The column headers as text.
     #[must_use]
     pub fn head(&self) -> String {
         let heads = self.columns.iter().zip(self.widths()).map(|(column, width)| {
@@ -295,7 +295,7 @@ impl Table {
         self.line(&heads.collect::<Vec<_>>())
     }
 
-    /// How wide each column is, in characters.
+    /// The width of each column, in characters.
     fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> =
             self.columns.iter().map(|column| column.width.max(column.head().chars().count())).collect();
@@ -311,7 +311,7 @@ impl Table {
         usize::from(self.columns[column].align == Align::Point)
     }
 
-    /// How many characters a column has from its points on.
+    /// The number of characters a column has from the decimal point on.
     fn fraction(&self, column: usize) -> usize {
         let cells = self.rows.iter().flat_map(placed).filter(|&(at, cell)| at == column && cell.span == 1);
         cells.map(|(_, cell)| fraction(&cell.text)).max().unwrap_or(0) * self.is_pointed(column)
@@ -364,7 +364,7 @@ fn placed(row: &Row) -> impl Iterator<Item = (usize, &Cell)> {
     })
 }
 
-/// How many characters there are from the point on.
+/// The number of characters from the decimal point on.
 fn fraction(text: &str) -> usize {
     text.find('.').map_or(0, |point| text[point..].chars().count())
 }

@@ -482,7 +482,7 @@ impl RunGuard {
     /// Every thread of the run has ended.
     pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
         self.runtime.gate.close();
-        // SAFETY: by this function's contract, and nobody passes the gate any more.
+        // SAFETY: every thread of the run has ended, by this function's contract, and nobody passes the gate any more.
         let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
         let (mut tasks, mut dropped) = (Vec::new(), 0);
         for (task, waiting) in ended {

@@ -287,7 +287,7 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
             interval.reset();
         }
         if measures::<B>() {
-            // SAFETY: by this function's contract.
+            // SAFETY: no job of the task can run, by this function's contract.
             unsafe { self.monitor.start() };
         }
     }

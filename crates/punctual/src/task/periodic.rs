@@ -46,7 +46,7 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
 impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     unsafe fn begin(&self) {
         if measures::<B>() {
-            // SAFETY: by this function's contract.
+            // SAFETY: no job of the task can run, by this function's contract.
             unsafe { self.monitor.start() };
         }
     }

@@ -308,7 +308,7 @@ impl<B: AsyncBody, const SIZE: usize> std::fmt::Debug for AsyncTask<B, SIZE> {
 impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
     unsafe fn begin(&self) {
         if measures::<B>() {
-            // SAFETY: by this function's contract.
+            // SAFETY: no job of the task can run, by this function's contract.
             unsafe { self.monitor.start() };
         }
     }

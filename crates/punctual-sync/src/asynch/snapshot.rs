@@ -192,6 +192,15 @@ mod tests {
     }
 
     #[test]
+    fn keeps_the_current_node_from_the_first_writer() {
+        let snapshot = Snapshot::<u8, 3>::new();
+        assert_eq!(snapshot.nodes.each_ref().map(|node| node.users.load(Ordering::Relaxed)), [1, 0, 0]);
+        snapshot.write(1);
+        let current = snapshot.current.load(Ordering::Relaxed);
+        assert_eq!(snapshot.node(current).users.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
     fn readers_are_counted_out() {
         let snapshot = Snapshot::<u8, 2>::new();
         snapshot.write(1);

@@ -117,6 +117,16 @@ impl Stream {
         self.before(length.checked_add(1)?)
     }
 
+    /// `(a, b)`, so that in no interval of length `t` are more than about `a + b t` releases.
+    pub(crate) fn linear_estimate(&self) -> (f64, f64) {
+        let at_once = match &self.pattern {
+            &Pattern::Bursts { burst, .. } => burst,
+            Pattern::Distances(distances) => distances.len() as u64,
+        };
+        let rate = self.rate_estimate();
+        ((at_once as f64).mul_add(self.each as f64, rate * self.jitter as f64), rate)
+    }
+
     /// The length of the shortest interval with its end in which so many releases fit; `None` if that cannot be expressed.
     #[must_use]
     pub fn distance(&self, releases: u64) -> Option<Nanos> {

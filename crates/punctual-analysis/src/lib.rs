@@ -21,6 +21,7 @@ mod demand;
 mod global;
 mod polling;
 mod preemptive;
+mod round;
 mod suspension;
 
 pub use analyse::{analyse, first_miss, utilisation};

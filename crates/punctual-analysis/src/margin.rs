@@ -6,9 +6,13 @@
 //! Every margin is met: with the value that is given here all deadlines are, and with one that is larger by the resolution,
 //! a thousandth of its size, one is missed. That a larger value is never better holds for the tests used here.
 
-use crate::analyse::first_miss;
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::analyse::{Probe, analyse};
 use crate::arrival::Stream;
-use crate::system::System;
+use crate::bound::Outcome;
+use crate::system::{System, Task};
 use crate::time::{LONGEST, Nanos, Ratio};
 
 /// Nothing is tried beyond this many times its value.
@@ -69,14 +73,26 @@ impl AllExecutions {
 /// How far all executions may grow together.
 #[must_use]
 pub fn all_executions(system: &System) -> AllExecutions {
-    let mut scratch = system.clone();
-    let mut last = None;
-    let permille = largest(0, MOST * 1_000, 1_000, 1, |permille| {
-        scratch.clone_from(system);
-        scratch.scale(Ratio { numerator: permille, denominator: 1_000 });
-        meets(&scratch, &mut last)
-    });
-    AllExecutions { permille: permille.unwrap_or(0), first: last }
+    let mut probe = Probe::new(Cow::Borrowed(system));
+    let (tasks, as_it_is) = (0..system.tasks.len(), 1_000);
+    let mut now = None;
+    let mut meets = |permille: u64, at: usize| {
+        if now != Some(permille) {
+            now = Some(permille);
+            probe.change_all(|scratch| {
+                scratch.clone_from(system);
+                scratch.scale(Ratio { numerator: permille, denominator: as_it_is });
+            });
+        }
+        probe.meets(at)
+    };
+    let (low, high) =
+        if tasks.clone().all(|at| meets(as_it_is, at)) { (as_it_is, MOST * as_it_is) } else { (0, as_it_is) };
+    if let Some(first) = tasks.clone().find(|&at| !meets(low, at)) {
+        return AllExecutions { permille: 0, first: Some(first) };
+    }
+    let (permille, first) = largest(low..high, |_| 1, as_it_is / 8, tasks, meets);
+    AllExecutions { permille, first }
 }
 
 /// All margins.
@@ -85,92 +101,124 @@ pub fn margins(system: &System) -> Margins {
     let all = all_executions(system);
     let is_schedulable = all.permille >= 1_000;
     let tasks = if is_schedulable { 0..system.tasks.len() } else { 0..0 };
-    let mut scratch = system.clone();
-    Margins { all, tasks: tasks.map(|at| of_task(system, &mut scratch, at)).collect() }
+    let mut search = Search { system, probe: Probe::new(Cow::Borrowed(system)), order: by_slack(system) };
+    Margins { all, tasks: tasks.map(|at| search.of_task(at)).collect() }
 }
 
-fn of_task(system: &System, scratch: &mut System, at: usize) -> TaskMargins {
-    let task = &system.tasks[at];
-    // Of nothing, a thousandth says nothing.
-    let scale = task.deadline.or(task.arrivals.as_ref().map(Stream::window)).unwrap_or(0);
-    let step = |now: Nanos| (now.max(scale) / 1_000).max(1);
-    let execution =
-        grown(scratch, task.execution, step(task.execution), |it, value| it.tasks[at].execution = value);
-    let jitter = grown(scratch, task.jitter, step(task.jitter), |it, value| it.tasks[at].jitter = value);
-    let holds = task.sections.iter().enumerate().map(|(index, section)| {
-        if section.times == 0 {
-            return Limit { now: 0, until: 0, step: 1, first: None };
-        }
-        grown(scratch, section.hold, step(section.hold), |it, value| {
-            let longer = (value - section.hold).saturating_mul(section.times);
-            it.tasks[at].sections[index].hold = value;
-            it.tasks[at].execution = task.execution.saturating_add(longer);
-        })
-    });
-    let holds = holds.collect();
-    let period = task.arrivals.as_ref().map(|arrivals| {
-        let mut last = None;
-        // How many times as often, in thousandths.
-        let rate = largest(1_000, MOST * 1_000, 1_000, 1, |rate| {
-            scratch.tasks[at].arrivals = Some(arrivals.compressed(1_000, rate));
-            meets(scratch, &mut last)
+/// Tasks with deadlines, those first that have the least time left: they are likely to miss first.
+fn by_slack(system: &System) -> Vec<(usize, Nanos)> {
+    let analysis = analyse(system);
+    let slack = |(at, outcome): (usize, &Outcome)| {
+        let deadline = system.tasks[at].deadline?;
+        Some((at, deadline.saturating_sub(outcome.as_ref().map_or(0, |bound| bound.response))))
+    };
+    let mut order: Vec<(usize, Nanos)> = analysis.tasks.iter().enumerate().filter_map(slack).collect();
+    order.sort_by_key(|&(_, slack)| slack);
+    order
+}
+
+struct Search<'a> {
+    system: &'a System,
+    probe: Probe<'a>,
+    /// Tasks with deadlines, and how early they are.
+    order: Vec<(usize, Nanos)>,
+}
+
+impl Search<'_> {
+    fn of_task(&mut self, at: usize) -> TaskMargins {
+        let system = self.system;
+        let task = &system.tasks[at];
+        // Of nothing, a thousandth says nothing.
+        let scale = task.deadline.or(task.arrivals.as_ref().map(Stream::window)).unwrap_or(0);
+        let step = |now: Nanos| (now.max(scale) / 1_000).max(1);
+        let execution =
+            self.grown(at, task.execution, step(task.execution), |it, value| it.execution = value);
+        let jitter = self.grown(at, task.jitter, step(task.jitter), |it, value| it.jitter = value);
+        let holds = task.sections.iter().enumerate().map(|(index, section)| {
+            if section.times == 0 {
+                return Limit { now: 0, until: 0, step: 1, first: None };
+            }
+            self.grown(at, section.hold, step(section.hold), |it, value| {
+                let longer = (value - section.hold).saturating_mul(section.times);
+                it.sections[index].hold = value;
+                it.execution = task.execution.saturating_add(longer);
+            })
         });
-        scratch.tasks[at].arrivals = Some(arrivals.clone());
-        let until = arrivals.compressed(1_000, rate.unwrap_or(1_000)).window();
-        Limit { now: arrivals.window(), until, step: until.div_ceil(1_000) + 1, first: last }
-    });
-    TaskMargins { execution, period, jitter, holds }
-}
+        let holds = holds.collect();
+        let period = task.arrivals.as_ref().map(|arrivals| {
+            // How many times as often, in thousandths.
+            let faster = |it: &mut Task, rate: u64| it.arrivals = Some(arrivals.compressed(1_000, rate));
+            let (rate, first) = self.largest(at, 1_000..MOST * 1_000, |rate| rate / 1_000, faster);
+            let until = arrivals.compressed(1_000, rate).window();
+            Limit { now: arrivals.window(), until, step: until.div_ceil(1_000) + 1, first }
+        });
+        TaskMargins { execution, period, jitter, holds }
+    }
 
-/// The largest value with which all deadlines are met. What `set` has set is as before in the end.
-fn grown(scratch: &mut System, now: Nanos, step: Nanos, mut set: impl FnMut(&mut System, Nanos)) -> Limit {
-    let mut last = None;
-    let until = largest(now, LONGEST, now, step, |value| {
-        set(scratch, value);
-        meets(scratch, &mut last)
-    });
-    set(scratch, now);
-    Limit { now, until: until.unwrap_or(now), step, first: last }
-}
+    fn grown(&mut self, at: usize, now: Nanos, step: Nanos, set: impl Fn(&mut Task, Nanos)) -> Limit {
+        let (until, first) = self.largest(at, now..LONGEST.max(now), |_| step, set);
+        Limit { now, until, step, first }
+    }
 
-/// Whether all deadlines are met; otherwise notes who misses, to be looked at first the next time.
-fn meets(system: &System, last: &mut Option<usize>) -> bool {
-    let miss = first_miss(system, *last);
-    *last = miss.or(*last);
-    miss.is_none()
-}
-
-/// The largest value from `low` to `high` that passes, to a `step`; `low` is not tried if `start` passes. None if not even
-/// `low` does.
-fn largest(low: u64, high: u64, start: u64, step: u64, mut passes: impl FnMut(u64) -> bool) -> Option<u64> {
-    let (mut good, mut bad);
-    if passes(start) {
-        good = start;
-        let mut stride = (start / 8).max(step);
-        loop {
-            let next = good.saturating_add(stride).min(high);
-            if next == good {
-                return Some(good);
+    /// The largest of these values with which all deadlines are met, if `set` gives it to a task that has the first of them.
+    fn largest(
+        &mut self,
+        at: usize,
+        values: Range<u64>,
+        step: impl Fn(u64) -> u64,
+        set: impl Fn(&mut Task, u64),
+    ) -> (u64, Option<usize>) {
+        let (probe, order) = (&mut self.probe, &self.order);
+        // No other partition notices, since `change` knows of all that do.
+        let stride = order.first().map_or(0, |&(_, slack)| slack / 4).max(values.start / 8);
+        let mut now = values.start;
+        let found = largest(values.clone(), step, stride, order.iter().map(|&(at, _)| at), |value, other| {
+            if now != value {
+                now = value;
+                probe.change(at, |task| set(task, value));
             }
-            if !passes(next) {
+            probe.meets(other)
+        });
+        probe.change(at, |task| task.clone_from(&self.system.tasks[at]));
+        found
+    }
+}
+
+/// The largest value with which all tasks pass, to a `step` from there, and the task that does not with a larger one. All pass with the first
+/// value; `stride` is how much more is tried first.
+///
+/// A task that passes with the largest value with which those before it do needs no search. So few do.
+fn largest(
+    values: Range<u64>,
+    step: impl Fn(u64) -> u64,
+    stride: u64,
+    tasks: impl Iterator<Item = usize>,
+    mut passes: impl FnMut(u64, usize) -> bool,
+) -> (u64, Option<usize>) {
+    let (mut largest, mut first) = (values.end, None);
+    for task in tasks {
+        if passes(largest, task) {
+            continue;
+        }
+        let (mut good, mut bad) = (values.start, largest);
+        let mut stride = stride.max(step(good));
+        while let Some(next) = good.checked_add(stride).filter(|&next| next < bad) {
+            if passes(next, task) {
+                good = next;
+                stride = stride.saturating_mul(2);
+            } else {
                 bad = next;
-                break;
             }
-            good = next;
-            stride = stride.saturating_mul(2);
         }
-    } else if start > low && passes(low) {
-        (good, bad) = (low, start);
-    } else {
-        return None;
-    }
-    while bad - good > step {
-        let middle = good + (bad - good) / 2;
-        if passes(middle) {
-            good = middle;
-        } else {
-            bad = middle;
+        while bad - good > step(good) {
+            let middle = good + (bad - good) / 2;
+            if passes(middle, task) {
+                good = middle;
+            } else {
+                bad = middle;
+            }
         }
+        (largest, first) = (good, Some(task));
     }
-    Some(good)
+    (largest, first)
 }

@@ -17,6 +17,9 @@
 //! not. If it is as late as it can be, its nominal release is `A − J`; if it is one that could come later, since its lateness is
 //! less than J, its nominal release is J before the latest instant at which it can be ready. Its response is measured from
 //! there. Only those `A` have to be looked at where a job of the level becomes ready, as long as the window has not ended.
+//!
+//! Where only the verdict matters, a bound in closed form is tried first: *Bini, Nguyen, Richard, Baruah, "A Response-Time Bound in
+//! Fixed-Priority Scheduling with Arbitrary Deadlines", IEEE Transactions on Computers 58(2), 2009*, a little coarser here.
 
 use crate::bound::{Blocking, Bound, Exactness, Interference, NoBound, Who, Work};
 use crate::demand::{self, Source, Sources, Steps};
@@ -37,7 +40,6 @@ pub(crate) struct Contest<'a> {
     /// Whose jobs run in the order of their release, the task's own among them.
     pub(crate) level: &'a [Source],
     pub(crate) above: Sources<'a>,
-    pub(crate) exactness: Exactness,
     /// Whether a job that has started runs to its end.
     pub(crate) runs_to_end: bool,
 }
@@ -58,16 +60,62 @@ struct Candidate {
 
 impl Contest<'_> {
     /// The bound.
-    ///
-    /// With a `limit`, any response above it may be returned as soon as one is seen.
-    pub(crate) fn bound(&self, limit: Option<Nanos>) -> Result<Bound, NoBound> {
-        let worst = self.worst(limit)?;
-        Ok(self.terms(worst))
+    pub(crate) fn bound(&self, exactness: Exactness) -> Result<Bound, NoBound> {
+        Ok(Bound { exactness, ..self.terms(self.worst(None)?) })
     }
 
-    /// Only the response.
-    pub(crate) fn response(&self, limit: Option<Nanos>) -> Result<Nanos, NoBound> {
-        Ok(self.after(self.worst(limit)?))
+    /// Whether every job responds within `limit`.
+    pub(crate) fn responds_within(&self, limit: Nanos) -> Result<bool, NoBound> {
+        Ok(self.surely_responds_within(limit) || self.after(self.worst(Some(limit))?) <= limit)
+    }
+
+    /// About the share of a CPU that all jobs need which run before or as the task's.
+    pub(crate) fn load_estimate(&self) -> f64 {
+        let share = |source: &Source, cost: Nanos| source.all.rate_estimate() * cost as f64;
+        let above: f64 = self.above.into_iter().flatten().map(|source| share(source, source.cost())).sum();
+        let level = self.level.iter();
+        above + level.map(|it| share(it, it.peer_cost().saturating_add(self.suspension))).sum::<f64>()
+    }
+
+    /// Whether every job surely responds within `limit`: a bound of what the task is displaced by that is linear in time.
+    fn surely_responds_within(&self, limit: Nanos) -> bool {
+        let mut own = self.level.iter().filter(|source| self.is_own(source));
+        let (Some(own), None) = (own.next(), own.next()) else { return false };
+        let is_plain = own.own.is_sporadic() && own.own.jitter() == 0 && self.supply == Supply::Full;
+        if !is_plain || self.runs_to_end {
+            return false;
+        }
+        let cost = own.peer_cost().saturating_add(self.suspension) as f64;
+        let mut base = self.blocking.map_or(0.0, |blocking| blocking.time as f64) + cost;
+        let mut share = 0.0;
+        let peers = self.level.iter().filter(|source| !self.is_own(source));
+        for source in self.above.into_iter().flatten().chain(peers) {
+            let (jobs, rate) = source.all.linear_estimate();
+            base += jobs * source.cost() as f64;
+            share += rate * source.cost() as f64;
+        }
+        // The q-th job of the window ends within (base + (q − 1) C) / (1 − share), and came (q − 1) T after its start: less than T
+        // for each C, and the first is the worst. Roundings are far smaller than what is left here.
+        let left = 1.0 - share;
+        left - cost * own.own.rate_estimate() > 1e-9
+            && (base / left) * (1.0 + 1e-9) + self.jitter as f64 + 1.0 <= limit as f64
+    }
+
+    /// `(a, b)`, so that jobs that take `base` and what displaces them end at `(base + a) / b` at the earliest. That is near to where
+    /// they do: *Sjödin & Hansson, "Improved Response-Time Analysis Calculations", RTSS 1998*.
+    fn least_estimate(&self) -> Option<(f64, f64)> {
+        if self.supply != Supply::Full {
+            return None;
+        }
+        let (mut more, mut share) = (0.0, 0.0);
+        for source in self.above.into_iter().flatten().filter(|source| source.all.is_sporadic()) {
+            let own = source.all.rate_estimate() * source.cost() as f64;
+            more += own * source.all.jitter() as f64;
+            share += own;
+        }
+        let left = 1.0 - share;
+        // With little left, roundings matter; otherwise they are far smaller than this.
+        (left > 1e-3).then_some((more - 1.0, left * (1.0 + 1e-9)))
     }
 
     fn is_own(&self, source: &Source) -> bool {
@@ -94,12 +142,14 @@ impl Contest<'_> {
         Some(next)
     }
 
+    /// The job with the longest response. With a `limit`, any with a longer one may be returned as soon as it is seen.
     fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         let own = || self.level.iter().filter(|source| self.is_own(source));
         let cost = own().next().map_or(0, Source::peer_cost).saturating_add(self.suspension);
         let single = if own().nth(1).is_none() { own().next() } else { None };
         let mut worst: Option<Candidate> = None;
         let mut steps = Steps::new();
+        let least = self.least_estimate();
         let (mut ready, mut window, mut started) = (0, 0, 0);
         loop {
             let peers = self.peers(ready).ok_or(NoBound::TooLong)?;
@@ -119,7 +169,8 @@ impl Contest<'_> {
                 let most = limit
                     .filter(|_| !self.runs_to_end)
                     .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
-                end = demand::finish(self.supply, base, self.above, end, most, &mut steps)?;
+                let from = least.map_or(end, |(more, left)| end.max(((base as f64 + more) / left) as Nanos));
+                end = demand::finish(self.supply, base, self.above, from, most, &mut steps)?;
                 let mut candidate = Candidate { ready, jobs, released, finish: end, started: None };
                 if self.runs_to_end {
                     let from = if jobs == late { started } else { 0 };
@@ -193,7 +244,7 @@ impl Contest<'_> {
             suspension: self.suspension.saturating_mul(own.jobs),
             interference,
             not_supplied: 0,
-            exactness: self.exactness,
+            exactness: Exactness::Sufficient,
         };
         bound.not_supplied = finish - bound.sum_of_terms();
         bound

@@ -1,0 +1,342 @@
+//! What each task competes with, as far as the responses are known that determine it.
+
+use std::cmp::Reverse;
+
+use crate::arrival::Stream;
+use crate::blocking::{self, Spinning};
+use crate::bound::{Blocking, Exactness, NoBound, Outcome, Who};
+use crate::demand::{self, Source};
+use crate::preemptive::Contest;
+use crate::supply::Supply;
+use crate::system::{Executor, Overheads, Protocol, System};
+use crate::time::Nanos;
+use crate::{global, polling, suspension};
+
+/// What competes with whom, as far as responses are known.
+#[derive(Debug)]
+pub(crate) struct Rivals {
+    /// Releases of each task without the jitter that its response includes, or why they are not known.
+    arrivals: Vec<Result<Vec<Stream>, NoBound>>,
+    spinning: Result<Spinning, NoBound>,
+    pub(crate) partitions: Vec<Rivalry>,
+}
+
+/// Sources of a partition.
+#[derive(Debug)]
+pub(crate) struct Rivalry {
+    /// Above all levels.
+    pub(crate) above_all: Vec<Source>,
+    /// Of tasks, highest level first, those of a task together.
+    pub(crate) tasks: Vec<Source>,
+    /// The task and level of each of `tasks`.
+    levels: Vec<(usize, u32)>,
+}
+
+impl Rivals {
+    pub(crate) fn new(system: &System, responses: &[Result<Nanos, NoBound>]) -> Self {
+        let arrivals = arrivals(system, responses);
+        let above: Vec<Vec<Source>> =
+            (0..system.partitions.len()).map(|at| above_all(system, at, &arrivals)).collect();
+        let spinning = Spinning::new(system, &above);
+        let sources = |above_all| Rivalry { above_all, tasks: Vec::new(), levels: Vec::new() };
+        let mut partitions: Vec<Rivalry> = above.into_iter().map(sources).collect();
+        let mut order: Vec<usize> = (0..system.tasks.len()).collect();
+        order.sort_by_key(|&at| Reverse(system.tasks[at].level));
+        for at in order {
+            let task = &system.tasks[at];
+            let Rivalry { tasks, levels, .. } = &mut partitions[task.partition];
+            let spin = spinning.as_ref().map_or(0, |spinning| spinning.of_job(system, at));
+            for own in arrivals[at].iter().flatten() {
+                tasks.push(of_task(system, at, own.clone(), spin, &responses[at]));
+                levels.push((at, task.level));
+            }
+        }
+        Self { arrivals, spinning, partitions }
+    }
+
+    /// Takes over a new C, T or J of a task that has releases of its own, in a system where no response depends on another and
+    /// nobody spins.
+    pub(crate) fn update(&mut self, system: &System, at: usize) {
+        let task = &system.tasks[at];
+        let Some(own) = &task.arrivals else { return };
+        if let Ok([stream]) = self.arrivals[at].as_deref_mut() {
+            stream.clone_from(own);
+        }
+        let Rivalry { above_all, tasks, levels } = &mut self.partitions[task.partition];
+        for (source, _) in tasks.iter_mut().zip(levels).filter(|(_, (of, _))| *of == at) {
+            *source = of_task(system, at, own.clone(), 0, &Ok(0));
+        }
+        for source in above_all.iter_mut().filter(|source| source.who == Who::Release(at)) {
+            *source = of_release(system, at, own.clone());
+        }
+    }
+}
+
+/// Jobs of a task as others see them.
+fn of_task(
+    system: &System,
+    at: usize,
+    own: Stream,
+    spin: Nanos,
+    response: &Result<Nanos, NoBound>,
+) -> Source {
+    let task = &system.tasks[at];
+    let Overheads { dispatch, preemption, .. } = system.partitions[task.partition].overheads;
+    let lateness = suspension::lateness(task, response);
+    Source {
+        who: Who::Higher(at),
+        all: own.clone().with_jitter(task.jitter).with_jitter(lateness),
+        own,
+        execution: task.execution.saturating_add(spin),
+        dispatch,
+        preempting: dispatch.saturating_add(preemption),
+    }
+}
+
+/// The kernel's part in the releases of a task.
+fn of_release(system: &System, at: usize, own: Stream) -> Source {
+    let task = &system.tasks[at];
+    let release = system.partitions[task.partition].overheads.release;
+    let own = own.with_jitter(task.jitter);
+    Source { who: Who::Release(at), all: own.clone(), own, execution: 0, dispatch: 0, preempting: release }
+}
+
+/// One pass over all tasks.
+#[derive(Clone, Copy)]
+pub(crate) struct Round<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) responses: &'a [Result<Nanos, NoBound>],
+    pub(crate) rivals: &'a Rivals,
+}
+
+impl<'a> Round<'a> {
+    pub(crate) fn partition(self, task: usize) -> &'a crate::system::Partition {
+        &self.system.partitions[self.system.tasks[task].partition]
+    }
+
+    pub(crate) fn bounds(self) -> Vec<Outcome> {
+        let mut order: Vec<usize> = (0..self.system.tasks.len()).collect();
+        order.sort_by_key(|&at| Reverse(self.system.tasks[at].level));
+        let mut outcomes = vec![Err(NoBound::TooLong); order.len()];
+        for at in order {
+            outcomes[at] = self.bound(at, &outcomes);
+        }
+        outcomes
+    }
+
+    /// Of a task; `higher` are the outcomes of those of higher levels.
+    pub(crate) fn bound(self, at: usize, higher: &[Outcome]) -> Outcome {
+        if let Executor::Global { cpus } = self.partition(at).executor {
+            self.check(at)?;
+            let above_all = &self.rivals.partitions[self.system.tasks[at].partition].above_all;
+            return match higher {
+                // Somebody wants this one only.
+                [] => self.bounds().swap_remove(at),
+                higher => global::bound(self.system, at, cpus, above_all, higher),
+            };
+        }
+        self.checked_contest(at)?.bound(self.exactness(at))
+    }
+
+    /// The same if its bound exists.
+    fn checked_contest(self, at: usize) -> Result<Contest<'a>, NoBound> {
+        let contest = self.contest(at)?;
+        self.check_load(&contest)?;
+        Ok(contest)
+    }
+
+    /// Whether a task of a partition with one CPU meets its deadline.
+    pub(crate) fn meets(self, at: usize, deadline: Nanos) -> bool {
+        let contest = self.contest(at);
+        let is_met = |contest: Contest<'_>| {
+            // Beyond doubt; otherwise exact sums decide, which take longer.
+            if contest.load_estimate() > 1.000_001 * contest.supply.rate_estimate() {
+                return Ok(false);
+            }
+            self.check_load(&contest)?;
+            contest.responds_within(deadline)
+        };
+        contest.and_then(is_met).unwrap_or(false)
+    }
+
+    /// What a task of a partition with one CPU competes with.
+    fn contest(self, at: usize) -> Result<Contest<'a>, NoBound> {
+        self.check(at)?;
+        let (task, partition) = (&self.system.tasks[at], self.partition(at));
+        let spinning = self.rivals.spinning.as_ref().map_err(Clone::clone)?;
+        let Rivalry { above_all, tasks, levels } = &self.rivals.partitions[task.partition];
+        let from = levels.partition_point(|&(_, level)| level > task.level);
+        let to = levels.partition_point(|&(_, level)| level >= task.level);
+        let waits = suspension::waits(self.system, task);
+        let (level, above) = if waits {
+            // A job that waits lets its peers pass, and they let it pass.
+            let first = levels.iter().position(|&(other, _)| other == at).unwrap_or(from);
+            let last = first + levels[first..].iter().take_while(|&&(other, _)| other == at).count();
+            (&tasks[first..last], [above_all.as_slice(), &tasks[..first], &tasks[last..to]])
+        } else {
+            (&tasks[from..to], [above_all.as_slice(), &tasks[..from], &[]])
+        };
+        let times = task.suspension.map_or(0, |suspension| suspension.times);
+        let mut blocking = blocking::longest(self.system, spinning, at, &self.rivals.arrivals);
+        if let Some(Blocking { time, times: total, .. }) = &mut blocking {
+            *total = times.saturating_add(1);
+            *time = time.checked_mul(*total).ok_or(NoBound::TooLong)?;
+        }
+        Ok(Contest {
+            supply: partition.supply,
+            task: at,
+            jitter: task.jitter,
+            suspension: task.suspension.map_or(0, |suspension| suspension.total),
+            spinning: spinning.of_job(self.system, at),
+            blocking,
+            level,
+            above,
+            runs_to_end: polling::runs_to_end(self.system, at),
+        })
+    }
+
+    /// Whether everything that this task's bound depends on has one.
+    fn check(self, at: usize) -> Result<(), NoBound> {
+        let task = &self.system.tasks[at];
+        if let Err(reason) = &self.rivals.arrivals[at] {
+            return Err(reason.clone());
+        }
+        for (other, rival) in self.system.tasks.iter().enumerate() {
+            if rival.partition != task.partition || other == at {
+                continue;
+            }
+            let is_unknown = self.rivals.arrivals[other].is_err()
+                || (rival.suspension.is_some() && self.responses[other].is_err());
+            let matters = rival.level >= task.level || self.partition(at).overheads.release > 0;
+            if is_unknown && matters {
+                return Err(NoBound::DependsOn(other));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is a bound at all.
+    fn check_load(self, contest: &Contest<'_>) -> Result<(), NoBound> {
+        let own = contest.suspension;
+        // Exact sums take longer than the bound itself, and are needed only where nearly all of the CPU is.
+        if contest.load_estimate() < 0.999_999 * contest.supply.rate_estimate() {
+            return Ok(());
+        }
+        let above = contest.above.into_iter().flatten();
+        let utilisation = demand::utilisation(above, Source::cost)
+            .plus(demand::utilisation(contest.level, |source| source.peer_cost().saturating_add(own)));
+        let supply = contest.supply.rate();
+        // Without any reserve, the busy window ends only if nothing delays its first jobs.
+        let sources = contest.above.into_iter().flatten().chain(contest.level);
+        let is_delayed =
+            || contest.blocking.is_some() || sources.clone().any(|source| source.all.jitter() > 0);
+        if utilisation < supply || (utilisation == supply && contest.supply == Supply::Full && !is_delayed())
+        {
+            return Ok(());
+        }
+        let own = &self.system.tasks[contest.task];
+        let levels = &self.rivals.partitions[own.partition].levels;
+        let mut tasks: Vec<usize> =
+            levels.iter().take_while(|&&(_, level)| level >= own.level).map(|&(task, _)| task).collect();
+        tasks.dedup();
+        Err(NoBound::Overload { tasks, utilisation, supply })
+    }
+
+    /// Whether a bound of this task is attained.
+    fn exactness(self, at: usize) -> Exactness {
+        let (system, own) = (self.system, &self.system.tasks[at]);
+        let relevant =
+            |task: &&crate::system::Task| task.partition == own.partition && task.level >= own.level;
+        let spins = |section: &crate::system::Section| {
+            matches!(system.resources[section.resource].protocol, Protocol::Msrp { .. })
+        };
+        let is_plain = |task: &crate::system::Task| {
+            task.arrivals.as_ref().is_some_and(Stream::is_sporadic)
+                && task.offset.is_none()
+                && task.suspension.is_none()
+                && !task.sections.iter().any(spins)
+        };
+        let partition = self.partition(at);
+        let lower_spins = system.tasks.iter().any(|task| {
+            task.partition == own.partition && task.level < own.level && task.sections.iter().any(spins)
+        });
+        // A job that ends while it holds a resource is not displaced at its end.
+        let holds = own.sections.iter().map(|section| section.hold.saturating_mul(section.times));
+        let holds = holds.fold(0, Nanos::saturating_add);
+        let is_called =
+            |at: usize| system.tasks.iter().any(|task| task.spawns.iter().any(|spawn| spawn.task == at));
+        let is_exact = partition.overheads == Overheads::default()
+            && system.tasks.iter().filter(relevant).all(is_plain)
+            && !lower_spins
+            && (holds == 0 || holds < own.execution)
+            && (partition.executor != Executor::Polling
+                || !(0..system.tasks.len())
+                    .any(|at| system.tasks[at].partition == own.partition && is_called(at)));
+        if is_exact { Exactness::Exact } else { Exactness::Sufficient }
+    }
+}
+
+/// Releases of every task, from its own pattern or from what spawns it.
+fn arrivals(system: &System, responses: &[Result<Nanos, NoBound>]) -> Vec<Result<Vec<Stream>, NoBound>> {
+    let mut known: Vec<Option<Result<Vec<Stream>, NoBound>>> =
+        system.tasks.iter().map(|task| task.arrivals.clone().map(|stream| Ok(vec![stream]))).collect();
+    // Each pass resolves at least the tasks whose spawners are resolved; who spawns itself never is.
+    for _ in 0..system.tasks.len() {
+        for at in 0..system.tasks.len() {
+            if known[at].is_none() {
+                known[at] = inherited(system, responses, &known, at);
+            }
+        }
+    }
+    known.into_iter().map(|streams| streams.unwrap_or(Err(NoBound::NoArrivals))).collect()
+}
+
+/// Releases of a task by those that spawn it, if theirs are known.
+fn inherited(
+    system: &System,
+    responses: &[Result<Nanos, NoBound>],
+    known: &[Option<Result<Vec<Stream>, NoBound>>],
+    at: usize,
+) -> Option<Result<Vec<Stream>, NoBound>> {
+    let mut streams = Vec::new();
+    for (spawner, task) in system.tasks.iter().enumerate() {
+        for spawn in task.spawns.iter().filter(|spawn| spawn.task == at) {
+            let Ok(releases) = known[spawner].as_ref()? else {
+                return Some(Err(NoBound::DependsOn(spawner)));
+            };
+            let Ok(response) = responses[spawner] else { return Some(Err(NoBound::DependsOn(spawner))) };
+            // A job spawns at any instant from its nominal release to its end.
+            streams.extend(releases.iter().map(|it| it.clone().times(spawn.most).with_jitter(response)));
+        }
+    }
+    Some(if streams.is_empty() { Err(NoBound::NoArrivals) } else { Ok(streams) })
+}
+
+/// What displaces all levels of a partition.
+fn above_all(system: &System, partition: usize, arrivals: &[Result<Vec<Stream>, NoBound>]) -> Vec<Source> {
+    let source = |who, arrivals: Stream, execution| Source {
+        who,
+        own: arrivals.clone(),
+        all: arrivals,
+        execution,
+        dispatch: 0,
+        preempting: 0,
+    };
+    let interrupts = system.interrupts.iter().enumerate().filter(|(_, it)| it.partition == partition);
+    let interrupts = interrupts.map(|(at, it)| source(Who::Interrupt(at), it.arrivals.clone(), it.execution));
+    let mut sources: Vec<Source> = interrupts.collect();
+    let release = system.partitions[partition].overheads.release;
+    for (at, task) in system.tasks.iter().enumerate() {
+        if release > 0 && task.partition == partition && is_released_from_outside(system, at) {
+            sources.extend(arrivals[at].iter().flatten().map(|own| of_release(system, at, own.clone())));
+        }
+    }
+    sources
+}
+
+/// Whether the kernel has a part in the releases of a task: they are due to the clock, an event or another CPU.
+fn is_released_from_outside(system: &System, at: usize) -> bool {
+    let own = &system.tasks[at];
+    let spawns = |task: &&crate::system::Task| task.spawns.iter().any(|spawn| spawn.task == at);
+    own.arrivals.is_some() || system.tasks.iter().filter(spawns).any(|task| task.partition != own.partition)
+}

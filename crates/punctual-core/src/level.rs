@@ -13,7 +13,7 @@ use crate::timer::{self, Node};
 use crate::word::MAX_LEVEL;
 use crate::worker::{ALONE, MAY, Worker};
 
-/// A recent clock reading, passed on to save reading the clock again.
+/// A recent clock reading, or [stamp](crate::Port::stamp), passed on to save another.
 pub type Stamp = Option<Instant>;
 
 /// Runs the job of a node. Takes the job's start, if known, and returns its end, if it has read the clock.

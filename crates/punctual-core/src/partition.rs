@@ -345,7 +345,8 @@ impl<P: Port> Partition<P> {
             if me.polls() {
                 now = self.look_up(me, level, now);
             } else if me.is(level.worker()) && level.is_timed() && !self.is_stopping() {
-                let time = now.unwrap_or_else(|| self.port.now());
+                // Not the end of the job before, which may be a stamp and ahead of the clock.
+                let time = self.port.now();
                 // SAFETY: this thread occupies the level.
                 unsafe { level.release_due_in_place(time) };
                 now = Some(time);

@@ -36,6 +36,12 @@ pub trait Port: Sync {
     /// The time now. Must not go backwards as seen by one thread.
     fn now(&self) -> Instant;
 
+    /// The time now, for measuring: may lie a little beside [`now`](Self::now), on either side, if it takes less time that way.
+    #[inline]
+    fn stamp(&self) -> Instant {
+        self.now()
+    }
+
     /// Makes the current or next [`wait`](Self::wait) of `worker` return.
     ///
     /// Real-time safety: enters the kernel only if the worker sleeps. Does not block or allocate.

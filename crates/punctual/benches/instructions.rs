@@ -15,17 +15,20 @@ use apps::Operation;
 use punctual::Config;
 
 app!(plain, false, false, false);
+app!(monitored, true, false, false);
 app!(profile, false, false, true);
 
 type Measure = fn(Config, Operation, u64) -> std::time::Duration;
 
-const ROWS: [(&str, Operation, Measure); 9] = [
+const ROWS: [(&str, Operation, Measure); 11] = [
     ("spawn to run, same level", Operation::SameLevel, plain::measure),
     ("spawn to run, higher level", Operation::HigherLevel, plain::measure),
     ("wake of an async task of a higher level", Operation::Wake, plain::measure),
     ("arm + cancel", Operation::ArmAndCancel, plain::measure),
     ("lock + unlock, shared with a higher task", Operation::Lock, plain::measure),
     ("lock + unlock, shared with nobody", Operation::LockAlone, plain::measure),
+    ("spawn to run, same level, monitored", Operation::SameLevel, monitored::measure),
+    ("spawn to run, higher level, monitored", Operation::HigherLevel, monitored::measure),
     ("spawn to run, higher level, could be profiled", Operation::HigherLevel, profile::measure),
     ("lock + unlock, shared with a higher task, could be profiled", Operation::Lock, profile::measure),
     ("lock + unlock, shared with nobody, could be profiled", Operation::LockAlone, profile::measure),

@@ -97,7 +97,7 @@
 //!
 //! | feature | without it |
 //! |---|---|
-//! | `monitoring` | jobs are not measured, which saves two readings of the clock a job, and `hdrhistogram`; the [report](report::TaskReport::measured) says so |
+//! | `monitoring` | jobs are not measured, which saves two readings of the clock a job; the [report](report::TaskReport::measured) says so |
 //! | `signals` | SIGINT and SIGTERM do what they do without an app: they end the process, unless the program handles them. Saves `signal-hook` |
 //! | `async` | no `async fn` tasks, and nothing that they wait for |
 //! | `std` | no process: the crate is `no_std`, and the app is a program for a bare board, whose crate (`punctual-bare`) starts it. `async` and `signals` need `std` |

@@ -99,6 +99,15 @@ impl Port for AppPort {
         }
     }
 
+    /// By the processor's counter where the kernel keeps its clock by that.
+    #[inline]
+    fn stamp(&self) -> Instant {
+        match self.may_sleep() {
+            true => linux::counter::now(),
+            false => self.now(),
+        }
+    }
+
     #[inline]
     fn wake(&self, worker: &Worker) {
         match self.is_virtual() {

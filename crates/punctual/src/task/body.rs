@@ -71,7 +71,7 @@ pub(crate) fn counted<B: Body>() -> Option<&'static Interval> {
 #[inline]
 pub(crate) fn stamp<B: Body>(monitor: &Monitor) -> u64 {
     if measures::<B>() || B::interval().is_some() || monitor.mark.is_on() {
-        B::partition().core.port().now().as_ticks()
+        B::partition().core.port().stamp().as_ticks()
     } else {
         0
     }

@@ -82,7 +82,7 @@ unsafe fn execute_flagged<B: Body>(
 #[inline(never)]
 unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, release: u64) -> Stamp {
     let released = match release {
-        AT_ITS_START => B::partition().core.port().now().as_ticks(),
+        AT_ITS_START => B::partition().core.port().stamp().as_ticks(),
         release => release.max(B::runtime().started()),
     };
     monitor.mark.start(released);
@@ -113,7 +113,7 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
     if !measures::<B>() && !PROFILED {
         if let Some(interval) = counted::<B>() {
             let release = match release {
-                AT_ITS_START => port.now(),
+                AT_ITS_START => port.stamp(),
                 release => Instant::from_ticks(release.max(runtime.started())),
             };
             interval.observe(release);
@@ -130,7 +130,7 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
         unsafe { B::after(None) };
         return None;
     }
-    let start = now.unwrap_or_else(|| port.now());
+    let start = now.unwrap_or_else(|| port.stamp());
     let release = match release {
         AT_ITS_START => start,
         // Jobs spawned by `init` are released when the app starts.
@@ -151,7 +151,7 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
     if let Some(profiled) = &mut profiled {
         profiled.stop();
     }
-    let end = port.now();
+    let end = port.stamp();
     let gross = monitor::since(end, start);
     let preempted = partition.executed().saturating_sub(executed);
     partition.set_executed(executed + gross);

@@ -1,50 +1,44 @@
 //! The figures of a task: counts, and a histogram for each quantity.
 
-use hdrhistogram::Histogram;
-
+use super::histogram::Histogram;
 use super::monitor::{Job, since};
 use crate::app::report::{Summary, TaskReport};
-
-/// Histogram range: to 100 s, in buckets at most 1 % wide.
-const HIGHEST: u64 = 100_000_000_000;
-const DIGITS: u8 = 2;
 
 /// One quantity over all jobs of a task, in ns.
 #[derive(Debug)]
 struct Quantity {
     max: u64,
     sum: u128,
-    histogram: Histogram<u32>,
+    histogram: Histogram,
 }
 
 impl Quantity {
     fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, HIGHEST, DIGITS).expect("the bounds are constants");
-        Self { max: 0, sum: 0, histogram }
+        Self { max: 0, sum: 0, histogram: Histogram::new() }
     }
 
     #[inline]
     fn record(&mut self, value: u64) {
         self.max = self.max.max(value);
         self.sum += u128::from(value);
-        // Never allocates and never drops: values beyond the range count in the last bucket.
-        self.histogram.saturating_record(value);
+        self.histogram.record(value);
     }
 
     fn summary(&self) -> Summary {
-        let count = self.histogram.len();
+        let buckets: Vec<_> = self.histogram.recorded().collect();
+        let count: u64 = buckets.iter().map(|bucket| bucket.1).sum();
         let mean = if count == 0 { 0.0 } else { self.sum as f64 / count as f64 };
-        Summary {
-            max: self.max,
-            p999: self.histogram.value_at_quantile(0.999).min(self.max),
-            p50: self.histogram.value_at_quantile(0.5).min(self.max),
-            mean,
-            buckets: self
-                .histogram
-                .iter_recorded()
-                .map(|b| (b.value_iterated_to(), u64::from(b.count_at_value())))
-                .collect(),
-        }
+        // The end of the bucket in which the quantile is.
+        let quantile = |quantile: f64| {
+            let rank = ((quantile * count as f64).ceil() as u64).max(1);
+            let mut seen = 0;
+            let bucket = buckets.iter().find(|(_, count)| {
+                seen += count;
+                seen >= rank
+            });
+            bucket.map_or(0, |&(end, _)| end.min(self.max))
+        };
+        Summary { max: self.max, p999: quantile(0.999), p50: quantile(0.5), mean, buckets }
     }
 }
 

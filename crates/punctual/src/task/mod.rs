@@ -5,6 +5,8 @@ pub(crate) mod async_task;
 pub(crate) mod body;
 #[cfg(feature = "std")]
 pub(crate) mod bound;
+#[cfg(all(feature = "std", feature = "monitoring"))]
+mod histogram;
 pub(crate) mod interval;
 #[cfg(feature = "std")]
 pub(crate) mod job;

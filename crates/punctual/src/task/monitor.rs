@@ -1,9 +1,10 @@
 //! What is measured of every job: release jitter J, response time R, execution time C.
 //!
 //! On unless the app or the features of this crate say otherwise, in bounded memory that is allocated before the app
-//! starts. Costs at most two clock readings a job: one at its end, and one at its start if it runs as a call or at its
-//! spawn if it is queued. A queued job starts when the one before it on its thread ends, which has been read; only a
-//! thread that was asleep reads the clock once more when it wakes.
+//! starts. Costs at most two readings of the processor's counter a job (of the clock, where the kernel does not keep
+//! that by the counter): one at its end, and one at its start if it runs as a call or at its spawn if it is queued. A
+//! queued job starts when the one before it on its thread ends, which has been read; only a thread that was asleep reads
+//! the clock once more when it wakes.
 //!
 //! * J = start - release. The release of a periodic or timed job is its nominal time, so J includes how
 //!   late the kernel's timer was; that of a spawned job is the spawn.

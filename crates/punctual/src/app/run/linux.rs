@@ -28,7 +28,7 @@ use crate::app::trace_markers::Marks;
 use crate::app::{fault, forked};
 use crate::port::linux::cpu::{self, Allowed};
 use crate::port::linux::stderr;
-use crate::port::linux::{self, futex, idle_states, interference, memory, notice, settings};
+use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
 
 pub(super) fn run<A: App>(
     runtime: &'static Runtime,
@@ -52,6 +52,7 @@ pub(super) fn run<A: App>(
     let _opened = Opened::new(runtime, true).map_err(system("making an epoll set"))?;
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let marks = Arc::new(Marks::new(runtime, &plan.marks));
+    let by_clock = counter::choose().err();
     let profile = config.profile.as_deref();
     let profile = profile
         .map(|path| Profile::begin(runtime, path, Some(&|partition| plan.cpu(partition))))
@@ -80,6 +81,9 @@ pub(super) fn run<A: App>(
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
     let mut granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
+    granted.notes.extend(by_clock.map(|why| {
+        format!("jobs are timed by CLOCK_MONOTONIC, since {why}: a reading takes longer than one of the processor's counter")
+    }));
     let missing = granted.all_missing();
     if plan.strict && !missing.is_empty() {
         threads.abandon();

@@ -1,6 +1,7 @@
 //! What Linux provides: the clock, futexes, CPUs, scheduling policies, locked memory, event sources.
 
 pub(crate) mod clock;
+pub(crate) mod counter;
 pub(crate) mod cpu;
 pub(crate) mod futex;
 pub(crate) mod idle_states;

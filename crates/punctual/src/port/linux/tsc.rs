@@ -20,6 +20,7 @@ use std::time::Duration as StdDuration;
 use punctual_core::Instant;
 
 use super::clock;
+use super::counter::raw as counter;
 
 /// How long an anchor should hold.
 pub(crate) const INTERVAL: StdDuration = StdDuration::from_millis(20);
@@ -186,36 +187,6 @@ impl Sample {
             (between, Self { counter: before + between / 2, time })
         });
         tries.min_by_key(|&(between, _)| between).map_or(Self { counter: 0, time: 0 }, |(_, sample)| sample)
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod counter {
-    use std::arch::x86_64::{__cpuid, _rdtsc};
-
-    #[inline(always)]
-    pub(super) fn read() -> u64 {
-        // SAFETY: every x86-64 processor has the instruction. Where a process may not use it (`PR_SET_TSC`), it ends by a
-        // signal, which is sound.
-        unsafe { _rdtsc() }
-    }
-
-    /// Intel SDM 17.17.1, AMD APM 3 E.4.7: "invariant TSC".
-    pub(super) fn is_invariant() -> bool {
-        let (highest, invariant) = (__cpuid(0x8000_0000).eax, 0x8000_0007);
-        highest >= invariant && __cpuid(invariant).edx & 1 << 8 != 0
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod counter {
-    pub(super) fn read() -> u64 {
-        0
-    }
-
-    /// Other architectures have counters, too; none has been tried.
-    pub(super) fn is_invariant() -> bool {
-        false
     }
 }
 

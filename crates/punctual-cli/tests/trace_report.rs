@@ -179,7 +179,7 @@ fn names_tasks_of_an_app() {
     file(&scratch, "t.dat", &script);
     let (out, err, code) = report(&scratch.0, &["t.dat"]);
     assert_eq!((err.as_str(), code), ("", 0));
-    assert!(out.contains("\ntask 3, ordinary priority, 1 job\n"), "{out}");
+    assert!(out.contains("\ntask 3, nice 0, 1 job\n"), "{out}");
     let (out, ..) = report(&scratch.0, &["t.dat", "--task", "worker", "--csv", "-"]);
     assert_eq!(out.lines().count(), 2, "{out}");
 }

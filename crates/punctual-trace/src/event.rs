@@ -19,8 +19,8 @@ pub type Tid = u32;
 pub struct Task {
     /// Its number.
     pub id: Tid,
-    /// Its kernel priority as the trace has it: 0 to 98 are real time, 0 the highest; 100 to 139 are not; -1 is
-    /// SCHED_DEADLINE; 120 is the ordinary default.
+    /// Its priority as the kernel counts: 0 to 98 are real time, 0 the highest; 100 to 139 are not; -1 is SCHED_DEADLINE; 120
+    /// is the ordinary default. For people it is a [`Priority`](crate::priority::Priority).
     pub priority: i32,
 }
 
@@ -155,6 +155,14 @@ pub enum Kind {
         /// When it is to expire, in ns of its own clock.
         expires: u64,
     },
+    /// `hrtimer_start` of the timer that gives a SCHED_DEADLINE thread its runtime anew, with the function `dl_task_timer`: the
+    /// thread has used it up or has yielded, and may not run before. The kernel's deadline servers have such timers too.
+    BudgetTimerStart {
+        /// The address of the timer.
+        timer: u64,
+        /// When it is to expire, in ns of CLOCK_MONOTONIC.
+        expires: u64,
+    },
     /// `hrtimer_expire_entry`.
     TimerExpire {
         /// The address of the timer.
@@ -193,6 +201,10 @@ pub enum Kind {
         /// What it returned.
         result: i64,
     },
+    /// `sys_enter_sched_yield`: a SCHED_DEADLINE thread says so that its job is done.
+    YieldEnter,
+    /// `sys_exit_sched_yield`.
+    YieldExit,
     /// Another system call begins.
     SyscallEnter {
         /// Its number.

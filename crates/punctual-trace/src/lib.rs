@@ -20,6 +20,7 @@ pub mod explain;
 pub mod export;
 pub mod jobs;
 pub mod names;
+pub mod priority;
 pub mod read;
 pub mod record;
 pub mod recorded;

@@ -138,6 +138,7 @@ impl Names {
                 None => format!("softirq {softirq}"),
             },
             Actor::Task(task) => self.tasks.get(&task).cloned().unwrap_or(format!("task {task}")),
+            Actor::Throttling => "throttling".into(),
             Actor::Others => "others".into(),
             Actor::Unseen => "somebody unseen".into(),
         }

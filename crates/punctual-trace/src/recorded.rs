@@ -45,10 +45,12 @@ pub enum Source {
     Futexes,
     /// When the scheduler is entered and left.
     Scheduler,
+    /// `sys_enter_sched_yield` and `sys_exit_sched_yield`, which end jobs of SCHED_DEADLINE threads.
+    Yields,
 }
 
 impl Source {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Switches,
         Self::Wakings,
         Self::Wakeups,
@@ -61,6 +63,7 @@ impl Source {
         Self::Contention,
         Self::Futexes,
         Self::Scheduler,
+        Self::Yields,
     ];
 
     /// The kinds of events that it needs, all of them.
@@ -78,6 +81,7 @@ impl Source {
             Self::Contention => CONTENTION_BEGIN | CONTENTION_END,
             Self::Futexes => FUTEX_ENTER | FUTEX_EXIT,
             Self::Scheduler => SCHEDULE_ENTER | SCHEDULE_EXIT,
+            Self::Yields => YIELD_ENTER | YIELD_EXIT,
         }
     }
 }
@@ -102,6 +106,8 @@ const FUTEX_ENTER: u32 = 1 << 16;
 const FUTEX_EXIT: u32 = 1 << 17;
 const SCHEDULE_ENTER: u32 = 1 << 18;
 const SCHEDULE_EXIT: u32 = 1 << 19;
+const YIELD_ENTER: u32 = 1 << 20;
+const YIELD_EXIT: u32 = 1 << 21;
 
 /// In the text of a declaration, what the threads follow whose system calls alone are recorded.
 const CALLS: &str = "calls of";
@@ -325,6 +331,8 @@ fn kind_of_event(system: &str, name: &str) -> u32 {
         Some(Code::ContentionEnd) => CONTENTION_END,
         Some(Code::FutexEnter) => FUTEX_ENTER,
         Some(Code::FutexExit) => FUTEX_EXIT,
+        Some(Code::YieldEnter) => YIELD_ENTER,
+        Some(Code::YieldExit) => YIELD_EXIT,
         Some(Code::ScheduleEnter | Code::GraphEntry) => SCHEDULE_ENTER,
         Some(Code::ScheduleExit | Code::GraphExit) => SCHEDULE_EXIT,
         _ => 0,
@@ -345,13 +353,15 @@ fn kind_bit(kind: Kind) -> u32 {
         Kind::VectorExit { .. } => VECTOR_EXIT,
         Kind::SoftirqEntry { .. } => SOFTIRQ_ENTRY,
         Kind::SoftirqExit { .. } => SOFTIRQ_EXIT,
-        Kind::TimerStart { .. } => TIMER_START,
+        Kind::TimerStart { .. } | Kind::BudgetTimerStart { .. } => TIMER_START,
         Kind::TimerExpire { .. } => TIMER_EXPIRE,
         Kind::TimerExpired { .. } => TIMER_EXPIRED,
         Kind::ContentionBegin { .. } => CONTENTION_BEGIN,
         Kind::ContentionEnd { .. } => CONTENTION_END,
         Kind::FutexEnter { .. } => FUTEX_ENTER,
         Kind::FutexExit { .. } => FUTEX_EXIT,
+        Kind::YieldEnter => YIELD_ENTER,
+        Kind::YieldExit => YIELD_EXIT,
         Kind::ScheduleEnter => SCHEDULE_ENTER,
         Kind::ScheduleExit => SCHEDULE_EXIT,
         _ => 0,

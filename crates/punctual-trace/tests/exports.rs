@@ -109,7 +109,7 @@ fn writes_same_values_as_json() {
     let jobs = scene_jobs();
     for job in &jobs {
         let parsed: serde_json::Value = serde_json::from_str(&json(job, &names())).unwrap();
-        assert_eq!(parsed["version"], 1);
+        assert_eq!(parsed["version"], 2);
         for term in Term::ALL {
             let member = &parsed["terms"][term.letter()];
             assert_eq!(member["min_ns"].as_u64(), term.of(job).lo());

@@ -3,7 +3,7 @@
 use punctual_report::escape::Printable;
 use punctual_report::format::format_count;
 use punctual_trace::event::{Event, Tid};
-use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Select};
+use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Reservation, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
 use punctual_trace::recorded::Recorded;
@@ -77,6 +77,12 @@ impl Analyzer {
             self.names.event(format.id, &format!("{}:{}", format.system, format.name));
         }
         trace.processes().for_each(|(thread, process)| self.names.process(thread, process));
+        trace.reservations().for_each(|(thread, reservation)| self.reserve(thread, reservation));
+    }
+
+    /// Learns what a thread has reserved under SCHED_DEADLINE.
+    pub(crate) fn reserve(&mut self, thread: Tid, reservation: Reservation) {
+        self.watch.reserve(thread, reservation);
     }
 
     /// Leaves out jobs that end before this time.

@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::io;
 
-use punctual_report::format::{format_clock, format_count};
+use punctual_report::format::{format_clock, format_count, format_part};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 use punctual_trace::explain;
 use punctual_trace::export::table;
-use punctual_trace::jobs::{Actor, Counters, Job};
+use punctual_trace::jobs::{Actor, Counters, Job, Reservation};
 use punctual_trace::names::Names;
+use punctual_trace::priority;
 use punctual_trace::recorded::{self, Missing, Recorded};
 use punctual_trace::stats::{CapturedJob, TaskId, TaskStats, Term};
 
@@ -152,16 +153,11 @@ fn counts(stats: &TaskStats) -> String {
     let mut out = String::new();
     let of_thread = matches!(stats.key().actor, Actor::Thread(_) | Actor::Task(_));
     if let Some((most, least)) = stats.priorities().filter(|_| of_thread) {
-        let name = |priority| match priority {
-            ..0 => "deadline scheduling".to_owned(),
-            0..=98 => format!("priority {}", 99 - priority),
-            _ => "ordinary priority".to_owned(),
-        };
-        out += &match (most, least) {
-            (0..=98, 0..=98) if most != least => format!(", priorities {} to {}", 99 - least, 99 - most),
-            _ if name(most) != name(least) => format!(", {} to {}", name(least), name(most)),
-            _ => format!(", {}", name(most)),
-        };
+        out += &format!(", {}", priority::range(most, least));
+    }
+    if let Some(Reservation { runtime, deadline, period }) = stats.reservation() {
+        let [runtime, deadline, period] = [runtime, deadline, period].map(format_part);
+        out += &format!(" with {runtime} in {period} and a deadline of {deadline}");
     }
     let plural = |count: u64, one: &str, many: &str| match count {
         1 => format!(", 1 {one}"),
@@ -170,6 +166,9 @@ fn counts(stats: &TaskStats) -> String {
     out += &plural(stats.jobs(), "job", "jobs");
     if stats.misses() > 0 {
         out += &plural(stats.misses(), "deadline missed", "deadlines missed");
+    }
+    if stats.throttled() > 0 {
+        out += &plural(stats.throttled(), "throttled", "throttled");
     }
     let unended = stats.unended().len() as u64;
     if unended > 0 {

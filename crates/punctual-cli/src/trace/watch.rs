@@ -140,6 +140,9 @@ impl Session {
                 why = Some(StopReason::Ended);
             }
             live.take(&mut self.events)?;
+            for (thread, reservation) in live.reservations() {
+                self.analyzer.reserve(thread, reservation);
+            }
             if let Some(news) = self.seen.news(&live) {
                 self.analyzer.learn(&news);
             }

@@ -8,11 +8,22 @@ use crate::jobs::Actor;
 use crate::names::Names;
 use crate::stats::CapturedJob;
 
+/// Which system call it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Called {
+    /// On a futex.
+    Futex,
+    /// `sched_yield`.
+    Yield,
+    /// Any other, by its number.
+    Number(u32),
+}
+
 /// A system call of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// Its number; nothing for futexes, which have events of their own.
-    pub number: Option<u32>,
+    /// Which.
+    pub called: Called,
     /// When it began, by the trace's clock.
     pub start: u64,
     /// How long it took until it returned or the job ended, in ns.
@@ -25,7 +36,11 @@ impl Call {
     /// How to call it.
     #[must_use]
     pub fn name(&self, names: &Names) -> String {
-        self.number.map_or("futex".to_owned(), |number| names.of_call(number))
+        match self.called {
+            Called::Futex => "futex".to_owned(),
+            Called::Yield => "sched_yield".to_owned(),
+            Called::Number(number) => names.of_call(number),
+        }
     }
 }
 
@@ -39,10 +54,11 @@ pub fn calls(captured: &CapturedJob) -> Vec<Call> {
 fn of_thread(events: &[Event], thread: Tid, end: u64) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for event in events.iter().filter(|event| event.by == thread) {
-        let number = match event.kind {
-            Kind::SyscallEnter { number } => Some(number),
-            Kind::FutexEnter { .. } => None,
-            Kind::SyscallExit { .. } | Kind::FutexExit { .. } => {
+        let called = match event.kind {
+            Kind::SyscallEnter { number } => Called::Number(number),
+            Kind::FutexEnter { .. } => Called::Futex,
+            Kind::YieldEnter => Called::Yield,
+            Kind::SyscallExit { .. } | Kind::FutexExit { .. } | Kind::YieldExit => {
                 if let Some(call) = calls.last_mut().filter(|call| !call.returned) {
                     (call.ns, call.returned) = (event.time - call.start, true);
                 }
@@ -54,7 +70,7 @@ fn of_thread(events: &[Event], thread: Tid, end: u64) -> Vec<Call> {
         let again = calls.last().is_some_and(|call| !call.returned && call.start == event.time);
         if !again {
             let ns = end.saturating_sub(event.time);
-            calls.push(Call { number, start: event.time, ns, returned: false });
+            calls.push(Call { called, start: event.time, ns, returned: false });
         }
     }
     calls
@@ -102,8 +118,10 @@ mod tests {
             event(34, 7, Kind::FutexExit { result: 0 }),
             event(40, 7, Kind::SyscallEnter { number: 230 }),
         ];
-        let call = |number, start, ns, returned| Call { number, start, ns, returned };
-        let expected = [call(Some(0), 10, 10, true), call(None, 30, 4, true), call(Some(230), 40, 60, false)];
+        let call = |called, start, ns, returned| Call { called, start, ns, returned };
+        let (read, sleep) = (Called::Number(0), Called::Number(230));
+        let expected =
+            [call(read, 10, 10, true), call(Called::Futex, 30, 4, true), call(sleep, 40, 60, false)];
         assert_eq!(of_thread(&events, 7, 100), expected);
     }
 }

@@ -33,11 +33,11 @@ mod wait;
 use punctual_report::format::{format_count, format_part};
 
 use crate::event::Section;
-use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy};
+use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy, Reservation};
 use crate::names::Names;
 use crate::stats::TaskStats;
 
-pub use calls::{Call, calls, system_calls};
+pub use calls::{Call, Called, calls, system_calls};
 pub use wait::blocking;
 
 /// Of many causes, this many are named.
@@ -78,6 +78,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
             _ => format!("Not to be trusted: {}.", flawed(flaw)),
         });
     }
+    sentences.extend(deadline(job).map(|text| format!("D: {text}.")));
     sentences.push(format!("R: {}.", response(job, names)));
     sentences.push(format!("J: {} {of_response}: {}.", value(job.jitter), jitter(job, names)));
     let (entering, leaving) = (value(job.overhead_entry), value(job.overhead_exit));
@@ -181,6 +182,36 @@ pub fn longest(job: &Job, names: &Names) -> String {
     sentences.swap_remove(sentences.len() - from_end)
 }
 
+/// What came of the reservation of a thread under SCHED_DEADLINE.
+fn deadline(job: &Job) -> Option<String> {
+    let throttled = match (job.throttles, job.reservation) {
+        (0, _) => None,
+        (times, reserved) => {
+            let why = match reserved {
+                Some(Reservation { runtime, period, .. }) => {
+                    format!("its runtime of {} in {}", format_part(runtime), format_part(period))
+                }
+                None => "its runtime".into(),
+            };
+            let throttled = format!("throttled {} for {}", repeated(times), format_part(job.throttled));
+            Some(format!("{throttled} in all, as it had used up {why}"))
+        }
+    };
+    let Some(Reservation { deadline, .. }) = job.reservation else { return throttled };
+    let by = format!("deadline of {}", format_part(deadline));
+    let met = match job.missed() {
+        _ if job.response.lo().is_none() => format!("whether it met its {by} is not known"),
+        Some(true) => {
+            let late = job.response.lo().unwrap_or(deadline) - deadline;
+            let least = if matches!(job.response, Bounds::Exact(_)) { "" } else { "at least " };
+            format!("missed its {by} by {least}{}", format_part(late))
+        }
+        Some(false) => format!("met its {by}"),
+        None => format!("whether it met its {by} is not certain"),
+    };
+    Some([Some(met), throttled].into_iter().flatten().collect::<Vec<_>>().join("; "))
+}
+
 fn response(job: &Job, names: &Names) -> String {
     let who = match job.task {
         Some(task) => format!("{} on {}", names.of(Actor::Task(task)), names.of(job.actor)),
@@ -199,6 +230,7 @@ fn response(job: &Job, names: &Names) -> String {
         ReleasedBy::Mark => "its release by the app".into(),
         ReleasedBy::Wake => woken(job),
         ReleasedBy::New => "its creation".into(),
+        ReleasedBy::Budget => "the beginning of its period".into(),
         ReleasedBy::Unseen if matches!(job.kind, JobKind::Thread | JobKind::IrqThread) => {
             "a release not seen".into()
         }
@@ -215,7 +247,7 @@ fn jitter(job: &Job, names: &Names) -> String {
         _ => {}
     }
     let mut parts = Vec::new();
-    if matches!(job.released_by, ReleasedBy::Timer | ReleasedBy::Mark)
+    if matches!(job.released_by, ReleasedBy::Timer | ReleasedBy::Mark | ReleasedBy::Budget)
         && let Some(late) = job.lateness().filter(|&late| late > 0)
     {
         let most = if matches!(job.jitter, Bounds::Exact(_)) { "" } else { "at most " };

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use super::{VERSION, flaw_name, kind_name, release_name};
 use crate::jobs::{Actor, Bounds, Job};
 use crate::names::Names;
+use crate::priority::Priority;
 use crate::stats::Term;
 
 /// The columns. Times are ns: instants on the trace's clock, and for each term its least and its greatest length, which
 /// are the same if it is exact and both empty if it is unknown.
-pub const COLUMNS: [&str; 46] = [
+pub const COLUMNS: [&str; 53] = [
     "version",
     "number",
     "sort",
@@ -56,6 +57,13 @@ pub const COLUMNS: [&str; 46] = [
     "flaw",
     "ss_likely_ns",
     "c_likely_ns",
+    "nice",
+    "runtime_ns",
+    "deadline_ns",
+    "period_ns",
+    "missed",
+    "throttled_ns",
+    "throttles",
 ];
 
 /// Writes CSV (RFC 4180, lines ended by a line feed).
@@ -88,8 +96,9 @@ impl<W: Write> Csv<W> {
         self.text(&name(job.actor, names));
         self.some(job.task.map(u64::from));
         self.text(&job.task.map_or(String::new(), |task| names.of(Actor::Task(task))));
-        self.text(&job.priority.to_string());
-        self.text(&job.highest.to_string());
+        let priority = Priority::of_kernel(job.priority);
+        self.number(priority.number().into());
+        self.number(Priority::of_kernel(job.highest).number().into());
         self.text(release_name(job.released_by));
         self.some(job.released.map(|released| released.0));
         self.some(job.released.map(|released| released.1));
@@ -115,6 +124,13 @@ impl<W: Write> Csv<W> {
         self.text(flaw_name(job.flaw));
         self.some(job.likely_overhead);
         self.some(job.likely_execution());
+        self.text(&priority.nice().map_or(String::new(), |nice| nice.to_string()));
+        self.some(job.reservation.map(|reservation| reservation.runtime));
+        self.some(job.reservation.map(|reservation| reservation.deadline));
+        self.some(job.reservation.map(|reservation| reservation.period));
+        self.text(job.missed().map_or("", |missed| if missed { "yes" } else { "no" }));
+        self.number(job.throttled);
+        self.number(job.throttles.into());
         self.line.pop();
         self.line.push('\n');
         self.to.write_all(self.line.as_bytes())
@@ -164,7 +180,7 @@ pub(super) fn id(actor: Actor) -> u64 {
         Actor::Thread(id) | Actor::Irq(id) => u64::from(id),
         Actor::Vector(id) | Actor::Task(id) => u64::from(id),
         Actor::Softirq(id) => u64::from(id),
-        Actor::Others | Actor::Unseen => 0,
+        Actor::Others | Actor::Unseen | Actor::Throttling => 0,
     }
 }
 

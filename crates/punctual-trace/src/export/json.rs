@@ -12,6 +12,7 @@ use crate::jobs::{
     WaitTarget,
 };
 use crate::names::Names;
+use crate::priority::Priority;
 use crate::stats::{CapturedJob, Term};
 
 /// A job as a JSON object, without a line break.
@@ -62,8 +63,9 @@ struct JobObject<'a> {
     /// The task of an app, if it marked the job.
     task: Option<u16>,
     task_name: Option<String>,
-    priority: i32,
-    highest_priority: i32,
+    priority: u8,
+    nice: Option<i32>,
+    highest_priority: u8,
     released_by: &'static str,
     /// The earliest and the latest instant.
     released_ns: Option<(u64, u64)>,
@@ -81,6 +83,12 @@ struct JobObject<'a> {
     flaw: Option<&'static str>,
     terms: Terms<'a>,
     suspended_ns: u64,
+    /// Under SCHED_DEADLINE.
+    reservation: Option<ReservationObject>,
+    /// Whether it has missed the deadline of that, if that is certain.
+    missed: Option<bool>,
+    throttled_ns: u64,
+    throttles: u32,
     jitter_causes: Vec<CauseObject>,
     off: Option<SectionObject>,
     nmi_ns: u64,
@@ -103,6 +111,7 @@ impl<'a> JobObject<'a> {
             cpu,
             phase: phase_name(phase),
         };
+        let priority = Priority::of_kernel(job.priority);
         Self {
             version: VERSION,
             number: job.number,
@@ -111,8 +120,9 @@ impl<'a> JobObject<'a> {
             name: names.of(job.actor),
             task: job.task,
             task_name: job.task.map(|task| names.of(Actor::Task(task))),
-            priority: job.priority,
-            highest_priority: job.highest,
+            priority: priority.number(),
+            nice: priority.nice(),
+            highest_priority: Priority::of_kernel(job.highest).number(),
             released_by: release_name(job.released_by),
             released_ns: job.released,
             woken_ns: job.woken,
@@ -128,6 +138,14 @@ impl<'a> JobObject<'a> {
             flaw: job.flaw.map(|flaw| flaw_name(Some(flaw))),
             terms: Terms(job),
             suspended_ns: job.suspended,
+            reservation: job.reservation.map(|reservation| ReservationObject {
+                runtime_ns: reservation.runtime,
+                deadline_ns: reservation.deadline,
+                period_ns: reservation.period,
+            }),
+            missed: job.missed(),
+            throttled_ns: job.throttled,
+            throttles: job.throttles,
             jitter_causes: causes(&job.jitter_causes),
             off: job.disabled.map(|DisabledSection { section, caller, ns }| SectionObject {
                 what: match section {
@@ -181,6 +199,13 @@ impl From<Bounds> for BoundsObject {
     fn from(bounds: Bounds) -> Self {
         Self { min_ns: bounds.lo(), max_ns: bounds.hi(), likely_ns: None, precision: bounds.precision() }
     }
+}
+
+#[derive(Serialize)]
+struct ReservationObject {
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
 }
 
 #[derive(Serialize)]

@@ -24,7 +24,7 @@
 //! }
 //! let text = String::from_utf8(csv.finish()?).unwrap();
 //! let line = text.lines().nth(1).unwrap();
-//! assert!(line.starts_with("1,0,thread,7,7,,"), "{line}");
+//! assert!(line.starts_with("2,0,thread,7,7,,"), "{line}");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -41,7 +41,7 @@ pub use perfetto::Perfetto;
 
 /// The version of the columns of CSV and of the members of JSON: it rises when one changes its meaning or goes away, not
 /// when one is added.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 use crate::jobs::{Flaw, JobKind, ReleasedBy};
 
@@ -61,6 +61,7 @@ fn release_name(by: ReleasedBy) -> &'static str {
         ReleasedBy::Mark => "mark",
         ReleasedBy::Wake => "wake",
         ReleasedBy::New => "new",
+        ReleasedBy::Budget => "period",
         ReleasedBy::Unseen => "unseen",
     }
 }

@@ -113,7 +113,10 @@ impl<W: Write> Perfetto<W> {
         let (entered, actor) = match event.kind {
             Kind::SyscallEnter { number } => return self.call_begins(event, &names.of_call(number), names),
             Kind::FutexEnter { .. } => return self.call_begins(event, "futex", names),
-            Kind::SyscallExit { .. } | Kind::FutexExit { .. } => return self.call_ends(event),
+            Kind::YieldEnter => return self.call_begins(event, "sched_yield", names),
+            Kind::SyscallExit { .. } | Kind::FutexExit { .. } | Kind::YieldExit => {
+                return self.call_ends(event);
+            }
             Kind::Other { event: id } => {
                 let track = self.cpu(event.cpu)?;
                 let by = [format!("thread: {}", names.of(Actor::Thread(event.by)))];

@@ -15,6 +15,8 @@ pub enum Actor {
     Softirq(u8),
     /// A job that a Punctual app called on the same thread, by its task.
     Task(u16),
+    /// Nobody: a SCHED_DEADLINE thread had used up its runtime.
+    Throttling,
     /// Those whose shares were least, where there were too many to list.
     Others,
     /// The analysis does not know: events were lost, or the history it keeps was too short.

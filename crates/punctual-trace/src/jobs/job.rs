@@ -5,6 +5,7 @@ use super::bounds::Bounds;
 use super::cause::{Actor, Cause};
 use super::disabled::DisabledSection;
 use super::futexes::FutexRole;
+use super::reservation::Reservation;
 
 /// What sort of job it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ pub enum ReleasedBy {
     Wake,
     /// The wake-up of a thread that has just been created.
     New,
+    /// The next period of a SCHED_DEADLINE thread that had yielded: the instant at which it was to get its runtime anew.
+    Budget,
     /// It was not seen: the handler ran, or the thread was found running.
     Unseen,
 }
@@ -156,6 +159,12 @@ pub struct Job {
     pub execution: Bounds,
     /// How much of C it was asleep of its own accord, if that does not end jobs.
     pub suspended: u64,
+    /// What its thread has reserved under SCHED_DEADLINE, if that is known.
+    pub reservation: Option<Reservation>,
+    /// How much of J and I it was throttled, as a SCHED_DEADLINE thread is that has used up its runtime.
+    pub throttled: u64,
+    /// How often.
+    pub throttles: u32,
     /// How often it was moved to another CPU.
     pub migrations: u32,
     /// How often it was displaced by a thread.
@@ -190,6 +199,16 @@ impl Job {
     pub fn likely_execution(&self) -> Option<u64> {
         let least = self.overhead.lo()?;
         Some(self.execution.hi()?.saturating_sub(self.likely_overhead?.saturating_sub(least)))
+    }
+
+    /// Whether it has missed the deadline of its reservation; nothing if there is none, or that is not certain.
+    #[must_use]
+    pub fn missed(&self) -> Option<bool> {
+        let deadline = self.reservation?.deadline;
+        if self.response.lo()? > deadline {
+            return Some(true);
+        }
+        self.response.hi().filter(|&most| most <= deadline).map(|_| false)
     }
 
     /// What of J was due to a late timer, before the wake-up; at most, if it is bounded.
@@ -267,6 +286,9 @@ impl Job {
             interference: Bounds::Unknown,
             execution: Bounds::Unknown,
             suspended: 0,
+            reservation: None,
+            throttled: 0,
+            throttles: 0,
             migrations: 0,
             preemptions: 0,
             flaw: None,

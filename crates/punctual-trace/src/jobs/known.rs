@@ -15,6 +15,7 @@ pub(super) struct Known {
     pub(super) timers: bool,
     pub(super) contention: bool,
     pub(super) futexes: bool,
+    pub(super) yields: bool,
     /// System calls are those of some threads only.
     pub(super) calls_of_some: bool,
 }
@@ -31,6 +32,7 @@ impl Known {
             timers: has(Source::Timers),
             contention: has(Source::Contention),
             futexes: has(Source::Futexes),
+            yields: has(Source::Yields),
             calls_of_some: recorded.calls_of_some(),
         }
     }

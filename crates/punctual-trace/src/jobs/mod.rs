@@ -41,6 +41,7 @@ mod history;
 mod job;
 mod known;
 mod open_job;
+mod reservation;
 
 pub use blocking::{Blocking, HolderState, Share, WaitTarget};
 pub use bounds::Bounds;
@@ -51,6 +52,7 @@ pub use decomposer::{Counters, Decomposer};
 pub use disabled::DisabledSection;
 pub use futexes::FutexRole;
 pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Waker};
+pub use reservation::Reservation;
 
 /// How many waits of a job are listed.
 pub const MAX_BLOCKINGS: usize = 32;

@@ -57,30 +57,36 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
         unreadable,
         buffers,
         threads: optional(&path.join("saved_cmdlines"))?.unwrap_or_default(),
-        schedule: dat::scheduler_functions(&optional(&path.join("kallsyms"))?.unwrap_or_default()),
+        functions: dat::Functions::of(&optional(&path.join("kallsyms"))?.unwrap_or_default()),
         clock,
         system: text("uname")?.trim().to_owned(),
         statistics,
         scale: None,
         declared: optional(&path.join("recorded"))?.map(|text| {
-            let processes = optional(&path.join("saved_tgids")).ok().flatten().unwrap_or_default();
-            declared(&text, &processes)
+            let beside = |name| optional(&path.join(name)).ok().flatten().unwrap_or_default();
+            declared(&text, &beside("saved_tgids"), &beside("saved_reservations"))
         }),
         damage: Vec::new(),
     })
 }
 
-/// What the recorder says about its events and about whose the threads are, which is one text in a file.
-pub(crate) fn declared(recorded: &[u8], saved_tgids: &[u8]) -> String {
+/// What the recorder says about its events, about whose the threads are and about what they have reserved, which is one text in
+/// a file.
+pub(crate) fn declared(recorded: &[u8], saved_tgids: &[u8], saved_reservations: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(recorded).into_owned();
-    for line in String::from_utf8_lossy(saved_tgids).lines() {
-        text += &format!("{PROCESS}{line}\n");
+    for (begin, lines) in [(PROCESS, saved_tgids), (RESERVATION, saved_reservations)] {
+        for line in String::from_utf8_lossy(lines).lines() {
+            text += &format!("{begin}{line}\n");
+        }
     }
     text
 }
 
 /// Begins a line with the numbers of a thread and of its process.
 pub(crate) const PROCESS: &str = "process ";
+
+/// Begins a line with the number of a SCHED_DEADLINE thread, its runtime, deadline and period in ns.
+pub(crate) const RESERVATION: &str = "reservation ";
 
 fn format_error(path: &Path) -> impl Fn(FormatError) -> ReadError {
     let file: Arc<str> = path.display().to_string().into();

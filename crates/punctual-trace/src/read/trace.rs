@@ -8,11 +8,12 @@ use super::clock::counted;
 use super::error::ReadError;
 use super::format::{EventFormat, FormatError, PageLayout};
 use super::merge::{Merge, Source as _};
-use super::raw::PROCESS;
+use super::raw::{PROCESS, RESERVATION};
 use super::stream::{CpuStream, Input, Scale};
 use super::translate::{Calls, Interrupts, Threads, Translator, recipe};
 use super::{Bytes, Order, Range, dat, marker, raw};
 use crate::event::{Event, Tid};
+use crate::jobs::Reservation;
 use crate::recorded::{Recorded, Source};
 
 /// All CPUs together may hold pages of that many bytes.
@@ -37,7 +38,7 @@ pub struct Trace {
     pub(super) unreadable: Vec<(String, FormatError)>,
     pub(super) buffers: Vec<Buffer>,
     pub(super) threads: Vec<u8>,
-    pub(super) schedule: Vec<u64>,
+    pub(super) functions: dat::Functions,
     pub(super) clock: String,
     pub(super) system: String,
     pub(super) statistics: Vec<String>,
@@ -154,7 +155,8 @@ impl Trace {
             return Err(ReadError::Unsupported { file: self.file.clone(), offset: 0, what });
         }
         inputs.sort_by_key(|(cpu, _)| *cpu);
-        let mut translator = Translator::new(self.layout.order, &self.formats, &self.schedule);
+        let mut translator = Translator::new(self.layout.order, &self.formats, &self.functions.schedule);
+        translator.set_budget_timer(self.functions.budget_timer);
         translator.threads_mut().insert_lines(&self.threads);
         Ok((translator, inputs.into_iter().map(|(_, stream)| stream).collect()))
     }
@@ -171,7 +173,7 @@ impl Trace {
         }
         let names = self.formats.iter().map(|format| format!("{}:{}\n", format.system, format.name));
         let mut possible = Recorded::declared(&names.collect::<String>());
-        if self.schedule.is_empty() {
+        if self.functions.schedule.is_empty() {
             // Every system has the format of calls of functions.
             possible = possible.without(Source::Scheduler);
         }
@@ -229,6 +231,17 @@ impl Trace {
         lines.filter_map(|line| {
             let (thread, process) = line.strip_prefix(PROCESS)?.split_once(' ')?;
             Some((thread.parse().ok()?, process.parse().ok()?))
+        })
+    }
+
+    /// What SCHED_DEADLINE threads have reserved, as far as the recorder saw.
+    pub fn reservations(&self) -> impl Iterator<Item = (Tid, Reservation)> {
+        let lines = self.declared.iter().flat_map(|text| text.lines());
+        lines.filter_map(|line| {
+            let mut numbers = line.strip_prefix(RESERVATION)?.split(' ').map(str::parse::<u64>);
+            let mut next = || numbers.next()?.ok();
+            let thread = next()?.try_into().ok()?;
+            Some((thread, Reservation { runtime: next()?, deadline: next()?, period: next()? }))
         })
     }
 

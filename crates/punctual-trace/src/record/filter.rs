@@ -101,13 +101,18 @@ pub(super) fn kernel_name(name: &str) -> &str {
 
 /// All threads there are, with their processes.
 pub(super) fn all_threads() -> impl Iterator<Item = (Tid, Tid)> {
-    let numbers = |path: String| {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse::<Tid>().ok())
-    };
-    numbers("/proc".to_owned()).flat_map(move |process| {
-        numbers(format!("/proc/{process}/task")).map(move |thread| (thread, process))
-    })
+    numbers("/proc").flat_map(|process| threads_of(process).map(move |thread| (thread, process)))
+}
+
+/// The threads of a process; none if there is no such process.
+pub(super) fn threads_of(process: Tid) -> impl Iterator<Item = Tid> {
+    numbers(&format!("/proc/{process}/task"))
+}
+
+/// The entries of a directory of `/proc` that are numbers.
+fn numbers(path: &str) -> impl Iterator<Item = Tid> + use<> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// The real-time priority of a thread, if it has one.

@@ -29,12 +29,15 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::error::RecordError;
+use super::reservations::Reservations;
 use super::schedule::Programs;
 use super::setup::{self, Ready};
 use super::tracefs::{Instance, open_pages};
 use super::{Absent, Config, save};
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, Tid};
+use crate::jobs::Reservation;
 use crate::read::Order;
+use crate::read::dat::Functions;
 use crate::read::format::{EventFormat, PageLayout};
 use crate::read::page::{Missed, Page, PageError};
 use crate::read::translate::{Calls, Interrupts, RecordError as BadRecord, Threads, Translator};
@@ -166,6 +169,7 @@ pub struct Live {
     late: u64,
     absent: Vec<Absent>,
     recorded: Recorded,
+    reservations: Reservations,
 }
 
 impl Live {
@@ -194,11 +198,10 @@ impl Live {
             .into_iter()
             .filter_map(|(system, file)| EventFormat::parse(system, &fs::read(tracefs.join(file)).ok()?).ok())
             .collect();
-        let traced = match functions {
-            true => crate::read::dat::scheduler_functions(&fs::read("/proc/kallsyms").unwrap_or_default()),
-            false => Vec::new(),
-        };
-        let mut translator = Translator::new(Order::NATIVE, &formats, &traced);
+        let known = Functions::of(&fs::read("/proc/kallsyms").unwrap_or_default());
+        let traced = if functions { &known.schedule[..] } else { &[] };
+        let mut translator = Translator::new(Order::NATIVE, &formats, traced);
+        translator.set_budget_timer(known.budget_timer);
         translator.threads_mut().insert_lines(save::names(&tracefs).as_bytes());
         let mut sources = Vec::new();
         for &cpu in &cpus {
@@ -226,6 +229,7 @@ impl Live {
             late: 0,
             absent,
             recorded: Recorded::declared(&declared),
+            reservations: Reservations::new(&config.filter.processes),
         })
     }
 
@@ -319,6 +323,11 @@ impl Live {
     /// What was asked for and the kernel does not have.
     pub fn absent(&self) -> &[Absent] {
         &self.absent
+    }
+
+    /// What threads have reserved under SCHED_DEADLINE, if that has changed. It is looked up in the kernel now and then.
+    pub fn reservations(&mut self) -> Vec<(Tid, Reservation)> {
+        if self.reservations.look(false) { self.reservations.iter().collect() } else { Vec::new() }
     }
 
     /// Which events it has if they happen.

@@ -27,6 +27,7 @@ mod error;
 mod events;
 mod filter;
 mod live;
+mod reservations;
 mod save;
 mod schedule;
 mod setup;
@@ -41,6 +42,7 @@ pub use error::RecordError;
 pub use events::{Absent, Group};
 pub use filter::Filter;
 pub use live::{Live, LiveError};
+pub use reservations::reservation;
 pub use tracefs::remove_leftovers;
 
 use self::drain::Drain;
@@ -129,6 +131,8 @@ pub struct Summary {
 pub struct Recording {
     /// What moves the records of the BPF programs, and their counts by CPU.
     schedule: Option<(Drain, Arc<[Counts]>)>,
+    /// What asks for the reservations of threads under SCHED_DEADLINE.
+    reservations: Option<Drain>,
     // In this order: the kernel removes an instance only when nobody reads it any more.
     drain: Drain,
     instances: Vec<Instance>,
@@ -209,7 +213,8 @@ impl Recording {
         for instance in &self.instances {
             instance.write("tracing_on", "0")?;
         }
-        let drained = self.drain.finish().and(scheduled);
+        let reserved = self.reservations.as_mut().map_or(Ok(()), Drain::finish);
+        let drained = self.drain.finish().and(scheduled).and(reserved);
         let saver = Saver { tracefs: &self.tracefs, directory: &self.directory };
         for (instance, prefix) in self.instances.iter().zip(PREFIXES) {
             for cpu in &self.cpus {

@@ -9,6 +9,7 @@ use super::error::RecordError;
 use super::events::SLEEP;
 use super::filter::all_threads;
 use super::tracefs;
+use crate::read::dat::BUDGET_TIMER;
 
 /// Files of tracefs that are copied.
 pub(super) struct Saver<'a> {
@@ -51,14 +52,18 @@ impl Saver<'_> {
         self.write("saved_cmdlines", earlier.as_bytes())
     }
 
-    /// The clock, the system, and the functions of the scheduler if they are traced.
+    /// The clock, the system, and the addresses of functions: all if the scheduler's are traced, else that which timers name.
     pub(super) fn rest(&self, clock: &str, functions: bool) -> Result<(), RecordError> {
         self.write("trace_clock", clock.as_bytes())?;
         let system = rustix::system::uname();
         let parts = [system.sysname(), system.nodename(), system.release(), system.machine()];
         self.write("uname", parts.map(|part| part.to_string_lossy()).join(" ").as_bytes())?;
-        if functions && let Ok(symbols) = fs::read("/proc/kallsyms") {
-            self.write("kallsyms", &symbols)?;
+        if let Ok(symbols) = fs::read("/proc/kallsyms") {
+            let needed = |line: &&[u8]| {
+                functions || line.split(u8::is_ascii_whitespace).any(|word| word == BUDGET_TIMER)
+            };
+            let lines: Vec<_> = symbols.split_inclusive(|&byte| byte == b'\n').filter(needed).collect();
+            self.write("kallsyms", &lines.concat())?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use super::drain::{Drain, Pipe};
 use super::error::RecordError;
 use super::events::{self, Absent, Group};
 use super::filter::Filter;
+use super::reservations::{self, Reservations};
 use super::save::Saver;
 use super::schedule::{self, Programs, store::Store};
 use super::tracefs::{self, Instance};
@@ -189,12 +190,25 @@ pub(super) fn start(config: &Config, directory: &Path) -> Result<Recording, Reco
     let store = schedule.map(|programs| Store::create(programs, &saver, &systems, page)).transpose()?;
     let here = housekeeping(config);
     let drain = Drain::start(pipes, directory, &here, config.every)?;
+    let look =
+        reservations::keep(Reservations::new(&config.filter.processes), directory.join("saved_reservations"));
     let directory = directory.to_owned();
-    let mut recording =
-        Recording { schedule: None, drain, instances, tracefs, directory, cpus, names, absent, removed };
+    let mut recording = Recording {
+        schedule: None,
+        reservations: None,
+        drain,
+        instances,
+        tracefs,
+        directory,
+        cpus,
+        names,
+        absent,
+        removed,
+    };
     for instance in &recording.instances {
         instance.write("tracing_on", "1")?;
     }
+    recording.reservations = Some(Drain::repeat(&here, reservations::EVERY, look)?);
     // After the switches begin and before they end: an entry or return without them would contradict what is known.
     if let Some(mut store) = store {
         store.attach()?;

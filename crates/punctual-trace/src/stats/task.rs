@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::quantity::{Quantity, Summary};
 use super::recent::CapturedJob;
-use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind};
+use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind, Reservation};
 use crate::names::Names;
 
 /// So many jobs that had not ended are kept of each task, which several threads may run.
@@ -36,6 +36,7 @@ impl Key {
             Actor::Task(task) => (4, u32::from(task)),
             Actor::Others => (5, 0),
             Actor::Unseen => (6, 0),
+            Actor::Throttling => (7, 0),
         };
         (self.kind as u64) << 40 | tag << 32 | u64::from(number)
     }
@@ -156,6 +157,8 @@ pub struct TaskStats {
     jobs: u64,
     flawed: u64,
     misses: u64,
+    reservation: Option<Reservation>,
+    throttled: u64,
     migrations: u64,
     preemptions: u64,
     quantities: [Quantity; 7],
@@ -186,6 +189,8 @@ impl TaskStats {
             jobs: 0,
             flawed: 0,
             misses: 0,
+            reservation: None,
+            throttled: 0,
             migrations: 0,
             preemptions: 0,
             quantities,
@@ -212,6 +217,8 @@ impl TaskStats {
             return false;
         }
         self.jobs += 1;
+        self.reservation = job.reservation.or(self.reservation);
+        self.throttled += u64::from(job.throttles > 0);
         self.migrations += u64::from(job.migrations);
         self.preemptions += u64::from(job.preemptions);
         if let (Some(overhead), Some(execution)) = (job.likely_overhead, job.likely_execution()) {
@@ -294,6 +301,18 @@ impl TaskStats {
     #[must_use]
     pub fn misses(&self) -> u64 {
         self.misses
+    }
+
+    /// What its thread has reserved under SCHED_DEADLINE, at last.
+    #[must_use]
+    pub fn reservation(&self) -> Option<Reservation> {
+        self.reservation
+    }
+
+    /// How many jobs were throttled, as those of a SCHED_DEADLINE thread are that has used up its runtime.
+    #[must_use]
+    pub fn throttled(&self) -> u64 {
+        self.throttled
     }
 
     /// How often all jobs together were moved to another CPU.

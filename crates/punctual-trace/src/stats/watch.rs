@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use super::recent::{CapturedJob, EventRing, MAX_EVENTS};
 use super::task::{Key, TaskId, TaskStats};
 use crate::event::{Event, Tid};
-use crate::jobs::{Actor, Config, Counters, Decomposer, Flaw, IntHasher, Job};
+use crate::jobs::{Actor, Config, Counters, Decomposer, Flaw, IntHasher, Job, Reservation};
 
 /// Tasks beyond these get no statistics; their jobs are counted in [`Watch::left_out`]. Histograms of one take about
 /// 125 kB.
@@ -77,6 +77,12 @@ impl Watch {
     pub fn name(&mut self, tid: Tid, name: &str) {
         self.decomposer.name(tid, name);
         self.tasks.name(tid, self.decomposer.life(tid), name);
+    }
+
+    /// Tells what a thread has reserved under SCHED_DEADLINE: see [`Decomposer::reserve`]. Jobs that certainly end after the
+    /// deadline of that count as [misses](TaskStats::misses) unless the task has another one.
+    pub fn reserve(&mut self, tid: Tid, reservation: Reservation) {
+        self.decomposer.reserve(tid, reservation);
     }
 
     /// Takes the next event. Calls `each` with every job that ends, and `alarm` with those that took too long, with all
@@ -193,7 +199,8 @@ impl Tasks {
             }
         };
         let certain = job.complete() || job.flaw == Some(Flaw::Cut);
-        let missed = certain && self.deadline(key).is_some_and(|limit| beyond(job, limit));
+        let limit = self.deadline(key).or(job.reservation.map(|reservation| reservation.deadline));
+        let missed = certain && limit.is_some_and(|limit| beyond(job, limit));
         let stats = &mut self.stats[index];
         if missed {
             stats.missed();

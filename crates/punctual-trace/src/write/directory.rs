@@ -89,6 +89,7 @@ impl Directory {
             return Err(WriteError::Empty { path: self.path.clone() });
         }
         let (recorded, processes) = (self.optional("recorded")?, self.optional("saved_tgids")?);
+        let reservations = self.optional("saved_reservations")?;
         Ok(Content {
             long: size_of::<usize>() as u8,
             header_page,
@@ -100,7 +101,7 @@ impl Directory {
             clocks,
             system: self.optional("uname")?,
             scale: None,
-            declared: (!recorded.is_empty()).then(|| declared(&recorded, &processes)),
+            declared: (!recorded.is_empty()).then(|| declared(&recorded, &processes, &reservations)),
             statistics,
             page: layout.size,
             buffers,

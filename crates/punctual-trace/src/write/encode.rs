@@ -25,6 +25,9 @@ use crate::read::translate::{Code, recipe};
 /// The address that [`Kind::ScheduleEnter`] is written with; `kallsyms` of a synthetic trace has it.
 pub(super) const SCHEDULE: u64 = 0xffff_ffff_8100_0000;
 
+/// The address of the function that [`Kind::BudgetTimerStart`] is written with.
+pub(super) const BUDGET_TIMER: u64 = 0xffff_ffff_8110_0000;
+
 struct Layout {
     code: Code,
     /// A record with its number and nothing else.
@@ -174,6 +177,9 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
         Kind::SoftirqEntry { softirq } => (Code::SoftirqEntry, "SoftirqEntry", &[softirq.into()]),
         Kind::SoftirqExit { softirq } => (Code::SoftirqExit, "SoftirqExit", &[softirq.into()]),
         Kind::TimerStart { timer, expires } => (Code::TimerStart, "TimerStart", &[timer, expires]),
+        Kind::BudgetTimerStart { timer, expires } => {
+            (Code::TimerStart, "BudgetTimerStart", &[timer, expires, BUDGET_TIMER])
+        }
         Kind::TimerExpire { timer, now } => (Code::TimerExpire, "TimerExpire", &[timer, now]),
         Kind::TimerExpired { timer } => (Code::TimerExpired, "TimerExpired", &[timer]),
         Kind::ContentionBegin { lock, flags } => {
@@ -184,6 +190,8 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
             (Code::FutexEnter, "FutexEnter", &[word, operation.into(), value.into()])
         }
         Kind::FutexExit { result } => (Code::FutexExit, "FutexExit", &[result as u64]),
+        Kind::YieldEnter => (Code::YieldEnter, "YieldEnter", &[]),
+        Kind::YieldExit => (Code::YieldExit, "YieldExit", &[]),
         Kind::SyscallEnter { number } => (Code::SyscallEnter, "SyscallEnter", &[number.into()]),
         Kind::SyscallExit { number } => (Code::SyscallExit, "SyscallExit", &[number.into()]),
         Kind::ScheduleEnter => (Code::GraphEntry, "ScheduleEnter", &[SCHEDULE]),

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::encode::{Encoder, SCHEDULE};
+use super::encode::{BUDGET_TIMER, Encoder, SCHEDULE};
 use super::page::PageWriter;
 use super::{WriteError, formats};
 use crate::event::{Event, Kind, Tid};
@@ -41,7 +41,7 @@ impl Synthetic {
         for ((group, text), format) in formats::texts().zip(formats::all()) {
             save(&format!("events/{group}/{}/format", format.name), text)?;
         }
-        save("kallsyms", &format!("{SCHEDULE:016x} T schedule\n"))?;
+        save("kallsyms", &format!("{SCHEDULE:016x} T schedule\n{BUDGET_TIMER:016x} t dl_task_timer\n"))?;
         let names = formats::texts()
             .zip(formats::all())
             .map(|((group, _), format)| format!("{group}:{}\n", format.name));

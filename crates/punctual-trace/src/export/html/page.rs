@@ -7,11 +7,12 @@ use punctual_report::page::note;
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
 
-use super::task::{Section, kind_label, priorities};
+use super::task::{Section, kind_label};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
 use crate::export::table::time;
 use crate::jobs::Actor;
 use crate::names::Names;
+use crate::priority;
 use crate::stats::{TaskStats, Term};
 
 /// All series together have at most so many slots for each term: with many tasks, timelines need the room more.
@@ -108,7 +109,7 @@ fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], is_linked: bool) -> 
         let key = task.key();
         let name = Cell::new(name(task, report.names));
         let known = match (key.actor, task.priorities()) {
-            (Actor::Thread(_) | Actor::Task(_), Some(known)) => priorities(known),
+            (Actor::Thread(_) | Actor::Task(_), Some(known)) => priority::range(known.0, known.1),
             _ => String::new(),
         };
         let mut cells = vec![if is_linked { name.link(&format!("t{index}")) } else { name }];

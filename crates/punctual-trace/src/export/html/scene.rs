@@ -104,8 +104,10 @@ fn involved(job: &Job) -> Vec<Actor> {
     let mut others: Vec<(Actor, u64)> = others.into_iter().collect();
     others.sort_by_key(|&(actor, ns)| (std::cmp::Reverse(ns), actor));
     let named = |actor: &Actor| {
-        !matches!(actor, Actor::Thread(0) | Actor::Others | Actor::Unseen | Actor::Task(_))
-            && *actor != job.actor
+        !matches!(
+            actor,
+            Actor::Thread(0) | Actor::Others | Actor::Unseen | Actor::Throttling | Actor::Task(_)
+        ) && *actor != job.actor
     };
     let mut actors: Vec<Actor> = holders;
     for (actor, _) in others {

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use punctual_report::escape::{Code, Escaped};
-use punctual_report::format::{format_clock, format_count};
+use punctual_report::format::{format_clock, format_count, format_part};
 use punctual_report::page::{legend, note};
 
 use super::{Report, charts, page, timeline};
 use crate::explain;
 use crate::export::table;
-use crate::jobs::{Actor, Bounds, Job, JobKind, Phase};
+use crate::jobs::{Actor, Bounds, Job, JobKind, Phase, Reservation};
+use crate::priority;
 use crate::stats::{CapturedJob, TaskStats, Term};
 
 /// A section that is being made: everything but the timelines, and the timelines.
@@ -101,21 +102,6 @@ pub(super) fn kind_label(kind: JobKind) -> &'static str {
     }
 }
 
-/// A kernel priority in the words of `chrt`: 0 to 98 are SCHED_FIFO or SCHED_RR, 99 to 1.
-fn priority(kernel: i32) -> String {
-    match kernel {
-        ..0 => "SCHED_DEADLINE".into(),
-        0..=98 => format!("real-time {}", 99 - kernel),
-        99 => "real-time 0".into(),
-        nice => format!("nice {}", nice - 120),
-    }
-}
-
-/// "real-time 20", or "real-time 20 to real-time 39" if jobs had different ones.
-pub(super) fn priorities((most, least): (i32, i32)) -> String {
-    if most == least { priority(most) } else { format!("{} to {}", priority(least), priority(most)) }
-}
-
 fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String) {
     let key = task.key();
     let name = page::name(task, report.names);
@@ -126,11 +112,18 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
     }];
     let gathered = report.collector.task(task.id());
     if let (Actor::Thread(_) | Actor::Task(_), Some(known)) = (key.actor, task.priorities()) {
-        facts.push(priorities(known));
+        facts.push(priority::range(known.0, known.1));
     }
-    for (count, what) in
-        [(task.jobs(), "job"), (task.migrations(), "migration"), (task.preemptions(), "preemption")]
-    {
+    if let Some(Reservation { runtime, deadline, period }) = task.reservation() {
+        let [runtime, deadline, period] = [runtime, deadline, period].map(format_part);
+        facts.push(format!("{runtime} in {period}, deadline {deadline}"));
+    }
+    for (count, what) in [
+        (task.jobs(), "job"),
+        (task.throttled(), "throttled job"),
+        (task.migrations(), "migration"),
+        (task.preemptions(), "preemption"),
+    ] {
         match count {
             0 => {}
             1 => facts.push(format!("1 {what}")),
@@ -234,14 +227,4 @@ fn facts(job: &Job, report: &Report<'_>) -> String {
         false => format!("CPU {} → {}", job.first_cpu, job.last_cpu),
     };
     format!("ended {} s into the recording · {cpus} · job {}", format_clock(into), job.number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prints_priorities_as_chrt_does() {
-        assert_eq!([10, 120, -1].map(priority), ["real-time 89", "nice 0", "SCHED_DEADLINE"]);
-    }
 }

@@ -1,6 +1,7 @@
 //! Takes events, routes each to what it is about, and hands out jobs.
 
 mod cpu;
+mod deadline;
 mod holders;
 mod interrupts;
 mod locks;
@@ -14,6 +15,7 @@ mod timers;
 mod wakes;
 
 use self::cpu::Cpu;
+use self::deadline::Budgets;
 pub(crate) use self::thread::IntHasher;
 use self::thread::Threads;
 use self::timers::Timers;
@@ -64,6 +66,7 @@ pub struct Decomposer {
     /// Slots of threads whose jobs are wanted.
     wanted: Vec<u32>,
     timers: Timers,
+    budgets: Budgets,
     futexes: Futexes,
     counters: Counters,
     /// How many CPUs are in a gap.
@@ -82,6 +85,7 @@ impl Decomposer {
             cpus: Vec::new(),
             wanted: Vec::new(),
             timers: Timers::new(),
+            budgets: Budgets::default(),
             futexes: Futexes::new(),
             gaps: 0,
             counters: Counters::default(),
@@ -161,7 +165,12 @@ impl Decomposer {
         match event.kind {
             Kind::Switch { from, reason, to } => self.switch(event, from, reason, to, sink),
             Kind::Waking { task, cpu: target } => self.waking(event, task, target, sink),
-            Kind::Wakeup { task, cpu: target, new } => self.wakeup(event, task, target, new, sink),
+            Kind::Wakeup { task, cpu: target, new } => {
+                self.wakeup(event, task, target, new, sink);
+                if !self.budgets.unused() {
+                    self.woke_another(event);
+                }
+            }
             Kind::Migrate { task, to, .. } => self.migrate(time, task, to),
             Kind::IrqEntry { irq } if known.interrupts => self.enter(event, Actor::Irq(irq)),
             Kind::IrqExit { irq } if known.interrupts => self.leave(event, Actor::Irq(irq), sink),
@@ -172,7 +181,11 @@ impl Decomposer {
                 self.leave(event, Actor::Softirq(softirq), sink)
             }
             Kind::TimerStart { timer, expires } if known.timers => self.timers.start(timer, expires),
-            Kind::TimerExpire { timer, now } if known.timers => self.timer_expires(event, timer, now),
+            Kind::BudgetTimerStart { timer, expires } if known.timers => {
+                self.timers.start(timer, expires);
+                self.budget_timer_starts(event, timer);
+            }
+            Kind::TimerExpire { timer, now } if known.timers => self.timer_expires(event, timer, now, sink),
             Kind::TimerExpired { timer } if known.timers => self.timer_expired(cpu, timer),
             Kind::Inherit { task, old, new } => self.inherit(event, task, old, new),
             Kind::ContentionBegin { lock, flags } if known.contention => {
@@ -183,7 +196,11 @@ impl Decomposer {
                 self.futex_enter(event, word, operation, value)
             }
             Kind::FutexExit { .. } if known.futexes => self.futex_exit(event),
+            Kind::YieldEnter if known.yields => self.yield_begins(event),
+            Kind::YieldExit if known.yields => self.yield_ends(event, sink),
             Kind::SyscallEnter { .. }
+            | Kind::YieldEnter
+            | Kind::YieldExit
             | Kind::SyscallExit { .. }
             | Kind::FutexEnter { .. }
             | Kind::FutexExit { .. } => {
@@ -210,6 +227,7 @@ impl Decomposer {
             | Kind::SoftirqEntry { .. }
             | Kind::SoftirqExit { .. }
             | Kind::TimerStart { .. }
+            | Kind::BudgetTimerStart { .. }
             | Kind::TimerExpire { .. }
             | Kind::TimerExpired { .. }
             | Kind::ContentionBegin { .. }

@@ -107,6 +107,7 @@ impl Decomposer {
         let actor = Actor::Thread(thread.tid);
         let mut open = Box::new(OpenJob::new(actor, thread.kind, &self.config));
         open.lives_after(thread.life);
+        open.reserves(self.budgets.of(thread.tid));
         if thread.kernel {
             open.makes_no_calls();
         }

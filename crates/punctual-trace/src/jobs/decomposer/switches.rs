@@ -89,7 +89,13 @@ impl Decomposer {
         }
         if state == State::Ready {
             thread.early = None;
+            if (thread.yields || thread.deadline.is_some())
+                && self.leaves_by_deadline(event, slot, known, sink)
+            {
+                return;
+            }
         }
+        let thread = self.threads.at(slot);
         if let Some(mut open) = thread.open.take() {
             if open.switched_out(event, reason, (known, thread.marks), suspension) {
                 self.hand_out(&mut open, time, event.cpu, sink);
@@ -105,6 +111,9 @@ impl Decomposer {
 
     fn switch_in(&mut self, event: &Event, slot: u32, task: Task) {
         let time = event.time;
+        if self.threads.at(slot).deadline.is_some() {
+            self.comes_by_deadline(slot);
+        }
         let thread = self.threads.at(slot);
         let was = thread.state;
         thread.observe_priority(task.priority);

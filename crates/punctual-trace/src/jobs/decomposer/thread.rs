@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::cpu::HandlerFrame;
+use super::deadline::DeadlineThread;
 use crate::event::Tid;
 use crate::jobs::history::{State, ThreadHistory};
 use crate::jobs::job::{Flaw, JobKind};
@@ -72,6 +73,10 @@ pub(super) struct Thread {
     pub(super) futex_entered: bool,
     /// Who got this thread's priority as it went to wait.
     pub(super) boosted_holder: Option<Tid>,
+    /// If it is known to be one under SCHED_DEADLINE.
+    pub(super) deadline: Option<Box<DeadlineThread>>,
+    /// Is in `sched_yield`.
+    pub(super) yields: bool,
     pub(super) history: ThreadHistory,
     pub(super) waits: [Wait; MAX_WAITS],
     pub(super) next_wait: usize,
@@ -107,6 +112,8 @@ impl Thread {
             in_lock: false,
             futex_entered: false,
             boosted_holder: None,
+            deadline: None,
+            yields: false,
             history: ThreadHistory::new(MAX_STATE_CHANGES, (State::Unknown, 0)),
             waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0, passed: None }; MAX_WAITS],
             next_wait: 0,
@@ -209,6 +216,10 @@ impl Threads {
     #[inline]
     pub(super) fn at(&mut self, slot: u32) -> &mut Thread {
         &mut self.slots[slot as usize]
+    }
+
+    pub(super) fn get_slot(&self, slot: u32) -> &Thread {
+        &self.slots[slot as usize]
     }
 
     pub(super) fn get(&self, tid: Tid) -> Option<&Thread> {

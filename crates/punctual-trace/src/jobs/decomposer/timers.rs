@@ -1,7 +1,7 @@
 //! When timers were to expire, which is when the jobs they release were due.
 
-use super::Decomposer;
 use super::cpu::Firing;
+use super::{Decomposer, Sink};
 use crate::event::Event;
 
 /// How many places there are at first, and at most: 4 MB of them. Up to three quarters are used.
@@ -126,7 +126,7 @@ impl Timers {
 impl Decomposer {
     /// Works out when a timer was due. Its clock was read after the interrupt came and before this event, and showed
     /// `now`; so on the trace's clock it was due as much before that reading as `now` is past its expiry.
-    pub(super) fn timer_expires(&mut self, event: &Event, timer: u64, now: u64) {
+    pub(super) fn timer_expires(&mut self, event: &Event, timer: u64, now: u64, sink: Sink<'_>) {
         let (monotonic, expires) = (self.config.monotonic, self.timers.take(timer));
         self.counters.unknown_timers += u64::from(expires.is_none());
         let cpu = self.cpu(event.cpu);
@@ -149,6 +149,9 @@ impl Decomposer {
         if let (Some(frame), Some(due)) = (cpu.frames.last_mut(), due) {
             let before = |known: &(u64, u64)| known.0 <= due.0;
             frame.due = Some(frame.due.filter(before).unwrap_or(due));
+        }
+        if !self.budgets.unused() {
+            self.budget_timer_expires(event, timer, due, sink);
         }
     }
 

@@ -95,6 +95,10 @@ impl Decomposer {
         if thread.state != State::Ready {
             return;
         }
+        if thread.deadline.is_some() && self.is_throttled(slot) {
+            return;
+        }
+        let thread = self.threads.at(slot);
         if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(thread.cpu)))
         {
             open.blame_occupants(time, &cpu.occupants);
@@ -127,7 +131,7 @@ impl Decomposer {
         }
     }
 
-    fn wake(&mut self, time: u64, slot: u32, wake: Wake, target: u16, sink: Sink<'_>) {
+    pub(super) fn wake(&mut self, time: u64, slot: u32, wake: Wake, target: u16, sink: Sink<'_>) {
         let thread = self.threads.at(slot);
         let (since, was) = (thread.since, thread.state);
         thread.set_state(time, State::Ready, target);

@@ -1,6 +1,7 @@
 //! A job that has not ended: its transitions, and the account of its time.
 
 mod account;
+mod deadline;
 mod segments;
 mod waits;
 
@@ -15,6 +16,7 @@ use super::disabled::DisabledSections;
 use super::history::{Occupants, State};
 use super::job::{Flaw, Job, JobKind, Phase, ReleasedBy, Waker};
 use super::known::{Certain, Known};
+use super::reservation::Reservation;
 use crate::event::{Event, SwitchOut, Tid};
 
 /// A wake-up.
@@ -74,10 +76,14 @@ pub(super) struct OpenJob {
     late: bool,
     /// A sleep ended it that may have been a wait for a lock.
     slept: bool,
+    /// It may have gone on after what ended it, or have begun before what released it.
+    unsure: (bool, bool),
     /// A thread woke its thread, as one does that passes a lock on.
     by_thread: bool,
     /// Somebody spun for a lock, the thread or a handler that was not recorded.
     spun: bool,
+    /// What its thread has reserved.
+    reservation: Option<Reservation>,
     segments: SegmentTrack,
 }
 
@@ -104,8 +110,10 @@ impl OpenJob {
             calls: false,
             late: false,
             slept: false,
+            unsure: (false, false),
             by_thread: false,
             spun: false,
+            reservation: None,
             segments: SegmentTrack::new(config.segments),
         }
     }
@@ -155,12 +163,17 @@ impl OpenJob {
         job.blockings.clear();
         job.blockings_left_out = 0;
         job.segments.clear();
+        (job.throttled, job.throttles) = (0, 0);
+        // It holds only as long as the thread is under SCHED_DEADLINE.
+        job.reservation = self.reservation.filter(|_| priority < 0);
         self.sums = Sums::new();
         (self.window, self.settled_until, self.ready_since) = (0, time, time);
         self.segments.begin(time);
         (self.stage, self.side) = (Stage::Released, SchedulerSide::Out);
         (self.futex, self.wait) = (None, None);
         (self.late, self.slept, self.by_thread, self.spun) = (false, false, false, false);
+        // What may have gone on may do so in this one.
+        self.unsure = (false, self.unsure.0);
         self.boosted_holders.clear();
     }
 
@@ -208,10 +221,11 @@ impl OpenJob {
         let nominal = wake.nominal.filter(|_| release == Release::Nominal);
         self.segments.begin(nominal.map_or(released, |due| due.0));
         self.job.released = Some(nominal.unwrap_or((released, released)));
-        self.job.released_by = if nominal.is_some() { ReleasedBy::Timer } else { wake.by };
+        let by_timer = nominal.is_some() && wake.by != ReleasedBy::Budget;
+        self.job.released_by = if by_timer { ReleasedBy::Timer } else { wake.by };
         (self.job.woken, self.job.waker) = (Some(released), Some(wake.waker));
         self.late = wake.late && nominal.is_none();
-        let threads = wake.by != ReleasedBy::New;
+        let threads = !matches!(wake.by, ReleasedBy::New | ReleasedBy::Budget);
         self.by_thread = threads && matches!(wake.waker.actor, Actor::Thread(tid) if tid != 0);
     }
 
@@ -452,7 +466,7 @@ impl OpenJob {
         let window = job.end - job.start;
         let calls = self.known.futexes && (self.calls || !self.known.calls_of_some);
         let certain = Certain {
-            end: calls || !self.slept,
+            end: (calls || !self.slept) && !self.unsure.0,
             locks: calls && self.known.contention && !self.spun,
             handlers: self.known.handlers(),
             wakeups: self.known.wakeups || sums.suspended == 0,
@@ -461,7 +475,7 @@ impl OpenJob {
         job.jitter = job.released.map_or(Bounds::Unknown, |(lo, hi)| {
             Bounds::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
         });
-        if !calls && self.by_thread {
+        if (!calls && self.by_thread) || self.unsure.1 {
             // It may go on with a job after a wait for a lock.
             job.jitter = Bounds::Unknown;
         } else if self.late {

@@ -29,6 +29,39 @@ const SCHEDULER: [&[u8]; 6] = [
     b"preempt_schedule_irq",
 ];
 
+/// The function of the timers that give SCHED_DEADLINE threads their runtime.
+pub(crate) const BUDGET_TIMER: &[u8] = b"dl_task_timer";
+
+/// The addresses of functions of the kernel that events name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Functions {
+    /// Those that enter the scheduler.
+    pub(crate) schedule: Vec<u64>,
+    /// That of the timers that give SCHED_DEADLINE threads their runtime; 0 if it is not known.
+    pub(crate) budget_timer: u64,
+}
+
+impl Functions {
+    /// Those in a file like `/proc/kallsyms`.
+    pub(crate) fn of(text: &[u8]) -> Self {
+        let mut functions = Self::default();
+        text.split(|&byte| byte == b'\n').for_each(|line| functions.take(line));
+        functions
+    }
+
+    /// Takes the address in a line of such a file, if it is of use.
+    fn take(&mut self, line: &[u8]) {
+        let mut words = line.split(|byte| byte.is_ascii_whitespace());
+        let (Some(address), Some(_), Some(name)) = (words.next(), words.next(), words.next()) else { return };
+        let address = || u64::from_str_radix(str::from_utf8(address).ok()?, 16).ok().filter(|&at| at != 0);
+        if SCHEDULER.contains(&name) {
+            self.schedule.extend(address());
+        } else if name == BUDGET_TIMER {
+            self.budget_timer = address().unwrap_or(0);
+        }
+    }
+}
+
 /// What has been read of a file.
 pub(super) struct Metadata {
     pub(super) file: Arc<str>,
@@ -49,7 +82,7 @@ pub(super) struct Metadata {
     formats: Vec<EventFormat>,
     unreadable: Vec<(String, FormatError)>,
     threads: Vec<u8>,
-    schedule: Vec<u64>,
+    functions: Functions,
 }
 
 impl Metadata {
@@ -71,7 +104,7 @@ impl Metadata {
             formats: Vec::new(),
             unreadable: Vec::new(),
             threads: Vec::new(),
-            schedule: Vec::new(),
+            functions: Functions::default(),
         }
     }
 
@@ -155,11 +188,11 @@ impl Metadata {
         let length = reader.u32()?;
         if let Some(texts) = &mut self.texts {
             texts.symbols = reader.bytes(length.into(), "the symbols of the kernel")?;
-            self.schedule.extend(scheduler_functions(&texts.symbols));
+            self.functions = Functions::of(&texts.symbols);
             return Ok(());
         }
-        let schedule = &mut self.schedule;
-        reader.lines(length.into(), |line| schedule.extend(scheduler_function(line)))
+        let functions = &mut self.functions;
+        reader.lines(length.into(), |line| functions.take(line))
     }
 
     /// The texts of `trace_printk`, which nothing here needs.
@@ -195,7 +228,7 @@ impl Metadata {
             unreadable: self.unreadable,
             buffers: self.buffers,
             threads: self.threads,
-            schedule: self.schedule,
+            functions: self.functions,
             clock: self.clock,
             system: self.system,
             statistics: self.statistics,
@@ -217,19 +250,6 @@ fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> 
         return Err(reader.corrupt(format!("{name} says to have {length} bytes")));
     }
     reader.bytes(length, name)
-}
-
-/// The address in a line of `/proc/kallsyms`, if it is that of a function that enters the scheduler.
-fn scheduler_function(line: &[u8]) -> Option<u64> {
-    let mut words = line.split(|byte| byte.is_ascii_whitespace());
-    let (address, _, name) = (words.next()?, words.next()?, words.next()?);
-    SCHEDULER.contains(&name).then_some(())?;
-    u64::from_str_radix(str::from_utf8(address).ok()?, 16).ok().filter(|&address| address != 0)
-}
-
-/// The same for all lines of such a file.
-pub(crate) fn scheduler_functions(text: &[u8]) -> Vec<u64> {
-    text.split(|&byte| byte == b'\n').filter_map(scheduler_function).collect()
 }
 
 /// The clock in use, of a list in which it stands in brackets; or the whole text, if nothing does.

@@ -27,7 +27,7 @@ pub(crate) use compressed::Algorithm;
 pub(super) use compressed::Chunks;
 pub(crate) use content::content;
 pub(crate) use metadata::clock_of;
-pub(crate) use metadata::scheduler_functions;
+pub(crate) use metadata::{BUDGET_TIMER, Functions};
 pub(crate) use options::WRITER;
 
 use self::content::Texts;

@@ -18,6 +18,8 @@ pub(super) struct Known {
     pub(super) comm: Option<usize>,
     /// The addresses of the kernel's functions that enter the scheduler.
     pub(super) schedule: Vec<u64>,
+    /// The address of the function of the timers that give deadline threads their runtime, or 0.
+    pub(super) budget_timer: u64,
     pub(super) threads: Threads,
     pub(super) tasks: marker::Tasks,
     pub(super) interrupts: Interrupts,
@@ -68,6 +70,9 @@ impl Known {
             Code::VectorExit => Kind::VectorExit { vector: get(0) as u16 },
             Code::SoftirqEntry => Kind::SoftirqEntry { softirq: get(0) as u8 },
             Code::SoftirqExit => Kind::SoftirqExit { softirq: get(0) as u8 },
+            Code::TimerStart if self.budget_timer != 0 && get(2) == self.budget_timer => {
+                Kind::BudgetTimerStart { timer: get(0), expires: get(1) }
+            }
             Code::TimerStart => Kind::TimerStart { timer: get(0), expires: get(1) },
             Code::TimerExpire => Kind::TimerExpire { timer: get(0), now: get(1) },
             Code::TimerExpired => Kind::TimerExpired { timer: get(0) },
@@ -79,6 +84,8 @@ impl Known {
             Code::FutexWait => futex2(FUTEX_WAIT_BITSET, get(0), get(1), get(2)),
             Code::FutexWake => futex2(FUTEX_WAKE_BITSET, get(0), get(1), get(2)),
             Code::FutexExit => Kind::FutexExit { result: get(0) as i64 },
+            Code::YieldEnter => Kind::YieldEnter,
+            Code::YieldExit => Kind::YieldExit,
             Code::SyscallEnter => {
                 let number = get(0) as u32;
                 self.calls.see(number, id);

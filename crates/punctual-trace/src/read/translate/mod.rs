@@ -198,6 +198,12 @@ impl Translator {
         self.known.others = true;
     }
 
+    /// Says which function the timers have that give SCHED_DEADLINE threads their runtime, by its address:
+    /// [`Kind::BudgetTimerStart`](crate::event::Kind::BudgetTimerStart).
+    pub fn set_budget_timer(&mut self, function: u64) {
+        self.known.budget_timer = function;
+    }
+
     /// How many records were left out, by the number of their event.
     pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
         (0..).zip(&self.known.skipped).filter(|(_, count)| **count > 0).map(|(id, &count)| (id, count))

@@ -1,0 +1,283 @@
+//! Threads under SCHED_DEADLINE: a job ends when its thread yields, and a thread that has used up its runtime is throttled.
+//!
+//! No event of the kernel says either. What shows is that the thread starts the timer that gives it its runtime anew and is
+//! switched away from although it could run; and that it can run again when that timer has expired. The kernel's deadline
+//! servers have such timers as well and start them on behalf of any thread, so a timer is a thread's only once the thread
+//! was kept from running until it expired.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use super::thread::IntHasher;
+use super::{Decomposer, Sink};
+use crate::event::{Event, Tid};
+use crate::jobs::cause::Actor;
+use crate::jobs::history::State;
+use crate::jobs::job::{ReleasedBy, Waker};
+use crate::jobs::open_job::Wake;
+use crate::jobs::reservation::Reservation;
+
+/// So many timers are told apart.
+const MAX_TIMERS: usize = 1 << 14;
+
+/// Whose a timer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// A thread's.
+    Thread(Tid),
+    /// A thread's, if that does not run before it expires.
+    Claimed(Tid),
+    /// A server's.
+    Server,
+}
+
+/// The timers that give runtime, by their addresses, and what threads have reserved.
+#[derive(Debug, Default)]
+pub(super) struct Budgets {
+    timers: HashMap<u64, Owner, BuildHasherDefault<IntHasher>>,
+    reserved: HashMap<Tid, Reservation, BuildHasherDefault<IntHasher>>,
+}
+
+impl Budgets {
+    fn set(&mut self, timer: u64, owner: Owner) {
+        if self.timers.len() >= MAX_TIMERS && !self.timers.contains_key(&timer) {
+            self.timers.clear();
+        }
+        self.timers.insert(timer, owner);
+    }
+
+    /// Whether no such timer has been seen.
+    #[inline]
+    pub(super) fn unused(&self) -> bool {
+        self.timers.is_empty()
+    }
+
+    pub(super) fn of(&self, thread: Tid) -> Option<Reservation> {
+        self.reserved.get(&thread).copied()
+    }
+}
+
+/// A timer that a thread has started.
+#[derive(Debug, Clone, Copy)]
+struct Started {
+    timer: u64,
+    /// A handler found that the runtime was used up, so the thread has not yielded.
+    by_handler: bool,
+}
+
+/// What is remembered of a thread under SCHED_DEADLINE.
+#[derive(Debug, Default)]
+pub(super) struct DeadlineThread {
+    started: Option<Started>,
+    /// It may not run before this timer has expired.
+    throttled_by: Option<u64>,
+    /// When it last got its runtime anew.
+    renewed: Option<u64>,
+}
+
+impl Decomposer {
+    /// Tells what a thread has reserved, for its deadline: before its events.
+    pub fn reserve(&mut self, tid: Tid, reservation: Reservation) {
+        if self.budgets.reserved.len() >= MAX_TIMERS && !self.budgets.reserved.contains_key(&tid) {
+            self.budgets.reserved.clear();
+        }
+        self.budgets.reserved.insert(tid, reservation);
+        let slot = self.threads.slot(tid);
+        if let Some(open) = self.threads.at(slot).open.as_mut() {
+            open.reserves(Some(reservation));
+        }
+    }
+
+    /// The runtime of a thread, or of a server, is to be given anew when this timer expires.
+    #[cold]
+    pub(super) fn budget_timer_starts(&mut self, event: &Event, timer: u64) {
+        let by_handler = !self.cpu(event.cpu).frames.is_empty();
+        let running = self.running(event);
+        match self.budgets.timers.get(&timer) {
+            Some(Owner::Server) => return,
+            // Its deadline is before the end of its period and had passed when it was woken.
+            Some(&Owner::Thread(tid)) if tid != event.by => {
+                let slot = self.threads.slot(tid);
+                if self.threads.at(slot).state == State::Ready {
+                    self.throttle(event.time, slot, timer);
+                }
+                return;
+            }
+            _ => {}
+        }
+        match running {
+            // Its priority may show only when it is switched away from.
+            Some(slot) => {
+                let started = Started { timer, by_handler };
+                self.threads.at(slot).deadline.get_or_insert_default().started = Some(started);
+                // From now on its expiry is looked at.
+                let known = self.budgets.timers.get(&timer).copied();
+                self.budgets.set(timer, known.unwrap_or(Owner::Claimed(event.by)));
+            }
+            None => self.budgets.set(timer, Owner::Server),
+        }
+    }
+
+    /// A thread has woken another: whatever timer it has started meanwhile was a server's, unless it is known to be its own.
+    #[cold]
+    pub(super) fn woke_another(&mut self, event: &Event) {
+        let Some(slot) = self.running(event) else { return };
+        let Some(deadline) = self.threads.at(slot).deadline.as_mut() else { return };
+        let claimed = |started: &mut Started| {
+            !started.by_handler && self.budgets.timers.get(&started.timer) == Some(&Owner::Claimed(event.by))
+        };
+        if let Some(started) = deadline.started.take_if(claimed) {
+            self.budgets.set(started.timer, Owner::Server);
+        }
+    }
+
+    pub(super) fn yield_begins(&mut self, event: &Event) {
+        let Some(slot) = self.running(event) else { return };
+        let thread = self.threads.at(slot);
+        thread.yields = true;
+        if let Some(open) = thread.open.as_mut() {
+            open.has_calls();
+            open.outside_scheduler(event.time);
+        }
+    }
+
+    /// If the thread has not left its CPU meanwhile, its next job was due before.
+    pub(super) fn yield_ends(&mut self, event: &Event, sink: Sink<'_>) {
+        let Some(slot) = self.running(event) else { return };
+        let thread = self.threads.at(slot);
+        if let Some(open) = thread.open.as_mut() {
+            open.has_calls();
+            open.outside_scheduler(event.time);
+        }
+        let yields = std::mem::take(&mut thread.yields) && thread.priority < 0;
+        if yields && thread.open.as_ref().is_some_and(|open| open.is_active() && open.task().is_none()) {
+            let (due, priority) = (self.next_due(slot, event.time), self.threads.at(slot).priority);
+            let Some(mut open) = self.threads.at(slot).open.take() else { return };
+            self.hand_out(&mut open, event.time, event.cpu, sink);
+            open.renewed(event.time, due, priority);
+            open.goes_on(event);
+            self.threads.at(slot).open = Some(open);
+        }
+    }
+
+    /// A thread leaves its CPU that could run. Returns whether it has yielded or is throttled, which is taken care of then.
+    #[cold]
+    pub(super) fn leaves_by_deadline(
+        &mut self,
+        event: &Event,
+        slot: u32,
+        seen: bool,
+        sink: Sink<'_>,
+    ) -> bool {
+        let time = event.time;
+        let thread = self.threads.at(slot);
+        let yields = std::mem::take(&mut thread.yields);
+        let started = thread.deadline.as_mut().and_then(|deadline| deadline.started.take());
+        if thread.priority >= 0 {
+            // It ran while a server's timer was started.
+            thread.deadline = None;
+            if let Some(Started { timer, .. }) = started {
+                self.budgets.set(timer, Owner::Server);
+            }
+            return false;
+        }
+        if !yields && started.is_none() {
+            return false;
+        }
+        let (marks, priority) = (thread.marks, thread.priority);
+        let open = thread.open.take();
+        let unmarked = open.as_ref().is_none_or(|open| open.task().is_none());
+        let unsure = started.is_some_and(|started| !started.by_handler)
+            && open.as_ref().is_some_and(|open| !open.knows_yields());
+        let ends = unmarked && (yields || unsure);
+        if let Some(mut open) = open {
+            if !ends {
+                open.is_throttled(event, seen);
+            } else if open.yields(event, (seen, marks), !yields) {
+                self.hand_out(&mut open, time, event.cpu, sink);
+            }
+            if ends && started.is_none() {
+                open.renewed(time, self.next_due(slot, time), priority);
+            }
+            self.threads.at(slot).open = Some(open);
+        }
+        if let Some(started) = started {
+            let thread = self.threads.at(slot);
+            thread.history.push(time, (State::Asleep, event.cpu));
+            thread.deadline.get_or_insert_default().throttled_by = Some(started.timer);
+            if ends {
+                // The next job begins with the next period.
+                thread.state = State::Asleep;
+            }
+        }
+        true
+    }
+
+    /// When the next job of a thread was due that yields and finds that its next period has begun.
+    fn next_due(&mut self, slot: u32, now: u64) -> Option<u64> {
+        let tid = self.threads.at(slot).tid;
+        let period = self.budgets.of(tid).filter(|_| self.known.timers && self.config.monotonic)?.period;
+        let deadline = self.threads.at(slot).deadline.as_mut()?;
+        let due = deadline.renewed?.checked_add(period)?;
+        deadline.renewed = Some(due).filter(|&due| due <= now);
+        deadline.renewed
+    }
+
+    /// From now on a thread may not run before the timer has expired.
+    fn throttle(&mut self, time: u64, slot: u32, timer: u64) {
+        self.blame_occupants(time, slot);
+        let thread = self.threads.at(slot);
+        thread.deadline.get_or_insert_default().throttled_by = Some(timer);
+        thread.history.push(time, (State::Asleep, thread.cpu));
+    }
+
+    /// Whether a thread is throttled, so that nobody keeps it from its CPU.
+    pub(super) fn is_throttled(&self, slot: u32) -> bool {
+        let deadline = self.threads.get_slot(slot).deadline.as_ref();
+        deadline.is_some_and(|deadline| deadline.throttled_by.is_some())
+    }
+
+    /// A timer has expired that gives somebody runtime.
+    #[cold]
+    pub(super) fn budget_timer_expires(
+        &mut self,
+        event: &Event,
+        timer: u64,
+        due: Option<(u64, u64)>,
+        sink: Sink<'_>,
+    ) {
+        let Some(&(Owner::Thread(tid) | Owner::Claimed(tid))) = self.budgets.timers.get(&timer) else {
+            return;
+        };
+        let slot = self.threads.slot(tid);
+        let thread = self.threads.at(slot);
+        let cpu = thread.cpu;
+        let Some(deadline) = thread.deadline.as_mut() else { return };
+        if deadline.throttled_by.take_if(|by| *by == timer).is_none() {
+            return;
+        }
+        deadline.renewed = due.map(|due| due.0);
+        self.budgets.set(timer, Owner::Thread(tid));
+        let thread = self.threads.at(slot);
+        if thread.state == State::Asleep {
+            let actor = self.cpu(event.cpu).handler().unwrap_or(Actor::Thread(event.by));
+            let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
+            let wake = Wake { waker, nominal: due, by: ReleasedBy::Budget, late: false };
+            return self.wake(event.time, slot, wake, cpu, sink);
+        }
+        thread.history.push(event.time, (State::Ready, cpu));
+        if let Some(open) = thread.open.as_mut() {
+            open.throttled_until(event.time);
+        }
+    }
+
+    /// A thread gets a CPU. If its timer has not expired, that is not what kept it.
+    #[cold]
+    pub(super) fn comes_by_deadline(&mut self, slot: u32) {
+        let thread = self.threads.at(slot);
+        let timer = thread.deadline.as_mut().and_then(|deadline| deadline.throttled_by.take());
+        if let Some(timer) = timer {
+            self.budgets.set(timer, Owner::Server);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What threads have reserved under SCHED_DEADLINE. No event has it, so the kernel is asked while they run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::error::RecordError;
+use super::filter::{all_threads, threads_of};
+use crate::event::Tid;
+use crate::jobs::Reservation;
+
+/// How often the threads of the traced processes are looked at.
+pub(super) const EVERY: Duration = Duration::from_millis(50);
+
+/// How often all others are, and the part of a CPU that this may take, if they are many.
+const EVERY_OTHER: Duration = Duration::from_millis(200);
+const SHARE: u32 = 200;
+
+/// What a thread has reserved now, if it is under SCHED_DEADLINE.
+#[must_use]
+pub fn reservation(thread: Tid) -> Option<Reservation> {
+    // SAFETY: an attribute block of zeros is a valid one, as all of its members are integers.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: the kernel writes at most `size` bytes to the block, which is that large and lives until it returns.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) };
+    // One that has ended has given back what it had.
+    let found =
+        result == 0 && attributes.sched_policy == libc::SCHED_DEADLINE as u32 && attributes.sched_runtime > 0;
+    let libc::sched_attr { sched_runtime, sched_deadline, sched_period, .. } = attributes;
+    found.then_some(Reservation { runtime: sched_runtime, deadline: sched_deadline, period: sched_period })
+}
+
+/// What has been seen.
+#[derive(Debug, Default)]
+pub(super) struct Reservations {
+    processes: Vec<Tid>,
+    known: BTreeMap<Tid, Reservation>,
+    /// When all threads were last looked at, and how long that took.
+    looked: Option<(Instant, Duration)>,
+}
+
+impl Reservations {
+    /// Nothing yet; of these processes more often than of others.
+    pub(super) fn new(processes: &[Tid]) -> Self {
+        Self { processes: processes.to_vec(), ..Self::default() }
+    }
+
+    /// Looks at the threads of the traced processes, and at all if it is time again or it is the `last` time. Returns whether
+    /// there is anything new.
+    pub(super) fn look(&mut self, last: bool) -> bool {
+        let due = |(at, took): (Instant, Duration)| at.elapsed() >= EVERY_OTHER.max(took * SHARE);
+        if last || self.looked.is_none_or(due) {
+            let start = Instant::now();
+            let news = self.take(all_threads().map(|(thread, _)| thread));
+            self.looked = Some((start, start.elapsed()));
+            return news;
+        }
+        let threads: Vec<_> = self.processes.iter().flat_map(|&process| threads_of(process)).collect();
+        self.take(threads)
+    }
+
+    fn take(&mut self, threads: impl IntoIterator<Item = Tid>) -> bool {
+        let mut news = false;
+        for thread in threads {
+            if let Some(reserved) = reservation(thread) {
+                news |= self.known.insert(thread, reserved) != Some(reserved);
+            }
+        }
+        news
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Tid, Reservation)> {
+        self.known.iter().map(|(&thread, &reserved)| (thread, reserved))
+    }
+
+    /// A line for each thread, as a capture directory has them.
+    pub(super) fn lines(&self) -> String {
+        let line = |(thread, Reservation { runtime, deadline, period })| {
+            format!("{thread} {runtime} {deadline} {period}\n")
+        };
+        self.iter().map(line).collect()
+    }
+}
+
+/// Looks now and then, and keeps what there is in that file.
+pub(super) fn keep(mut seen: Reservations, path: PathBuf) -> impl FnMut(bool) -> Result<u64, RecordError> {
+    move |last| {
+        if seen.look(last) {
+            let directory = path.parent().unwrap_or(&path);
+            std::fs::write(&path, seen.lines())
+                .map_err(|error| RecordError::output(directory, &path, error))?;
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_no_reservation_of_an_ordinary_thread() {
+        assert_eq!(reservation(std::process::id()), None);
+        assert_eq!(reservation(u32::MAX), None);
+    }
+}

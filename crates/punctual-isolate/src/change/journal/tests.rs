@@ -1,0 +1,268 @@
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+
+use super::*;
+
+/// A directory that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("punctual-journal-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn store(&self) -> Store {
+        Store::at(self.0.join("run"))
+    }
+
+    /// A journal of a process that is not any more.
+    fn orphan(&self, name: &str) {
+        let path = self.store().path(name);
+        let text = fs::read_to_string(&path).unwrap();
+        let mut child = Command::new("true").arg0("gone").spawn().unwrap();
+        let process = child.id();
+        child.wait().unwrap();
+        let old = format!("\"process\":{}", std::process::id());
+        assert!(text.contains(&old));
+        fs::write(&path, text.replacen(&old, &format!("\"process\":{process}"), 1)).unwrap();
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Settings in memory, which are killed, so to speak, at the write of that number: before it, or right behind it.
+#[derive(Debug, Clone, Default)]
+struct Memory {
+    values: BTreeMap<Setting, String>,
+    writes: usize,
+    killed: Option<(usize, bool)>,
+    refuses: Option<Setting>,
+}
+
+fn file(path: &str) -> Setting {
+    Setting::File(path.into())
+}
+
+impl Memory {
+    fn new() -> Self {
+        let thread = Setting::Policy { thread: 7, started: 1 };
+        let values = [
+            (file("/proc/irq/1/smp_affinity_list"), "0-3"),
+            (file("/sys/workqueue/cpumask"), "f"),
+            (file("/proc/sys/kernel/timer_migration"), "1"),
+            (thread, "other 0"),
+        ];
+        Self {
+            values: values.into_iter().map(|(setting, value)| (setting, value.into())).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn changes() -> Vec<Change> {
+        let thread = Setting::Policy { thread: 7, started: 1 };
+        vec![
+            Change::file("/proc/irq/1/smp_affinity_list", "0-2"),
+            Change::file("/sys/workqueue/cpumask", "7"),
+            Change::file("/proc/sys/kernel/timer_migration", "0"),
+            Change { setting: thread, new: "fifo 50".into() },
+        ]
+    }
+}
+
+impl Settings for Memory {
+    fn get(&self, setting: &Setting) -> io::Result<String> {
+        self.values.get(setting).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()> {
+        if self.refuses.as_ref() == Some(setting) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let dies = self.killed.filter(|&(at, _)| at == self.writes).map(|(_, is_done)| is_done);
+        self.writes += 1;
+        if dies != Some(false) {
+            self.values.insert(setting.clone(), value.to_owned());
+        }
+        if dies.is_some() {
+            std::panic::resume_unwind(Box::new("killed"));
+        }
+        Ok(())
+    }
+}
+
+fn apply_all(store: &Store, memory: &mut Memory) {
+    let mut journal = store.begin("x", "CPU 3", false, memory).unwrap();
+    for change in Memory::changes() {
+        journal.apply(&change, memory).unwrap();
+    }
+}
+
+#[test]
+fn restores_everything_after_a_kill_at_any_write() {
+    let scratch = Scratch::new("kill");
+    let store = scratch.store();
+    let before = Memory::new();
+    for at in 0..Memory::changes().len() {
+        for is_done in [false, true] {
+            let mut memory = Memory { killed: Some((at, is_done)), ..before.clone() };
+            assert!(catch_unwind(AssertUnwindSafe(|| apply_all(&store, &mut memory))).is_err());
+            assert_eq!(memory.values != before.values, at > 0 || is_done);
+            scratch.orphan("x");
+            memory.killed = None;
+            let recovered = store.recover(&mut memory).unwrap();
+            assert_eq!(recovered.len(), 1);
+            assert!(recovered[0].1.left.is_empty(), "{recovered:?}");
+            assert_eq!(memory.values, before.values, "killed at write {at}");
+            assert!(store.held().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn restores_everything_after_kills_while_undoing() {
+    let scratch = Scratch::new("twice");
+    let store = scratch.store();
+    let before = Memory::new();
+    for at in 0..Memory::changes().len() {
+        let mut memory = before.clone();
+        apply_all(&store, &mut memory);
+        (memory.writes, memory.killed) = (0, Some((at, true)));
+        assert!(catch_unwind(AssertUnwindSafe(|| store.undo("x", &mut memory))).is_err());
+        memory.killed = None;
+        let undone = store.undo("x", &mut memory).unwrap().unwrap();
+        assert!(undone.left.is_empty(), "{undone:?}");
+        assert_eq!(memory.values, before.values);
+    }
+}
+
+#[test]
+fn leaves_what_somebody_else_has_changed_since() {
+    let scratch = Scratch::new("since");
+    let mut memory = Memory::new();
+    apply_all(&scratch.store(), &mut memory);
+    memory.values.insert(file("/sys/workqueue/cpumask"), "3".into());
+    memory.values.remove(&Setting::Policy { thread: 7, started: 1 });
+    let undone = scratch.store().undo("x", &mut memory).unwrap().unwrap();
+    let why: Vec<&str> = undone.left.iter().map(|left| &*left.why).collect();
+    assert_eq!(
+        (undone.restored, why),
+        (2, vec!["it is not there any more", "somebody has set it to `0-1` since"])
+    );
+    assert_eq!(memory.values[&file("/sys/workqueue/cpumask")], "3");
+    assert!(scratch.store().held().unwrap().is_empty());
+}
+
+#[test]
+fn keeps_the_journal_while_something_can_be_undone_later() {
+    let scratch = Scratch::new("later");
+    let (mut memory, store) = (Memory::new(), scratch.store());
+    apply_all(&store, &mut memory);
+    memory.refuses = Some(file("/sys/workqueue/cpumask"));
+    assert_eq!(store.undo("x", &mut memory).unwrap().unwrap().left.len(), 1);
+    memory.refuses = None;
+    assert!(store.undo("x", &mut memory).unwrap().unwrap().left.is_empty());
+    assert_eq!(memory.values, Memory::new().values);
+    assert!(store.undo("x", &mut memory).unwrap().is_none());
+}
+
+#[test]
+fn refuses_a_second_owner_by_name() {
+    let scratch = Scratch::new("owner");
+    let (mut memory, store) = (Memory::new(), scratch.store());
+    apply_all(&store, &mut memory);
+    let refused = store.begin("x", "CPU 3", false, &mut memory).unwrap_err().to_string();
+    assert!(refused.contains(&format!("({}) has it, and runs", std::process::id())), "{refused}");
+    // It does not become free by its owner's end if it was to outlast it.
+    store.undo("x", &mut memory).unwrap();
+    drop(store.begin("x", "CPU 3", true, &mut memory).unwrap());
+    scratch.orphan("x");
+    let refused = store.begin("x", "CPU 3", false, &mut memory).unwrap_err().to_string();
+    assert!(refused.ends_with("undo that first"), "{refused}");
+}
+
+#[test]
+fn takes_over_from_a_dead_owner_after_undoing() {
+    let scratch = Scratch::new("dead");
+    let (mut memory, store) = (Memory::new(), scratch.store());
+    apply_all(&store, &mut memory);
+    scratch.orphan("x");
+    drop(store.begin("x", "CPU 3", false, &mut memory).unwrap());
+    assert_eq!(memory.values, Memory::new().values);
+}
+
+#[test]
+fn does_nothing_of_another_boot() {
+    let scratch = Scratch::new("boot");
+    let (mut memory, store) = (Memory::new(), scratch.store());
+    apply_all(&store, &mut memory);
+    let path = store.path("x");
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace(&boot(), "another")).unwrap();
+    let changed = memory.values.clone();
+    assert!(store.held().unwrap().is_empty());
+    assert_eq!(store.undo("x", &mut memory).unwrap().unwrap().restored, 0);
+    assert_eq!(memory.values, changed);
+    assert!(!path.exists());
+}
+
+#[test]
+fn undoes_nothing_of_a_damaged_journal_but_forgives_a_torn_end() {
+    let scratch = Scratch::new("damaged");
+    let (mut memory, store) = (Memory::new(), scratch.store());
+    apply_all(&store, &mut memory);
+    let path = store.path("x");
+    let whole = fs::read_to_string(&path).unwrap();
+    let changed = memory.values.clone();
+    for (damage, line) in [(whole.replacen("\"old\"", "\"odd\"", 1), 2), (whole.replacen('{', "", 1), 1)] {
+        fs::write(&path, damage).unwrap();
+        let error = store.undo("x", &mut memory).unwrap_err();
+        assert!(matches!(error, JournalError::Damaged { line: at, .. } if at == line), "{error}");
+        assert_eq!(memory.values, changed);
+    }
+    // The change of the last line was not made.
+    let torn = whole.trim_end_matches(['\n', '}']);
+    fs::write(&path, torn).unwrap();
+    memory.values.insert(Setting::Policy { thread: 7, started: 1 }, "other 0".into());
+    assert!(store.undo("x", &mut memory).unwrap().unwrap().left.is_empty());
+    assert_eq!(memory.values, Memory::new().values);
+    fs::write(&path, "").unwrap();
+    assert!(store.undo("x", &mut memory).unwrap().is_none());
+}
+
+#[test]
+fn refuses_journals_that_others_may_write() {
+    use std::fs::Permissions;
+    let scratch = Scratch::new("others");
+    let (mut memory, store) = (Memory::new(), scratch.store());
+    apply_all(&store, &mut memory);
+    fs::set_permissions(store.path("x"), Permissions::from_mode(0o666)).unwrap();
+    assert!(matches!(store.undo("x", &mut memory), Err(JournalError::Untrusted { .. })));
+}
+
+#[test]
+fn undoes_what_the_kernel_made_of_a_value() {
+    /// Forgets CPU 9.
+    struct Clamping(Memory);
+    impl Settings for Clamping {
+        fn get(&self, setting: &Setting) -> io::Result<String> {
+            self.0.get(setting)
+        }
+        fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()> {
+            self.0.set(setting, &value.replace(",9", ""))
+        }
+    }
+    let scratch = Scratch::new("clamp");
+    let (mut settings, store) = (Clamping(Memory::new()), scratch.store());
+    let mut journal = store.begin("x", "CPU 3", false, &mut settings).unwrap();
+    journal.apply(&Change::file("/proc/irq/1/smp_affinity_list", "0-2,9"), &mut settings).unwrap();
+    assert!(store.undo("x", &mut settings).unwrap().unwrap().left.is_empty());
+    assert_eq!(settings.0.values, Memory::new().values);
+}

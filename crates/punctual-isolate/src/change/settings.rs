@@ -1,0 +1,225 @@
+//! What can be set: files of the kernel's, and how threads are scheduled.
+
+use std::fmt::{self, Display, Formatter};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpus::Cpus;
+use crate::facts::Thread;
+use crate::tree::Tree;
+
+/// Something that has a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Setting {
+    /// A file of `/proc` or `/sys`.
+    File(String),
+    /// The policy and priority of a thread, as in `fifo 50`. The thread is the one that began at `started`.
+    Policy {
+        /// Its number.
+        thread: u32,
+        /// When it began.
+        started: u64,
+    },
+    /// The CPUs that a thread may run on, as a list.
+    Affinity {
+        /// Its number.
+        thread: u32,
+        /// When it began.
+        started: u64,
+    },
+}
+
+impl Display for Setting {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.write_str(path),
+            Self::Policy { thread, .. } => write!(f, "the policy of thread {thread}"),
+            Self::Affinity { thread, .. } => write!(f, "the CPUs of thread {thread}"),
+        }
+    }
+}
+
+impl Setting {
+    /// A value in the one form that stands for all in which the kernel may write it, so that values can be compared.
+    #[must_use]
+    pub fn canonical(&self, value: &str) -> String {
+        let value = value.trim();
+        let Self::File(path) = self else { return value.to_owned() };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        // Of choices the one that is made stands in brackets.
+        if let Some((_, rest)) = value.split_once('[')
+            && let Some((chosen, _)) = rest.split_once(']')
+        {
+            return chosen.to_owned();
+        }
+        let is_mask =
+            matches!(name, "smp_affinity" | "rps_cpus" | "xps_cpus" | "cpumask" | "default_smp_affinity");
+        match is_mask {
+            true => Cpus::of_mask(value).to_string(),
+            false if name.ends_with("_list") || name == "cpuset.cpus" => Cpus::of_list(value).to_string(),
+            false => value.to_owned(),
+        }
+    }
+}
+
+/// What reads and changes settings.
+pub trait Settings {
+    /// What is set.
+    ///
+    /// # Errors
+    /// It is not there any more, or may not be read.
+    fn get(&self, setting: &Setting) -> io::Result<String>;
+
+    /// Sets it.
+    ///
+    /// # Errors
+    /// It is not there any more, or the kernel refuses.
+    fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()>;
+}
+
+/// The settings of this machine, or those of files in another place.
+#[derive(Debug)]
+pub struct Live {
+    root: PathBuf,
+}
+
+impl Live {
+    /// Those of this machine.
+    #[must_use]
+    pub fn system() -> Self {
+        Self::at("/")
+    }
+
+    /// Those of the tree in which `root` stands for `/`. It has no threads.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The thread of that number, if it is still the same.
+    fn find(&self, thread: u32, started: u64) -> io::Result<Thread> {
+        if self.root != Path::new("/") {
+            return Err(gone());
+        }
+        let found = Thread::read(&Tree::system(), thread, thread);
+        found.filter(|found| found.started == started).ok_or_else(gone)
+    }
+}
+
+impl Settings for Live {
+    fn get(&self, setting: &Setting) -> io::Result<String> {
+        match setting {
+            Setting::File(path) => Ok(fs::read_to_string(self.path(path))?.trim_end_matches('\n').to_owned()),
+            Setting::Policy { thread, started } => {
+                let found = self.find(*thread, *started)?;
+                Ok(match found.policy {
+                    crate::facts::Policy::Fair => "other 0".into(),
+                    crate::facts::Policy::Fifo(priority) => format!("fifo {priority}"),
+                    crate::facts::Policy::RoundRobin(priority) => format!("rr {priority}"),
+                    crate::facts::Policy::Deadline => "deadline 0".into(),
+                })
+            }
+            Setting::Affinity { thread, started } => {
+                let cpus = self.find(*thread, *started)?.cpus;
+                Ok(cpus.ok_or_else(gone)?.to_string())
+            }
+        }
+    }
+
+    fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()> {
+        match setting {
+            Setting::File(path) => {
+                // Without creating: what is not there is not set. In one call: the kernel takes each for a value.
+                let mut file = OpenOptions::new()
+                    .write(true)
+                    .truncate(true)
+                    .custom_flags(libc::O_NONBLOCK)
+                    .open(self.path(path))?;
+                file.write_all(format!("{value}\n").as_bytes())
+            }
+            Setting::Policy { thread, started } => {
+                self.find(*thread, *started)?;
+                set_policy(*thread, value)
+            }
+            Setting::Affinity { thread, started } => {
+                self.find(*thread, *started)?;
+                let mut set = rustix::thread::CpuSet::new();
+                let cpus = Cpus::of_list(value);
+                cpus.iter().filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu));
+                let thread = i32::try_from(*thread).ok().and_then(rustix::process::Pid::from_raw);
+                Ok(rustix::thread::sched_setaffinity(Some(thread.ok_or_else(gone)?), &set)?)
+            }
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "the thread has ended")
+}
+
+fn set_policy(thread: u32, value: &str) -> io::Result<()> {
+    let invalid =
+        || io::Error::new(io::ErrorKind::InvalidInput, format!("`{value}` is not a policy and a priority"));
+    let (policy, priority) = value.split_once(' ').ok_or_else(invalid)?;
+    let policy = match policy {
+        "other" => libc::SCHED_OTHER,
+        "fifo" => libc::SCHED_FIFO,
+        "rr" => libc::SCHED_RR,
+        _ => return Err(invalid()),
+    };
+    let param = libc::sched_param { sched_priority: priority.parse().map_err(|_| invalid())? };
+    let thread = i32::try_from(thread).map_err(|_| gone())?;
+    // SAFETY: the structure outlives the call, which only reads it.
+    match unsafe { libc::sched_setscheduler(thread, policy, &raw const param) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compares_values_whatever_their_form() {
+        let same = |path: &str, one: &str, other: &str| {
+            let setting = Setting::File(path.into());
+            assert_eq!(setting.canonical(one), setting.canonical(other), "{path}");
+        };
+        same("/proc/irq/9/smp_affinity", "00000000,0000000f", "f\n");
+        same("/proc/irq/9/smp_affinity_list", "0-3", "0,1,2,3");
+        same("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]", "never");
+        same("/proc/sys/vm/swappiness", "60\n", "60");
+        assert_ne!(Setting::File("/x".into()).canonical("060"), Setting::File("/x".into()).canonical("60"));
+    }
+
+    #[test]
+    fn creates_no_file_that_is_not_there() {
+        let root = std::env::temp_dir().join(format!("punctual-settings-{}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("a"), "long old text\n").unwrap();
+        let mut live = Live::at(&root);
+        live.set(&Setting::File("/a".into()), "1").unwrap();
+        assert_eq!(fs::read_to_string(root.join("a")).unwrap(), "1\n");
+        let error = live.set(&Setting::File("/b".into()), "1").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn touches_no_thread_that_took_over_a_number() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let mut live = Live::system();
+        let other = Setting::Policy { thread: own, started: 1 };
+        assert_eq!(live.get(&other).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(live.set(&other, "fifo 1").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,73 @@
+//! The clock: what reading it costs, and whether it keeps up.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "clock", look };
+
+const DIRECTORY: &str = "/sys/devices/system/clocksource/clocksource0";
+const MIGRATION: &str = "/proc/sys/kernel/timer_migration";
+
+fn look(scene: &Scene, report: &mut Report) {
+    if let Some(source) = report.read(scene, &format!("{DIRECTORY}/current_clocksource")) {
+        let is_slow = matches!(source.as_str(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies");
+        if is_slow {
+            let cost = measure::clock(&scene.machine.tree).map(|ns| Cost::measured(ns, "for a reading"));
+            let available =
+                scene.machine.tree.text(&format!("{DIRECTORY}/available_clocksource")).unwrap_or_default();
+            let finding = Finding::new(Severity::Medium, format!("the clock source is {source}"))
+                .why(
+                    "Reading the clock is a system call that asks a device. The kernel falls back to it when it finds the \
+                     time-stamp counter unstable (dmesg | grep -i tsc).",
+                )
+                .costs(cost.or_else(|| Some(Cost::typical(1_500, "for a reading"))));
+            report.add(match available.split(' ').any(|source| source == "tsc") {
+                true => finding.write(&format!("{DIRECTORY}/current_clocksource"), "tsc"),
+                false => finding.fix(
+                    Lasts::FromReboot,
+                    "boot with tsc=reliable, if the hardware's counter is known to be",
+                ),
+            });
+        }
+    }
+    let flags = scene.machine.tree.field("/proc/cpuinfo", "flags").ok().flatten().unwrap_or_default();
+    let has = |flag: &str| flags.split(' ').any(|word| word == flag);
+    if !flags.is_empty() && ["constant_tsc", "nonstop_tsc"].iter().any(|flag| !has(flag)) {
+        report.add(
+            Finding::new(Severity::Low, "the time-stamp counter changes its rate or stops in idle states")
+                .why("The kernel may change the clock source at any time, and polling partitions cannot use the counter."),
+        );
+    }
+    if report.number(scene, MIGRATION) == Some(1) {
+        report.add(
+            Finding::new(Severity::Low, "timers may move to other CPUs (kernel.timer_migration)")
+                .why("Timers of ordinary threads on idle CPUs expire on busy ones, and interrupt what runs there.")
+                .costs(Cost::typical(5_000, "for each timer"))
+                .write(MIGRATION, "0")
+                .fix(Lasts::Always, "echo kernel.timer_migration=0 > /etc/sysctl.d/90-timers.conf"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_slow_clock_source_and_gives_its_cost() {
+        let slow = ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet");
+        let available = ("/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet");
+        assert_eq!(found(CHECK, &[slow]), ["medium"]);
+        assert_eq!(fixed(CHECK, &[slow, available]), [(slow.0, "tsc")]);
+        assert!(
+            text(CHECK, &[slow, (measure::CLOCK, "1200")]).contains("measured here: 1.20 µs for a reading")
+        );
+        assert_eq!(found(CHECK, &[(slow.0, "tsc")]), NOTHING);
+    }
+
+    #[test]
+    fn finds_counter_that_stops_and_timers_that_move() {
+        assert_eq!(found(CHECK, &[("/proc/cpuinfo", "flags : constant_tsc")]), ["low"]);
+        assert_eq!(found(CHECK, &[("/proc/cpuinfo", "flags : constant_tsc nonstop_tsc")]), NOTHING);
+        assert_eq!(fixed(CHECK, &[(MIGRATION, "1")]), [(MIGRATION, "0")]);
+    }
+}

@@ -1,0 +1,54 @@
+//! The fair server: since Linux 6.12 ordinary threads get their share of a CPU whatever real-time threads want.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "fair-server", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    let path = |cpu: usize| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+    let mut served = Vec::new();
+    let mut is_known = false;
+    for cpu in scene.cpus.iter() {
+        if let Ok(text) = scene.machine.tree.read(&path(cpu)) {
+            is_known = true;
+            served.extend(text.parse::<u64>().ok().filter(|&ns| ns > 0).map(|ns| (cpu, ns)));
+        }
+    }
+    if !is_known {
+        if scene.machine.kernel.version().is_some_and(|version| version >= (6, 12)) {
+            report.unknown(
+                "how much time the fair server takes",
+                "needs root and debugfs (mount -t debugfs none /sys/kernel/debug); it is 50 ms of every second unless changed",
+            );
+        }
+        return;
+    }
+    let Some(&(_, longest)) = served.iter().max_by_key(|(_, ns)| ns) else { return };
+    let which: Cpus = served.iter().map(|&(cpu, _)| cpu).collect();
+    let commands: Vec<String> = which.iter().map(|cpu| format!("echo 0 > {}", path(cpu))).collect();
+    report.add(
+        Finding::new(Severity::Medium, format!("the fair server may displace real-time threads on {}", which.named()))
+            .why(
+                "Whenever an ordinary thread there has waited for long, it runs in place of real-time threads, also with \
+                 throttling off. Keep ordinary threads off the CPU, or switch the server off.",
+            )
+            .costs(Cost::stated(longest, "in every second"))
+            .set(commands.join("; "), which.iter().map(|cpu| Change::file(&path(cpu), "0")).collect()),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu3/runtime";
+
+    #[test]
+    fn finds_server_that_is_on_and_says_if_it_cannot_know() {
+        assert_eq!(found(CHECK, &[(SERVER, "50000000")]), ["medium"]);
+        assert_eq!(fixed(CHECK, &[(SERVER, "50000000")]), [(SERVER, "0")]);
+        assert_eq!(found(CHECK, &[(SERVER, "0")]), NOTHING);
+        assert_eq!(found(CHECK, &[("/proc/sys/kernel/osrelease", "6.12.9")]), ["unknown"]);
+        assert_eq!(found(CHECK, &[("/proc/sys/kernel/osrelease", "6.1.9")]), NOTHING);
+    }
+}

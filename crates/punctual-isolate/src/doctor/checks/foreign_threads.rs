@@ -1,0 +1,60 @@
+//! Real-time threads of others within the priorities of the app.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "foreign-threads", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    let own = scene.app.as_ref().and_then(|app| app.process);
+    for thread in &scene.machine.threads {
+        let is_here = !thread.is_kernel && Some(thread.process) != own && thread.may_run_on(&scene.cpus);
+        let Some(priority) =
+            thread.policy.priority().filter(|&priority| is_here && priority >= *scene.band.start())
+        else {
+            continue;
+        };
+        let change = Change {
+            setting: Setting::Affinity { thread: thread.id, started: thread.started },
+            new: scene.others().to_string(),
+        };
+        let finding = Finding::new(
+            Severity::Medium,
+            format!(
+                "the thread {} ({}) runs at {priority} and may run on {}",
+                thread.name,
+                thread.id,
+                scene.cpus.named()
+            ),
+        )
+        .why("It displaces jobs of the app, for as long as it likes.");
+        report.add(match scene.others().is_empty() {
+            true => finding.fix(
+                Lasts::UntilReboot,
+                format!("chrt -f -p {} {}", scene.band.start().saturating_sub(1).max(1), thread.id),
+            ),
+            false => finding.set(format!("taskset -cp {} {}", scene.others(), thread.id), vec![change]),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_threads_of_others_that_are_as_urgent() {
+        let stat = |priority: u8| {
+            format!(
+                "9 (jackd\x1b[1m) S 1 0 0 0 -1 0 {} 33 {} 3 {priority} 1 0",
+                "0 ".repeat(12),
+                "0 ".repeat(16)
+            )
+        };
+        let here = ("/proc/9/task/9/status", "Cpus_allowed_list: 0-3");
+        let path = "/proc/9/task/9/stat";
+        assert_eq!(found(CHECK, &[(path, &stat(70)), here]), ["medium"]);
+        assert!(!text(CHECK, &[(path, &stat(70)), here]).contains('\x1b'));
+        assert_eq!(found(CHECK, &[(path, &stat(20)), here]), NOTHING);
+        assert_eq!(found(CHECK, &[(path, &stat(70)), (here.0, "Cpus_allowed_list: 0-2")]), NOTHING);
+    }
+}

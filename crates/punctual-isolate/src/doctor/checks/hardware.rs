@@ -1,0 +1,53 @@
+//! Time that the firmware takes (system-management interrupts), which the kernel can only measure.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "hardware", look };
+
+/// What the kernel's own tool calls too long, in µs.
+const LONG: i64 = 10;
+
+fn look(scene: &Scene, report: &mut Report) {
+    let machine = scene.machine;
+    if machine.hypervisor.is_some() || machine.tree.text("/sys/class/dmi/id/sys_vendor").is_none() {
+        // A guest sees its host's interruptions only, and boards without that firmware have none.
+        return;
+    }
+    let tracing = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let latency =
+        tracing.iter().find_map(|place| machine.tree.number::<i64>(&format!("{place}/hwlat_detector/max")));
+    // Written by the tracer when it has run.
+    match latency {
+        Some(us) if us > LONG => report.add(
+            Finding::new(Severity::High, format!("the firmware took up to {us} µs from a CPU"))
+                .why("System-management interrupts stop every CPU, and nothing in Linux can defer them.")
+                .costs(Cost::measured(us.unsigned_abs().saturating_mul(1_000), "at most"))
+                .fix(Lasts::Always, "in the firmware's set-up: switch off legacy USB, power management and error reporting by SMI"),
+        ),
+        Some(us) if us > 0 => {}
+        _ => {
+            let how = match machine.kernel.option("CONFIG_HWLAT_TRACER") {
+                Some("n") => "this kernel has no hwlat tracer; run one that has, such as Debian's, for a minute",
+                _ => "let the hwlat tracer look for a minute, as root: rtla hwnoise -d 60s",
+            };
+            report.unknown("how long system-management interrupts of the firmware take", how);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VENDOR: (&str, &str) = ("/sys/class/dmi/id/sys_vendor", "Dell Inc.");
+    const LATENCY: &str = "/sys/kernel/tracing/hwlat_detector/max";
+
+    #[test]
+    fn finds_long_interrupts_or_says_how_to_find_out() {
+        assert_eq!(found(CHECK, &[VENDOR, (LATENCY, "240")]), ["high"]);
+        assert_eq!(found(CHECK, &[VENDOR, (LATENCY, "3")]), NOTHING);
+        assert_eq!(found(CHECK, &[VENDOR]), ["unknown"]);
+        assert_eq!(found(CHECK, &[]), NOTHING);
+        assert_eq!(found(CHECK, &[VENDOR, ("/proc/cpuinfo", "flags : hypervisor")]), NOTHING);
+    }
+}

@@ -1,0 +1,46 @@
+//! Idle states that take long to leave.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "idle-states", look };
+
+/// About what a real-time kernel takes otherwise, in µs.
+const LONG: u64 = 20;
+
+fn look(scene: &Scene, report: &mut Report) {
+    let cpus = scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number));
+    let states = cpus.flat_map(|cpu| cpu.idle_states.iter().map(move |state| (cpu.number, state)));
+    let deep: Vec<_> = states.filter(|(_, state)| !state.is_disabled && state.exit_us > LONG).collect();
+    let Some((_, deepest)) = deep.iter().max_by_key(|(_, state)| state.exit_us) else { return };
+    let which: Cpus = deep.iter().map(|&(cpu, _)| cpu).collect();
+    let disable = |&(cpu, state): &(usize, &crate::facts::IdleState)| {
+        Change::file(&format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{}/disable", state.number), "1")
+    };
+    report.add(
+        Finding::new(Severity::High, format!("{} may rest in {}", which.named(), deepest.name))
+            .why("Leaving that state comes before the first instruction of a job.")
+            .costs(Cost::stated(deepest.exit_us.saturating_mul(1_000), "for each wake-up from it"))
+            .set(format!("cpupower -c {which} idle-set -D {LONG}"), deep.iter().map(disable).collect())
+            .fix(
+                Lasts::ThisStart,
+                format!("bound it in the app: PUNCTUAL_WAKE={LONG}us, or Config::wake_latency"),
+            ),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_deep_states_that_are_not_disabled() {
+        let state = "/sys/devices/system/cpu/cpu3/cpuidle/state2";
+        let files = [format!("{state}/name"), format!("{state}/latency"), format!("{state}/disable")];
+        let with = |latency, disable| [(&*files[0], "C6"), (&*files[1], latency), (&*files[2], disable)];
+        assert_eq!(found(CHECK, &with("133", "0")), ["high"]);
+        assert_eq!(fixed(CHECK, &with("133", "0")), [(&*files[2], "1")]);
+        assert_eq!(found(CHECK, &with("133", "1")), NOTHING);
+        assert_eq!(found(CHECK, &with("20", "0")), NOTHING);
+        assert!(text(CHECK, &with("18446744073709551615", "0")).contains("CPU 3 may rest in C6"));
+    }
+}

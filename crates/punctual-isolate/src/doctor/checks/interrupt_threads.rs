@@ -1,0 +1,150 @@
+//! Threads that serve devices, beside the priorities of the app: the trap that cost a thesis weeks of lost samples, whose SPI
+//! driver's thread had no real-time priority.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "interrupt-threads", look };
+
+/// What interrupt threads have unless somebody changes it.
+const USUAL: u8 = 50;
+
+fn look(scene: &Scene, report: &mut Report) {
+    for thread in scene.machine.threads.iter().filter(|thread| thread.is_kernel) {
+        let name = &thread.name;
+        let is_interrupt = name.starts_with("irq/");
+        if !is_interrupt && !is_driver(name) {
+            continue;
+        }
+        let is_used = serves(scene, name);
+        let priority = thread.policy.priority();
+        let setting = Setting::Policy { thread: thread.id, started: thread.started };
+        let raise = |finding: Finding, to: u8| {
+            let change = Change { setting: setting.clone(), new: format!("fifo {to}") };
+            finding.set(format!("chrt -f -p {to} {}", thread.id), vec![change]).fix(
+                Lasts::Always,
+                "a unit of systemd that does it after the device has come: docs/isolation.md",
+            )
+        };
+        let below = scene.band.start().saturating_sub(1).clamp(1, USUAL);
+        match priority {
+            None if thread.policy == Policy::Fair => report.add(raise(
+                Finding::new(
+                    if is_used { Severity::High } else { Severity::Medium },
+                    format!("the thread {name} ({}), which serves a device, has no real-time priority", thread.id),
+                )
+                .why(match is_used {
+                    true => "The app uses this device: its tasks wait until every ordinary thread has let this one run.",
+                    false => "Whoever waits for this device waits until every ordinary thread has let this one run.",
+                })
+                .costs(Cost::typical(4_000_000, "under load")),
+                if is_used { aside(scene) } else { below },
+            )),
+            Some(priority) if is_used && priority <= *scene.band.end() && scene.app.is_some() => {
+                let place = if priority < *scene.band.start() { "below" } else { "among" };
+                report.add(raise(
+                    Finding::new(
+                        Severity::Medium,
+                        format!(
+                            "the thread {name} ({}) runs at {priority}, {place} the app's priorities {} to {}",
+                            thread.id,
+                            scene.band.start(),
+                            scene.band.end()
+                        ),
+                    )
+                    .why("Tasks that wait for this device wait for tasks of lower levels, too, since those displace its thread."),
+                    aside(scene),
+                ));
+            }
+            Some(priority) if thread.may_run_on(&scene.cpus) && scene.band.contains(&priority) && !is_used => {
+                report.add(raise(
+                    Finding::new(
+                        Severity::Medium,
+                        format!("the thread {name} ({}) runs at {priority} on the app's CPUs, among its priorities", thread.id),
+                    )
+                    .why("It displaces some levels and not others, which no analysis of the app knows of."),
+                    below,
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Above the app, so that its highest task gets what it waits for.
+fn aside(scene: &Scene) -> u8 {
+    scene.band.end().saturating_add(1).min(98)
+}
+
+/// Threads of drivers that hand over what a device has to say.
+fn is_driver(name: &str) -> bool {
+    let numbered = |prefix: &str| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    ["spi", "i2c-", "can"].iter().any(|prefix| numbered(prefix))
+}
+
+/// Whether the app has a device open that this thread serves: `spi0` serves `/dev/spidev0.1`.
+fn serves(scene: &Scene, thread: &str) -> bool {
+    let devices = scene.app.iter().flat_map(|app| &app.devices);
+    let mut names = devices.filter_map(|path| path.rsplit('/').next());
+    names.any(|device| match device.strip_prefix("spidev").and_then(|rest| rest.split_once('.')) {
+        Some((bus, _)) => thread == format!("spi{bus}"),
+        // irq/57-gpiochip0, irq/33-uio0
+        None => {
+            thread == device
+                || thread.strip_prefix("irq/").is_some_and(|rest| rest.split('-').any(|part| part == device))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(name: &str, priority: u8, policy: u8) -> String {
+        format!(
+            "77 ({name}) S 2 0 0 0 -1 2129984 {} 33 {} 3 {priority} {policy} 0",
+            "0 ".repeat(12),
+            "0 ".repeat(16)
+        )
+    }
+
+    fn app(devices: &[&str]) -> App {
+        let model = r#"{"schema":"punctual-model/1","app":"a","partitions":[],"tasks":[{"name":"t","kind":"bound","level":4}]}"#;
+        App {
+            devices: devices.iter().map(|&device| device.to_owned()).collect(),
+            ..App::of_model(model).unwrap()
+        }
+    }
+
+    const STAT: &str = "/proc/77/task/77/stat";
+
+    #[test]
+    fn names_the_thread_of_the_spi_driver_and_the_command() {
+        let spi = stat("spi0", 0, 0);
+        let said = text(CHECK, &[(STAT, &spi)]);
+        assert!(
+            said.contains("the thread spi0 (77), which serves a device, has no real-time priority"),
+            "{said}"
+        );
+        assert!(said.contains("chrt -f -p 50 77"), "{said}");
+        assert_eq!(found(CHECK, &[(STAT, &spi)]), ["medium"]);
+        let used = report_of(CHECK, &[(STAT, &spi)], Some(app(&["/dev/spidev0.1"])));
+        assert_eq!(used.findings[0].severity, Severity::High);
+        assert!(used.findings[0].fixes[0].command.starts_with("chrt -f -p 55 77"), "above the app");
+        assert_eq!(found(CHECK, &[(STAT, &stat("spi0", 50, 1))]), NOTHING);
+        assert_eq!(found(CHECK, &[(STAT, &stat("spider", 0, 0))]), NOTHING);
+    }
+
+    #[test]
+    fn finds_threads_among_the_priorities_of_the_app() {
+        let among = stat("irq/57-gpiochip0", 53, 1);
+        let status = ("/proc/77/task/77/status", "Cpus_allowed_list: 3");
+        assert_eq!(found(CHECK, &[(STAT, &among), status]), ["medium"]);
+        let used =
+            report_of(CHECK, &[(STAT, &stat("irq/57-gpiochip0", 50, 1))], Some(app(&["/dev/gpiochip0"])));
+        assert!(used.findings[0].found.contains("runs at 50, below the app's priorities 51 to 54"));
+        assert_eq!(found(CHECK, &[(STAT, &stat("irq/57-gpiochip0", 50, 1)), status]), NOTHING);
+    }
+}

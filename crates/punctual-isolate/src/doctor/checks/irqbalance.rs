@@ -1,0 +1,38 @@
+//! A daemon that moves interrupts about.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "irqbalance", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    let tree = &scene.machine.tree;
+    let runs = tree.numbers("/proc").into_iter().any(|process| {
+        let path = format!("/proc/{process}/comm");
+        let is_it = tree.glance(&path).is_some_and(|name| name.trim() == "irqbalance");
+        // So that a recording has it.
+        is_it && tree.text(&path).is_some()
+    });
+    if runs {
+        let banned = scene.cpus.mask();
+        report.add(
+            Finding::new(Severity::Medium, "irqbalance runs")
+                .why("It moves interrupts to CPUs that have little to do, and undoes what is set by hand.")
+                .costs(Cost::typical(20_000, "for each interrupt on a real-time CPU"))
+                .fix(Lasts::UntilReboot, "systemctl stop irqbalance")
+                .fix(Lasts::Always, "systemctl disable --now irqbalance")
+                .fix(Lasts::Always, format!("echo IRQBALANCE_BANNED_CPUS={banned} >> /etc/default/irqbalance; systemctl restart irqbalance")),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_daemon() {
+        assert_eq!(found(CHECK, &[("/proc/71/comm", "irqbalance\n")]), ["medium"]);
+        assert_eq!(found(CHECK, &[("/proc/71/comm", "irqbalanced")]), NOTHING);
+        assert!(text(CHECK, &[("/proc/71/comm", "irqbalance")]).contains("IRQBALANCE_BANNED_CPUS=8 "));
+    }
+}

@@ -1,0 +1,82 @@
+//! Threads of the kernel that might as well run elsewhere.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "kernel-threads", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    let others = scene.others();
+    if others.is_empty() {
+        return;
+    }
+    let is_here = |thread: &&crate::facts::Thread| {
+        // Its mask is that of the CPUs where it may work, not where it sleeps; who serves an interrupt follows it.
+        let is_worker = thread.name.starts_with("kworker") || thread.name.starts_with("irq/");
+        thread.is_kernel
+            && thread.is_movable
+            && !is_worker
+            && thread.id != 2
+            && thread.may_run_on(&scene.cpus)
+    };
+    let here: Vec<_> = scene.machine.threads.iter().filter(is_here).collect();
+    let Some(first) = here.first() else { return };
+    let changes = here.iter().map(|thread| Change {
+        setting: Setting::Affinity { thread: thread.id, started: thread.started },
+        new: thread
+            .cpus
+            .as_ref()
+            .map(|cpus| cpus.without(&scene.cpus))
+            .filter(|cpus| !cpus.is_empty())
+            .unwrap_or_else(|| others.clone())
+            .to_string(),
+    });
+    let finding = Finding::new(
+        Severity::Low,
+        match here.len() {
+            1 => format!(
+                "the thread {} of the kernel, which can be moved, may run on {}",
+                first.name,
+                scene.cpus.named()
+            ),
+            many => {
+                let cpus = scene.cpus.named();
+                format!(
+                    "{many} threads of the kernel that can be moved may run on {cpus}, such as {}",
+                    first.name
+                )
+            }
+        },
+    )
+    .why(
+        "What has something to do there displaces ordinary threads, and real-time ones if it has a priority.",
+    )
+    .costs(Cost::typical(20_000, "for each time"))
+    .set(format!("taskset -cp {others} {}   # and so on", first.id), changes.collect());
+    let is_booted_so = scene.cpus.without(&scene.machine.topology.isolated).is_empty();
+    report.add(match is_booted_so {
+        true => finding,
+        false => {
+            finding.fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{}", scene.cpus))
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(id: u32, name: &str, flags: u64) -> String {
+        format!("{id} ({name}) S 2 0 0 0 -1 {flags} {} 33 {} 3 0 0 0", "0 ".repeat(12), "0 ".repeat(16))
+    }
+
+    #[test]
+    fn finds_kernel_threads_that_can_be_moved() {
+        let all = ("/proc/40/task/40/status", "Cpus_allowed_list: 0-3");
+        let path = "/proc/40/task/40/stat";
+        assert_eq!(found(CHECK, &[(path, &stat(40, "kswapd0", 0x20_0000)), all]), ["low"]);
+        assert_eq!(found(CHECK, &[(path, &stat(40, "migration/3", 0x420_0000)), all]), NOTHING);
+        assert_eq!(found(CHECK, &[(path, &stat(40, "kworker/u8:1", 0x20_0000)), all]), NOTHING);
+        let report = report_of(CHECK, &[(path, &stat(40, "kswapd0", 0x20_0000)), all], None);
+        assert_eq!(report.findings[0].fixes[0].changes[0].new, "0-2");
+    }
+}

@@ -1,0 +1,54 @@
+//! What protection against leaks between processes costs each system call.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "mitigations", look };
+
+const DIRECTORY: &str = "/sys/devices/system/cpu/vulnerabilities";
+
+fn look(scene: &Scene, report: &mut Report) {
+    let tree = &scene.machine.tree;
+    // Those that do something at each entry to the kernel or exit from it.
+    let costly = [
+        "meltdown",
+        "mds",
+        "retbleed",
+        "spectre_v2",
+        "spec_rstack_overflow",
+        "tsx_async_abort",
+        "mmio_stale_data",
+        "l1tf",
+    ];
+    let active = costly.into_iter().filter(|name| {
+        tree.text(&format!("{DIRECTORY}/{name}")).is_some_and(|text| text.starts_with("Mitigation"))
+    });
+    let active: Vec<&str> = active.collect();
+    if active.is_empty() {
+        return;
+    }
+    report.add(
+        Finding::new(
+            Severity::Note,
+            format!("each system call is slowed down by protection against {}", active.join(", ")),
+        )
+        .why("Only a machine that runs nothing but trusted programs can do without.")
+        .costs(measure::system_call(tree).map(|ns| Cost::measured(ns, "for a system call that does nothing")))
+        .fix(Lasts::FromReboot, "boot with mitigations=off, where every program is trusted"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_what_protection_costs() {
+        let path = "/sys/devices/system/cpu/vulnerabilities/meltdown";
+        assert_eq!(found(CHECK, &[(path, "Mitigation: PTI")]), ["note"]);
+        assert!(
+            text(CHECK, &[(path, "Mitigation: PTI"), (measure::SYSTEM_CALL, "310")])
+                .contains("measured here: 310 ns")
+        );
+        assert_eq!(found(CHECK, &[(path, "Not affected")]), NOTHING);
+    }
+}

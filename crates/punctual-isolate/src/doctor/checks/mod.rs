@@ -1,0 +1,141 @@
+//! The checks. A new one is a file here with a `CHECK`, its name among the modules, and its place in [`ALL`].
+
+mod cgroup;
+mod clock;
+mod fair_server;
+mod foreign_threads;
+mod frequency;
+mod group_budget;
+mod hardware;
+mod idle_states;
+mod interrupt_threads;
+mod interrupts;
+mod irqbalance;
+mod isolation;
+mod kernel_threads;
+mod memory;
+mod mitigations;
+mod network;
+mod preempt_rt;
+mod rights;
+mod smt;
+mod soft_interrupts;
+mod steal;
+mod throttling;
+mod tick;
+mod watchdogs;
+mod workqueues;
+
+use punctual_report::format::format_count;
+
+#[cfg(test)]
+use super::App;
+use super::finding::quoted;
+use super::{Check, Cost, Finding, Lasts, Report, Scene, Severity, is_or_are, measure};
+use crate::change::{Change, Setting};
+use crate::cpus::Cpus;
+use crate::facts::{Container, Policy};
+#[cfg(test)]
+use tests::{NOTHING, fixed, found, found_on, report_of, text};
+
+/// All checks, in the order in which they look: what makes the others pointless comes first.
+pub(super) const ALL: &[Check] = &[
+    rights::CHECK,
+    group_budget::CHECK,
+    cgroup::CHECK,
+    preempt_rt::CHECK,
+    steal::CHECK,
+    hardware::CHECK,
+    throttling::CHECK,
+    fair_server::CHECK,
+    isolation::CHECK,
+    tick::CHECK,
+    interrupts::CHECK,
+    interrupt_threads::CHECK,
+    foreign_threads::CHECK,
+    irqbalance::CHECK,
+    soft_interrupts::CHECK,
+    network::CHECK,
+    workqueues::CHECK,
+    kernel_threads::CHECK,
+    idle_states::CHECK,
+    frequency::CHECK,
+    smt::CHECK,
+    memory::CHECK,
+    watchdogs::CHECK,
+    clock::CHECK,
+    mitigations::CHECK,
+];
+
+#[cfg(test)]
+mod tests {
+    //! What the tests of checks share: a machine of four CPUs, the last of which is looked at, with some files in addition.
+
+    use super::super::text as page;
+    use super::*;
+    use crate::facts::Machine;
+    use crate::tree::Tree;
+
+    pub(super) const NOTHING: [&str; 0] = [];
+
+    fn machine(files: &[(&str, &str)]) -> Machine {
+        let tree = Tree::parse("").with("/sys/devices/system/cpu/online", "0-3");
+        Machine::look(files.iter().fold(tree, |tree, (path, text)| tree.with(path, text)))
+    }
+
+    fn looked(check: &Check, scene: &Scene) -> Report {
+        let mut report = Report { check: check.name, ..Report::default() };
+        (check.look)(scene, &mut report);
+        report
+    }
+
+    fn severities(report: &Report) -> Vec<&'static str> {
+        let found = report.findings.iter().map(|finding| finding.severity.as_str());
+        found.chain(report.unknown.iter().map(|_| "unknown")).collect()
+    }
+
+    /// The report of one check.
+    pub(super) fn report_of(check: Check, files: &[(&str, &str)], app: Option<App>) -> Report {
+        let machine = machine(files);
+        let scene = Scene::new(&machine);
+        let scene = match app {
+            Some(app) => scene.for_app(app).expect("the app's CPUs are there"),
+            None => scene,
+        };
+        looked(&check, &scene)
+    }
+
+    /// How much what one check finds matters.
+    pub(super) fn found(check: Check, files: &[(&str, &str)]) -> Vec<&'static str> {
+        severities(&report_of(check, files, None))
+    }
+
+    /// The same on other CPUs.
+    pub(super) fn found_on(check: Check, cpus: &str, files: &[(&str, &str)]) -> Vec<&'static str> {
+        let machine = machine(files);
+        severities(&looked(&check, &Scene::new(&machine).on(Cpus::of_list(cpus)).expect("they are there")))
+    }
+
+    /// The files that the first remedy of each finding writes.
+    pub(super) fn fixed(check: Check, files: &[(&str, &str)]) -> Vec<(&'static str, &'static str)> {
+        let changes = report_of(check, files, None)
+            .findings
+            .into_iter()
+            .filter_map(|finding| finding.fixes.into_iter().next());
+        let changes = changes.flat_map(|fix| fix.changes).filter_map(|change| match change.setting {
+            // Of a test, so nobody minds.
+            Setting::File(path) => Some((&*path.leak(), &*change.new.leak())),
+            Setting::Policy { .. } | Setting::Affinity { .. } => None,
+        });
+        changes.collect()
+    }
+
+    /// What is printed of the findings of one check.
+    pub(super) fn text(check: Check, files: &[(&str, &str)]) -> String {
+        let machine = machine(files);
+        let scene = Scene::new(&machine);
+        let text = page::text(&scene, &looked(&check, &scene));
+        // In one line.
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}

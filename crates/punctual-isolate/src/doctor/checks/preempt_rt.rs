@@ -1,0 +1,33 @@
+//! Whether the kernel bounds how long it keeps a real-time thread waiting.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "preempt-rt", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    match scene.machine.kernel.preempt_rt {
+        Some(true) => {}
+        Some(false) => report.add(
+            Finding::new(Severity::High, "the kernel is not PREEMPT_RT")
+                .why(
+                    "Interrupt handlers, soft interrupts and critical sections of the kernel run to their end before a \
+                     real-time thread, and nothing bounds how long they are.",
+                )
+                .costs(Cost::typical(1_000_000, "now and then, under load"))
+                .fix(Lasts::FromReboot, "apt install linux-image-rt-$(dpkg --print-architecture)   # Debian; others: docs/isolation.md"),
+        ),
+        None => report.unknown("whether the kernel is PREEMPT_RT", "neither /sys/kernel/realtime nor /proc/version tells"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_kernel_without_preempt_rt() {
+        assert_eq!(found(CHECK, &[("/proc/version", "Linux 6.1 SMP PREEMPT_DYNAMIC")]), ["high"]);
+        assert_eq!(found(CHECK, &[("/proc/version", "Linux 6.1 SMP PREEMPT_RT")]), NOTHING);
+        assert_eq!(found(CHECK, &[]), ["unknown"]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Limits and capabilities: who may have real-time priorities and locked memory.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "rights", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    let process = &scene.machine.process;
+    let highest = u64::from(*scene.band.end());
+    match (process.may_schedule(), process.rtprio) {
+        (Some(true), _) => {}
+        (None, None) => report.unknown("which priorities this user may have", "/proc/self/status and limits do not tell"),
+        (_, limit) if limit.is_some_and(|limit| limit >= highest) => {}
+        (_, limit) => report.add(with_ways(
+            Finding::new(
+                Severity::High,
+                format!("this user may have real-time priorities up to {}, not {highest}", limit.unwrap_or(0)),
+            )
+            .why("Threads run as ordinary ones, and whoever else runs displaces them."),
+            scene,
+            ["--cap-add SYS_NICE --ulimit rtprio=99", "AmbientCapabilities=CAP_SYS_NICE, LimitRTPRIO=99"],
+            "echo '@realtime - rtprio 99' > /etc/security/limits.d/real-time.conf   # for users in the group realtime",
+        )),
+    }
+    let needed = 256 << 20;
+    let locked = process.memlock.unwrap_or(0);
+    if process.may_lock() == Some(false) && locked < needed {
+        report.add(with_ways(
+            Finding::new(Severity::High, format!("this user may lock {} MiB of memory", locked >> 20))
+                .why("Memory that is not locked is read from the disk again when it is needed.")
+                .costs(Cost::typical(10_000_000, "for a page from the disk")),
+            scene,
+            [
+                "--cap-add IPC_LOCK --ulimit memlock=-1",
+                "AmbientCapabilities=CAP_IPC_LOCK, LimitMEMLOCK=infinity",
+            ],
+            "echo '@realtime - memlock unlimited' >> /etc/security/limits.d/real-time.conf",
+        ));
+    }
+    if let (Some(app), Some(limit)) = (&scene.app, process.descriptors)
+        && limit < app.bound.len() as u64 + 32
+    {
+        report.add(
+            Finding::new(
+                Severity::High,
+                format!("this user may have {limit} descriptors, {} waits for {}", app.name, app.bound.len()),
+            )
+            .why("What cannot be opened is missed at the start.")
+            .fix(Lasts::ThisStart, "ulimit -n 1024"),
+        );
+    }
+}
+
+/// The ways to have a right, in a container or out of one.
+fn with_ways(finding: Finding, scene: &Scene, [flags, unit]: [&str; 2], limits: &str) -> Finding {
+    let names = flags.split(' ').nth(1).unwrap_or_default();
+    match &scene.machine.process.container {
+        Some(Container::Docker) => finding.fix(Lasts::ThisStart, format!("docker run {flags} IMAGE")),
+        Some(Container::Podman) => finding.fix(Lasts::ThisStart, format!("podman run {flags} IMAGE")),
+        Some(Container::Kubernetes) => finding.fix(
+            Lasts::Always,
+            format!("securityContext: {{ capabilities: {{ add: [\"{names}\"] }} }}   # of the container, in its pod"),
+        ),
+        _ => finding.fix(Lasts::Always, limits).fix(Lasts::Always, format!("in the [Service] of a unit of systemd: {unit}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "/proc/self/status";
+    const LIMITS: &str = "/proc/self/limits";
+
+    #[test]
+    fn finds_what_a_user_may_not() {
+        let none =
+            [(STATUS, "CapEff: 0"), (LIMITS, "Max realtime priority 0 0\nMax locked memory 8388608 8388608")];
+        assert_eq!(found(CHECK, &none), ["high", "high"]);
+        let limits =
+            [(STATUS, "CapEff: 0"), (LIMITS, "Max realtime priority 99 99\nMax locked memory unlimited")];
+        assert_eq!(found(CHECK, &limits), NOTHING);
+        assert_eq!(found(CHECK, &[(STATUS, "CapEff: 1ffffffffff")]), NOTHING);
+        assert_eq!(found(CHECK, &[]), ["unknown"]);
+    }
+
+    #[test]
+    fn gives_the_flag_of_each_container() {
+        let with = |path, content| text(CHECK, &[(STATUS, "CapEff: 0"), (path, content)]);
+        assert!(with("/.dockerenv", "").contains("docker run --cap-add SYS_NICE --ulimit rtprio=99"));
+        assert!(with("/run/.containerenv", "").contains("podman run --cap-add IPC_LOCK"));
+        assert!(with("/proc/self/cgroup", "0::/kubepods").contains("add: [\"SYS_NICE\"]"));
+        assert!(with("/x", "").contains("LimitRTPRIO=99"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Threads of one core share its units and its caches.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "smt", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    for cpu in scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number)) {
+        let others = cpu.siblings.without(&scene.cpus).common(&scene.machine.topology.online);
+        if others.is_empty() {
+            continue;
+        }
+        let offline =
+            others.iter().map(|cpu| Change::file(&format!("/sys/devices/system/cpu/cpu{cpu}/online"), "0"));
+        let commands: Vec<String> =
+            others.iter().map(|cpu| format!("echo 0 > /sys/devices/system/cpu/cpu{cpu}/online")).collect();
+        report.add(
+            Finding::new(
+                Severity::Medium,
+                format!("CPU {} is one core with {}, on which other threads run", cpu.number, others.named()),
+            )
+            .why("They share execution units and caches: a job takes up to twice as long while the other is busy.")
+            .set(commands.join("; "), offline.collect())
+            .fix(Lasts::FromReboot, "boot with nosmt, or switch it off in the firmware"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIBLINGS: &str = "/sys/devices/system/cpu/cpu3/topology/thread_siblings_list";
+
+    #[test]
+    fn finds_siblings_that_work_for_others() {
+        assert_eq!(found(CHECK, &[(SIBLINGS, "1,3")]), ["medium"]);
+        assert_eq!(fixed(CHECK, &[(SIBLINGS, "1,3")]), [("/sys/devices/system/cpu/cpu1/online", "0")]);
+        assert_eq!(found(CHECK, &[(SIBLINGS, "3")]), NOTHING);
+        // The sibling does not work.
+        assert_eq!(found(CHECK, &[(SIBLINGS, "3,7")]), NOTHING);
+    }
+}

@@ -1,0 +1,54 @@
+//! Time that a hypervisor takes.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "steal", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    let machine = scene.machine;
+    let Some(name) = &machine.hypervisor else { return };
+    // Since boot, in ticks: user nice system idle iowait irq softirq steal.
+    let statistics = machine.tree.text("/proc/stat").unwrap_or_default();
+    let stolen = scene.cpus.iter().filter_map(|cpu| {
+        let line = statistics.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
+        let fields: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).take(8).collect();
+        let busy = fields
+            .iter()
+            .enumerate()
+            .filter(|&(at, _)| at != 3 && at != 4)
+            .fold(0_u64, |sum, (_, &ticks)| sum.saturating_add(ticks));
+        Some((*fields.get(7)?, busy))
+    });
+    let (stolen, busy) = stolen
+        .fold((0_u64, 0_u64), |(s, b), (stolen, busy)| (s.saturating_add(stolen), b.saturating_add(busy)));
+    let share = match busy {
+        0 => String::new(),
+        _ => format!(
+            "; of the time that {} wanted to run since boot it took {:.1} %",
+            scene.cpus.named(),
+            stolen as f64 / busy as f64 * 100.0
+        ),
+    };
+    report.add(
+        Finding::new(Severity::High, format!("this is a guest of {name}{share}"))
+            .why("The host takes the CPU away when it likes, for as long as it likes. No setting in here prevents that.")
+            .costs(Cost::typical(10_000_000, "now and then"))
+            .fix(Lasts::Always, "on the host: a CPU of its own for each virtual CPU, taken from everybody else, and SCHED_FIFO for its thread"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_hypervisor_and_how_much_it_took() {
+        let guest = ("/proc/cpuinfo", "flags : hypervisor");
+        assert_eq!(found(CHECK, &[]), NOTHING);
+        assert_eq!(found(CHECK, &[guest]), ["high"]);
+        let stat = ("/proc/stat", "cpu 0\ncpu3 60 10 10 900 100 0 10 10 0 0\n");
+        assert!(text(CHECK, &[guest, stat]).contains("CPU 3 wanted to run since boot it took 10.0 %"));
+        let absurd = ("/proc/stat", "cpu3 18446744073709551615 18446744073709551615 0 0 0 0 0 1");
+        assert_eq!(found(CHECK, &[guest, absurd]), ["high"]);
+    }
+}

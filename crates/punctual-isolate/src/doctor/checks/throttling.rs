@@ -1,0 +1,39 @@
+//! What the kernel takes from real-time threads for the sake of others.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "throttling", look };
+
+const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
+
+fn look(scene: &Scene, report: &mut Report) {
+    let period = report.number(scene, PERIOD).unwrap_or(1_000_000);
+    if let Some(runtime) = report.number(scene, RUNTIME).filter(|&runtime| runtime >= 0 && runtime < period) {
+        let taken = (period - runtime).unsigned_abs();
+        report.add(
+            Finding::new(Severity::Medium, format!("real-time threads may use {runtime} of every {period} µs"))
+                .why(
+                    "A thread that has used that up stops until the period is over. It saves the machine from a thread that \
+                     never ends, so switch it off only where something else does.",
+                )
+                .costs(Cost::stated(taken.saturating_mul(1_000), "in each period that is used up"))
+                .set("sysctl kernel.sched_rt_runtime_us=-1", vec![Change::file(RUNTIME, "-1")])
+                .fix(Lasts::Always, "echo kernel.sched_rt_runtime_us=-1 > /etc/sysctl.d/90-real-time.conf"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_throttling_unless_it_is_off() {
+        assert_eq!(found(CHECK, &[(RUNTIME, "950000"), (PERIOD, "1000000")]), ["medium"]);
+        assert_eq!(fixed(CHECK, &[(RUNTIME, "950000")]), [(RUNTIME, "-1")]);
+        assert_eq!(found(CHECK, &[(RUNTIME, "-1")]), NOTHING);
+        assert_eq!(found(CHECK, &[(RUNTIME, "1000000"), (PERIOD, "1000000")]), NOTHING);
+        assert_eq!(found(CHECK, &[(RUNTIME, "0"), (PERIOD, "9223372036854775807")]), ["medium"]);
+    }
+}

@@ -1,0 +1,60 @@
+//! The periodic tick: a timer interrupt on every busy CPU, HZ times a second.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "tick", look };
+
+fn look(scene: &Scene, report: &mut Report) {
+    let kernel = &scene.machine.kernel;
+    let ticking = scene.cpus.without(&scene.machine.topology.tickless);
+    if kernel.parameters.value("nohz") == Some("off") && !ticking.is_empty() {
+        report.add(
+            Finding::new(Severity::Low, "`nohz=off`: every CPU has a tick, also when it is idle")
+                .why("The tick interrupts real-time threads that could run undisturbed.")
+                .fix(
+                    Lasts::FromReboot,
+                    "remove `nohz=off` from the boot parameters (punctual isolate boot says where)",
+                ),
+        );
+    }
+    if ticking.is_empty() {
+        return;
+    }
+    let rate = kernel.option("CONFIG_HZ").and_then(|rate| rate.parse::<u64>().ok());
+    let often = rate.map_or_else(|| "CONFIG_HZ times".into(), |rate| format!("{rate} times"));
+    let finding = Finding::new(Severity::Low, format!("{} will be interrupted by the tick {often} a second", ticking.named()))
+        .why("A thread that computes for longer than a tick is interrupted by it. Jobs that are shorter meet it by chance.")
+        .costs(Cost::typical(5_000, "for each tick"));
+    report.add(match kernel.option("CONFIG_NO_HZ_FULL") {
+        Some("y") => {
+            finding.fix(Lasts::FromReboot, format!("boot with nohz_full={ticking} rcu_nocbs={ticking}"))
+        }
+        Some(_) => finding
+            .fix(Lasts::FromReboot, "use a kernel with CONFIG_NO_HZ_FULL, as Debian's is, and nohz_full="),
+        None => finding.fix(
+            Lasts::FromReboot,
+            format!("boot with nohz_full={ticking} rcu_nocbs={ticking}, if the kernel has CONFIG_NO_HZ_FULL"),
+        ),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_tick_unless_the_cpu_is_without() {
+        assert_eq!(found(CHECK, &[]), ["low"]);
+        assert_eq!(found(CHECK, &[("/proc/cmdline", "nohz=off")]), ["low", "low"]);
+        assert_eq!(found(CHECK, &[("/sys/devices/system/cpu/nohz_full", "3")]), NOTHING);
+    }
+
+    #[test]
+    fn says_how_often() {
+        let files = [
+            ("/proc/sys/kernel/osrelease", "6.12"),
+            ("/boot/config-6.12", "CONFIG_HZ=250\nCONFIG_NO_HZ_FULL=y"),
+        ];
+        assert!(text(CHECK, &files).contains("CPU 3 will be interrupted by the tick 250 times a second"));
+    }
+}

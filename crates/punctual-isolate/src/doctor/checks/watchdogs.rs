@@ -1,0 +1,53 @@
+//! Watchdogs: they interrupt every CPU, and end what never sleeps.
+
+use super::*;
+
+pub(super) const CHECK: Check = Check { name: "watchdogs", look };
+
+const WATCHDOG: &str = "/proc/sys/kernel/watchdog";
+const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
+const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
+
+fn look(scene: &Scene, report: &mut Report) {
+    if report.number(scene, WATCHDOG) == Some(1)
+        && let Some(watched) = report.read(scene, MASK)
+    {
+        let watched = Cpus::of_list(&watched).common(&scene.cpus);
+        if !watched.is_empty() {
+            let rest = Cpus::of_list(&scene.machine.tree.text(MASK).unwrap_or_default()).without(&scene.cpus);
+            let finding = Finding::new(Severity::Low, format!("the soft-lockup watchdog runs on {}", watched.named()))
+                .why(
+                    "Its timer and a thread of the highest priority come every few seconds, and it complains of a real-time \
+                     thread that runs for longer than its threshold.",
+                )
+                .costs(Cost::typical(10_000, "every 4 s"));
+            report.add(match rest.is_empty() {
+                true => finding.write(WATCHDOG, "0"),
+                false => finding.write(MASK, &rest.to_string()),
+            });
+        }
+    }
+    if report.number(scene, HARD) == Some(1) {
+        report.add(
+            Finding::new(Severity::Low, "the hard-lockup watchdog is on")
+                .why("It takes a performance counter and interrupts busy CPUs by an interrupt that nothing can defer.")
+                .costs(Cost::typical(5_000, "every 10 s"))
+                .write(HARD, "0")
+                .fix(Lasts::FromReboot, "boot with nmi_watchdog=0"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_watchdogs_on_real_time_cpus() {
+        assert_eq!(fixed(CHECK, &[(WATCHDOG, "1"), (MASK, "0-3")]), [(MASK, "0-2")]);
+        assert_eq!(fixed(CHECK, &[(WATCHDOG, "1"), (MASK, "3")]), [(WATCHDOG, "0")]);
+        assert_eq!(found(CHECK, &[(WATCHDOG, "1"), (MASK, "0-2")]), NOTHING);
+        assert_eq!(found(CHECK, &[(WATCHDOG, "0"), (MASK, "0-3")]), NOTHING);
+        assert_eq!(fixed(CHECK, &[(HARD, "1")]), [(HARD, "0")]);
+    }
+}

@@ -1,0 +1,88 @@
+//! A report for people.
+
+use std::fmt::Write as _;
+
+use punctual_report::text::wrapped;
+
+use super::{Chosen, Report, Scene, Severity};
+
+const WIDTH: usize = 100;
+
+/// The report as text of lines of at most 100 characters, but for commands.
+#[must_use]
+pub fn text(scene: &Scene, report: &Report) -> String {
+    let mut out = head(scene);
+    let mut said = Severity::High;
+    for finding in &report.findings {
+        if finding.severity == Severity::Note && said != Severity::Note {
+            out += "\nWorth knowing\n";
+        }
+        said = finding.severity;
+        out.push('\n');
+        out += &wrapped(&format!("{:<6}  ", finding.severity.as_str()), &finding.found, 8, WIDTH);
+        let mut line =
+            |label: &str, text: &str| out += &wrapped(&format!("        {label}"), text, 15, WIDTH);
+        line("why    ", &finding.why);
+        if let Some(cost) = &finding.cost {
+            line("cost   ", &cost.line());
+        }
+        for fix in &finding.fixes {
+            let _ = writeln!(out, "        fix    {}", fix.command);
+            let by_us = if fix.changes.is_empty() { "" } else { "; --fix does it" };
+            let _ = writeln!(out, "               ({}{by_us})", fix.lasts.as_str());
+        }
+        let _ = writeln!(out, "        check  {}", finding.check);
+    }
+    if !report.unknown.is_empty() {
+        out += "\nNot known\n";
+        for unknown in &report.unknown {
+            out +=
+                &wrapped("  ", &format!("{}: {} ({})", unknown.check, unknown.what, unknown.why), 4, WIDTH);
+        }
+    }
+    out + "\n" + &verdict(report)
+}
+
+fn head(scene: &Scene) -> String {
+    let machine = scene.machine;
+    let rt = match machine.kernel.preempt_rt {
+        Some(true) => "PREEMPT_RT",
+        Some(false) => "not PREEMPT_RT",
+        None => "PREEMPT_RT or not is unknown",
+    };
+    let on = machine.hypervisor.as_ref().map_or(String::new(), |name| format!(", a guest of {name}"));
+    let release = match machine.kernel.release.as_str() {
+        "" => "of unknown release",
+        release => release,
+    };
+    let mut out = format!("Linux {release}, {rt}, {} online{on}\n", machine.topology.online.named());
+    let why = match scene.chosen {
+        Chosen::Asked => "as asked".into(),
+        Chosen::App => format!("where {} runs", scene.app.as_ref().map_or("the app", |app| &app.name)),
+        Chosen::Isolated => "isolated".into(),
+        Chosen::Usual => "where an app runs unless told otherwise".into(),
+    };
+    let band = format!("priorities {} to {}", scene.band.start(), scene.band.end());
+    let _ = writeln!(out, "Looking at {} ({why}), {band}", scene.cpus.named());
+    super::finding::clean(out.trim_end()).replace("\\n", "\n") + "\n"
+}
+
+fn verdict(report: &Report) -> String {
+    let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
+    let counts =
+        [Severity::High, Severity::Medium, Severity::Low].map(|severity| (count(severity), severity));
+    let said: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, severity)| format!("{count} {}", severity.as_str()))
+        .collect();
+    let unknown = match report.unknown.len() {
+        0 => String::new(),
+        1 => "; 1 thing is not known".into(),
+        n => format!("; {n} things are not known"),
+    };
+    match said.is_empty() {
+        true => format!("fit for real-time work, as far as is known{unknown}\n"),
+        false => format!("findings: {}{unknown}\n", said.join(", ")),
+    }
+}

@@ -1,0 +1,128 @@
+//! What a machine is like, read in one place.
+//!
+//! Everything is read from a [`Tree`], so that it can be had of a recording as well. What cannot be read is `None` or missing,
+//! never a guess.
+
+mod cgroups;
+mod interrupts;
+mod kernel;
+mod process;
+mod threads;
+mod topology;
+
+pub use self::cgroups::Cgroups;
+pub use self::interrupts::Interrupt;
+pub use self::kernel::{Kernel, Parameters};
+pub use self::process::{Container, Process};
+pub use self::threads::{Policy, Thread, real_time_threads};
+pub use self::topology::{Cache, Cpu, IdleState, Topology};
+
+use crate::cpus::Cpus;
+use crate::tree::Tree;
+
+/// A machine, its kernel, and what this process may do on it.
+#[derive(Debug)]
+pub struct Machine {
+    /// Where all of this is read from.
+    pub tree: Tree,
+    /// The kernel, how it was built and booted.
+    pub kernel: Kernel,
+    /// The CPUs.
+    pub topology: Topology,
+    /// The interrupts that devices have.
+    pub interrupts: Vec<Interrupt>,
+    /// The threads of the kernel, and those of processes that are real-time.
+    pub threads: Vec<Thread>,
+    /// Where control groups are, and which are this process's.
+    pub cgroups: Cgroups,
+    /// What this process may do.
+    pub process: Process,
+    /// The hypervisor, if there is one that does not hide.
+    pub hypervisor: Option<String>,
+}
+
+impl Machine {
+    /// Reads everything.
+    #[must_use]
+    pub fn look(tree: Tree) -> Self {
+        let cgroups = Cgroups::look(&tree);
+        Self {
+            kernel: Kernel::look(&tree),
+            topology: Topology::look(&tree),
+            interrupts: interrupts::look(&tree),
+            threads: threads::look(&tree),
+            process: Process::look(&tree),
+            hypervisor: hypervisor(&tree),
+            cgroups,
+            tree,
+        }
+    }
+
+    /// CPUs that the scheduler keeps free, by boot parameters or by cpuset partitions.
+    #[must_use]
+    pub fn isolated(&self) -> Cpus {
+        self.topology.isolated.and(&self.cgroups.isolated)
+    }
+
+    /// The CPU that an app takes if it is not told: an isolated one, or else the highest that it may use.
+    #[must_use]
+    pub fn usual_cpu(&self) -> Option<usize> {
+        let usable =
+            self.process.cpus.as_ref().unwrap_or(&self.topology.online).common(&self.topology.online);
+        self.isolated().common(&self.topology.online).last().or(usable.last())
+    }
+}
+
+fn hypervisor(tree: &Tree) -> Option<String> {
+    let declared = tree.text("/sys/hypervisor/type").filter(|text| !text.is_empty());
+    let vendor = || tree.text("/sys/class/dmi/id/sys_vendor").filter(|text| !text.is_empty());
+    let is_flagged = || {
+        let flags = tree.field("/proc/cpuinfo", "flags").ok().flatten();
+        flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+    };
+    declared.or_else(|| match is_flagged() {
+        true => Some(vendor().unwrap_or_else(|| "an unknown hypervisor".into())),
+        false => vendor().filter(|vendor| vendor == "QEMU"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_this_machine() {
+        let machine = Machine::look(Tree::system());
+        assert!(!machine.topology.online.is_empty());
+        assert!(machine.topology.cpus.iter().all(|cpu| machine.topology.online.has(cpu.number)));
+        assert!(!machine.kernel.release.is_empty());
+        assert!(machine.usual_cpu().is_some());
+    }
+
+    #[test]
+    fn finds_nothing_in_an_empty_tree() {
+        let machine = Machine::look(Tree::parse(""));
+        assert!(machine.topology.online.is_empty() && machine.threads.is_empty());
+        assert_eq!((machine.usual_cpu(), machine.hypervisor, machine.kernel.preempt_rt), (None, None, None));
+    }
+
+    #[test]
+    fn takes_an_isolated_cpu_first_and_then_the_highest_that_is_allowed() {
+        let tree = || {
+            Tree::parse("")
+                .with("/sys/devices/system/cpu/online", "0-3")
+                .with("/proc/self/status", "Cpus_allowed_list:\t0-2")
+        };
+        assert_eq!(Machine::look(tree()).usual_cpu(), Some(2));
+        let isolated = tree().with("/sys/devices/system/cpu/isolated", "1");
+        assert_eq!(Machine::look(isolated).usual_cpu(), Some(1));
+    }
+
+    #[test]
+    fn knows_hypervisors_by_their_flag() {
+        let vm = Tree::parse("").with("/proc/cpuinfo", "model name : x\nflags\t\t: fpu hypervisor sse\n");
+        assert_eq!(hypervisor(&vm).as_deref(), Some("an unknown hypervisor"));
+        assert_eq!(hypervisor(&vm.with("/sys/class/dmi/id/sys_vendor", "QEMU")).as_deref(), Some("QEMU"));
+        assert_eq!(hypervisor(&Tree::parse("").with("/sys/class/dmi/id/sys_vendor", "Dell Inc.")), None);
+    }
+}

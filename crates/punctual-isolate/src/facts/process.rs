@@ -1,0 +1,117 @@
+//! What this process, and what it starts, may do.
+
+use crate::cpus::Cpus;
+use crate::tree::Tree;
+
+/// The numbers of capabilities (capabilities(7)).
+const IPC_LOCK: u32 = 14;
+const SYS_NICE: u32 = 23;
+
+/// The rights of this process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Process {
+    /// The CPUs that it may use.
+    pub cpus: Option<Cpus>,
+    /// Its effective capabilities.
+    capabilities: Option<u64>,
+    /// The highest real-time priority that it may take without a capability.
+    pub rtprio: Option<u64>,
+    /// How much memory it may lock without a capability; `u64::MAX` is without limit.
+    pub memlock: Option<u64>,
+    /// How many descriptors it may have.
+    pub descriptors: Option<u64>,
+    /// The container that it is in, if it can tell.
+    pub container: Option<Container>,
+}
+
+/// What runs a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Container {
+    /// Docker, or what behaves like it.
+    Docker,
+    /// Podman.
+    Podman,
+    /// A pod of Kubernetes.
+    Kubernetes,
+    /// Something else, as it calls itself.
+    Other(String),
+}
+
+impl Process {
+    pub(super) fn look(tree: &Tree) -> Self {
+        let status = |key: &str| tree.field("/proc/self/status", key).ok().flatten();
+        let limits = tree.text("/proc/self/limits").unwrap_or_default();
+        let limit = |name: &str| {
+            let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+            match line.split_whitespace().next()? {
+                "unlimited" => Some(u64::MAX),
+                number => number.parse().ok(),
+            }
+        };
+        Self {
+            cpus: status("Cpus_allowed_list").map(|list| Cpus::of_list(&list)),
+            capabilities: status("CapEff").and_then(|hex| u64::from_str_radix(&hex, 16).ok()),
+            rtprio: limit("Max realtime priority"),
+            memlock: limit("Max locked memory"),
+            descriptors: limit("Max open files"),
+            container: container(tree),
+        }
+    }
+
+    /// Whether it may set real-time priorities whatever the limit, unless that is unknown.
+    #[must_use]
+    pub fn may_schedule(&self) -> Option<bool> {
+        self.capabilities.map(|set| set >> SYS_NICE & 1 == 1)
+    }
+
+    /// Whether it may lock any amount of memory, unless that is unknown.
+    #[must_use]
+    pub fn may_lock(&self) -> Option<bool> {
+        self.capabilities.map(|set| set >> IPC_LOCK & 1 == 1)
+    }
+}
+
+fn container(tree: &Tree) -> Option<Container> {
+    let groups = tree.text("/proc/self/cgroup").unwrap_or_default();
+    let declared = tree.text("/run/systemd/container").filter(|name| !name.is_empty());
+    let is_podman = tree.text("/run/.containerenv").is_some() || declared.as_deref() == Some("podman");
+    let is_docker = tree.read("/.dockerenv") != Err(crate::tree::Lack::Absent)
+        || groups.contains("/docker/")
+        || declared.as_deref() == Some("docker");
+    match declared {
+        _ if groups.contains("kubepods") => Some(Container::Kubernetes),
+        _ if is_podman => Some(Container::Podman),
+        _ if is_docker => Some(Container::Docker),
+        other => other.map(Container::Other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_limits_and_capabilities() {
+        let tree = Tree::parse("")
+            .with(
+                "/proc/self/limits",
+                "Max locked memory  unlimited 9 bytes\nMax realtime priority  95  95\n",
+            )
+            .with("/proc/self/status", "CapEff:\t0000000000800000\nCpus_allowed_list:\t0,2");
+        let process = Process::look(&tree);
+        assert_eq!((process.memlock, process.rtprio, process.descriptors), (Some(u64::MAX), Some(95), None));
+        assert_eq!((process.may_schedule(), process.may_lock()), (Some(true), Some(false)));
+        assert_eq!(process.cpus, Some(Cpus::from([0, 2])));
+        assert_eq!(Process::look(&Tree::parse("")).may_schedule(), None);
+    }
+
+    #[test]
+    fn knows_containers_by_what_they_leave() {
+        let with = |path: &str, text: &str| container(&Tree::parse("").with(path, text));
+        assert_eq!(with("/.dockerenv", ""), Some(Container::Docker));
+        assert_eq!(with("/run/.containerenv", "x"), Some(Container::Podman));
+        assert_eq!(with("/proc/self/cgroup", "0::/kubepods.slice/a"), Some(Container::Kubernetes));
+        assert_eq!(with("/run/systemd/container", "lxc"), Some(Container::Other("lxc".into())));
+        assert_eq!(container(&Tree::parse("")), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! The CPUs: which there are, what they share, how fast and how deep asleep they may be.
+
+use crate::cpus::Cpus;
+use crate::tree::Tree;
+
+/// The CPUs of a machine.
+#[derive(Debug, Clone, Default)]
+pub struct Topology {
+    /// Those that work.
+    pub online: Cpus,
+    /// Those that are there but switched off.
+    pub offline: Cpus,
+    /// Those that a boot parameter keeps free of other threads.
+    pub isolated: Cpus,
+    /// Those that a boot parameter keeps free of the tick.
+    pub tickless: Cpus,
+    /// Those that are online, in order.
+    pub cpus: Vec<Cpu>,
+}
+
+/// One CPU.
+#[derive(Debug, Clone, Default)]
+pub struct Cpu {
+    /// The kernel's number of it.
+    pub number: usize,
+    /// The CPUs that are threads of the same core, itself included.
+    pub siblings: Cpus,
+    /// The socket.
+    pub package: Option<u32>,
+    /// The NUMA node.
+    pub node: Option<u32>,
+    /// Its caches of data, the smallest first.
+    pub caches: Vec<Cache>,
+    /// What chooses its frequency.
+    pub governor: Option<String>,
+    /// The states that it may rest in, from the shallowest on.
+    pub idle_states: Vec<IdleState>,
+}
+
+/// A cache of a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    /// 1 is the nearest.
+    pub level: u32,
+    /// In bytes.
+    pub size: u64,
+    /// Who else uses it.
+    pub shared: Cpus,
+}
+
+/// A state in which a CPU rests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleState {
+    /// Its number in `cpuidle`.
+    pub number: u32,
+    /// What the driver calls it.
+    pub name: String,
+    /// How long leaving it takes, as the driver says.
+    pub exit_us: u64,
+    /// Whether it is disabled.
+    pub is_disabled: bool,
+}
+
+impl Topology {
+    pub(super) fn look(tree: &Tree) -> Self {
+        let list = |name: &str| {
+            let text = tree.text(&format!("/sys/devices/system/cpu/{name}"));
+            text.map(|text| Cpus::of_list(&text)).unwrap_or_default()
+        };
+        let online = list("online");
+        Self {
+            offline: list("offline"),
+            isolated: list("isolated"),
+            tickless: list("nohz_full"),
+            cpus: online.iter().map(|number| Cpu::look(tree, number)).collect(),
+            online,
+        }
+    }
+
+    /// The CPU of this number, if it is online.
+    #[must_use]
+    pub fn cpu(&self, number: usize) -> Option<&Cpu> {
+        self.cpus.iter().find(|cpu| cpu.number == number)
+    }
+
+    /// Whether two CPUs are on the same NUMA node, as far as is known.
+    #[must_use]
+    pub fn is_near(&self, one: usize, other: usize) -> bool {
+        let node = |number| self.cpu(number).and_then(|cpu| cpu.node);
+        node(one) == node(other)
+    }
+}
+
+impl Cpu {
+    fn look(tree: &Tree, number: usize) -> Self {
+        let directory = format!("/sys/devices/system/cpu/cpu{number}");
+        let siblings = tree.text(&format!("{directory}/topology/thread_siblings_list"));
+        let node = tree.list(&directory).iter().find_map(|name| name.strip_prefix("node")?.parse().ok());
+        let idle = tree.list(&format!("{directory}/cpuidle"));
+        let states = idle.iter().filter_map(|name| name.strip_prefix("state")?.parse().ok());
+        let mut idle_states: Vec<IdleState> =
+            states.filter_map(|state| IdleState::look(tree, &directory, state)).collect();
+        idle_states.sort_by_key(|state| state.number);
+        Self {
+            number,
+            siblings: siblings.map_or_else(|| Cpus::from([number]), |list| Cpus::of_list(&list)),
+            package: tree.number(&format!("{directory}/topology/physical_package_id")),
+            node: node.or_else(|| node_of(tree, number)),
+            caches: caches(tree, &directory),
+            governor: tree.text(&format!("{directory}/cpufreq/scaling_governor")),
+            idle_states,
+        }
+    }
+}
+
+/// The node, as the nodes tell.
+fn node_of(tree: &Tree, cpu: usize) -> Option<u32> {
+    let nodes = tree.list("/sys/devices/system/node");
+    nodes.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).find(|node: &u32| {
+        let cpus = tree.text(&format!("/sys/devices/system/node/node{node}/cpulist"));
+        cpus.is_some_and(|list| Cpus::of_list(&list).has(cpu))
+    })
+}
+
+fn caches(tree: &Tree, directory: &str) -> Vec<Cache> {
+    let indices = tree.list(&format!("{directory}/cache"));
+    let caches = indices.iter().filter(|name| name.starts_with("index")).filter_map(|index| {
+        let read = |name: &str| tree.text(&format!("{directory}/cache/{index}/{name}"));
+        if read("type")? == "Instruction" {
+            return None;
+        }
+        let size = read("size")?;
+        let (digits, unit) = size.split_at(size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len()));
+        let factor = match unit {
+            "" => 1,
+            "K" => 1 << 10,
+            "M" => 1 << 20,
+            _ => return None,
+        };
+        Some(Cache {
+            level: read("level")?.parse().ok()?,
+            size: digits.parse::<u64>().ok()?.checked_mul(factor)?,
+            shared: Cpus::of_list(&read("shared_cpu_list").unwrap_or_default()),
+        })
+    });
+    let mut caches: Vec<Cache> = caches.collect();
+    caches.sort_by_key(|cache| cache.level);
+    caches
+}
+
+impl IdleState {
+    fn look(tree: &Tree, directory: &str, number: u32) -> Option<Self> {
+        let read = |name: &str| tree.text(&format!("{directory}/cpuidle/state{number}/{name}"));
+        Some(Self {
+            number,
+            name: read("name")?,
+            exit_us: read("latency")?.parse().ok()?,
+            is_disabled: read("disable")? != "0",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_cpus_share_and_how_they_rest() {
+        let tree = Tree::parse(
+            "==> /sys/devices/system/cpu/online <==\n0-1\n\n==> /sys/devices/system/cpu/nohz_full <==\n(null)\n
+==> /sys/devices/system/cpu/cpu1/topology/thread_siblings_list <==\n0-1
+==> /sys/devices/system/cpu/cpu1/cpuidle/state1/name <==\nC6
+==> /sys/devices/system/cpu/cpu1/cpuidle/state1/latency <==\n133
+==> /sys/devices/system/cpu/cpu1/cpuidle/state1/disable <==\n0
+==> /sys/devices/system/cpu/cpu1/cpuidle/state2/name <==\nbroken
+==> /sys/devices/system/cpu/cpu1/cache/index0/type <==\nData
+==> /sys/devices/system/cpu/cpu1/cache/index0/level <==\n1
+==> /sys/devices/system/cpu/cpu1/cache/index0/size <==\n32K
+==> /sys/devices/system/node/node3/cpulist <==\n1-4
+",
+        );
+        let topology = Topology::look(&tree);
+        assert!(topology.tickless.is_empty());
+        let cpu = topology.cpu(1).unwrap();
+        assert_eq!((cpu.siblings.to_string(), cpu.node), ("0-1".into(), Some(3)));
+        let c6 = IdleState { number: 1, name: "C6".into(), exit_us: 133, is_disabled: false };
+        assert_eq!(cpu.idle_states, [c6]);
+        assert_eq!(cpu.caches, [Cache { level: 1, size: 32 << 10, shared: Cpus::default() }]);
+        assert_eq!(topology.cpu(0).unwrap().siblings, Cpus::from([0]));
+        assert!(!topology.is_near(0, 1));
+    }
+}

@@ -1,0 +1,106 @@
+//! What is found on the machines of `tests/machines`: the text has to be the expected one to the byte, the JSON has to follow
+//! its schema, and neither does anything to a terminal.
+//!
+//! `PUNCTUAL_BLESS=1 cargo test -p punctual-isolate --test machines` writes what is found as what is expected.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use punctual_isolate::doctor::{Report, Scene, examine, json, text};
+use punctual_isolate::facts::Machine;
+use punctual_isolate::tree::Tree;
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
+}
+
+/// The names of the recorded machines.
+fn names() -> Vec<String> {
+    let entries = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
+    let machines = entries.filter(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    let mut names: Vec<String> =
+        machines.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+fn load(name: &str) -> Machine {
+    let text = fs::read_to_string(directory().join(name).with_extension("txt")).unwrap();
+    assert!(
+        ["Recorded: ", "Constructed: "].iter().any(|start| text.starts_with(start)),
+        "{name} does not say where it is from"
+    );
+    Machine::look(Tree::parse(&text))
+}
+
+fn examined(machine: &Machine, check: impl FnOnce(&Scene, &Report)) {
+    let scene = Scene::new(machine);
+    check(&scene, &examine(&scene));
+}
+
+#[test]
+fn finds_what_is_expected_on_every_machine() {
+    let names = names();
+    assert!(names.len() >= 10, "{names:?}");
+    for name in names {
+        examined(&load(&name), |scene, report| {
+            let text = text::text(scene, report);
+            let path = directory().join(&name).with_extension("expected");
+            if std::env::var_os("PUNCTUAL_BLESS").is_some() {
+                fs::write(&path, &text).unwrap();
+            }
+            let expected = fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(text, expected, "{name}");
+        });
+    }
+}
+
+#[test]
+fn finds_nothing_on_a_prepared_machine() {
+    examined(&load("prepared"), |_, report| {
+        assert!(report.is_fit() && report.findings.is_empty() && report.unknown.is_empty());
+    });
+}
+
+#[test]
+fn json_follows_its_schema() {
+    let schema = serde_json::from_str(include_str!("../../../docs/doctor-schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for name in names() {
+        examined(&load(&name), |scene, report| {
+            let document = serde_json::from_str(&json::json(scene, report)).unwrap();
+            let errors: Vec<String> =
+                validator.iter_errors(&document).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{name}: {errors:?}");
+        });
+    }
+}
+
+#[test]
+fn nothing_that_is_printed_does_anything_to_a_terminal() {
+    for name in names() {
+        examined(&load(&name), |scene, report| {
+            let is_active = |c: char| {
+                c != '\n'
+                    && (c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+            };
+            for printed in [text::text(scene, report), json::json(scene, report)] {
+                assert!(!printed.contains(is_active), "{name}: {printed:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn finds_the_same_in_a_recording_of_a_recording() {
+    for name in names() {
+        let text = fs::read_to_string(directory().join(&name).with_extension("txt")).unwrap();
+        let machine = Machine::look(Tree::parse(&text).recorded());
+        examined(&machine, |scene, report| {
+            let again = Machine::look(Tree::parse(&machine.tree.recording()));
+            examined(&again, |other, reported| {
+                assert_eq!(text::text(scene, report), text::text(other, reported))
+            });
+        });
+    }
+}

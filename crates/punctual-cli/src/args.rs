@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
 
+use crate::doctor::args::Doctor;
 use crate::rta::args::Rta;
 use crate::trace::args::Trace;
 
@@ -20,6 +21,7 @@ pub(crate) struct Punctual {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Bench(Bench),
+    Doctor(Doctor),
     Rta(Rta),
     Trace(Trace),
 }
@@ -136,7 +138,7 @@ mod tests {
     fn options(line: &str) -> Result<Options, clap::Error> {
         match Punctual::try_parse_from(line.split(' '))?.command {
             Command::Bench(bench) => Ok(bench.options()),
-            Command::Rta(_) | Command::Trace(_) => panic!("{line}"),
+            Command::Doctor(_) | Command::Rta(_) | Command::Trace(_) => panic!("{line}"),
         }
     }
 

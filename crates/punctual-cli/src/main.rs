@@ -1,9 +1,10 @@
-//! `punctual`: benchmarks a machine for real-time work, bounds response times, and traces the time of jobs.
+//! `punctual`: benchmarks a machine for real-time work, says what is wrong with it, bounds response times, and traces the time
+//! of jobs.
 //!
 //! If the reader of standard output goes away, as under `| head`, the program ends quietly. Any other failure to write, as on
 //! a full disk, is an error.
 //!
-//! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed or a result could not be written, 2 if the command
+//! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed, the machine is not fit or a result could not be written, 2 if the command
 //! line or another input is invalid, and 130
 //! if Ctrl-C ended a measurement. `trace record` exits with the status of the command it ran.
 
@@ -12,6 +13,7 @@
 mod args;
 mod bench;
 mod display;
+mod doctor;
 mod output;
 mod rta;
 mod trace;
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     let _names = punctual_trace::record::remove_leftovers();
     output::settle(match command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Rta(arguments) => rta::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
     })

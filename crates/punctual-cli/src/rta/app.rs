@@ -9,19 +9,19 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The app writes what it declares into this file, and ends.
-const MODEL: &str = "PUNCTUAL_MODEL";
+pub(crate) const MODEL: &str = "PUNCTUAL_MODEL";
 /// The app writes what it has measured into this file when it ends.
-const PROFILE: &str = "PUNCTUAL_PROFILE";
+pub(crate) const PROFILE: &str = "PUNCTUAL_PROFILE";
 
 /// How long an app may take to write its model, or to end when it has been asked to.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How often to look whether it has ended.
-const GLANCE: Duration = Duration::from_millis(20);
+pub(crate) const GLANCE: Duration = Duration::from_millis(20);
 
 /// The files that the app has written, in a directory that goes with this.
-pub(super) struct Files {
+pub(crate) struct Files {
     directory: PathBuf,
-    pub(super) model: PathBuf,
+    pub(crate) model: PathBuf,
     pub(super) profile: PathBuf,
 }
 
@@ -36,13 +36,7 @@ pub(super) fn run(command: &[OsString], length: Duration) -> Result<Files, Strin
     let files =
         files().map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
     let name = command[0].display();
-    let status = once(command, MODEL, &files.model, PATIENCE)?;
-    if !files.model.exists() {
-        return Err(format!(
-            "{name} has written no model ({}); is it an app of Punctual, and does it run with {MODEL}=FILE?",
-            status.map_or("it did not end".to_owned(), |status| status.to_string())
-        ));
-    }
+    declare(command, &files)?;
     let status = once(command, PROFILE, &files.profile, length)?;
     if !files.profile.exists() {
         return Err(format!(
@@ -53,8 +47,21 @@ pub(super) fn run(command: &[OsString], length: Duration) -> Result<Files, Strin
     Ok(files)
 }
 
+/// Has the app write what it declares.
+pub(crate) fn declare(command: &[OsString], files: &Files) -> Result<(), String> {
+    let status = once(command, MODEL, &files.model, PATIENCE)?;
+    if !files.model.exists() {
+        return Err(format!(
+            "{} has written no model ({}); is it an app of Punctual, and does it run with {MODEL}=FILE?",
+            command[0].display(),
+            status.map_or("it did not end".to_owned(), |status| status.to_string())
+        ));
+    }
+    Ok(())
+}
+
 /// A directory that nobody else can have prepared.
-fn files() -> io::Result<Files> {
+pub(crate) fn files() -> io::Result<Files> {
     let base = std::env::temp_dir();
     for number in 0..1_000 {
         let directory = base.join(format!("punctual-rta-{}-{number}", std::process::id()));
@@ -88,13 +95,18 @@ fn once(
     if let Some(status) = wait(&mut child, length).map_err(failed)? {
         return Ok(Some(status));
     }
+    end(&mut child).map_err(failed)
+}
+
+/// Asks the app to end, and kills it if it does not.
+pub(crate) fn end(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     if let Ok(pid) = i32::try_from(child.id())
         && let Some(pid) = rustix::process::Pid::from_raw(pid)
     {
         // It has not been waited for, so the number is still its own.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
-    let status = wait(&mut child, PATIENCE).map_err(failed)?;
+    let status = wait(child, PATIENCE)?;
     if status.is_none() {
         let _ = child.kill();
         let _ = child.wait();

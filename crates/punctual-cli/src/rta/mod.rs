@@ -1,6 +1,6 @@
 //! `punctual rta`: reads a task set, analyses it, and says what was found.
 
-mod app;
+pub(crate) mod app;
 pub(crate) mod args;
 mod page;
 mod text;

@@ -1,0 +1,93 @@
+//! Changes what can be changed back, and changes it back.
+
+use std::io::{self, BufRead};
+
+use punctual_isolate::doctor::Report;
+
+use super::{FOUND, Place};
+use crate::output::{print, say};
+
+/// The name of the journal of all fixes, and what it says it is.
+const JOURNAL: &str = "doctor";
+const PURPOSE: &str = "the fixes of `punctual doctor --fix`";
+
+/// Makes the changes that somebody agrees to. Returns the exit code, or why nothing was changed.
+pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result<u8, String> {
+    let fixable: Vec<_> = report
+        .findings
+        .iter()
+        .filter_map(|finding| Some((finding, finding.fixes.iter().find(|fix| !fix.changes.is_empty())?)))
+        .collect();
+    if fixable.is_empty() {
+        print("nothing of this can be changed and changed back\n");
+        return Ok(if report.is_fit() { 0 } else { FOUND });
+    }
+    let agreed: Vec<_> = match is_agreed {
+        true => fixable,
+        false => fixable.into_iter().filter(|(finding, fix)| ask(&finding.found, &fix.command)).collect(),
+    };
+    if agreed.is_empty() {
+        print("nothing was changed\n");
+        return Ok(FOUND);
+    }
+    // Each run of --fix has a journal of its own, which the next does not disturb.
+    let number = (1..).find(|number| !is_taken(place, *number)).unwrap_or(1);
+    let name = format!("{JOURNAL}-{number}");
+    let mut journal =
+        place.store.begin(&name, PURPOSE, true, &mut place.settings).map_err(|error| error.to_string())?;
+    let mut code = 0;
+    for (finding, fix) in agreed {
+        let mut is_done = true;
+        for change in &fix.changes {
+            if let Err(error) = journal.apply(change, &mut place.settings) {
+                say!("error: {}: {error}", finding.check);
+                is_done = false;
+            }
+        }
+        match is_done {
+            true => print(&format!("fixed: {}\n", finding.found)),
+            false => code = FOUND,
+        }
+    }
+    print("punctual doctor --undo changes it back, and so does a reboot\n");
+    Ok(code)
+}
+
+fn is_taken(place: &Place, number: u32) -> bool {
+    let held = place.store.held().unwrap_or_default();
+    held.iter().any(|held| held.name == format!("{JOURNAL}-{number}"))
+}
+
+fn ask(found: &str, command: &str) -> bool {
+    print(&format!("\n{found}\n  {command}\n  do that? [y/N] "));
+    let mut answer = String::new();
+    // Nobody there is nobody who agrees.
+    let _ = io::stdin().lock().read_line(&mut answer);
+    matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Undoes all fixes, the last first. Returns the exit code, or why nothing was changed.
+pub(super) fn undo(place: &mut Place) -> Result<u8, String> {
+    let held = place.store.held().map_err(|error| error.to_string())?;
+    let number = |name: &str| name.strip_prefix(JOURNAL)?.strip_prefix('-')?.parse::<u32>().ok();
+    let mut fixes: Vec<_> = held.iter().filter(|held| number(&held.name).is_some()).collect();
+    fixes.sort_by_key(|held| std::cmp::Reverse(number(&held.name)));
+    if fixes.is_empty() {
+        print("there is nothing to undo\n");
+        return Ok(0);
+    }
+    let (mut restored, mut code) = (0, 0);
+    for held in fixes {
+        let undone = place.store.undo(&held.name, &mut place.settings).map_err(|error| error.to_string())?;
+        let undone = undone.unwrap_or_default();
+        restored += undone.restored;
+        for left in undone.left {
+            say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
+            if left.is_open {
+                code = FOUND;
+            }
+        }
+    }
+    print(&format!("{restored} settings are again as they were\n"));
+    Ok(code)
+}

@@ -1,0 +1,110 @@
+//! `punctual doctor`: examines the machine, says what was found, and changes what can be changed back.
+
+mod app;
+pub(crate) mod args;
+mod fix;
+
+use std::fs;
+use std::process::ExitCode;
+
+use punctual_isolate::change::{Live, Store};
+use punctual_isolate::doctor::{Scene, examine, json, text};
+use punctual_isolate::facts::Machine;
+use punctual_isolate::tree::Tree;
+
+use self::args::Doctor;
+use crate::output::{self, print, say};
+
+/// Something was found, or could not be fixed or written.
+const FOUND: u8 = 1;
+/// The command line is invalid, or what was to be examined cannot be.
+const BAD_INPUT: u8 = 2;
+
+pub(crate) fn run(arguments: &Doctor) -> ExitCode {
+    match doctor(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            say!("error: {message}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// Where settings and their journals are.
+struct Place {
+    store: Store,
+    settings: Live,
+}
+
+impl Place {
+    fn of(arguments: &Doctor) -> Self {
+        match &arguments.root {
+            Some(root) => Self { store: Store::at(root.join("run/punctual")), settings: Live::at(root) },
+            None => Self { store: Store::system(), settings: Live::system() },
+        }
+    }
+}
+
+fn doctor(arguments: &Doctor) -> Result<u8, String> {
+    let mut place = Place::of(arguments);
+    if arguments.undo {
+        return fix::undo(&mut place);
+    }
+    if let Some(path) = &arguments.record {
+        output::check(path).map_err(|error| format!("--record {}: {error}", path.display()))?;
+    }
+    let mut running = match arguments.command.as_slice() {
+        [] => None,
+        command => Some(app::start(command)?),
+    };
+    // While the app runs, so that its threads are among the machine's.
+    let machine = Machine::look(tree(arguments)?);
+    let app = running.as_mut().map(app::Running::end);
+    if machine.topology.online.is_empty() {
+        return Err(
+            "it is not known which CPUs there are: no /sys/devices/system/cpu/online; mount /sys, or give a \
+                    recording that has it"
+                .into(),
+        );
+    }
+    let scene = Scene::new(&machine);
+    let scene = match &arguments.cpus {
+        Some(cpus) => scene.on(cpus.clone()).map_err(|error| format!("--cpus: {error}"))?,
+        None => scene,
+    };
+    let scene = match app {
+        Some(app) => scene.for_app(app)?,
+        None => scene,
+    };
+    let report = examine(&scene);
+    match arguments.json {
+        true => print(&format!("{}\n", json::json(&scene, &report))),
+        false => print(&text::text(&scene, &report)),
+    }
+    let mut code = if report.is_fit() { 0 } else { FOUND };
+    if let Some(path) = &arguments.record {
+        match fs::write(path, machine.tree.recording()) {
+            Ok(()) => say!("written: {}", path.display()),
+            Err(error) => {
+                say!("error: --record {}: {error}", path.display());
+                code = FOUND;
+            }
+        }
+    }
+    if arguments.fix {
+        return fix::fix(&report, arguments.yes, &mut place);
+    }
+    Ok(code)
+}
+
+fn tree(arguments: &Doctor) -> Result<Tree, String> {
+    let tree = match (&arguments.machine, &arguments.root) {
+        (Some(path), _) => {
+            let bytes = fs::read(path).map_err(|error| format!("--machine {}: {error}", path.display()))?;
+            Tree::parse(&String::from_utf8_lossy(&bytes))
+        }
+        (None, Some(root)) => Tree::directory(root),
+        (None, None) => Tree::system(),
+    };
+    Ok(if arguments.record.is_some() { tree.recorded() } else { tree })
+}

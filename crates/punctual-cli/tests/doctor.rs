@@ -1,0 +1,151 @@
+//! `punctual doctor`: its exit status, its output as JSON, and that fixes can be undone.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use self::support::{Scratch, program, punctual, text};
+
+/// A recorded machine of the library's tests.
+fn machine(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../punctual-isolate/tests/machines")
+        .join(name)
+        .with_extension("txt")
+}
+
+fn run(arguments: &[&str]) -> Output {
+    punctual(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// A directory with files of a machine that has little.
+fn tree(scratch: &Scratch) -> PathBuf {
+    let root = scratch.file("root");
+    let files = [
+        ("sys/devices/system/cpu/online", "0-3\n"),
+        ("sys/devices/system/cpu/isolated", "3\n"),
+        ("proc/version", "Linux version 6.12 PREEMPT_RT\n"),
+        ("proc/cmdline", "isolcpus=domain,3 nohz_full=3 rcu_nocbs=3\n"),
+        ("sys/devices/system/cpu/nohz_full", "3\n"),
+        ("proc/self/status", "CapEff:\tffffffffffffffff\n"),
+        ("proc/sys/kernel/timer_migration", "1\n"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always\n"),
+        ("sys/devices/virtual/workqueue/cpumask", "f\n"),
+        ("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", "ondemand\n"),
+        ("proc/interrupts", "CPU0 CPU1 CPU2 CPU3\n 24: 1 2 3 4 eth0\n"),
+        ("proc/irq/24/smp_affinity_list", "0-3\n"),
+    ];
+    for (path, text) in files {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+/// Every file of a tree but the journals'.
+fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true if path.ends_with("run") => {}
+                true => open.push(path),
+                false => files.push((path.clone(), fs::read(&path).unwrap())),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn exit_status_says_whether_the_machine_is_fit() {
+    let status = |name: &str| run(&["doctor", "--machine", machine(name).to_str().unwrap()]).status.code();
+    assert_eq!(status("prepared"), Some(0));
+    assert_eq!(status("rt-pi"), Some(1));
+    for bad in [
+        &["doctor", "--cpus", "x"][..],
+        &["doctor", "--cpus", "4000"],
+        &["doctor", "--machine", "/no/such/file"],
+        &["doctor", "--machine", "/dev/null"],
+        &["doctor", "--json", "--fix"],
+        &["doctor", "--", "/no/such/app"],
+        &["doctor", "--", "true"],
+    ] {
+        let output = run(bad);
+        assert_eq!(output.status.code(), Some(2), "{bad:?}");
+        assert!(text(&output.stderr).starts_with("error: "), "{bad:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn json_of_this_machine_follows_its_schema() {
+    let schema = serde_json::from_str(include_str!("../../../docs/doctor-schema.json")).unwrap();
+    let output = run(&["doctor", "--json"]);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(jsonschema::is_valid(&schema, &document), "{document}");
+    assert_eq!(document["fit"], output.status.code() == Some(0));
+}
+
+#[test]
+fn what_was_recorded_can_be_examined_elsewhere() {
+    let scratch = Scratch::new("doctor-record");
+    let path = scratch.file("machine.txt");
+    let here = run(&["doctor", "--record", path.to_str().unwrap()]);
+    assert_eq!(text(&here.stderr), format!("written: {}\n", path.display()));
+    let there = run(&["doctor", "--machine", path.to_str().unwrap()]);
+    assert_eq!(text(&here.stdout), text(&there.stdout));
+}
+
+#[test]
+fn fixes_are_gone_from_the_next_report_and_back_after_undo() {
+    let scratch = Scratch::new("doctor-fix");
+    let root = tree(&scratch);
+    let doctor = |more: &[&str]| {
+        let mut arguments = vec!["doctor", "--root", root.to_str().unwrap()];
+        arguments.extend(more);
+        run(&arguments)
+    };
+    let (before, first) = (contents(&root), doctor(&[]));
+    assert!(text(&first.stdout).contains("check  interrupts"));
+    let fixed = doctor(&["--fix", "--yes"]);
+    assert_eq!(fixed.status.code(), Some(0), "{}", text(&fixed.stderr));
+    assert_eq!(fs::read_to_string(root.join("proc/irq/24/smp_affinity_list")).unwrap(), "0-2\n");
+    let after = doctor(&[]);
+    assert!(!text(&after.stdout).contains("--fix does it"), "{}", text(&after.stdout));
+    let undone = doctor(&["--undo"]);
+    assert_eq!(undone.status.code(), Some(0));
+    assert_eq!(text(&undone.stdout), "4 settings are again as they were\n");
+    assert_eq!(contents(&root), before);
+    assert_eq!(text(&doctor(&[]).stdout), text(&first.stdout));
+    assert_eq!(text(&doctor(&["--undo"]).stdout), "there is nothing to undo\n");
+}
+
+#[test]
+fn changes_only_what_somebody_agrees_to() {
+    let scratch = Scratch::new("doctor-ask");
+    let root = tree(&scratch);
+    let before = contents(&root);
+    let answer = |answer: &str| {
+        let mut command = Command::new(program());
+        command.args(["doctor", "--fix", "--root"]).arg(&root).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    assert!(text(&answer("").stdout).contains("nothing was changed"));
+    assert_eq!(contents(&root), before);
+    // The worst first.
+    assert!(text(&answer("y\nn\n").stdout).contains("fixed: "));
+    let changed = contents(&root).iter().zip(&before).filter(|(now, then)| now != then).count();
+    assert_eq!(changed, 1);
+}

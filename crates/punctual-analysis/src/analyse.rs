@@ -24,15 +24,18 @@ const LONGEST_RESPONSE: u64 = 64;
 #[must_use]
 pub fn analyse(system: &System) -> Analysis {
     let mut responses: Vec<Result<Nanos, NoBound>> = vec![Ok(0); system.tasks.len()];
+    let mut ends = vec![None; system.tasks.len()];
     let longest = longest_response(system);
     for _ in 0..ROUNDS {
-        let tasks =
-            Round { system, responses: &responses, rivals: &Rivals::new(system, &responses) }.bounds();
+        let rivals = Rivals::new(system, &responses, &ends);
+        let tasks = Round { system, responses: &responses, rivals: &rivals }.bounds();
         let found: Vec<_> = tasks.iter().map(|outcome| response(outcome, longest)).collect();
-        if found == responses || !depends_on_responses(system) {
+        let found_ends: Vec<_> =
+            tasks.iter().map(|outcome| outcome.as_ref().ok().and_then(|bound| bound.since_root)).collect();
+        if (&found, &found_ends) == (&responses, &ends) || !depends_on_responses(system) {
             return Analysis { tasks };
         }
-        responses = found;
+        (responses, ends) = (found, found_ends);
     }
     Analysis { tasks: vec![Err(NoBound::TooLong); system.tasks.len()] }
 }
@@ -128,7 +131,7 @@ impl Found {
         if depends_on_responses(system) {
             Self::All(analyse(system))
         } else {
-            Self::Rivals(Rivals::new(system, responses))
+            Self::Rivals(Rivals::new(system, responses, &vec![None; responses.len()]))
         }
     }
 }
@@ -137,7 +140,7 @@ impl Found {
 #[must_use]
 pub fn utilisation(system: &System, partition: usize) -> Fraction {
     let responses = vec![Ok(0); system.tasks.len()];
-    let rivals = Rivals::new(system, &responses);
+    let rivals = Rivals::new(system, &responses, &vec![None; responses.len()]);
     let Rivalry { above_all, tasks, .. } = &rivals.partitions[partition];
     demand::utilisation(above_all.iter().chain(tasks), Source::cost)
 }

@@ -68,6 +68,11 @@ impl Stream {
         self
     }
 
+    /// With each release when it should be.
+    pub(crate) fn without_jitter(&self) -> Self {
+        Self { jitter: 0, ..self.clone() }
+    }
+
     /// With so many jobs for each.
     ///
     /// # Panics
@@ -183,6 +188,14 @@ impl Stream {
     #[must_use]
     pub fn is_sporadic(&self) -> bool {
         self.each == 1 && matches!(&self.pattern, Pattern::Bursts { burst: 1, .. })
+    }
+
+    /// The time between releases but for the jitter, and how many jobs come at once, if that is all there is to it.
+    pub(crate) fn period(&self) -> Option<(Nanos, u64)> {
+        match self.pattern {
+            Pattern::Bursts { burst: 1, window, .. } => Some((window, self.each)),
+            _ => None,
+        }
     }
 
     /// The same with other times between releases: as a fraction of what they are, rounded down, at least 1 ns.

@@ -12,10 +12,10 @@
 //! Sufficient for MSRP: that every request meets the longest section of every partition is assumed. Exact for SRP where the
 //! lower task may have begun just before.
 
-use crate::arrival::Stream;
 use crate::bound::{Blocking, NoBound};
 use crate::demand::{self, Source, Steps};
 use crate::polling;
+use crate::release::Release;
 use crate::system::{Executor, Overheads, Protocol, Section, System};
 use crate::time::Nanos;
 
@@ -104,7 +104,7 @@ pub(crate) fn longest(
     system: &System,
     spinning: &Spinning,
     at: usize,
-    arrivals: &[Result<Vec<Stream>, NoBound>],
+    releases: &[Result<Vec<Release>, NoBound>],
 ) -> Option<Blocking> {
     let (partition, level) = (system.tasks[at].partition, system.tasks[at].level);
     let Overheads { lock, dispatch, .. } = system.partitions[partition].overheads;
@@ -130,7 +130,7 @@ pub(crate) fn longest(
     system.partitions[partition].idle_sections.iter().for_each(|of_idle| section(None, of_idle));
     let lower = |&at: &usize| {
         let task = &system.tasks[at];
-        task.partition == partition && task.level < level && arrivals[at].is_ok()
+        task.partition == partition && task.level < level && releases[at].is_ok()
     };
     let lower = (0..system.tasks.len()).filter(lower);
     if system.partitions[partition].executor == Executor::Polling {

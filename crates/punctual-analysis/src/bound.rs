@@ -45,6 +45,11 @@ pub struct Bound {
     pub not_supplied: Nanos,
     /// Whether a job with this response can occur.
     pub exactness: Exactness,
+    /// The bound that ignores offsets, where counting on them has made it shorter.
+    pub without_offsets: Option<Nanos>,
+    /// Of a task that others spawn: the latest end after the nominal release of the task with which the spawns begin. Not known if
+    /// there are several such tasks, or others of its level.
+    pub since_root: Option<Nanos>,
 }
 
 /// Jobs and their time.

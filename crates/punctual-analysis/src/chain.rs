@@ -1,6 +1,8 @@
 //! From cause to effect: how long until what happened outside has passed through a sequence of tasks.
 //!
-//! Spawned chains: each task is released by the job before it, so the reaction is the sum of responses (Tindell & Clark 1994).
+//! Spawned chains: each task is released by the job before it, so the reaction is at most the sum of responses (Tindell & Clark
+//! 1994). What is called within a partition ends before its caller does. Whoever follows those of higher levels there waits in one
+//! busy window with them, and its response contains theirs already (González Harbour & Palencia 1999).
 //!
 //! Sampled chains: each task runs when it is released, reads what was written last, and writes at its end. *Dürr, von der
 //! Brüggen, Chen, Chen, "End-to-End Timing Analysis of Sporadic Cause-Effect Chains in Distributed Systems", ACM TECS 18(5s),
@@ -14,6 +16,7 @@
 //! It needs a longest time between releases, which periodic tasks have. A task that is released by events may never be.
 
 use crate::bound::Analysis;
+use crate::release::end_of_chain;
 use crate::system::{Chain, Executor, Link, System};
 use crate::time::Nanos;
 
@@ -23,10 +26,10 @@ use crate::time::Nanos;
 /// The sentence says why there is none.
 pub fn reaction(system: &System, analysis: &Analysis, chain: &Chain) -> Result<Nanos, String> {
     let too_long = || format!("`{}` has no bound: it takes longer than can be expressed.", chain.name);
-    let mut responses = Vec::with_capacity(chain.tasks.len());
+    let mut bounds = Vec::with_capacity(chain.tasks.len());
     for &at in &chain.tasks {
         match &analysis.tasks[at] {
-            Ok(bound) => responses.push(bound.response),
+            Ok(bound) => bounds.push(bound),
             Err(_) => {
                 return Err(format!(
                     "`{}` has no bound, since `{}` has none.",
@@ -35,26 +38,19 @@ pub fn reaction(system: &System, analysis: &Analysis, chain: &Chain) -> Result<N
             }
         }
     }
-    let mut total: Nanos = match chain.link {
-        Link::Spawned => {
-            spawned_in_turn(system, chain)?;
-            0
-        }
-        Link::Sampled => longest_gap(system, chain, chain.tasks[0])?,
-    };
+    if chain.link == Link::Spawned {
+        spawned_in_turn(system, chain)?;
+        return Ok(end_of_chain(system, &chain.tasks, &bounds));
+    }
+    let mut total = longest_gap(system, chain, chain.tasks[0])?;
     for (place, pair) in chain.tasks.windows(2).enumerate() {
-        let response = responses[place];
-        let step = match chain.link {
-            Link::Spawned => response,
-            Link::Sampled => {
-                let period = longest_gap(system, chain, pair[1])?;
-                let waits = if ends_first(system, pair[0], pair[1]) { 0 } else { response };
-                response.max(period.checked_add(waits).ok_or_else(too_long)?)
-            }
-        };
+        let response = bounds[place].response;
+        let period = longest_gap(system, chain, pair[1])?;
+        let waits = if ends_first(system, pair[0], pair[1]) { 0 } else { response };
+        let step = response.max(period.checked_add(waits).ok_or_else(too_long)?);
         total = total.checked_add(step).ok_or_else(too_long)?;
     }
-    total.checked_add(responses.last().copied().unwrap_or(0)).ok_or_else(too_long)
+    total.checked_add(bounds.last().map_or(0, |last| last.response)).ok_or_else(too_long)
 }
 
 /// Every task of the chain spawns the next.
@@ -122,8 +118,18 @@ mod tests {
         let spawned = SAMPLED
             .replace("2ns\"\n", "2ns\"\nspawns = [{ task = \"b\" }]\n")
             .replace("period = \"40ns\"\n", "");
-        // b is released with a jitter of 2, and one job of a is in its way.
-        assert_eq!(reaction_of(&format!("{spawned}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")), Ok(2 + 7));
+        // b has the job of a that spawns it in its window: 2 + 5 in all.
+        assert_eq!(reaction_of(&format!("{spawned}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")), Ok(7));
+        // Above a, it is called and ends first. Both wait for the other's 5 of the window.
+        let above = spawned.replace("level = 1", "level = 3");
+        assert_eq!(reaction_of(&format!("{above}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")), Ok(7));
+        // On another CPU one comes after the other.
+        let partitions = "[[partition]]\nname = \"x\"\n[[partition]]\nname = \"y\"\n";
+        let elsewhere = spawned
+            .replacen("level = 2", "level = 2\npartition = \"x\"", 1)
+            .replace("level = 1", "level = 1\npartition = \"y\"");
+        let elsewhere = format!("{partitions}{elsewhere}tasks = [\"a\", \"b\"]\nlink = \"spawned\"");
+        assert_eq!(reaction_of(&elsewhere), Ok(2 + 5));
         let error = reaction_of(&format!("{SAMPLED}tasks = [\"a\", \"b\"]\nlink = \"spawned\"")).unwrap_err();
         assert!(error.contains("`a` does not spawn `b`"), "{error}");
         let error = reaction_of(&format!("{spawned}tasks = [\"a\", \"b\"]")).unwrap_err();

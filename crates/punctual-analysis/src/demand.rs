@@ -35,6 +35,8 @@ pub(crate) struct Source {
     pub(crate) all: Stream,
     /// Releases without the jitter that a response of their own task includes.
     pub(crate) own: Stream,
+    /// When the first release is, but for the jitter, if that is known.
+    pub(crate) offset: Option<Nanos>,
     /// C of a job, with what counts like it.
     pub(crate) execution: Nanos,
     /// What a job costs besides, when it preempts nobody.

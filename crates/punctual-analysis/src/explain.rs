@@ -42,6 +42,10 @@ fn sentences(system: &System, task: &Task, bound: &Bound) -> Vec<String> {
     if bound.not_supplied > 0 {
         out.push(format!("For {} the CPU is not the app's.", time(bound.not_supplied)));
     }
+    if let Some(longer) = bound.without_offsets {
+        let longer = time(longer);
+        out.push(format!("Offsets keep releases apart; if they came at any time, it could take {longer}."));
+    }
     out.push(match bound.exactness {
         Exactness::Exact => "The bound is exact: in this model a job can take so long.".into(),
         Exactness::Sufficient => {

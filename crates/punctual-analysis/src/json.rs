@@ -59,6 +59,8 @@ struct BoundReport<'a> {
     spinning_ns: Nanos,
     suspension_ns: Nanos,
     not_supplied_ns: Nanos,
+    /// The bound that ignores offsets, where they made it shorter.
+    without_offsets_ns: Option<Nanos>,
     interference: Vec<Term<'a>>,
 }
 
@@ -174,6 +176,7 @@ fn bound_report<'a>(system: &'a System, at: usize, bound: &Bound) -> BoundReport
         spinning_ns: bound.spinning,
         suspension_ns: bound.suspension,
         not_supplied_ns: bound.not_supplied,
+        without_offsets_ns: bound.without_offsets,
         interference: terms.collect(),
     }
 }

@@ -19,8 +19,10 @@ mod analyse;
 mod blocking;
 mod demand;
 mod global;
+mod offsets;
 mod polling;
 mod preemptive;
+mod release;
 mod round;
 mod suspension;
 

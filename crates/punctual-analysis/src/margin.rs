@@ -147,7 +147,11 @@ impl Search<'_> {
         let holds = holds.collect();
         let period = task.arrivals.as_ref().map(|arrivals| {
             // How many times as often, in thousandths.
-            let faster = |it: &mut Task, rate: u64| it.arrivals = Some(arrivals.compressed(1_000, rate));
+            let faster = |it: &mut Task, rate: u64| {
+                it.arrivals = Some(arrivals.compressed(1_000, rate));
+                // With another period it keeps no distance.
+                it.offset = task.offset.filter(|_| rate == 1_000);
+            };
             let (rate, first) = self.largest(at, 1_000..MOST * 1_000, |rate| rate / 1_000, faster);
             let until = arrivals.compressed(1_000, rate).window();
             Limit { now: arrivals.window(), until, step: until.div_ceil(1_000) + 1, first }

@@ -69,6 +69,32 @@ impl Contest<'_> {
         Ok(self.surely_responds_within(limit) || self.after(self.worst(Some(limit))?) <= limit)
     }
 
+    /// How long after the nominal release, to which the jitter of `own` is added, a job ends at the latest; not known if there are peers,
+    /// since then it matters when it is released.
+    pub(crate) fn end(&self) -> Result<Option<Nanos>, NoBound> {
+        let [own] = self.level else { return Ok(None) };
+        if self.runs_to_end {
+            return Ok(None);
+        }
+        let cost = own.peer_cost().saturating_add(self.suspension);
+        let (blocking, on_time) =
+            (self.blocking.map_or(0, |blocking| blocking.time), own.all.without_jitter());
+        let (mut latest, mut window) = (0, 0);
+        let mut steps = Steps::new();
+        for jobs in 1_u64.. {
+            let base =
+                jobs.checked_mul(cost).and_then(|all| all.checked_add(blocking)).ok_or(NoBound::TooLong)?;
+            window = demand::finish(self.supply, base, self.above, window, Nanos::MAX, &mut steps)?;
+            let nominal = on_time.distance(jobs).ok_or(NoBound::TooLong)?;
+            let late = window.checked_add(own.all.jitter()).ok_or(NoBound::TooLong)?;
+            latest = latest.max(late.saturating_sub(nominal));
+            if window <= own.all.distance(jobs + 1).ok_or(NoBound::TooLong)? {
+                break;
+            }
+        }
+        Ok(Some(latest))
+    }
+
     /// About the share of a CPU that all jobs need which run before or as the task's.
     pub(crate) fn load_estimate(&self) -> f64 {
         let share = |source: &Source, cost: Nanos| source.all.rate_estimate() * cost as f64;
@@ -118,7 +144,7 @@ impl Contest<'_> {
         (left > 1e-3).then_some((more - 1.0, left * (1.0 + 1e-9)))
     }
 
-    fn is_own(&self, source: &Source) -> bool {
+    pub(crate) fn is_own(&self, source: &Source) -> bool {
         source.who == Who::Higher(self.task)
     }
 
@@ -245,6 +271,8 @@ impl Contest<'_> {
             interference,
             not_supplied: 0,
             exactness: Exactness::Sufficient,
+            without_offsets: None,
+            since_root: None,
         };
         bound.not_supplied = finish - bound.sum_of_terms();
         bound
@@ -252,7 +280,7 @@ impl Contest<'_> {
 }
 
 /// Adds to the term of the same source, if there is one.
-fn add(terms: &mut Vec<Interference>, term: Interference) {
+pub(crate) fn add(terms: &mut Vec<Interference>, term: Interference) {
     if term.work.jobs == 0 {
         return;
     }

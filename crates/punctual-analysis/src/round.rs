@@ -4,21 +4,24 @@ use std::cmp::Reverse;
 
 use crate::arrival::Stream;
 use crate::blocking::{self, Spinning};
-use crate::bound::{Blocking, Exactness, NoBound, Outcome, Who};
+use crate::bound::{Blocking, Bound, Exactness, NoBound, Outcome, Who};
 use crate::demand::{self, Source};
 use crate::preemptive::Contest;
+use crate::release::{Release, releases};
 use crate::supply::Supply;
 use crate::system::{Executor, Overheads, Protocol, System};
 use crate::time::Nanos;
-use crate::{global, polling, suspension};
+use crate::{global, offsets, polling, suspension};
 
 /// What competes with whom, as far as responses are known.
 #[derive(Debug)]
 pub(crate) struct Rivals {
-    /// Releases of each task without the jitter that its response includes, or why they are not known.
-    arrivals: Vec<Result<Vec<Stream>, NoBound>>,
+    /// Releases of each task, or why they are not known.
+    releases: Vec<Result<Vec<Release>, NoBound>>,
     spinning: Result<Spinning, NoBound>,
     pub(crate) partitions: Vec<Rivalry>,
+    /// By task: what it competes with, if that is not the same for all.
+    special: Vec<Option<Vec<Source>>>,
 }
 
 /// Sources of a partition.
@@ -33,25 +36,49 @@ pub(crate) struct Rivalry {
 }
 
 impl Rivals {
-    pub(crate) fn new(system: &System, responses: &[Result<Nanos, NoBound>]) -> Self {
-        let arrivals = arrivals(system, responses);
+    /// `ends`: when jobs that are spawned end, where that is known better than by the sum of responses.
+    pub(crate) fn new(system: &System, responses: &[Result<Nanos, NoBound>], ends: &[Option<Nanos>]) -> Self {
+        let releases = releases(system, responses, ends);
         let above: Vec<Vec<Source>> =
-            (0..system.partitions.len()).map(|at| above_all(system, at, &arrivals)).collect();
+            (0..system.partitions.len()).map(|at| above_all(system, at, &releases)).collect();
         let spinning = Spinning::new(system, &above);
         let sources = |above_all| Rivalry { above_all, tasks: Vec::new(), levels: Vec::new() };
         let mut partitions: Vec<Rivalry> = above.into_iter().map(sources).collect();
         let mut order: Vec<usize> = (0..system.tasks.len()).collect();
         order.sort_by_key(|&at| Reverse(system.tasks[at].level));
-        for at in order {
+        for &at in &order {
             let task = &system.tasks[at];
             let Rivalry { tasks, levels, .. } = &mut partitions[task.partition];
             let spin = spinning.as_ref().map_or(0, |spinning| spinning.of_job(system, at));
-            for own in arrivals[at].iter().flatten() {
-                tasks.push(of_task(system, at, own.clone(), spin, &responses[at]));
+            for release in releases[at].iter().flatten() {
+                tasks.push(of_task(system, at, release, spin, &responses[at]));
                 levels.push((at, task.level));
             }
         }
-        Self { arrivals, spinning, partitions }
+        let is_spawned = |at: usize| releases[at].iter().flatten().any(Release::is_spawned);
+        let special = |at: usize| {
+            let own = &system.tasks[at];
+            let mut sources = partitions[own.partition].tasks.clone();
+            let of = order.iter().filter(|&&other| system.tasks[other].partition == own.partition);
+            let of =
+                of.flat_map(|&other| releases[other].iter().flatten().map(move |release| (other, release)));
+            for (source, (other, release)) in sources.iter_mut().zip(of) {
+                if release.is_spawned() {
+                    source.own = release.in_window(system, own.partition, own.level);
+                }
+                // That it displaces others late is nothing to the task itself.
+                let lateness = match other == at {
+                    true => 0,
+                    false => suspension::lateness(&system.tasks[other], &responses[other]),
+                };
+                source.all = source.own.clone().with_jitter(system.tasks[other].jitter).with_jitter(lateness);
+            }
+            sources
+        };
+        let is_any_spawned = (0..system.tasks.len()).any(is_spawned);
+        let is_special = |at: usize| is_any_spawned || system.tasks[at].suspension.is_some();
+        let special = (0..system.tasks.len()).map(|at| is_special(at).then(|| special(at))).collect();
+        Self { releases, spinning, partitions, special }
     }
 
     /// Takes over a new C, T or J of a task that has releases of its own, in a system where no response depends on another and
@@ -59,16 +86,15 @@ impl Rivals {
     pub(crate) fn update(&mut self, system: &System, at: usize) {
         let task = &system.tasks[at];
         let Some(own) = &task.arrivals else { return };
-        if let Ok([stream]) = self.arrivals[at].as_deref_mut() {
-            stream.clone_from(own);
-        }
+        let own = Release::of_root(system, at, own);
         let Rivalry { above_all, tasks, levels } = &mut self.partitions[task.partition];
         for (source, _) in tasks.iter_mut().zip(levels).filter(|(_, (of, _))| *of == at) {
-            *source = of_task(system, at, own.clone(), 0, &Ok(0));
+            *source = of_task(system, at, &own, 0, &Ok(0));
         }
         for source in above_all.iter_mut().filter(|source| source.who == Who::Release(at)) {
-            *source = of_release(system, at, own.clone());
+            *source = of_release(system, at, &own);
         }
+        self.releases[at] = Ok(vec![own]);
     }
 }
 
@@ -76,15 +102,17 @@ impl Rivals {
 fn of_task(
     system: &System,
     at: usize,
-    own: Stream,
+    release: &Release,
     spin: Nanos,
     response: &Result<Nanos, NoBound>,
 ) -> Source {
     let task = &system.tasks[at];
     let Overheads { dispatch, preemption, .. } = system.partitions[task.partition].overheads;
     let lateness = suspension::lateness(task, response);
+    let own = release.own();
     Source {
         who: Who::Higher(at),
+        offset: release.offset,
         all: own.clone().with_jitter(task.jitter).with_jitter(lateness),
         own,
         execution: task.execution.saturating_add(spin),
@@ -94,11 +122,12 @@ fn of_task(
 }
 
 /// The kernel's part in the releases of a task.
-fn of_release(system: &System, at: usize, own: Stream) -> Source {
+fn of_release(system: &System, at: usize, release: &Release) -> Source {
     let task = &system.tasks[at];
-    let release = system.partitions[task.partition].overheads.release;
-    let own = own.with_jitter(task.jitter);
-    Source { who: Who::Release(at), all: own.clone(), own, execution: 0, dispatch: 0, preempting: release }
+    let preempting = system.partitions[task.partition].overheads.release;
+    let own = release.own().with_jitter(task.jitter);
+    let (who, offset) = (Who::Release(at), release.offset);
+    Source { who, offset, all: own.clone(), own, execution: 0, dispatch: 0, preempting }
 }
 
 /// One pass over all tasks.
@@ -135,7 +164,17 @@ impl<'a> Round<'a> {
                 higher => global::bound(self.system, at, cpus, above_all, higher),
             };
         }
-        self.checked_contest(at)?.bound(self.exactness(at))
+        let contest = self.checked_contest(at)?;
+        let mut bound = contest.bound(self.exactness(at))?;
+        if matches!(self.rivals.releases[at].as_deref(), Ok([release]) if release.is_spawned()) {
+            bound.since_root = contest.end()?;
+        }
+        Ok(match offsets::bound(&contest) {
+            Ok(Some(shorter)) if shorter.response < bound.response => {
+                Bound { without_offsets: Some(bound.response), ..shorter }
+            }
+            _ => bound,
+        })
     }
 
     /// The same if its bound exists.
@@ -154,7 +193,8 @@ impl<'a> Round<'a> {
                 return Ok(false);
             }
             self.check_load(&contest)?;
-            contest.responds_within(deadline)
+            Ok(contest.responds_within(deadline).unwrap_or(false)
+                || offsets::responds_within(&contest, deadline)?)
         };
         contest.and_then(is_met).unwrap_or(false)
     }
@@ -165,6 +205,7 @@ impl<'a> Round<'a> {
         let (task, partition) = (&self.system.tasks[at], self.partition(at));
         let spinning = self.rivals.spinning.as_ref().map_err(Clone::clone)?;
         let Rivalry { above_all, tasks, levels } = &self.rivals.partitions[task.partition];
+        let tasks = self.rivals.special[at].as_ref().unwrap_or(tasks);
         let from = levels.partition_point(|&(_, level)| level > task.level);
         let to = levels.partition_point(|&(_, level)| level >= task.level);
         let waits = suspension::waits(self.system, task);
@@ -177,7 +218,7 @@ impl<'a> Round<'a> {
             (&tasks[from..to], [above_all.as_slice(), &tasks[..from], &[]])
         };
         let times = task.suspension.map_or(0, |suspension| suspension.times);
-        let mut blocking = blocking::longest(self.system, spinning, at, &self.rivals.arrivals);
+        let mut blocking = blocking::longest(self.system, spinning, at, &self.rivals.releases);
         if let Some(Blocking { time, times: total, .. }) = &mut blocking {
             *total = times.saturating_add(1);
             *time = time.checked_mul(*total).ok_or(NoBound::TooLong)?;
@@ -198,14 +239,14 @@ impl<'a> Round<'a> {
     /// Whether everything that this task's bound depends on has one.
     fn check(self, at: usize) -> Result<(), NoBound> {
         let task = &self.system.tasks[at];
-        if let Err(reason) = &self.rivals.arrivals[at] {
+        if let Err(reason) = &self.rivals.releases[at] {
             return Err(reason.clone());
         }
         for (other, rival) in self.system.tasks.iter().enumerate() {
             if rival.partition != task.partition || other == at {
                 continue;
             }
-            let is_unknown = self.rivals.arrivals[other].is_err()
+            let is_unknown = self.rivals.releases[other].is_err()
                 || (rival.suspension.is_some() && self.responses[other].is_err());
             let matters = rival.level >= task.level || self.partition(at).overheads.release > 0;
             if is_unknown && matters {
@@ -276,46 +317,11 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Releases of every task, from its own pattern or from what spawns it.
-fn arrivals(system: &System, responses: &[Result<Nanos, NoBound>]) -> Vec<Result<Vec<Stream>, NoBound>> {
-    let mut known: Vec<Option<Result<Vec<Stream>, NoBound>>> =
-        system.tasks.iter().map(|task| task.arrivals.clone().map(|stream| Ok(vec![stream]))).collect();
-    // Each pass resolves at least the tasks whose spawners are resolved; who spawns itself never is.
-    for _ in 0..system.tasks.len() {
-        for at in 0..system.tasks.len() {
-            if known[at].is_none() {
-                known[at] = inherited(system, responses, &known, at);
-            }
-        }
-    }
-    known.into_iter().map(|streams| streams.unwrap_or(Err(NoBound::NoArrivals))).collect()
-}
-
-/// Releases of a task by those that spawn it, if theirs are known.
-fn inherited(
-    system: &System,
-    responses: &[Result<Nanos, NoBound>],
-    known: &[Option<Result<Vec<Stream>, NoBound>>],
-    at: usize,
-) -> Option<Result<Vec<Stream>, NoBound>> {
-    let mut streams = Vec::new();
-    for (spawner, task) in system.tasks.iter().enumerate() {
-        for spawn in task.spawns.iter().filter(|spawn| spawn.task == at) {
-            let Ok(releases) = known[spawner].as_ref()? else {
-                return Some(Err(NoBound::DependsOn(spawner)));
-            };
-            let Ok(response) = responses[spawner] else { return Some(Err(NoBound::DependsOn(spawner))) };
-            // A job spawns at any instant from its nominal release to its end.
-            streams.extend(releases.iter().map(|it| it.clone().times(spawn.most).with_jitter(response)));
-        }
-    }
-    Some(if streams.is_empty() { Err(NoBound::NoArrivals) } else { Ok(streams) })
-}
-
 /// What displaces all levels of a partition.
-fn above_all(system: &System, partition: usize, arrivals: &[Result<Vec<Stream>, NoBound>]) -> Vec<Source> {
+fn above_all(system: &System, partition: usize, releases: &[Result<Vec<Release>, NoBound>]) -> Vec<Source> {
     let source = |who, arrivals: Stream, execution| Source {
         who,
+        offset: None,
         own: arrivals.clone(),
         all: arrivals,
         execution,
@@ -328,7 +334,7 @@ fn above_all(system: &System, partition: usize, arrivals: &[Result<Vec<Stream>, 
     let release = system.partitions[partition].overheads.release;
     for (at, task) in system.tasks.iter().enumerate() {
         if release > 0 && task.partition == partition && is_released_from_outside(system, at) {
-            sources.extend(arrivals[at].iter().flatten().map(|own| of_release(system, at, own.clone())));
+            sources.extend(releases[at].iter().flatten().map(|own| of_release(system, at, own)));
         }
     }
     sources

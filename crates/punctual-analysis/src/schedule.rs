@@ -45,7 +45,8 @@ struct Lane {
 pub fn worst_window(system: &System, at: usize, bound: &Bound, most: usize) -> Option<Vec<Part>> {
     let task = &system.tasks[at];
     let partition = &system.partitions[task.partition];
-    if partition.executor != Executor::Preemptive || partition.supply != Supply::Full {
+    let counts_on_offsets = bound.without_offsets.is_some();
+    if partition.executor != Executor::Preemptive || partition.supply != Supply::Full || counts_on_offsets {
         return None;
     }
     let mut lanes = Vec::new();

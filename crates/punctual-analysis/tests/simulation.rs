@@ -209,3 +209,68 @@ fn no_job_exceeds_its_bound() {
         }
     }
 }
+
+/// Tasks of which some have offsets, with periods that are multiples of each other.
+fn random_transactions(random: &mut Random) -> System {
+    let count = random.within(3, 6) as usize;
+    let total = 0.4 + 0.55 * random.fraction();
+    let shares = random.utilisations(count, total);
+    let mut tasks = Vec::new();
+    for (at, share) in shares.iter().enumerate() {
+        let period = [12, 24, 48, 30][random.within(0, 3) as usize];
+        let execution = ((period as f64 * share) as u64).clamp(1, period);
+        let mut task = task(&format!("t{at}"), random.within(1, 5) as u32, period, execution);
+        if random.one_in(3) {
+            task.jitter = random.within(0, period + period / 2);
+        }
+        if !random.one_in(5) {
+            task.offset = Some(random.within(0, period - 1));
+        }
+        if random.one_in(3) {
+            task.sections.push(section(random.within(0, 1) as usize, random.within(1, execution)));
+        }
+        tasks.push(task);
+    }
+    let mut system = System { resources: vec![resource("r"), resource("s")], ..system(tasks) };
+    system.update_ceilings();
+    system
+}
+
+#[test]
+fn no_job_exceeds_a_bound_that_counts_on_offsets() {
+    let (mut shorter, mut attained) = (0, 0);
+    for seed in 1..=300 {
+        let mut random = Random::new(seed);
+        let system = random_transactions(&mut random);
+        let analysis = punctual_analysis::analyse(&system);
+        let misses = punctual_analysis::first_miss(&system, None).is_some();
+        assert_eq!(misses, !analysis.is_schedulable(&system), "seed {seed}");
+        let mut jobs = Vec::new();
+        for (at, task) in system.tasks.iter().enumerate() {
+            let shift = random.within(0, period(&system, at) as u64);
+            let mut nominal = task.offset.unwrap_or(shift) as i64;
+            let (mut last, rank) = (i64::MIN, random.within(0, 9) as usize);
+            while nominal < 4_000 {
+                let late = [0, task.jitter, random.within(0, task.jitter)][random.within(0, 2) as usize];
+                last = last.max(nominal + late as i64);
+                jobs.push(job(&system, at, (nominal, last), random.within(0, task.execution), rank));
+                nominal += period(&system, at) + i64::from(task.offset.is_none() && random.one_in(2));
+            }
+        }
+        let observed = longest_responses(&jobs, Rules::Preemptive, system.tasks.len(), 5_000);
+        for (at, outcome) in analysis.tasks.iter().enumerate() {
+            let (Ok(bound), Some(observed)) = (outcome, observed[at]) else { continue };
+            let response = bound.response as i64;
+            assert!(observed <= response, "seed {seed}, task {at}: {observed} {bound:?}\n{system:#?}");
+            assert_eq!(bound.sum_of_terms(), bound.window, "seed {seed}, task {at}: {bound:?}");
+            assert_eq!(
+                bound.response + bound.released,
+                bound.jitter + bound.window,
+                "seed {seed}: {bound:?}"
+            );
+            shorter += usize::from(bound.without_offsets.is_some());
+            attained += usize::from(bound.without_offsets.is_some() && observed == response);
+        }
+    }
+    assert!(shorter > 100 && attained > 30, "{shorter} {attained}");
+}

@@ -2,8 +2,10 @@
 
 mod support;
 
+use punctual_analysis::arrival::Stream;
 use punctual_analysis::bound::{Exactness, NoBound};
-use punctual_analysis::system::{Executor, System};
+use punctual_analysis::chain::reaction;
+use punctual_analysis::system::{Chain, Executor, Link, Partition, Spawn, Suspension, System, Task};
 use support::{periodic, resource, responses, section, system, task};
 
 /// Audsley, Burns, Richardson, Tindell, Wellings 1993; Burns & Wellings, *Real-Time Systems and Programming Languages*, 4th ed.,
@@ -80,6 +82,101 @@ fn one_section_blocks_and_only_one() {
     system.update_ceilings();
     // B = 10, 20, 0: the ceiling of s2 is not above b, so it does not block a.
     assert_eq!(responses(&system), [50, 100, 300]);
+}
+
+/// Burns & Wellings, *Real-Time Systems and Programming Languages*, the example of deadline monotonic levels: D < T, and a set that no
+/// rate monotonic order makes schedulable.
+#[test]
+fn burns_wellings_deadline_monotonic() {
+    let with_deadline = |level, (period, deadline, execution)| Task {
+        deadline: Some(deadline),
+        ..task("", level, period, execution)
+    };
+    let set = [(20, 5, 3), (15, 7, 3), (10, 10, 4), (20, 20, 3)];
+    let system =
+        system(set.into_iter().zip((1..=4).rev()).map(|(it, level)| with_deadline(level, it)).collect());
+    assert_eq!(responses(&system), [3, 6, 10, 20]);
+    assert_eq!(punctual_analysis::first_miss(&system, None), None);
+    let mut monotonic = system.clone();
+    for (task, level) in monotonic.tasks.iter_mut().zip([1, 3, 4, 2]) {
+        task.level = level;
+    }
+    assert_eq!(punctual_analysis::first_miss(&monotonic, None), Some(0));
+    assert!(punctual_analysis::assign::assign(&monotonic).is_schedulable);
+}
+
+/// J. W. S. Liu, *Real-Time Systems*, 2000, section 6.5.2: time-demand functions of four tasks. In hundredths of the book's unit.
+#[test]
+fn liu_time_demand() {
+    let system = periodic(&[(300, 100), (500, 150), (700, 125), (900, 50)]);
+    assert_eq!(responses(&system), [100, 250, 475, 900]);
+}
+
+/// Chen et al., "Many Suspensions, Many Problems", Real-Time Systems 55, 2019, on jitter as long as the waiting, which gives 15 for the
+/// lowest task: there is a schedule in which it takes 22. That is what R − C as jitter gives, too.
+#[test]
+fn chen_waiting_is_no_jitter_of_its_length() {
+    let mut system = periodic(&[(2, 1), (20, 5), (50, 1)]);
+    system.tasks[1].suspension = Some(Suspension { total: 5, times: 1 });
+    assert_eq!(responses(&system), [1, 20, 22]);
+}
+
+/// The example of Palencia & González Harbour, RTSS 1998, as public implementations of its authors' group have it: two chains over two
+/// processors and a network, here a third. By the holistic analysis they end after 42 and 30.
+#[test]
+fn palencia_gonzalez_harbour_two_chains() {
+    let place = |name, level, period, execution, partition, spawns: Option<usize>| Task {
+        partition,
+        arrivals: (period > 0).then(|| Stream::sporadic(period)),
+        deadline: None,
+        is_periodic: period > 0,
+        spawns: spawns.into_iter().map(|task| Spawn { task, most: 1 }).collect(),
+        ..task(name, level, 1, execution)
+    };
+    let tasks = vec![
+        place("a1", 2, 30, 5, 0, Some(1)),
+        place("a2", 1, 0, 2, 1, Some(2)),
+        place("a3", 1, 0, 20, 2, None),
+        place("a4", 2, 40, 5, 2, Some(4)),
+        place("a5", 2, 0, 10, 1, Some(5)),
+        place("a6", 1, 0, 10, 0, None),
+    ];
+    let system = System { partitions: vec![Partition::default(); 3], ..system(tasks) };
+    let analysis = punctual_analysis::analyse(&system);
+    let end = |tasks: [usize; 3]| {
+        let chain = Chain { name: "".into(), tasks: tasks.into(), link: Link::Spawned, deadline: None };
+        reaction(&system, &analysis, &chain)
+    };
+    assert_eq!((end([0, 1, 2]), end([3, 4, 5])), (Ok(42), Ok(30)));
+}
+
+/// Two tasks of one period that are half of it apart never meet: worked by hand after Palencia & González Harbour 1998, equations for
+/// one transaction. Late by more than the distance, they do.
+#[test]
+fn offsets_keep_tasks_apart() {
+    let mut system = periodic(&[(20, 6), (20, 8), (40, 3)]);
+    (system.tasks[0].offset, system.tasks[1].offset) = (Some(0), Some(10));
+    // The lowest has no offset: it begins with the second, and meets the first before it ends.
+    assert_eq!(responses(&system), [6, 8, 17]);
+    let bound = punctual_analysis::analyse(&system).tasks[1].clone().unwrap();
+    assert_eq!((bound.without_offsets, bound.exactness), (Some(14), Exactness::Sufficient));
+    // If the first is up to 12 late, one that should have come 10 before the second comes with it, and the next 10 after.
+    system.tasks[0].jitter = 12;
+    assert_eq!(responses(&system)[..2], [18, 20]);
+    // With an offset of 2 the lowest meets both, but not the second job of either.
+    system.tasks[0].jitter = 0;
+    system.tasks[2].offset = Some(2);
+    assert_eq!(responses(&system), [6, 8, 7]);
+}
+
+/// A caller and what it calls are one job of both to all below them: worked by hand after González Harbour & Palencia 1999. By the
+/// holistic analysis the callee is up to 9 late, and two of its jobs are in the way of `low`.
+#[test]
+fn called_task_competes_with_its_caller_only_once() {
+    let mut tasks = vec![task("called", 3, 20, 4), task("caller", 2, 20, 5), task("low", 1, 40, 4)];
+    (tasks[0].arrivals, tasks[0].deadline) = (None, None);
+    tasks[1].spawns = vec![Spawn { task: 0, most: 1 }];
+    assert_eq!(responses(&system(tasks)), [4, 9, 13]);
 }
 
 /// No bound exists if a level and what is above it need more than the CPU.

@@ -61,6 +61,7 @@ pub(super) fn combine(model: Model, profile: Profile, cpus: Option<u64>) -> Resu
         combination.system.tasks.push(task);
     }
     combination.check_releases()?;
+    combination.forget_equal_offsets();
     combination.idle(idle)?;
     combination.interrupts()?;
     let mut system = combination.system;
@@ -182,13 +183,22 @@ impl Combination {
             is_periodic: task.period_ns.is_some(),
             jitter: jitter.min(LONGEST),
             deadline: task.deadline_ns,
-            // Releases lie on one grid, but interrupts and drifts do not: offsets are not counted on.
-            offset: task.offset_ns.filter(|&offset| offset > 0),
+            offset: task.offset_ns,
             sections,
             spawns,
             suspension,
             observed,
         })
+    }
+
+    /// If all come together, which is the worst case at any rate, offsets tell nothing.
+    fn forget_equal_offsets(&mut self) {
+        let tasks = &mut self.system.tasks;
+        let mut offsets = tasks.iter().filter_map(|task| task.offset);
+        let first = offsets.next();
+        if offsets.all(|offset| Some(offset) == first) {
+            tasks.iter_mut().for_each(|task| task.offset = None);
+        }
     }
 
     /// Releases as they are declared, or as they were seen if nobody declares them. None if other tasks spawn it.

@@ -5,19 +5,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::Duration;
 
-/// The tasks of every app, and their levels. `called` is released by jobs of `caller` only.
-pub(crate) const TASKS: [(&str, u32); 7] =
-    [("top", 6), ("called", 5), ("high", 4), ("peer", 3), ("other", 3), ("caller", 2), ("low", 1)];
+/// The tasks of every app, and their levels. `called` is released by jobs of `caller` only, and `later` by those of `top`.
+pub(crate) const TASKS: [(&str, u32); 8] = [
+    ("top", 7),
+    ("called", 6),
+    ("high", 5),
+    ("peer", 4),
+    ("other", 4),
+    ("caller", 3),
+    ("low", 1),
+    ("later", 2),
+];
 
 /// What a job does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) nominal: u64,
+    /// The nominal release of the job that spawns it, if there is one.
+    pub(crate) root: Option<u64>,
     pub(crate) before: u64,
     /// How long it holds its resource: `one`, `two` or `three`.
     pub(crate) hold: Option<(usize, u64)>,
     pub(crate) after: u64,
-    /// The execution of a job of `called` that it spawns before `after`.
+    /// The execution of the job that it spawns before `after`.
     pub(crate) spawns: Option<u64>,
 }
 
@@ -31,18 +41,28 @@ pub(crate) struct Planned {
 
 pub(crate) type Plan = Vec<Planned>;
 
-/// The longest response of each task.
+/// The longest response of each task, and of spawned ones the longest time since the release of who spawned them.
 #[derive(Debug, Default)]
-pub(crate) struct Seen([AtomicU64; TASKS.len()]);
+pub(crate) struct Seen {
+    responses: [AtomicU64; TASKS.len()],
+    reactions: [AtomicU64; TASKS.len()],
+}
 
 impl Seen {
-    fn note(&self, task: usize, nominal: u64) {
+    fn note(&self, task: usize, work: Work) {
         // Relaxed: read when the run has ended.
-        self.0[task].fetch_max(now() - nominal, Ordering::Relaxed);
+        self.responses[task].fetch_max(now() - work.nominal, Ordering::Relaxed);
+        if let Some(root) = work.root {
+            self.reactions[task].fetch_max(now() - root, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn response(&self, task: usize) -> u64 {
-        self.0[task].load(Ordering::Relaxed)
+        self.responses[task].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reaction(&self, task: usize) -> u64 {
+        self.reactions[task].load(Ordering::Relaxed)
     }
 }
 
@@ -69,10 +89,10 @@ fn perform(
         lock(resource, &mut || spend(hold));
     }
     if let Some(execution) = work.spawns {
-        spawn(Work { nominal: now(), before: execution, ..Work::default() });
+        spawn(Work { nominal: now(), root: Some(work.nominal), before: execution, ..Work::default() });
     }
     spend(work.after);
-    seen.note(task, work.nominal);
+    seen.note(task, work);
 }
 
 /// An app with these partitions, and the one of each half of the tasks.
@@ -117,38 +137,44 @@ macro_rules! app {
                     (Shared { seen, one: 0, two: 0, three: 0 }, Local {})
                 }
 
-                #[task(core = $here, priority = 6, capacity = 512, shared = [&seen, two])]
+                #[task(core = $here, priority = 7, capacity = 512, shared = [&seen, two])]
                 fn top(mut cx: top::Context, work: Work) {
                     let lock = |_, hold: &mut dyn FnMut()| cx.shared.two.lock(|_| hold());
-                    perform(0, cx.shared.seen, work, lock, no_spawn);
+                    let spawn = |work| assert!(later::spawn(work).is_ok());
+                    perform(0, cx.shared.seen, work, lock, spawn);
                 }
 
-                #[task(core = $there, priority = 5, capacity = 64, shared = [&seen])]
+                #[task(core = $there, priority = 6, capacity = 64, shared = [&seen])]
                 fn called(cx: called::Context, work: Work) {
                     perform(1, cx.shared.seen, work, no_lock, no_spawn);
                 }
 
-                #[task(core = $here, priority = 4, capacity = 512, shared = [&seen, one])]
+                #[task(core = $here, priority = 5, capacity = 512, shared = [&seen, one])]
                 fn high(mut cx: high::Context, work: Work) {
                     let lock = |_, hold: &mut dyn FnMut()| cx.shared.one.lock(|_| hold());
                     perform(2, cx.shared.seen, work, lock, no_spawn);
                 }
 
-                #[task(core = $there, priority = 3, capacity = 512, shared = [&seen, three])]
+                #[task(core = $there, priority = 4, capacity = 512, shared = [&seen, three])]
                 fn peer(mut cx: peer::Context, work: Work) {
                     let lock = |_, hold: &mut dyn FnMut()| cx.shared.three.lock(|_| hold());
                     perform(3, cx.shared.seen, work, lock, no_spawn);
                 }
 
-                #[task(core = $there, priority = 3, capacity = 512, shared = [&seen])]
+                #[task(core = $there, priority = 4, capacity = 512, shared = [&seen])]
                 fn other(cx: other::Context, work: Work) {
                     perform(4, cx.shared.seen, work, no_lock, no_spawn);
                 }
 
-                #[task(core = $there, priority = 2, capacity = 512, shared = [&seen])]
+                #[task(core = $there, priority = 3, capacity = 512, shared = [&seen])]
                 fn caller(cx: caller::Context, work: Work) {
                     let spawn = |work| assert!(called::spawn(work).is_ok());
                     perform(5, cx.shared.seen, work, no_lock, spawn);
+                }
+
+                #[task(core = $there, priority = 2, capacity = 64, shared = [&seen])]
+                fn later(cx: later::Context, work: Work) {
+                    perform(7, cx.shared.seen, work, no_lock, no_spawn);
                 }
 
                 #[task(core = $here, priority = 1, capacity = 512, shared = [&seen, one, two, three])]

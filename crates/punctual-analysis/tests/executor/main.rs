@@ -1,5 +1,5 @@
-//! The bounds against the dispatch code of Punctual itself, in virtual time: random task sets with jitter, equal levels, resources,
-//! spawns, polling and two partitions. No response is ever above its bound; where a bound is exact and its critical instant is
+//! The bounds against the dispatch code of Punctual itself, in virtual time: random task sets with jitter, offsets, equal levels, resources,
+//! chains of spawns, polling and two partitions. No response is ever above its bound; where a bound is exact and its critical instant is
 //! constructed, the longest response is the bound.
 //!
 //! `PUNCTUAL_TEST_SETS` says how many sets are tried, instead of the few that a test has time for.
@@ -13,7 +13,10 @@ mod support;
 use apps::{Kind, Plan, Planned, Seen, TASKS, Work};
 use punctual_analysis::analyse;
 use punctual_analysis::bound::{Bound, Exactness};
-use punctual_analysis::system::{Executor, Partition, Protocol, Resource, Section, Spawn, System, Task};
+use punctual_analysis::chain::reaction;
+use punctual_analysis::system::{
+    Chain, Executor, Link, Partition, Protocol, Resource, Section, Spawn, System, Task,
+};
 use support::random::Random;
 
 /// All times are multiples of this, so that what blocks can begin a little before.
@@ -23,11 +26,15 @@ const START: u64 = 500 * UNIT;
 /// Beyond this nothing is ready.
 const HORIZON: u64 = 600 * UNIT;
 
+const TOP: usize = 0;
 const CALLED: usize = 1;
 const CALLER: usize = 5;
+const LATER: usize = 7;
+/// Who spawns whom, if anybody does.
+const SPAWNS: [(usize, usize); 2] = [(CALLER, CALLED), (TOP, LATER)];
 
 fn partition_of(kind: Kind, task: usize) -> usize {
-    usize::from(kind == Kind::Two && ![0, 2, 6].contains(&task))
+    usize::from(kind == Kind::Two && ![TOP, 2, 6].contains(&task))
 }
 
 /// The resources that a task of the apps may lock.
@@ -44,16 +51,24 @@ fn lockable(task: usize) -> &'static [usize] {
 fn random_system(random: &mut Random, kind: Kind) -> System {
     let total = 0.3 + 0.55 * random.fraction();
     let shares = random.utilisations(TASKS.len(), total);
-    let spawns = random.one_in(2);
+    let has_offsets = random.one_in(3);
     let mut tasks = Vec::new();
     for (at, (name, level)) in TASKS.into_iter().enumerate() {
-        let period = random.log_uniform(10, 200);
+        // Periods that are multiples of each other make offsets matter.
+        let period = if has_offsets {
+            [20, 40, 60, 120][random.within(0, 3) as usize]
+        } else {
+            random.log_uniform(10, 200)
+        };
         let execution = ((period as f64 * shares[at]) as u64).max(1) * UNIT;
         let mut task = Task {
             partition: partition_of(kind, at),
             ..support::task(name, level, period * UNIT, execution)
         };
-        if at != CALLED && random.one_in(3) {
+        if has_offsets {
+            task.offset = Some(random.within(0, period - 1) * UNIT);
+        }
+        if random.one_in(3) {
             task.jitter = random.within(0, period) * UNIT;
         }
         if let Some(&resource) = lockable(at).get(random.within(0, 3) as usize) {
@@ -62,15 +77,19 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
         }
         tasks.push(task);
     }
-    tasks[CALLED].arrivals = None;
-    tasks[CALLED].deadline = None;
-    tasks[CALLED].execution = random.within(1, 6) * UNIT;
-    tasks[CALLER].spawns = vec![Spawn { task: CALLED, most: 1 }];
-    if !spawns {
-        // It is there, but is never released.
-        tasks[CALLER].spawns.clear();
-        tasks[CALLED].arrivals = Some(punctual_analysis::arrival::Stream::sporadic(HORIZON));
-        tasks[CALLED].execution = 0;
+    for (spawner, spawned) in SPAWNS {
+        let task = &mut tasks[spawned];
+        task.jitter = 0;
+        if random.one_in(2) {
+            task.arrivals = None;
+            task.deadline = None;
+            task.execution = random.within(1, 6) * UNIT;
+            tasks[spawner].spawns = vec![Spawn { task: spawned, most: 1 }];
+        } else {
+            // It is there, but is never released.
+            task.arrivals = Some(punctual_analysis::arrival::Stream::sporadic(HORIZON));
+            task.execution = 0;
+        }
     }
     let executor = if kind == Kind::Polling { Executor::Polling } else { Executor::Preemptive };
     let partition = Partition { executor, ..Partition::default() };
@@ -97,13 +116,12 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
 
 /// A job that holds its resource after `before`.
 fn work(task: &Task, nominal: u64, before: u64) -> Work {
-    let spawns = task.spawns.first().map(|_| 0);
     match task.sections.first() {
-        None => Work { nominal, before, after: task.execution - before, spawns, hold: None },
+        None => Work { nominal, before, after: task.execution - before, ..Work::default() },
         Some(section) => {
             let before = before.min(task.execution - section.hold);
             let hold = Some((section.resource, section.hold));
-            Work { nominal, before, hold, after: task.execution - before - section.hold, spawns }
+            Work { nominal, before, hold, after: task.execution - before - section.hold, ..Work::default() }
         }
     }
 }
@@ -112,23 +130,21 @@ fn period(task: &Task) -> u64 {
     task.arrivals.as_ref().unwrap().window()
 }
 
-/// Whether jobs of it are planned; those of `called` are spawned.
+/// Whether jobs of it are planned; those of others are spawned.
 fn is_planned(at: usize) -> bool {
-    at != CALLED
+    SPAWNS.iter().all(|&(_, spawned)| spawned != at)
 }
 
 fn planned(system: &System, at: usize, (nominal, ready): (u64, u64), before: u64) -> Planned {
     let mut work = work(&system.tasks[at], nominal, before);
-    if at == CALLER && work.spawns.is_some() {
-        work.spawns = Some(system.tasks[CALLED].execution);
-    }
+    work.spawns = system.tasks[at].spawns.first().map(|spawn| system.tasks[spawn.task].execution);
     Planned { task: at, ready, work }
 }
 
 fn random_plan(random: &mut Random, system: &System) -> Plan {
     let mut plan = Plan::new();
     for (at, task) in system.tasks.iter().enumerate().filter(|(at, _)| is_planned(*at)) {
-        let mut nominal = START + random.within(0, period(task) / UNIT) * UNIT;
+        let mut nominal = START + task.offset.unwrap_or_else(|| random.within(0, period(task) / UNIT) * UNIT);
         let mut last = 0;
         while nominal < START + HORIZON {
             let late = if random.one_in(2) { task.jitter } else { random.within(0, task.jitter) };
@@ -139,7 +155,8 @@ fn random_plan(random: &mut Random, system: &System) -> Plan {
             let spare = if job.work.after > 0 { &mut job.work.after } else { &mut job.work.before };
             *spare = spare.saturating_sub(1);
             plan.push(job);
-            nominal += period(task) + if random.one_in(2) { 0 } else { random.within(0, 2_000) };
+            let more = if task.offset.is_some() || random.one_in(2) { 0 } else { random.within(0, 2_000) };
+            nominal += period(task) + more;
         }
     }
     plan
@@ -176,6 +193,20 @@ fn check(kind: Kind, seed: u64) -> (usize, usize) {
     let until = START + 4 * HORIZON;
     let seen = apps::run(kind, plan, until);
     let (mut bounded, mut attained) = (0, 0);
+    for (spawner, spawned) in SPAWNS {
+        if system.tasks[spawner].spawns.is_empty() {
+            continue;
+        }
+        let tasks = vec![spawner, spawned];
+        let chain = Chain { name: "spawned".into(), tasks, link: Link::Spawned, deadline: None };
+        if let Ok(bound) = reaction(&system, &analysis, &chain) {
+            let seen = seen.reaction(spawned);
+            assert!(
+                seen <= bound,
+                "{kind:?}, seed {seed}, chain to {spawned}: {seen} > {bound}\n{system:#?}"
+            );
+        }
+    }
     let above = |at: usize, bound: &Bound, seen: &Seen| {
         let seen = seen.response(at);
         assert!(

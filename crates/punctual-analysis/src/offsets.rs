@@ -1,0 +1,361 @@
+//! Tasks whose releases keep their distance: transactions of tasks with offsets, on one preemptive CPU.
+//!
+//! *Tindell, "Adding Time-Offsets to Schedulability Analysis", University of York, YCS 221, 1994*, and *Palencia & González Harbour,
+//! "Schedulability Analysis for Tasks with Static and Dynamic Offsets", RTSS 1998*, section 4: the busy window of a task begins
+//! with a job of each transaction that has come as late as its jitter allows. Which one of it is not known, so every one of the
+//! task's own transaction is tried, and of each other transaction what is the most at any instant is counted. *Mäki-Turja & Nolin,
+//! "Efficient Implementation of Tight Response-Times for Tasks with Offsets", Real-Time Systems 40, 2008*: the terms that do not depend
+//! on the instant are computed once for each pair (their imposed interference, which is tighter still, is not used). Sufficient.
+//!
+//! Assumed: tasks with offsets are released by one clock, at their offset and whole periods after it, each up to J late. Tasks
+//! are in one transaction if the longest of their periods is a multiple of each; a task of a shorter period is there several
+//! times. Tasks that others spawn are where the root of their chain is, with the jitter that they inherit: their offset is dynamic,
+//! with 0 as the shortest time until they are spawned. Everything else is counted as elsewhere, as if it came at any time.
+//!
+//! It is no tighter than the bound that ignores offsets where jitter is as long as a period, and may be less tight for a task
+//! with several places in its transaction. So the lower of both is taken.
+
+use std::cmp::Reverse;
+
+use crate::bound::{Bound, Exactness, Interference, NoBound, Who, Work};
+use crate::demand::{Source, Steps};
+use crate::preemptive::{Contest, add};
+use crate::time::Nanos;
+
+/// Places in a transaction. All pairs of them are looked at.
+const MOST_PLACES: u64 = 32;
+
+/// A job that comes once in every period of the transaction, or several at once.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    source: &'a Source,
+    offset: Nanos,
+    /// How many at once.
+    each: u64,
+    is_own: bool,
+}
+
+#[derive(Debug)]
+struct Transaction<'a> {
+    period: Nanos,
+    places: Vec<Place<'a>>,
+    /// By the place whose job begins the window, and then by place.
+    phases: Vec<Phase>,
+}
+
+/// Jobs of a place in a window that a job of another begins.
+#[derive(Debug, Clone, Copy)]
+struct Phase {
+    /// When the first comes that is not late; at most a period.
+    first: Nanos,
+    /// How many that should have come before are late enough to come at the start.
+    late: u64,
+}
+
+/// A job of the task in a window.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    place: usize,
+    begins: usize,
+    /// How many jobs of its place there are until it.
+    jobs: u64,
+    /// Its nominal release, from the start of the window.
+    nominal: i128,
+    finish: Nanos,
+}
+
+struct Analysis<'a> {
+    contest: &'a Contest<'a>,
+    own: Transaction<'a>,
+    transactions: Vec<Transaction<'a>>,
+    /// Sources in no transaction.
+    others: Vec<&'a Source>,
+}
+
+/// A bound on the response of the contest's task that counts on offsets; `None` if those that are known say nothing of it.
+pub(crate) fn bound(contest: &Contest<'_>) -> Result<Option<Bound>, NoBound> {
+    match Analysis::new(contest) {
+        Some(analysis) => Ok(Some(analysis.terms(analysis.worst(None)?))),
+        None => Ok(None),
+    }
+}
+
+/// Whether every job responds within `limit` for what is known of offsets.
+pub(crate) fn responds_within(contest: &Contest<'_>, limit: Nanos) -> Result<bool, NoBound> {
+    match Analysis::new(contest) {
+        Some(analysis) => Ok(analysis.worst(Some(limit))?.response() <= i128::from(limit)),
+        None => Ok(false),
+    }
+}
+
+impl Candidate {
+    fn response(self) -> i128 {
+        i128::from(self.finish) - self.nominal
+    }
+}
+
+impl<'a> Transaction<'a> {
+    fn add(&mut self, source: &'a Source, is_own: bool, period: Nanos, each: u64) {
+        let offset = source.offset.unwrap_or(0) % period;
+        let places = (0..self.period / period).map(|time| Place {
+            source,
+            offset: offset + time * period,
+            each,
+            is_own,
+        });
+        self.places.extend(places);
+    }
+
+    fn relate(&mut self) {
+        let period = i128::from(self.period);
+        let jitter = |place: &Place<'_>| i128::from(place.source.all.jitter());
+        let phase = |begins: &Place<'_>, place: &Place<'_>| {
+            let latest = i128::from(begins.offset) + jitter(begins) - i128::from(place.offset);
+            let first = period - latest.rem_euclid(period);
+            Phase { first: first as Nanos, late: ((jitter(place) + first) / period) as u64 }
+        };
+        let pairs = self.places.iter().flat_map(|begins| self.places.iter().map(move |it| phase(begins, it)));
+        self.phases = pairs.collect();
+    }
+
+    fn phases(&self, begins: usize) -> &[Phase] {
+        &self.phases[begins * self.places.len()..][..self.places.len()]
+    }
+
+    /// How many times jobs of a place come before an instant of the window.
+    fn before(&self, phase: Phase, (whole, rest): (u64, Nanos)) -> u64 {
+        phase.late + whole + u64::from(rest > phase.first)
+    }
+
+    /// The instant as whole periods and the rest.
+    fn split(&self, time: Nanos) -> (u64, Nanos) {
+        (time / self.period, time % self.period)
+    }
+
+    /// The most demand that comes before an instant, and with which job at the start.
+    fn most(&self, time: Nanos) -> Option<(Nanos, usize)> {
+        let split = self.split(time);
+        let mut most = (0, 0);
+        for begins in 0..self.places.len() {
+            let mut demand: Nanos = 0;
+            for (place, &phase) in self.places.iter().zip(self.phases(begins)) {
+                let jobs = self.before(phase, split).checked_mul(place.each)?;
+                demand = demand.checked_add(jobs.checked_mul(place.source.cost())?)?;
+            }
+            if demand > most.0 {
+                most = (demand, begins);
+            }
+        }
+        Some(most)
+    }
+}
+
+impl<'a> Analysis<'a> {
+    /// `None` if no two tasks that matter are in one transaction, or if it is not known when the task itself is released.
+    fn new(contest: &'a Contest<'a>) -> Option<Self> {
+        let mut own = contest.level.iter().filter(|source| contest.is_own(source));
+        let (Some(single), None) = (own.next(), own.next()) else { return None };
+        // If it is spawned, or waits, its response is not counted from what its offset tells.
+        if contest.runs_to_end || single.all.jitter() != contest.jitter || contest.suspension > 0 {
+            return None;
+        }
+        let above = contest.above.into_iter().flatten().map(|source| (source, false));
+        let level = contest.level.iter().map(|source| (source, contest.is_own(source)));
+        let (mut with, mut others) = (Vec::new(), Vec::new());
+        for (source, is_own) in above.chain(level) {
+            match source.all.period().filter(|_| source.offset.is_some()) {
+                Some((period, each)) => with.push((source, is_own, period, each)),
+                None if !is_own => others.push(source),
+                None => {}
+            }
+        }
+        with.sort_by_key(|&(.., period, _)| Reverse(period));
+        let mut transactions: Vec<Transaction<'a>> = Vec::new();
+        for (source, is_own, period, each) in with {
+            let has_room = |it: &Transaction<'_>| {
+                it.period.is_multiple_of(period) && it.period / period + it.places.len() as u64 <= MOST_PLACES
+            };
+            let at = transactions.iter().position(has_room).unwrap_or(transactions.len());
+            if at == transactions.len() {
+                transactions.push(Transaction { period, places: Vec::new(), phases: Vec::new() });
+            }
+            transactions[at].add(source, is_own, period, each);
+        }
+        if single.offset.is_none() {
+            // It has no distance to any other.
+            let (period, each) = single.all.period()?;
+            let mut own = Transaction { period, places: Vec::new(), phases: Vec::new() };
+            own.add(single, true, period, each);
+            transactions.push(own);
+        }
+        // Alone, a task is what it is without offsets.
+        if transactions.iter().all(|it| it.places.len() == 1) {
+            return None;
+        }
+        transactions.iter_mut().for_each(Transaction::relate);
+        let own = transactions.iter().position(|it| it.places.iter().any(|place| place.is_own))?;
+        let own = transactions.swap_remove(own);
+        Some(Self { contest, own, transactions, others })
+    }
+
+    /// Demand before an instant of all that is in other transactions or in none, and blocking.
+    fn others(&self, time: Nanos) -> Option<Nanos> {
+        let mut demand = self.contest.blocking.map_or(0, |blocking| blocking.time);
+        for source in &self.others {
+            demand = demand.checked_add(source.all.before(time)?.checked_mul(source.cost())?)?;
+        }
+        for transaction in &self.transactions {
+            demand = demand.checked_add(transaction.most(time)?.0)?;
+        }
+        Some(demand)
+    }
+
+    /// C of one job of a place.
+    fn cost(&self, place: &Place<'_>) -> Nanos {
+        if place.is_own {
+            place.source.peer_cost().saturating_add(self.contest.suspension)
+        } else {
+            place.source.cost()
+        }
+    }
+
+    /// How many jobs of a place of its own transaction run before a job of the task ends at `time`, or may do so.
+    ///
+    /// Of other places of the task only those that come first do.
+    fn jobs(&self, phase: Phase, place: &Place<'_>, time: (u64, Nanos), nominal: Option<i128>) -> u64 {
+        let all = self.own.before(phase, time);
+        let first = match nominal {
+            Some(nominal) if place.is_own => {
+                let period = i128::from(self.own.period);
+                let come = (nominal - i128::from(phase.first) + period - 1).div_euclid(period);
+                u64::try_from(come + i128::from(phase.late)).unwrap_or(0)
+            }
+            _ => all,
+        };
+        all.min(first).saturating_mul(place.each)
+    }
+
+    /// The end of a job of the task, or of the whole window if none is given.
+    fn finish(
+        &self,
+        begins: usize,
+        job: Option<(usize, u64, i128)>,
+        from: Nanos,
+        steps: &mut Steps,
+    ) -> Result<Nanos, NoBound> {
+        let mut time = from.max(1);
+        loop {
+            steps.take()?;
+            let split = self.own.split(time);
+            let demand = || {
+                let mut demand = self.others(time)?;
+                for (at, (place, &phase)) in self.own.places.iter().zip(self.own.phases(begins)).enumerate() {
+                    let jobs = match job {
+                        Some((own, jobs, _)) if own == at => jobs,
+                        _ => self.jobs(phase, place, split, job.map(|(.., nominal)| nominal)),
+                    };
+                    demand = demand.checked_add(jobs.checked_mul(self.cost(place))?)?;
+                }
+                self.contest.supply.time_for(demand)
+            };
+            let needed = demand().ok_or(NoBound::TooLong)?;
+            if needed <= time {
+                return Ok(needed);
+            }
+            time = needed;
+        }
+    }
+
+    /// The job with the longest response. With a `limit`, any with a longer one may be returned as soon as it is seen.
+    fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
+        let mut steps = Steps::new();
+        let mut worst: Option<Candidate> = None;
+        for begins in 0..self.own.places.len() {
+            let end = self.finish(begins, None, 0, &mut steps)?;
+            let phases = self.own.phases(begins);
+            let own = self.own.places.iter().zip(phases).enumerate().filter(|(_, (place, _))| place.is_own);
+            for (at, (place, phase)) in own {
+                let period = i128::from(self.own.period);
+                let mut nominal = i128::from(phase.first) - i128::from(phase.late) * period;
+                let (mut jobs, mut finish) = (0_u64, 0);
+                while nominal < i128::from(end) {
+                    jobs = jobs.checked_add(place.each).ok_or(NoBound::TooLong)?;
+                    finish = self.finish(begins, Some((at, jobs, nominal)), finish, &mut steps)?;
+                    let candidate = Candidate { place: at, begins, jobs, nominal, finish };
+                    if worst.is_none_or(|worst| candidate.response() > worst.response()) {
+                        worst = Some(candidate);
+                        if limit.is_some_and(|limit| candidate.response() > i128::from(limit)) {
+                            return Ok(candidate);
+                        }
+                    }
+                    nominal += period;
+                }
+            }
+        }
+        worst.ok_or(NoBound::TooLong)
+    }
+
+    fn terms(&self, worst: Candidate) -> Bound {
+        let Candidate { place: own_place, begins, jobs: own_jobs, nominal, finish } = worst;
+        let mut own = Work::default();
+        let mut interference: Vec<Interference> = Vec::new();
+        for source in &self.others {
+            add(
+                &mut interference,
+                source.term(source.who, source.all.before(finish).unwrap_or(0), source.preempting),
+            );
+        }
+        for transaction in &self.transactions {
+            let begins = transaction.most(finish).map_or(0, |(_, begins)| begins);
+            let split = transaction.split(finish);
+            for (place, &phase) in transaction.places.iter().zip(transaction.phases(begins)) {
+                let jobs = transaction.before(phase, split).saturating_mul(place.each);
+                add(&mut interference, place.source.term(place.source.who, jobs, place.source.preempting));
+            }
+        }
+        let split = self.own.split(finish);
+        for (at, (place, &phase)) in self.own.places.iter().zip(self.own.phases(begins)).enumerate() {
+            let source = place.source;
+            if place.is_own {
+                let jobs =
+                    if at == own_place { own_jobs } else { self.jobs(phase, place, split, Some(nominal)) };
+                let work = source.term(source.who, jobs, source.dispatch).work;
+                own.jobs += jobs;
+                own.execution += work.execution + jobs * self.contest.suspension;
+                own.overhead += work.overhead;
+            } else {
+                let jobs = self.jobs(phase, place, split, Some(nominal));
+                add(&mut interference, source.term(source.who, jobs, source.preempting));
+            }
+        }
+        // Peers are counted like tasks of a higher level, but are peers.
+        for term in &mut interference {
+            let is_peer = |who| self.contest.level.iter().any(|source| source.who == who);
+            if let Who::Higher(task) = term.who
+                && is_peer(term.who)
+            {
+                term.who = Who::Peer(task);
+            }
+        }
+        // It is ready as late as its jitter allows, or at the start of the window if it should have come before.
+        let jitter = self.contest.jitter;
+        let released = nominal + i128::from(jitter);
+        let mut bound = Bound {
+            response: Nanos::try_from(worst.response()).unwrap_or(Nanos::MAX),
+            jitter,
+            window: finish,
+            released: Nanos::try_from(released).unwrap_or(0),
+            blocking: self.contest.blocking,
+            own,
+            spinning: self.contest.spinning.saturating_mul(own.jobs),
+            suspension: self.contest.suspension.saturating_mul(own.jobs),
+            interference,
+            not_supplied: 0,
+            exactness: Exactness::Sufficient,
+            without_offsets: None,
+            since_root: None,
+        };
+        bound.not_supplied = finish - bound.sum_of_terms();
+        bound
+    }
+}

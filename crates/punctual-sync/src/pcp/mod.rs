@@ -135,3 +135,13 @@ impl core::fmt::Display for PcpLockError {
 }
 
 impl core::error::Error for PcpLockError {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_priority_has_a_rank_above_that_of_holding_nothing() {
+        assert!(rank(0) > 0 && rank(1) > rank(0));
+    }
+}

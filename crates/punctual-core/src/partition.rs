@@ -291,7 +291,7 @@ impl<P: Port> Partition<P> {
         level.push(node);
         if self.polled.load(Ordering::Relaxed) {
             // The polling thread finds the job in the inbox; the word stays in the cache of its CPU.
-            return;
+            return self.port.pushed();
         }
         let before = self.mark_ready(level);
         // If the level was marked already, a thread knows of it and has not served it yet.

@@ -15,13 +15,14 @@ use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::partition::Partition;
 use crate::port::Port;
+use crate::time::Instant;
 
 impl<P: Port> Partition<P> {
     /// Runs the polling loop; returns once the partition is stopping and all ready jobs have run.
     ///
     /// Real-time safety: never waits. Enters the kernel only if the port does so to read the clock.
     pub fn poll(&'static self, me: CurrentWorker) {
-        self.polled.store(true, Ordering::Relaxed);
+        self.begin_polling();
         loop {
             // Read before the inboxes: jobs pushed until then are run.
             let last = self.is_stopping();
@@ -33,6 +34,18 @@ impl<P: Port> Partition<P> {
             }
             relax();
         }
+    }
+
+    /// From now on foreign threads only push their jobs, and a thread [polls](Self::poll) the inboxes, or
+    /// [looks](Self::look) into them.
+    pub fn begin_polling(&self) {
+        self.polled.store(true, Ordering::Relaxed);
+    }
+
+    /// Releases what is due at `now` and marks what was pushed, without running it: one round of [`poll`](Self::poll), for a
+    /// thread that moves the clock itself.
+    pub fn look(&self, me: CurrentWorker, now: Instant) {
+        self.look_around(me, None, Some(now));
     }
 
     /// Between two jobs of `level`, which this thread occupies: releases what is due and runs what is ready above.

@@ -65,6 +65,10 @@ pub trait Port: Sync {
     /// Releases `boost`, which the calling thread owns, to its first waiter.
     fn unboost(&self, boost: &AtomicU32);
 
+    /// Called when a foreign thread has pushed a job into an inbox of a partition that [polls](crate::Partition::poll).
+    /// The default does nothing, since the polling thread looks by itself.
+    fn pushed(&self) {}
+
     /// Called when a panic unwinds out of a critical section, or out of the executor, before the level is vacated.
     /// The protected data may be inconsistent, so the port stops here whatever must not see it.
     ///

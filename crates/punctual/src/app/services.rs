@@ -36,7 +36,8 @@ pub fn shutdown() {
 /// Consumes execution time: of virtual time (except in `init`), or of the CPU.
 ///
 /// In virtual time, jobs of higher levels released meanwhile preempt the calling job, and their execution
-/// time does not count, as on a CPU. Ends with virtual time, at 2⁶⁴ − 2 ns.
+/// time does not count, as on a CPU; one released at the very end runs after the calling job, if that ends there. Ends with
+/// virtual time, at 2⁶⁴ − 2 ns.
 /// For load models, tests and demonstrations.
 pub fn spend(duration: impl IntoDuration) {
     let duration = duration.into_duration();

@@ -131,6 +131,7 @@ fn step_until(partition: &'static PartitionState, me: CurrentWorker, limit: Opti
         return;
     }
     let here = look_at_sources(partition);
+    mark_pushed(partition, me);
     if partition.core.snapshot().must_serve() {
         return partition.core().serve(me, None);
     }
@@ -161,9 +162,12 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
         let released = preempts && !partition.core.is_stopping();
         pause(partition, if released { Until::Due(Some(end)) } else { Until::At(end) });
         left = end.as_ticks().saturating_sub(now().as_ticks());
-        if preempts {
+        if preempts && left > 0 {
             // A job that preempts this one moves the clock by its own execution time, not by ours.
             release_due(partition, me);
+        } else if preempts {
+            // Released, but not served: the job that ends at this instant ends first.
+            mark_due(partition, me, now());
         }
     }
 }
@@ -180,10 +184,19 @@ fn release_due(partition: &'static PartitionState, me: CurrentWorker) {
     partition.core().serve(me, None);
 }
 
-/// Releases everything that is due at `now`.
+/// Marks what other partitions have spawned in `partition`, if it polls.
+pub(crate) fn mark_pushed(partition: &PartitionState, me: CurrentWorker) {
+    if partition.model == ThreadModel::Polling {
+        partition.core.look(me, partition.core.port().now());
+    }
+}
+
+/// Releases everything that is due at `now`; in a polling partition, also marks what other partitions have spawned.
 fn mark_due(partition: &PartitionState, me: CurrentWorker, now: Instant) {
     let core = &partition.core;
-    if !core.is_stopping() {
+    if partition.model == ThreadModel::Polling {
+        core.look(me, now);
+    } else if !core.is_stopping() {
         for level in core.levels() {
             core.release_due(me, level, now);
         }

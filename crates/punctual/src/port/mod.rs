@@ -139,6 +139,12 @@ impl Port for AppPort {
         linux::futex::unboost(boost);
     }
 
+    fn pushed(&self) {
+        if self.is_virtual() {
+            self.woken.store(true, Ordering::Release);
+        }
+    }
+
     fn unwinds(&self) {
         self.host.unwinds();
     }

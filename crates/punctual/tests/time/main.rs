@@ -6,9 +6,11 @@
 mod ceilings;
 mod end;
 mod init;
+mod instants;
 #[path = "../support/log.rs"]
 mod log;
 mod partitions;
+mod polling;
 mod script;
 mod sources;
 mod sporadic;

@@ -45,6 +45,9 @@ pub(super) fn run<A: App>(
                 _ => idle.set_alone(),
             }
         }
+        if partition.model == ThreadModel::Polling {
+            partition.core.begin_polling();
+        }
         partition.core.hold_everything(idle);
     }
     // SAFETY: as above.
@@ -94,6 +97,7 @@ fn live(partition: &'static PartitionState, me: CurrentWorker) {
     while !partition.core.is_stopping() {
         virtual_time::step(partition, me);
     }
+    virtual_time::mark_pushed(partition, me);
     partition.core.serve(me, None);
     forked::check(partition.runtime);
 }

@@ -1,0 +1,55 @@
+//! A polling partition in virtual time: it looks for releases between jobs, and nowhere else.
+
+use punctual::{Config, Duration};
+
+use crate::log::Log;
+
+#[punctual::app(main = false, partitions = [fast(poll), slow])]
+mod app {
+    use crate::log::Log;
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        log: Log,
+        value: u32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context, log: Log) -> (Shared, Local) {
+        low::spawn().unwrap();
+        remote::spawn_at(punctual::Instant::from_ticks(1_000_000)).unwrap();
+        (Shared { log, value: 0 }, Local {})
+    }
+
+    /// Its lock raises it, so that the end of the lock is where a partition that does not poll would serve.
+    #[task(core = "fast", priority = 1, shared = [&log, value])]
+    fn low(mut cx: low::Context) {
+        cx.shared.log.note("low");
+        cx.shared.value.lock(|_| punctual::spend(2.millis()));
+        cx.shared.log.note("unlocked");
+        punctual::spend(2.millis());
+        cx.shared.log.note("low ends");
+    }
+
+    #[task(core = "fast", priority = 2, shared = [&log, value])]
+    fn high(cx: high::Context) {
+        cx.shared.log.note("high");
+    }
+
+    #[task(core = "slow", priority = 1)]
+    fn remote(_: remote::Context) {
+        high::spawn().unwrap();
+    }
+}
+
+#[test]
+fn serves_what_another_partition_spawned_when_the_job_has_ended_and_not_at_the_end_of_its_lock() {
+    let log = Log::default();
+    let report = app::run(Config::new().virtual_time(), log.clone()).unwrap();
+    assert_eq!(log.take(), [(0, "low"), (2, "unlocked"), (4, "low ends"), (4, "high")]);
+    assert_eq!(report.task("high").unwrap().response.max, Duration::from_millis(3).as_ticks());
+}

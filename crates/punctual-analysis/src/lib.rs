@@ -6,6 +6,7 @@ pub mod bound;
 pub mod chain;
 pub mod explain;
 pub mod fraction;
+pub mod infer;
 pub mod json;
 pub mod margin;
 pub mod measured;

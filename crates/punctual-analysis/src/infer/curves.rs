@@ -1,0 +1,157 @@
+//! How close together, and how far apart, releases were seen: δ⁻(n) and δ⁺(n), the least and the largest distance between the
+//! first and the last of n consecutive releases.
+//!
+//! *Richter, "Compositional Scheduling Analysis Using Standard Event Models", PhD thesis, TU Braunschweig, 2005*. Of releases that
+//! are known within windows, the least distance is between two lengths itself, and so is the largest.
+
+use std::collections::VecDeque;
+
+use super::Window;
+use crate::time::Nanos;
+
+/// Distances of a sequence of releases, taken in as they come.
+#[derive(Debug, Clone)]
+pub struct Curves {
+    most: usize,
+    recent: VecDeque<Window>,
+    releases: u64,
+    stretches: u64,
+    spans: Vec<Span>,
+}
+
+/// The distances between the first and the last of so many consecutive releases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The least distance is no less than this.
+    pub least: Nanos,
+    /// The least distance is no more than this. Both are the same if releases are known exactly.
+    pub least_most: Nanos,
+    /// The largest distance is no less than this.
+    pub largest_least: Nanos,
+    /// The largest distance is no more than this.
+    pub largest: Nanos,
+}
+
+impl Curves {
+    /// For up to `most` releases, at least two.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self { most: most.max(2), recent: VecDeque::new(), releases: 0, stretches: 0, spans: Vec::new() }
+    }
+
+    /// Takes in the next release. One cannot have been before those that came before, so its window begins no earlier than
+    /// theirs.
+    pub fn push(&mut self, (first, last): Window) {
+        let previous = self.recent.back().copied().unwrap_or((0, 0));
+        let first = first.max(previous.0);
+        let last = last.max(previous.1).max(first);
+        if self.recent.is_empty() {
+            self.stretches += 1;
+        }
+        self.releases += 1;
+        for (at, &(earliest, latest)) in self.recent.iter().rev().enumerate() {
+            let (least, most) = (first.saturating_sub(latest), last - earliest);
+            match self.spans.get_mut(at) {
+                Some(span) => {
+                    span.least = span.least.min(least);
+                    span.least_most = span.least_most.min(most);
+                    span.largest_least = span.largest_least.max(least);
+                    span.largest = span.largest.max(most);
+                }
+                None => {
+                    self.spans.push(Span { least, least_most: most, largest_least: least, largest: most })
+                }
+            }
+        }
+        if self.recent.len() + 1 == self.most {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((first, last));
+    }
+
+    /// Releases may be missing here: no distance is taken across.
+    pub fn interrupt(&mut self) {
+        self.recent.clear();
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub fn releases(&self) -> u64 {
+        self.releases
+    }
+
+    /// In how many stretches without anything missing.
+    #[must_use]
+    pub fn stretches(&self) -> u64 {
+        self.stretches
+    }
+
+    /// The distances of 2, 3, … releases, as far as so many were seen in one stretch.
+    #[must_use]
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The least distances of 2, 3, … releases, each no less than the one before.
+    #[must_use]
+    pub fn least(&self) -> Vec<Nanos> {
+        // Of few long stretches and many short ones, more releases may have been seen closer together than fewer: never, since
+        // the fewer are among the more. Windows may overlap, and then both are nothing.
+        let mut before = 0;
+        let grow = |span: &Span| {
+            before = span.least.max(before);
+            before
+        };
+        self.spans.iter().map(grow).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of the package `rt-model-inference` 1.0.1, whose distances count both ends.
+    #[test]
+    fn finds_distances_of_published_example() {
+        let releases: [Nanos; 20] = [
+            135, 249, 354, 473, 526, 657, 729, 823, 935, 1041, 1144, 1258, 1368, 1434, 1534, 1653, 1753,
+            1834, 1944, 2057,
+        ];
+        let mut curves = Curves::new(7);
+        releases.iter().for_each(|&at| curves.push((at, at)));
+        let least: Vec<Nanos> = curves.least().iter().map(|ns| ns + 1).collect();
+        assert_eq!(least[..4], [54, 167, 257, 351]);
+        let largest: Vec<Nanos> = curves.spans().iter().map(|span| span.largest - 1).collect();
+        assert_eq!(largest, [130, 223, 337, 434, 544, 638]);
+        assert!(curves.spans().iter().all(|span| span.least == span.least_most));
+    }
+
+    #[test]
+    fn bounds_distances_of_windows_from_both_sides() {
+        let mut curves = Curves::new(3);
+        [(0, 10), (100, 130), (200, 205)].into_iter().for_each(|window| curves.push(window));
+        let two = Span { least: 70, least_most: 105, largest_least: 90, largest: 130 };
+        assert_eq!(
+            curves.spans(),
+            [two, Span { least: 190, least_most: 205, largest_least: 190, largest: 205 }]
+        );
+    }
+
+    #[test]
+    fn takes_no_distance_across_a_gap() {
+        let mut curves = Curves::new(4);
+        [5, 10].into_iter().for_each(|at| curves.push((at, at)));
+        curves.interrupt();
+        [11, 18].into_iter().for_each(|at| curves.push((at, at)));
+        assert_eq!((curves.least(), curves.releases(), curves.stretches()), (vec![5], 4, 2));
+    }
+
+    /// A window that begins before the last one cannot make a distance negative.
+    #[test]
+    fn keeps_releases_in_order() {
+        let mut curves = Curves::new(3);
+        [(10, 30), (5, 20), (0, 31)].into_iter().for_each(|window| curves.push(window));
+        let two = Span { least: 0, least_most: 20, largest_least: 0, largest: 21 };
+        assert_eq!(curves.spans()[0], two);
+    }
+}

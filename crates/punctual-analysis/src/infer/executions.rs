@@ -1,0 +1,156 @@
+//! The longest executions of n consecutive jobs: C(n), of which C(1) is C.
+//!
+//! *Quinton, Hanke, Ernst, "Formal Analysis of Sporadic Overload in Real-Time Systems", DATE 2012*, among others: jobs that take
+//! longest seldom follow each other, so C(n) is less than n times C.
+
+use std::collections::VecDeque;
+
+use crate::time::Nanos;
+
+/// Executions of a sequence of jobs, taken in as they come.
+#[derive(Debug, Clone)]
+pub struct Executions {
+    most: usize,
+    recent: VecDeque<Nanos>,
+    longest: Vec<Nanos>,
+    shortest: Option<Nanos>,
+}
+
+impl Executions {
+    /// For up to so many jobs, at least one.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self { most: most.max(1), recent: VecDeque::new(), longest: Vec::new(), shortest: None }
+    }
+
+    /// Takes in the next job.
+    pub fn push(&mut self, execution: Nanos) {
+        self.shortest = Some(self.shortest.map_or(execution, |shortest| shortest.min(execution)));
+        if self.recent.len() == self.most {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(execution);
+        let mut sum: Nanos = 0;
+        for (at, &job) in self.recent.iter().rev().enumerate() {
+            sum = sum.saturating_add(job);
+            match self.longest.get_mut(at) {
+                Some(longest) => *longest = (*longest).max(sum),
+                None => self.longest.push(sum),
+            }
+        }
+    }
+
+    /// Jobs may be missing here: no sum is taken across.
+    pub fn interrupt(&mut self) {
+        self.recent.clear();
+    }
+
+    /// C(1), C(2), …
+    #[must_use]
+    pub fn longest(&self) -> &[Nanos] {
+        &self.longest
+    }
+
+    /// C.
+    #[must_use]
+    pub fn max(&self) -> Option<Nanos> {
+        self.longest.first().copied()
+    }
+
+    /// The shortest execution of a job.
+    #[must_use]
+    pub fn min(&self) -> Option<Nanos> {
+        self.shortest
+    }
+
+    /// A pair of executions that bounds every C(n) from above: each job takes `usual`, and at most one of `every` consecutive
+    /// jobs takes C. The pair that leaves least in the long run; `every` is 1 if less than a tenth is to be gained.
+    #[must_use]
+    pub fn split(&self) -> Split {
+        let Some(most) = self.max() else { return Split { usual: 0, most: 0, every: 1 } };
+        let plain = Split { usual: most, most, every: 1 };
+        let splits = (2..=self.longest.len()).map(|every| {
+            // The first of each `every` jobs may take C: n jobs have ⌈n / every⌉ of these.
+            let usual = self.longest.iter().zip(1_u64..).map(|(&sum, n)| {
+                let long = n.div_ceil(every as u64);
+                let rest = n - long;
+                let left = sum.saturating_sub(long.saturating_mul(most));
+                if rest == 0 { 0 } else { left.div_ceil(rest) }
+            });
+            Split { usual: usual.max().unwrap_or(most).min(most), most, every: every as u64 }
+        });
+        // Mean of a job, as a fraction with the denominator `every`.
+        let mean = |split: &Split| {
+            let Split { usual, most, every } = *split;
+            (u128::from(usual) * u128::from(every - 1) + u128::from(most)) * 1_000_000 / u128::from(every)
+        };
+        let best = splits.min_by_key(|split| (mean(split), split.every));
+        best.filter(|best| mean(best) < mean(&plain) / 10 * 9).unwrap_or(plain)
+    }
+}
+
+/// Executions of two sizes: see [`Executions::split`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    /// What a job takes at most unless it is one of the long ones.
+    pub usual: Nanos,
+    /// What a long one takes.
+    pub most: Nanos,
+    /// One of so many consecutive jobs may be long.
+    pub every: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(most: usize, jobs: &[Nanos]) -> Executions {
+        let mut executions = Executions::new(most);
+        jobs.iter().for_each(|&job| executions.push(job));
+        executions
+    }
+
+    #[test]
+    fn sums_consecutive_jobs() {
+        let executions = of(3, &[1, 9, 2, 2, 8, 1]);
+        assert_eq!(executions.longest(), [9, 11, 13]);
+        assert_eq!((executions.max(), executions.min()), (Some(9), Some(1)));
+    }
+
+    #[test]
+    fn sums_nothing_across_a_gap() {
+        let mut executions = of(2, &[9]);
+        executions.interrupt();
+        executions.push(8);
+        assert_eq!(executions.longest(), [9]);
+    }
+
+    /// Every split is above every sum that was seen, however jobs are arranged.
+    #[test]
+    fn splits_are_never_below_what_was_seen() {
+        let mut seed = 7_u64;
+        for _ in 0..300 {
+            let jobs: Vec<Nanos> = (0..40)
+                .map(|_| {
+                    seed =
+                        seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    if seed >> 60 == 0 { 100 } else { (seed >> 33) % 10 }
+                })
+                .collect();
+            let executions = of(16, &jobs);
+            let Split { usual, most, every } = executions.split();
+            for (&sum, n) in executions.longest().iter().zip(1_u64..) {
+                let long = n.div_ceil(every);
+                assert!(sum <= long * most + (n - long) * usual, "{jobs:?}: {n} jobs took {sum}");
+            }
+            assert!(usual <= most);
+        }
+    }
+
+    #[test]
+    fn tells_rare_long_jobs_from_usual_ones() {
+        let jobs: Vec<Nanos> = (0..64).map(|at| if at % 8 == 3 { 50 } else { 5 }).collect();
+        assert_eq!(of(32, &jobs).split(), Split { usual: 5, most: 50, every: 8 });
+        assert_eq!(of(32, &[7; 20]).split().every, 1);
+    }
+}

@@ -1,0 +1,472 @@
+//! From what was seen to a system that can be analysed, and to what cannot be.
+//!
+//! R of a job is the sum of lateness, execution, waiting, suspension and displacement, each of them as it was seen. In the system
+//! lateness is J, execution is C, waiting and suspension are the job's waiting in the middle, and each is the largest of all jobs.
+//! Displacement is computed from the releases and executions of what displaces. So a bound is below an observation only if
+//! something displaced more often, or for longer, than the model of it says.
+//!
+//! Where long executions do not follow each other, each job has the usual one, and what the long ones take more is a task (or an
+//! interrupt) of its own that is released as often as they may come: `fast, long`. It is of the same level, so it comes before
+//! the job that it is part of, and counts in R of the thread itself, too.
+//!
+//! CPUs that a thread moved between are analysed as one: while it does not run, something that is not below it runs on one of
+//! them. That is sufficient, and needs no assumption on when the kernel moves threads.
+
+use std::collections::BTreeMap;
+
+use super::curves::Curves;
+use super::executions::{Executions, Split};
+use super::periodic::Periodic;
+use super::thread::{Reading, Seen, Thread};
+use crate::arrival::Stream;
+use punctual_report::format::format_part;
+
+use crate::system::{Interrupt, Observed, Partition, Suspension, System, Task};
+use crate::time::{LONGEST, Nanos};
+
+/// Beyond the curve that was seen, arrivals are computed for so many releases; then they repeat.
+const EXTENDED: u64 = 256;
+
+/// A thread, with what is known of it besides its jobs.
+#[derive(Debug, Clone)]
+pub struct InferredThread {
+    /// What it is called; unique.
+    pub name: String,
+    /// The larger, the more urgent.
+    pub urgency: i64,
+    /// Where it ran.
+    pub cpus: Vec<u32>,
+    /// Its jobs.
+    pub thread: Thread,
+    /// What jobs of it are taken for.
+    pub reading: Reading,
+    /// D, where somebody knows it.
+    pub deadline: Option<Nanos>,
+    /// Whether threads of its own priority displaced it without having been first, as under SCHED_RR.
+    pub is_unordered: bool,
+    /// Why something of it is not known, if so: a sentence without its subject.
+    pub unknown: Option<String>,
+}
+
+impl InferredThread {
+    /// What was seen, as it is read.
+    #[must_use]
+    pub fn seen(&self) -> &Seen {
+        self.thread.seen(self.reading)
+    }
+}
+
+/// An interrupt on a CPU.
+#[derive(Debug, Clone)]
+pub struct Handler {
+    /// What it is called; unique with the CPU.
+    pub name: String,
+    /// Where.
+    pub cpu: u32,
+    /// How far its runs are apart.
+    pub curves: Curves,
+    /// How long they take, without others that interrupt them.
+    pub executions: Executions,
+    /// Whether how long one took is not known.
+    pub is_unknown: bool,
+}
+
+/// What can be analysed, and what cannot.
+#[derive(Debug, Clone, Default)]
+pub struct Inferred {
+    /// The threads whose bounds can be computed, and what displaces them.
+    pub system: System,
+    /// Which of the threads each task is. Behind them are tasks that are what long jobs take more.
+    pub threads: Vec<usize>,
+    /// The others, and why there is no bound: whole sentences.
+    pub unbounded: Vec<(usize, String)>,
+}
+
+/// Builds it. `length` is that of the recording.
+#[must_use]
+pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], length: Nanos) -> Inferred {
+    let mut inferred = Inferred::default();
+    inferred.system.name = name.to_owned();
+    let partitions = partitions(threads);
+    let cpus_of = |partition: usize| {
+        let cpus = partitions.iter().filter(|&(_, &of)| of == partition).map(|(cpu, _)| *cpu);
+        cpus.collect::<Vec<u32>>()
+    };
+    let count = partitions.values().max().map_or(0, |last| last + 1);
+    for partition in 0..count {
+        let cpus = cpus_of(partition);
+        let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let name = format!("CPU {}", list.join("+"));
+        if cpus.len() > 1 {
+            inferred.system.assumptions.push(format!(
+                "Threads moved between CPUs {}: they are analysed as one CPU, so whatever ran on any of them displaces whatever \
+                 is below it on all.",
+                list.join(" and ")
+            ));
+        }
+        let cpu = if let [cpu] = cpus[..] { Some(cpu) } else { None };
+        inferred.system.partitions.push(Partition { name, cpu, ..Partition::default() });
+    }
+    let mut urgencies: Vec<i64> = threads.iter().map(|thread| thread.urgency).collect();
+    urgencies.sort_unstable();
+    urgencies.dedup();
+    let level = |urgency: i64| urgencies.partition_point(|&other| other <= urgency) as u32;
+
+    let mut stray = vec![None; count];
+    for handler in handlers {
+        let Some(&partition) = partitions.get(&handler.cpu) else { continue };
+        let name = format!("{}, CPU {}", handler.name, handler.cpu);
+        if handler.is_unknown {
+            stray[partition] = Some(name);
+            continue;
+        }
+        interrupts(&mut inferred.system, partition, name, handler, length);
+    }
+    // Nothing below a thread of which something is unknown has a bound.
+    let mut lowest: Vec<Option<(u32, &str)>> = vec![None; count];
+    let mut built: Vec<Option<Built>> = vec![None; threads.len()];
+    let mut order: Vec<usize> = (0..threads.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(threads[at].urgency));
+    for &at in &order {
+        let thread = &threads[at];
+        let Some(&partition) = thread.cpus.first().and_then(|cpu| partitions.get(cpu)) else { continue };
+        let found = task(thread, partition, level(thread.urgency), length, &mut inferred.system.assumptions);
+        if found.is_err() {
+            let seen = lowest[partition].get_or_insert((0, &thread.name));
+            if level(thread.urgency) > seen.0 {
+                *seen = (level(thread.urgency), &thread.name);
+            }
+        }
+        built[at] = Some(found);
+    }
+    let mut longs = Vec::new();
+    for (at, found) in built.into_iter().enumerate() {
+        let (thread, Some(found)) = (&threads[at], found) else { continue };
+        match found {
+            Err(why) => inferred.unbounded.push((at, format!("`{}` has no bound: {why}.", thread.name))),
+            Ok((task, long)) => {
+                let above = lowest[task.partition].filter(|&(level, _)| level >= task.level);
+                let why = match (&stray[task.partition], above) {
+                    (Some(handler), _) => Some(format!("how long `{handler}` takes is not known")),
+                    (None, Some((_, above))) => Some(format!("`{above}`, which is not below it, has none")),
+                    (None, None) => None,
+                };
+                match why {
+                    Some(why) => {
+                        inferred.unbounded.push((at, format!("`{}` has no bound: {why}.", thread.name)));
+                    }
+                    None => {
+                        inferred.threads.push(at);
+                        inferred.system.tasks.push(task);
+                        longs.extend(long);
+                    }
+                }
+            }
+        }
+    }
+    inferred.system.tasks.extend(longs);
+    inferred
+}
+
+/// Which partition each CPU is of: those that a thread ran on together are one.
+fn partitions(threads: &[InferredThread]) -> BTreeMap<u32, usize> {
+    let mut group: BTreeMap<u32, u32> = BTreeMap::new();
+    for thread in threads {
+        let Some(&first) = thread.cpus.first() else { continue };
+        for &cpu in &thread.cpus {
+            let (one, other) = (*group.entry(first).or_insert(first), *group.entry(cpu).or_insert(cpu));
+            let (from, to) = (one.max(other), one.min(other));
+            group.values_mut().filter(|of| **of == from).for_each(|of| *of = to);
+        }
+    }
+    let mut names: Vec<u32> = group.values().copied().collect();
+    names.sort_unstable();
+    names.dedup();
+    group.into_iter().map(|(cpu, of)| (cpu, names.partition_point(|&name| name < of))).collect()
+}
+
+/// The task of a thread, and what its long jobs take more; or why there is none.
+type Built = Result<(Task, Option<Task>), String>;
+
+/// The task that a thread is, with what its long jobs take more, or why it cannot be analysed.
+fn task(
+    thread: &InferredThread,
+    partition: usize,
+    level: u32,
+    length: Nanos,
+    assumptions: &mut Vec<String>,
+) -> Built {
+    if let Some(why) = &thread.unknown {
+        return Err(why.clone());
+    }
+    let seen = thread.seen();
+    if seen.executions.max().is_none() {
+        return Err("no job of it both begins and ends in the recording".into());
+    }
+    let arrivals = match seen.curves.releases() {
+        0 => return Err("when its jobs were released was not seen".into()),
+        1 => {
+            assumptions.push(format!(
+                "`{}` was released once: that is taken for once in {}, as long as the recording is.",
+                thread.name,
+                format_part(length)
+            ));
+            Stream::sporadic(length.clamp(1, LONGEST))
+        }
+        _ => arrivals(&seen.curves, seen.periodic()).ok_or(
+            "its releases are known within windows only, which overlap: nothing says how far apart they are",
+        )?,
+    };
+    let away =
+        Suspension { total: seen.away.ns.min(LONGEST), times: seen.waits.saturating_add(seen.suspensions) };
+    let (usual, long) = split(&seen.executions, &arrivals);
+    let long = long.map(|(execution, arrivals)| Task {
+        name: format!("{}, long", thread.name),
+        partition,
+        level,
+        execution,
+        arrivals: Some(arrivals),
+        is_periodic: false,
+        jitter: seen.lateness.ns.min(LONGEST),
+        deadline: None,
+        offset: None,
+        sections: Vec::new(),
+        spawns: Vec::new(),
+        // It is displaced, and displaces, as the job that it is part of.
+        suspension: (away.total > 0 || thread.is_unordered).then_some(away),
+        observed: Observed::default(),
+    });
+    let task = Task {
+        name: thread.name.clone(),
+        partition,
+        level,
+        execution: usual,
+        arrivals: Some(arrivals),
+        is_periodic: false,
+        jitter: seen.lateness.ns.min(LONGEST),
+        deadline: thread.deadline,
+        offset: None,
+        sections: Vec::new(),
+        spawns: Vec::new(),
+        suspension: (away.total > 0 || thread.is_unordered).then_some(away),
+        observed: Observed {
+            response: seen.slowest.and_then(|job| job.response()),
+            jobs: Some(seen.jobs),
+            misses: None,
+        },
+    };
+    Ok((task, long))
+}
+
+/// What a job usually takes, and what the long ones take more, with how often these may come. All are long if that says no less.
+fn split(executions: &Executions, arrivals: &Stream) -> (Nanos, Option<(Nanos, Stream)>) {
+    let Split { usual, most, every } = executions.split();
+    let (usual, most) = (usual.min(LONGEST), most.min(LONGEST));
+    if every == 1 || most == usual {
+        return (most, None);
+    }
+    let gaps = |nth: u64| arrivals.distance(nth * every + 1).map(|ns| ns.min(LONGEST));
+    let rare: Option<Vec<Nanos>> = (1..=EXTENDED / every).map(gaps).collect();
+    match rare.filter(|rare| rare.last().is_some_and(|&last| last > 0)) {
+        Some(rare) => (usual, Some((most - usual, Stream::distances(rare)))),
+        None => (most, None),
+    }
+}
+
+/// Releases that are as close together as they were seen, and no closer than the periodic model allows, beyond what was seen.
+/// None if nothing says that there is any distance.
+fn arrivals(curves: &Curves, periodic: Option<Periodic>) -> Option<Stream> {
+    let least = curves.least();
+    // The periodic model explains one stretch only.
+    let periodic = periodic.filter(|_| curves.stretches() == 1);
+    let (&last, count) = (least.last()?, least.len() as u64);
+    let extended = |gaps: u64| {
+        let within = if gaps.is_multiple_of(count) { 0 } else { least[(gaps % count) as usize - 1] };
+        (gaps / count).saturating_mul(last).saturating_add(within)
+    };
+    let grid = |gaps: u64| periodic.map_or(0, |it| it.period.saturating_mul(gaps).saturating_sub(it.jitter));
+    let distances: Vec<Nanos> =
+        (1..=count.max(EXTENDED)).map(|gaps| extended(gaps).max(grid(gaps))).collect();
+    let distances: Vec<Nanos> = distances.into_iter().map(|ns| ns.min(LONGEST)).collect();
+    (*distances.last()? > 0).then(|| Stream::distances(distances))
+}
+
+/// Adds an interrupt: once with what it usually takes, and once with what the long ones take more.
+fn interrupts(system: &mut System, partition: usize, name: String, handler: &Handler, length: Nanos) {
+    if handler.curves.releases() == 0 {
+        return;
+    }
+    let arrivals = arrivals(&handler.curves, None).unwrap_or_else(|| {
+        system.assumptions.push(format!(
+            "`{name}` came once: that is taken for once in {}, as long as the recording is.",
+            format_part(length)
+        ));
+        Stream::sporadic(length.clamp(1, LONGEST))
+    });
+    let (usual, long) = split(&handler.executions, &arrivals);
+    if let Some((execution, arrivals)) = long {
+        let name = format!("{name}, long");
+        system.interrupts.push(Interrupt { name, partition, execution, arrivals });
+    }
+    system.interrupts.push(Interrupt { name, partition, execution: usual, arrivals });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::thread::Observation;
+    use super::*;
+    use crate::analyse;
+
+    fn thread(name: &str, urgency: i64, cpu: u32, (period, execution): (Nanos, Nanos)) -> InferredThread {
+        let mut thread = Thread::default();
+        for number in 0..50 {
+            let released = 10_000 + number * period;
+            thread.push(&Observation {
+                number,
+                released: Some((released, released)),
+                by_timer: true,
+                end: released + execution + 2,
+                lateness: 2,
+                execution,
+                waiting: 0,
+                waits: 0,
+                suspended: 0,
+                suspensions: 0,
+                displaced: 0,
+            });
+        }
+        thread.finish();
+        InferredThread {
+            name: name.into(),
+            urgency,
+            cpus: vec![cpu],
+            thread,
+            reading: Reading::Sleeps,
+            deadline: None,
+            is_unordered: false,
+            unknown: None,
+        }
+    }
+
+    fn handler(cpu: u32, every: Nanos, execution: Nanos) -> Handler {
+        let (mut curves, mut executions) = (Curves::new(8), Executions::new(8));
+        for at in 0..100 {
+            curves.push((at * every, at * every));
+            executions.push(execution);
+        }
+        Handler { name: "timer".into(), cpu, curves, executions, is_unknown: false }
+    }
+
+    /// By hand: J 2 each; `low` is displaced by ⌈(w + 2) / 100⌉ jobs of `high`, and ⌈w / 50⌉ interrupts of 3.
+    #[test]
+    fn bounds_what_can_be_known() {
+        let threads = [thread("low", 10, 0, (1_000, 50)), thread("high", 20, 0, (100, 30))];
+        let Inferred { system, threads, unbounded } = system("t", &threads, &[handler(0, 50, 3)], 50_000);
+        assert_eq!((threads, unbounded.len()), (vec![0, 1], 0));
+        let bounds = analyse(&system).tasks;
+        let [low, high] = &bounds[..] else { panic!("{bounds:?}") };
+        assert_eq!(high.as_ref().unwrap().response, 2 + 30 + 3);
+        // 50 + 30 + 3 + 3 = 86; 86 + 2 < 100, so nothing else comes.
+        assert_eq!(low.as_ref().unwrap().response, 2 + 86);
+    }
+
+    #[test]
+    fn gives_no_bound_below_what_is_unknown() {
+        let mut threads = [
+            thread("low", 10, 0, (1_000, 50)),
+            thread("lost", 20, 0, (100, 30)),
+            thread("high", 30, 0, (100, 3)),
+            thread("elsewhere", 5, 1, (100, 30)),
+        ];
+        threads[1].unknown = Some("nobody knows".into());
+        let Inferred { system, threads, unbounded } = system("t", &threads, &[], 50_000);
+        assert_eq!(threads, [2, 3]);
+        assert_eq!(system.partitions.len(), 2);
+        let why: Vec<&str> = unbounded.iter().map(|(_, why)| why.as_str()).collect();
+        assert_eq!(
+            why,
+            [
+                "`low` has no bound: `lost`, which is not below it, has none.",
+                "`lost` has no bound: nobody knows."
+            ]
+        );
+    }
+
+    #[test]
+    fn an_interrupt_of_unknown_length_leaves_its_cpu_without_bounds() {
+        let threads = [thread("here", 10, 0, (1_000, 50)), thread("there", 10, 1, (1_000, 50))];
+        let stray = Handler { is_unknown: true, ..handler(0, 50, 3) };
+        let found = system("t", &threads, &[stray], 50_000);
+        assert_eq!(found.threads, [1]);
+        assert!(found.unbounded[0].1.contains("how long `timer, CPU 0` takes is not known"));
+    }
+
+    #[test]
+    fn takes_cpus_that_a_thread_moved_between_for_one() {
+        let mut threads = [
+            thread("a", 30, 0, (1_000, 50)),
+            thread("b", 20, 1, (1_000, 50)),
+            thread("c", 10, 2, (1_000, 50)),
+        ];
+        threads[1].cpus = vec![1, 0];
+        let Inferred { system, .. } = system("t", &threads, &[handler(7, 9, 1)], 50_000);
+        let names: Vec<&str> = system.partitions.iter().map(|partition| partition.name.as_str()).collect();
+        assert_eq!(names, ["CPU 0+1", "CPU 2"]);
+        assert_eq!(system.tasks.iter().map(|task| task.partition).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(system.interrupts, []);
+        assert_eq!(system.assumptions.len(), 1);
+    }
+
+    /// One job of five takes 50 instead of 10; ten in a row would be more than the CPU.
+    #[test]
+    fn long_jobs_are_as_rare_as_they_were_seen() {
+        let mut one = thread("one", 20, 0, (40, 10));
+        one.thread = Thread::default();
+        for number in 0..60 {
+            let released = 1_000 + number * 40;
+            let execution = if number % 5 == 2 { 50 } else { 10 };
+            one.thread.push(&Observation {
+                number,
+                released: Some((released, released)),
+                by_timer: true,
+                end: released + execution,
+                lateness: 0,
+                execution,
+                waiting: 0,
+                waits: 0,
+                suspended: 0,
+                suspensions: 0,
+                displaced: 0,
+            });
+        }
+        let threads = [one, thread("below", 10, 0, (1_000, 20))];
+        let Inferred { system, threads, .. } = system("t", &threads, &[], 10_000);
+        assert_eq!(threads, [0, 1]);
+        let [one, _, long] = &system.tasks[..] else { panic!("{system:?}") };
+        assert_eq!((one.execution, long.name.as_str(), long.execution), (10, "one, long", 40));
+        assert_eq!(long.arrivals.as_ref().unwrap().distance(2), Some(200));
+        let bounds = analyse(&system).tasks;
+        // The long job is late for the next: 40 + 10, and then 10 that wait for 10.
+        assert_eq!(bounds[0].as_ref().unwrap().response, 50);
+        assert_eq!(bounds[1].as_ref().unwrap().response, 2 + 20 + 40 + 2 * 10);
+    }
+
+    /// What was seen of few releases says less of many than the period does.
+    #[test]
+    fn arrivals_follow_curve_and_then_period() {
+        let mut curves = Curves::new(3);
+        let mut grid = super::super::periodic::Grid::default();
+        for at in 0..40_u64 {
+            let late = if at % 10 == 9 { 30 } else { 0 };
+            curves.push((at * 100 + late, at * 100 + late));
+            grid.push((at * 100 + late, at * 100 + late));
+        }
+        let stream = arrivals(&curves, grid.certain()).unwrap();
+        assert_eq!(
+            (stream.distance(2), stream.distance(3), stream.distance(101)),
+            (Some(70), Some(170), Some(9_970))
+        );
+        let alone = arrivals(&curves, None).unwrap();
+        assert_eq!(alone.distance(101), Some(8_500));
+    }
+}

@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use punctual_analysis::time::Ratio;
 
 use crate::args::seconds;
+use crate::trace::parse::Deadline;
 
 /// Bound the response time of every task, and say by how much deadlines are met
 ///
 /// A task set is written by hand, in TOML or JSON (docs/analysis.md), or comes from an app: its declared model and the
-/// profile of a run. Exits with 0 if every deadline is met, 1 if not, 2 if the input is wrong or a task has no bound.
+/// profile of a run. Of a recording alone, a model of every real-time thread is inferred (docs/analysis.md). Exits with 0 if every deadline is met, 1 if not, 2 if the input is wrong or a task has no bound.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +21,8 @@ Examples:
   punctual rta tasks.toml --scale 1.2 --fail-under 10% with C 20 % longer, at least 10 % are to be left
   punctual rta tasks.toml --assign                     finds levels
   punctual rta --model m.json --profile p.json         what an app declares, and a run of it has measured
-  punctual rta -- ./my-app                             runs the app for 5 s to measure it")]
+  punctual rta -- ./my-app                             runs the app for 5 s to measure it
+  punctual rta --trace trace.dat                       infers a model of every real-time thread of a recording")]
 pub(crate) struct Rta {
     /// Task set in TOML or JSON
     #[arg(value_name = "MODEL.toml", conflicts_with_all = ["model", "profile", "command"])]
@@ -33,6 +35,18 @@ pub(crate) struct Rta {
     /// Profile that an app has written at its end, by PUNCTUAL_PROFILE=FILE
     #[arg(long, value_name = "FILE", requires = "model", conflicts_with = "command")]
     pub(super) profile: Option<PathBuf>,
+
+    /// Recording of any program, by punctual trace record
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["file", "model", "profile", "command", "assign"])]
+    pub(super) trace: Option<PathBuf>,
+
+    /// What a job of a recorded thread is
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Jobs::Auto, requires = "trace")]
+    pub(super) jobs: Jobs,
+
+    /// Deadline of a recorded thread, from release to end; may be repeated
+    #[arg(long = "deadline", value_name = "NAME=US", requires = "trace")]
+    pub(super) deadlines: Vec<Deadline>,
 
     /// CPUs of the global executor [default: as many as there are here, if the app is run]
     #[arg(long, value_name = "N")]
@@ -69,6 +83,17 @@ pub(crate) struct Rta {
     /// The app to measure, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
+}
+
+/// What a job of a recorded thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Jobs {
+    /// What lies between timers if these are periodic and other sleeps are not; else what lies between sleeps
+    Auto,
+    /// What lies between two sleeps
+    Sleeps,
+    /// What lies between two releases by a timer; other sleeps are part of the job
+    Timers,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

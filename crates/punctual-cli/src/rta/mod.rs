@@ -4,6 +4,7 @@ pub(crate) mod app;
 pub(crate) mod args;
 mod page;
 mod text;
+mod trace;
 
 use std::fs;
 use std::path::Path;
@@ -43,6 +44,9 @@ struct Input {
 fn rta(arguments: &Rta) -> Result<u8, String> {
     if let Some(path) = &arguments.html {
         output::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
+    }
+    if let Some(path) = &arguments.trace {
+        return trace::run(arguments, path);
     }
     let Input { mut system, place } = input(arguments)?;
     system.scale(arguments.scale);

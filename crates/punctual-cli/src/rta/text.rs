@@ -51,6 +51,11 @@ pub(super) const LEGEND: &str = "Times in µs. R = J + B + C + I + SS − A: J l
 
 /// A row per task, highest level first.
 pub(super) fn bounds(system: &System, analysis: &Analysis) -> Table {
+    bounds_of(system, analysis, system.tasks.len())
+}
+
+/// The same of the first `count` tasks only.
+pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> Table {
     let mut table = Table::new([
         Column::left("task"),
         Column::right("level"),
@@ -67,7 +72,7 @@ pub(super) fn bounds(system: &System, analysis: &Analysis) -> Table {
         Column::micros("D"),
         Column::right("left"),
     ]);
-    for at in by_level(system) {
+    for at in by_level(system).into_iter().filter(|&at| at < count) {
         let task = &system.tasks[at];
         let start = [Cell::new(&task.name), Cell::new(task.level.to_string())];
         let cells = match &analysis.tasks[at] {

@@ -6,14 +6,14 @@ pub(crate) mod args;
 mod child;
 mod convert;
 mod lines;
-mod names;
+pub(crate) mod names;
 mod outputs;
-mod parse;
+pub(crate) mod parse;
 mod reading;
 mod record;
 mod report;
 mod signals;
-mod text;
+pub(crate) mod text;
 mod watch;
 mod window;
 

@@ -1,0 +1,205 @@
+//! `punctual rta --trace trace.dat` alone: infers a model of every real-time thread, and bounds it.
+
+use std::fs;
+
+use punctual_analysis::analyse;
+use punctual_analysis::bound::{Analysis, Bound, Who};
+use punctual_analysis::infer::system::{Handler, Inferred, InferredThread, system};
+use punctual_analysis::infer::thread::{Observation, Reading};
+use punctual_analysis::margin::{AllExecutions, Margins, margins};
+use punctual_report::format::{format_clock, format_part};
+use punctual_trace::jobs::Actor;
+use punctual_trace::names::Names;
+
+use super::super::args::{Jobs, Rta};
+use super::super::{BAD_INPUT, MISSED, page};
+use super::observe::{On, Whose};
+use super::read::{Recording, read};
+use super::{json, text};
+use crate::output::{print, say};
+use crate::trace::parse::Deadline;
+
+/// What was inferred of a recording, and what follows.
+pub(super) struct Result {
+    pub(super) head: String,
+    pub(super) length: u64,
+    pub(super) threads: Vec<InferredThread>,
+    pub(super) handlers: Vec<Handler>,
+    pub(super) waits: Vec<Wait>,
+    pub(super) inferred: Inferred,
+    pub(super) analysis: Analysis,
+    pub(super) margins: Margins,
+}
+
+/// What a thread waited for.
+pub(super) struct Wait {
+    pub(super) thread: String,
+    pub(super) on: String,
+    pub(super) holder: Option<String>,
+    pub(super) times: u64,
+    pub(super) longest: u64,
+    pub(super) total: u64,
+}
+
+/// Returns the exit code, or what is wrong with the input.
+pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::result::Result<u8, String> {
+    let recording = read(path)?;
+    let result = infer(arguments, recording, &path.display().to_string())?;
+    if result.threads.is_empty() {
+        return Err(format!(
+            "{} has no job of a real-time thread; record one that runs meanwhile, or for longer",
+            path.display()
+        ));
+    }
+    if arguments.json {
+        print(&format!("{}\n", json::json(&result)));
+    } else {
+        print(&text::report(&result, arguments.explain));
+    }
+    if let Some(path) = &arguments.html
+        && let Err(error) =
+            fs::write(path, page::page(&result.inferred.system, &result.analysis, &result.margins))
+    {
+        say!("error: --html {}: {error}", path.display());
+        return Ok(MISSED);
+    }
+    Ok(verdict(arguments, &result))
+}
+
+fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Result<Result, String> {
+    let Recording { observer, names, length, head, .. } = recording;
+    let mut found = observer.threads(&names);
+    for (whose, thread) in &mut found {
+        thread.reading = match arguments.jobs {
+            Jobs::Auto => thread.reading,
+            Jobs::Sleeps => Reading::Sleeps,
+            Jobs::Timers => Reading::Timers,
+        };
+        let called = |deadline: &&Deadline| is_called(*whose, thread, &deadline.task, &names);
+        thread.deadline = arguments.deadlines.iter().find(called).map(|deadline| deadline.ns);
+    }
+    let is_used = |deadline: &&Deadline| {
+        found.iter().any(|(whose, thread)| is_called(*whose, thread, &deadline.task, &names))
+    };
+    if let Some(stray) = arguments.deadlines.iter().find(|deadline| !is_used(deadline)) {
+        return Err(format!("--deadline {}: the recording has no job of such a thread", stray.task));
+    }
+    let mut waits: Vec<Wait> = observer
+        .waits
+        .iter()
+        .map(|(key, waits)| Wait {
+            thread: found
+                .iter()
+                .find(|(whose, _)| *whose == key.whose)
+                .map_or(String::new(), |(_, it)| it.name.clone()),
+            on: match key.on {
+                On::Futex(word) => format!("futex {word:#x}"),
+                On::Lock(address) => format!("kernel lock {address:#x}"),
+                On::Kernel => "the kernel (uninterruptible sleep)".into(),
+            },
+            holder: key.holder.map(|tid| names.of(Actor::Thread(tid))),
+            times: waits.times,
+            longest: waits.longest,
+            total: waits.total,
+        })
+        .collect();
+    waits.sort_by(|a, b| {
+        (&a.thread, b.longest, &a.on, &a.holder).cmp(&(&b.thread, a.longest, &b.on, &b.holder))
+    });
+    let threads: Vec<InferredThread> = found.into_iter().map(|(_, thread)| thread).collect();
+    let handlers = observer.handlers(&names);
+    let mut inferred = system(name, &threads, &handlers, length);
+    inferred.system.scale(arguments.scale);
+    let analysis = analyse(&inferred.system);
+    let has_deadline = inferred.system.tasks.iter().any(|task| task.deadline.is_some());
+    let margins = if has_deadline {
+        margins(&inferred.system)
+    } else {
+        Margins { all: AllExecutions { permille: 0, first: None }, tasks: Vec::new() }
+    };
+    Ok(Result { head, length, threads, handlers, waits, inferred, analysis, margins })
+}
+
+/// Whether `text` names the thread: by name, by number, or by both as in tables.
+fn is_called(whose: Whose, thread: &InferredThread, text: &str, names: &Names) -> bool {
+    let by_part = match whose {
+        Whose::Thread(tid, _) => names.of_thread(tid) == Some(text) || text.parse() == Ok(tid),
+        Whose::Task(_) => false,
+    };
+    by_part || thread.name == text
+}
+
+/// The exit code: bad input if nothing has a bound.
+fn verdict(arguments: &Rta, result: &Result) -> u8 {
+    let Result { inferred, analysis, threads, .. } = result;
+    if analysis.tasks.iter().all(std::result::Result::is_err) {
+        return BAD_INPUT;
+    }
+    let has_all = inferred.unbounded.iter().all(|(at, _)| threads[*at].deadline.is_none());
+    if !has_all || !analysis.is_schedulable(&inferred.system) || !contradictions(result).is_empty() {
+        return MISSED;
+    }
+    match arguments.fail_under {
+        Some(least) if result.margins.all.percent() < least => {
+            say!(
+                "error: --fail-under: every C may grow by {:.1} %, less than {least} %",
+                result.margins.all.percent()
+            );
+            MISSED
+        }
+        _ => 0,
+    }
+}
+
+/// The jobs that took longer than their bound, and the terms that they exceed.
+pub(super) fn contradictions(result: &Result) -> Vec<String> {
+    let tasks = result.inferred.threads.iter().zip(&result.analysis.tasks);
+    let found = tasks.filter_map(|(&at, outcome)| {
+        let (thread, bound) = (&result.threads[at], outcome.as_ref().ok()?);
+        contradiction(&thread.name, &thread.seen().slowest?, bound, |peer| {
+            peer >= result.inferred.threads.len()
+        })
+    });
+    found.collect()
+}
+
+/// What of a job is more than its bound says, if it took longer. `is_own` says which peers are parts of its own jobs.
+pub(super) fn contradiction(
+    name: &str,
+    job: &Observation,
+    bound: &Bound,
+    is_own: impl Fn(usize) -> bool,
+) -> Option<String> {
+    let response = job.response()?;
+    let beyond = response.checked_sub(bound.response).filter(|&beyond| beyond > 0)?;
+    let is_part = |who: Who| matches!(who, Who::Peer(at) | Who::Higher(at) if is_own(at));
+    let sum = |own: bool| -> u64 {
+        let terms = bound.interference.iter().filter(|term| is_part(term.who) == own);
+        terms.map(|term| term.work.time()).sum()
+    };
+    let displaced = sum(false);
+    let own = bound.own.time() - bound.suspension + sum(true);
+    let waiting = bound.suspension + bound.blocking.map_or(0, |blocking| blocking.time);
+    let terms = [
+        ("J", job.lateness, bound.jitter),
+        ("C", job.execution, own),
+        ("B and waiting", job.waiting.saturating_add(job.suspended), waiting),
+        ("I", job.displaced, displaced + bound.not_supplied),
+    ];
+    let exceeded: Vec<String> = terms
+        .iter()
+        .filter(|(_, seen, allowed)| seen > allowed)
+        .map(|(term, seen, allowed)| {
+            format!("{term} was {} and is bounded by {}", format_part(*seen), format_part(*allowed))
+        })
+        .collect();
+    Some(format!(
+        "The model is not that of the run: job {} of `{name}`, which ended at {} by the trace's clock, took {}, {} more than its \
+         bound: {}.",
+        job.number,
+        format_clock(job.end),
+        format_part(response),
+        format_part(beyond),
+        if exceeded.is_empty() { "no single term exceeds its bound".to_owned() } else { exceeded.join("; ") }
+    ))
+}

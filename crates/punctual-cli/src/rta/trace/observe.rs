@@ -1,0 +1,315 @@
+//! From the jobs of a recording to what the inference is told of each thread and interrupt.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use punctual_analysis::infer::curves::Curves;
+use punctual_analysis::infer::executions::Executions;
+use punctual_analysis::infer::system::{Handler, InferredThread};
+use punctual_analysis::infer::thread::{JOBS, Observation, RELEASES, Thread};
+use punctual_trace::event::{Event, Kind, Tid};
+use punctual_trace::jobs::{Actor, Bounds, Flaw, Job, JobKind, ReleasedBy, WaitTarget};
+use punctual_trace::names::Names;
+
+use super::actors::Priorities;
+
+/// More kinds of waits than these are not told apart.
+const MOST_WAITS: usize = 10_000;
+
+/// Whose jobs belong together: a thread's, in one of the lives of its number, or those of a task that a Punctual app marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Whose {
+    Thread(Tid, u32),
+    Task(u16),
+}
+
+/// What was seen of one of them.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) thread: Thread,
+    /// As the kernel counts, the least urgent and the most.
+    priorities: Option<(i32, i32)>,
+    cpus: Vec<u32>,
+    is_unordered: bool,
+    /// How many jobs were left out, since events around them are missing.
+    pub(super) flawed: u64,
+    /// What of its terms is not known.
+    unknown: Option<&'static str>,
+    /// C of the job that was open at the end, so far.
+    unended: Option<u64>,
+    /// The tasks whose jobs it displaced on the same thread.
+    above: HashSet<u16>,
+}
+
+/// Waits of a thread for one thing held by one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Waits {
+    pub(super) times: u64,
+    pub(super) longest: u64,
+    pub(super) total: u64,
+}
+
+/// What was waited for, and who held it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WaitKey {
+    pub(super) whose: Whose,
+    pub(super) on: On,
+    pub(super) holder: Option<Tid>,
+}
+
+/// What a thread waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum On {
+    Futex(u64),
+    Lock(u64),
+    Kernel,
+}
+
+/// Takes in jobs and events.
+#[derive(Debug, Default)]
+pub(super) struct Observer {
+    pub(super) priorities: Priorities,
+    pub(super) threads: BTreeMap<Whose, Seen>,
+    handlers: HashMap<(Actor, u16), HandlerSeen>,
+    pub(super) waits: HashMap<WaitKey, Waits>,
+    /// CPUs on which a thread of ordinary priority is running softirqs, which displace nobody that matters.
+    in_thread: HashSet<u16>,
+    softirq_threads: HashSet<Tid>,
+}
+
+#[derive(Debug)]
+struct HandlerSeen {
+    curves: Curves,
+    executions: Executions,
+    is_unknown: bool,
+}
+
+impl Observer {
+    /// Learns what a thread is called.
+    pub(super) fn name(&mut self, thread: Tid, name: &str) {
+        if name.starts_with("ksoftirqd/") {
+            self.softirq_threads.insert(thread);
+        } else {
+            self.softirq_threads.remove(&thread);
+        }
+    }
+
+    /// Takes in an event, before the jobs that end by it.
+    pub(super) fn event(&mut self, event: &Event) {
+        self.priorities.see(event);
+        match event.kind {
+            Kind::SoftirqEntry { .. } if self.softirq_threads.contains(&event.by) => {
+                self.in_thread.insert(event.cpu);
+            }
+            Kind::SoftirqEntry { .. } => {
+                self.in_thread.remove(&event.cpu);
+            }
+            Kind::Lost { .. } => {
+                for ((_, cpu), handler) in &mut self.handlers {
+                    if *cpu == event.cpu {
+                        handler.curves.interrupt();
+                        handler.executions.interrupt();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in a job.
+    pub(super) fn job(&mut self, job: &Job) {
+        match job.kind {
+            JobKind::Thread | JobKind::IrqThread => self.of_thread(job),
+            JobKind::Irq | JobKind::Vector | JobKind::Softirq => self.of_handler(job),
+        }
+    }
+
+    fn of_handler(&mut self, job: &Job) {
+        if job.kind == JobKind::Softirq && self.in_thread.contains(&job.first_cpu) {
+            return;
+        }
+        let handler = self.handlers.entry((job.actor, job.first_cpu)).or_insert_with(|| HandlerSeen {
+            curves: Curves::new(RELEASES),
+            executions: Executions::new(JOBS),
+            is_unknown: false,
+        });
+        if !job.complete() {
+            handler.curves.interrupt();
+            handler.executions.interrupt();
+            return;
+        }
+        handler.curves.push((job.start, job.start));
+        match own_time(job) {
+            Some(execution) => handler.executions.push(execution),
+            None => handler.is_unknown = true,
+        }
+    }
+
+    fn of_thread(&mut self, job: &Job) {
+        let Actor::Thread(tid) = job.actor else { return };
+        let whose = job.task.map_or(Whose::Thread(tid, job.life), Whose::Task);
+        let seen = self.threads.entry(whose).or_default();
+        for cpu in [job.first_cpu, job.last_cpu].map(u32::from) {
+            if job.started && !seen.cpus.contains(&cpu) {
+                seen.cpus.push(cpu);
+            }
+        }
+        let priority = job.priority;
+        let (least, most) = seen.priorities.unwrap_or((priority, priority));
+        seen.priorities = Some((least.max(priority), most.min(priority)));
+        if !job.complete() {
+            if job.flaw == Some(Flaw::Cut) {
+                seen.unended = job.execution.lo();
+            } else {
+                seen.flawed += 1;
+            }
+            seen.thread.interrupt();
+            return;
+        }
+        for cause in &job.interference_causes {
+            if let (Some(_), Actor::Task(other)) = (job.task, cause.actor) {
+                // Who calls another's job is below it, although both have the priority of the thread.
+                seen.above.insert(other);
+            }
+        }
+        let released =
+            job.released.filter(|_| job.jitter.hi().is_some() && job.released_by != ReleasedBy::Unseen);
+        let Some(execution) = own_time(job) else {
+            seen.unknown.get_or_insert(why_unknown(job));
+            match released {
+                Some(window) => seen.thread.release(window),
+                None => seen.thread.interrupt(),
+            }
+            return;
+        };
+        let before = self.priorities.sort(priority, &job.jitter_causes);
+        let within = self.priorities.sort(priority, &job.interference_causes);
+        seen.is_unordered |= within.equal > 0;
+        let blocked = job.blocking.hi().unwrap_or(0);
+        let displaced = job.interference.hi().unwrap_or(0);
+        let above = within.above.min(displaced);
+        let lateness = released
+            .map_or(0, |(earliest, _)| job.start.saturating_sub(earliest).saturating_sub(before.above));
+        let waits = job.blockings.len() as u64 + u64::from(job.blockings_left_out);
+        seen.thread.push(&Observation {
+            number: job.number,
+            released,
+            by_timer: job.released_by == ReleasedBy::Timer,
+            end: job.end,
+            lateness,
+            execution,
+            waiting: blocked + (displaced - above),
+            waits: waits + u64::from(displaced > above),
+            suspended: 0,
+            suspensions: 0,
+            displaced: before.above + above,
+        });
+        for wait in &job.blockings {
+            let on = match wait.target {
+                WaitTarget::Futex { word } => On::Futex(word),
+                WaitTarget::Lock { address, .. } => On::Lock(address),
+                WaitTarget::Kernel => On::Kernel,
+            };
+            let key = WaitKey { whose, on, holder: wait.owners.first().copied() };
+            if self.waits.len() >= MOST_WAITS && !self.waits.contains_key(&key) {
+                continue;
+            }
+            let waits = self.waits.entry(key).or_default();
+            waits.times += 1;
+            waits.longest = waits.longest.max(wait.ns());
+            waits.total += wait.ns();
+        }
+    }
+
+    /// No more jobs follow.
+    pub(super) fn finish(&mut self) {
+        self.threads.values_mut().for_each(|seen| seen.thread.finish());
+    }
+
+    /// The interrupts, by their names.
+    pub(super) fn handlers(&self, names: &Names) -> Vec<Handler> {
+        let mut handlers: Vec<Handler> = self
+            .handlers
+            .iter()
+            .filter(|(_, seen)| seen.is_unknown || seen.curves.releases() > 0)
+            .map(|(&(actor, cpu), seen)| Handler {
+                name: names.of(actor),
+                cpu: u32::from(cpu),
+                curves: seen.curves.clone(),
+                executions: seen.executions.clone(),
+                is_unknown: seen.is_unknown,
+            })
+            .collect();
+        handlers.sort_by(|a, b| (a.cpu, &a.name).cmp(&(b.cpu, &b.name)));
+        handlers
+    }
+
+    /// The threads whose own priority is a real-time one, and the tasks that apps mark; the most urgent first.
+    pub(super) fn threads(&self, names: &Names) -> Vec<(Whose, InferredThread)> {
+        let mut threads: Vec<(Whose, InferredThread)> =
+            self.threads.iter().map(|(&whose, seen)| (whose, self.thread(whose, seen, names))).collect();
+        threads.sort_by(|a, b| (-a.1.urgency, &a.1.name).cmp(&(-b.1.urgency, &b.1.name)));
+        threads
+    }
+
+    fn thread(&self, whose: Whose, seen: &Seen, names: &Names) -> InferredThread {
+        let (least, most) = seen.priorities.unwrap_or((0, 0));
+        let name = match whose {
+            Whose::Thread(tid, 0) => names.of(Actor::Thread(tid)),
+            Whose::Thread(tid, life) => format!("{}, {}", names.of(Actor::Thread(tid)), life + 1),
+            Whose::Task(task) => names.of(Actor::Task(task)),
+        };
+        let changed = matches!(whose, Whose::Thread(..)) && least != most;
+        let longest = seen.thread.seen(seen.thread.reading()).executions.max();
+        let unended = seen.unended.filter(|&so_far| longest.is_none_or(|longest| so_far > longest));
+        let unknown = if changed {
+            Some("its priority changed while it was recorded".to_owned())
+        } else if let Some(why) = seen.unknown {
+            Some(why.to_owned())
+        } else {
+            unended.map(|so_far| {
+                format!("a job of it had executed for {so_far} ns when the recording ended, longer than any that ended")
+            })
+        };
+        let depth = if let Whose::Task(task) = whose { self.depth(task, 0) } else { 0 };
+        InferredThread {
+            name,
+            // A task that is called displaces its caller on the same thread.
+            urgency: -i64::from(most) * MOST_CALLS - depth,
+            cpus: seen.cpus.clone(),
+            thread: seen.thread.clone(),
+            reading: seen.thread.reading(),
+            deadline: None,
+            is_unordered: seen.is_unordered,
+            unknown,
+        }
+    }
+
+    /// How many tasks there may be above this one on its thread, each called by the one before.
+    fn depth(&self, task: u16, so_far: i64) -> i64 {
+        if so_far >= MOST_CALLS - 1 {
+            return 0;
+        }
+        let above = self.threads.get(&Whose::Task(task)).map(|seen| &seen.above);
+        above.into_iter().flatten().map(|&other| 1 + self.depth(other, so_far + 1)).max().unwrap_or(0)
+    }
+}
+
+/// Calls of jobs on one thread are no deeper than an app has levels.
+pub(super) const MOST_CALLS: i64 = 32;
+
+/// C of a job with its switches, as the most it can be: its window without what others took. None if that is not known.
+fn own_time(job: &Job) -> Option<u64> {
+    let is_known = job.blocking.hi().is_some() && job.interference.hi().is_some();
+    let Bounds::Exact(window) = job.window else { return None };
+    let others = job.blocking.lo()?.checked_add(job.interference.lo()?)?;
+    if is_known { window.checked_sub(others) } else { None }
+}
+
+/// Why C is not known.
+fn why_unknown(job: &Job) -> &'static str {
+    if job.interference.hi().is_none() {
+        "how long interrupts displaced it is not in the recording, and so its C is not known"
+    } else {
+        "how long it waited for locks is not in the recording, and so its C is not known"
+    }
+}

@@ -1,0 +1,88 @@
+//! Reads a recording into an [`Observer`].
+
+use std::path::Path;
+
+use punctual_report::format::{format_count, format_nanos};
+use punctual_trace::jobs::{Config, Decomposer, Select};
+use punctual_trace::names::Names;
+use punctual_trace::read::Trace;
+
+use super::observe::Observer;
+use crate::output::say;
+use crate::trace::names::NameWatch;
+use crate::trace::text;
+
+/// A recording that has been read.
+pub(super) struct Recording {
+    pub(super) observer: Observer,
+    pub(super) names: Names,
+    /// From the first event to the last, in ns.
+    pub(super) length: u64,
+    /// What is said of it before the first table.
+    pub(super) head: String,
+}
+
+/// Reads all of it.
+pub(super) fn read(path: &Path) -> Result<Recording, String> {
+    let trace = Trace::open(path).map_err(|error| error.to_string())?;
+    for what in trace.damage() {
+        say!("warning: {}: {what}", path.display());
+    }
+    let recorded = trace.recorded().map_err(|error| error.to_string())?;
+    let mut events = trace.events().map_err(|error| error.to_string())?;
+    let mut decomposer = Decomposer::new(Config {
+        select: Select { marked: true, ..Select::real_time() },
+        handlers: true,
+        monotonic: trace.clock() == "mono",
+        recorded: recorded.clone(),
+        ..Config::default()
+    });
+    let (mut observer, mut names, mut watch) = (Observer::default(), Names::new(), NameWatch::default());
+    let mut span: Option<(u64, u64)> = None;
+    while let Some(run) = events.next_run() {
+        match run {
+            Ok(run) => {
+                // The names of a run are known when it has been read, and its jobs are told of by their numbers.
+                for event in run {
+                    span = Some((span.map_or(event.time, |(first, _)| first), event.time));
+                    observer.event(event);
+                    decomposer.feed(event, &mut |job| observer.job(job));
+                }
+            }
+            Err(problem) => say!("warning: {problem}"),
+        }
+        if let Some(news) = watch.news(&events) {
+            for (thread, name) in &news.threads {
+                names.thread(*thread, name);
+                observer.name(*thread, name);
+                decomposer.name(*thread, name);
+            }
+            news.tasks.iter().for_each(|(task, name)| names.task(*task, name));
+            news.irqs.iter().for_each(|(irq, name)| names.irq(*irq, name));
+            news.vectors.iter().for_each(|(vector, name)| names.vector(*vector, name));
+        }
+    }
+    decomposer.finish(&mut |job| observer.job(job));
+    observer.finish();
+    events.incomplete().iter().for_each(|what| say!("warning: {what}"));
+    let counters = decomposer.counters();
+    if let Some(warning) = text::left_out(&counters) {
+        say!("{warning}");
+    }
+    if counters.gaps > 0 {
+        say!(
+            "LOST: events are missing in {} places; the jobs affected are left out, and no distance is taken across",
+            format_count(counters.gaps)
+        );
+    }
+    let length = span.map_or(0, |(first, last)| last - first);
+    let mut head = format!(
+        "{}: {} events of {} CPUs in {}\n",
+        path.display(),
+        format_count(counters.events),
+        trace.cpus(),
+        format_nanos(length as f64)
+    );
+    head += &text::missing(&recorded, counters.events, &events.skipped_names(trace.formats()));
+    Ok(Recording { observer, names, length, head })
+}

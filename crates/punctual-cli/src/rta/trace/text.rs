@@ -1,0 +1,225 @@
+//! What was inferred of a recording, as text.
+
+use std::fmt::Write as _;
+
+use punctual_analysis::explain::explain;
+use punctual_analysis::infer::curves::Curves;
+use punctual_analysis::infer::system::InferredThread;
+use punctual_analysis::infer::thread::Reading;
+use punctual_report::format::{format_count, format_part};
+use punctual_report::table::{Cell, Column, Table};
+use punctual_report::text::wrapped;
+
+use super::super::text::{LEGEND, bounds_of, limits, verdict};
+use super::infer::{Result, Wait, contradictions};
+use super::observe::MOST_CALLS;
+
+const WIDTH: usize = 100;
+/// The number of releases and jobs that the tables show beside two of them and one.
+const MANY: usize = 8;
+/// So many waits of each thread are listed.
+const MOST_WAITS: usize = 3;
+
+/// Everything that is printed.
+pub(super) fn report(result: &Result, all: bool) -> String {
+    let Result { inferred, analysis, margins, .. } = result;
+    let system = &inferred.system;
+    let count = inferred.threads.len();
+    let mut out = format!("{}\n{}", result.head, threads(result));
+    out += &wrapped("", THREADS, 0, WIDTH);
+    if !result.handlers.is_empty() {
+        let _ = write!(out, "\n{}", handlers(result));
+    }
+    let sentences = readings(&result.threads).chain(waits(&result.waits));
+    let sentences: Vec<String> = sentences.collect();
+    if !sentences.is_empty() {
+        out.push('\n');
+    }
+    for sentence in sentences {
+        out += &wrapped("", &sentence, 2, WIDTH);
+    }
+    if !system.tasks.is_empty() {
+        let _ = write!(out, "\n{}", bounds_of(system, analysis, count));
+        out += &wrapped("", LEGEND, 0, WIDTH);
+        if system.tasks.len() > count {
+            out += &wrapped("", LONG, 0, WIDTH);
+        }
+    }
+    if !margins.tasks.is_empty() {
+        let _ = write!(out, "\n{}", limits(system, margins));
+    }
+    for (_, why) in &inferred.unbounded {
+        let _ = write!(out, "\n{}", wrapped("", why, 2, WIDTH));
+    }
+    let has_deadline = system.tasks.iter().any(|task| task.deadline.is_some());
+    out.push('\n');
+    out += &if has_deadline {
+        wrapped("", &verdict(system, analysis, margins.all), 0, WIDTH)
+    } else {
+        wrapped(
+            "",
+            "A recording does not say when threads have to have ended: give --deadline NAME=US.",
+            0,
+            WIDTH,
+        )
+    };
+    // Without deadlines none is the tightest: the one that is displaced most tells most.
+    let explained: Vec<usize> = if all {
+        (0..count).collect()
+    } else {
+        let tightest = punctual_analysis::explain::tightest(system, analysis);
+        tightest.or_else(|| most_displaced(result)).into_iter().collect()
+    };
+    for at in explained {
+        out.push('\n');
+        for sentence in explain(system, analysis, at) {
+            out += &wrapped("  ", &sentence, 4, WIDTH);
+        }
+    }
+    for sentence in contradictions(result) {
+        let _ = write!(out, "\n{}", wrapped("", &sentence, 0, WIDTH));
+    }
+    if !system.assumptions.is_empty() {
+        out += "\nAssumed, since it is not known:\n";
+        for assumption in &system.assumptions {
+            out += &wrapped("  ", assumption, 4, WIDTH);
+        }
+    }
+    out
+}
+
+const THREADS: &str = "Times in µs. T period and ± its jitter, if releases are periodic; δ⁻(n) and δ⁺(n) least and largest distance of \
+                       n releases; C(n) longest execution of n consecutive jobs, with switches; B longest waiting for locks and \
+                       lower threads, S longest sleep within a job.";
+
+const LONG: &str = "`x, long` is what a long job of `x` takes more than a usual one, as often as such jobs were seen. It is counted \
+                    in I of `x`, too.";
+
+fn most_displaced(result: &Result) -> Option<usize> {
+    let displaced = |at: &usize| {
+        let bound = result.analysis.tasks[*at].as_ref().ok()?;
+        Some(bound.interference.iter().map(|term| term.work.time()).sum::<u64>())
+    };
+    (0..result.inferred.threads.len()).filter(|at| displaced(at).is_some()).max_by_key(displaced)
+}
+
+fn micros(ns: Option<u64>) -> Cell {
+    ns.map_or_else(Cell::none, Cell::micros)
+}
+
+/// The least distance of so many releases, as far as it is known.
+fn least(curves: &Curves, releases: usize) -> Option<u64> {
+    curves.least().get(releases - 2).copied()
+}
+
+/// Which of a table's figures is not known is a dash.
+fn threads(result: &Result) -> Table {
+    let mut table = Table::new([
+        Column::left("thread"),
+        Column::right("CPU"),
+        Column::right("priority"),
+        Column::right("jobs"),
+        Column::micros("T"),
+        Column::micros("±"),
+        Column::micros("δ⁻(2)"),
+        Column::micros("δ⁻(8)"),
+        Column::micros("δ⁺(2)"),
+        Column::micros("C(1)"),
+        Column::micros("C(8)"),
+        Column::micros("B"),
+        Column::micros("S"),
+    ]);
+    for thread in &result.threads {
+        let seen = thread.seen();
+        let cpus: Vec<String> = thread.cpus.iter().map(u32::to_string).collect();
+        let periodic = seen.periodic().filter(|model| model.jitter < model.period / 2);
+        let is_known = thread.unknown.is_none() && seen.jobs > 0;
+        let known = |ns: u64| if is_known { Cell::micros(ns) } else { Cell::none() };
+        table.row([
+            Cell::new(&thread.name),
+            Cell::new(cpus.join(",")),
+            Cell::new(priority(thread)),
+            Cell::new(format_count(seen.jobs)),
+            micros(periodic.map(|model| model.period)),
+            micros(periodic.map(|model| model.jitter)),
+            micros(least(&seen.curves, 2)),
+            micros(least(&seen.curves, MANY)),
+            micros(seen.curves.spans().first().map(|span| span.largest)),
+            micros(seen.executions.max().filter(|_| is_known)),
+            micros(seen.executions.longest().get(MANY - 1).copied().filter(|_| is_known)),
+            known(seen.waiting.ns),
+            known(seen.suspended.ns),
+        ]);
+    }
+    table
+}
+
+/// As users count: 1 to 99, the highest.
+pub(super) fn priority(thread: &InferredThread) -> String {
+    // As the kernel counts, without the order of tasks on one thread.
+    let kernel = (-thread.urgency).div_euclid(MOST_CALLS);
+    match kernel {
+        -1 => "deadline".into(),
+        0..=98 => (99 - kernel).to_string(),
+        _ => "ordinary".into(),
+    }
+}
+
+fn handlers(result: &Result) -> Table {
+    let mut table = Table::new([
+        Column::left("interrupt"),
+        Column::right("CPU"),
+        Column::right("times"),
+        Column::micros("δ⁻(2)"),
+        Column::micros("δ⁻(8)"),
+        Column::micros("C(1)"),
+        Column::micros("C(8)"),
+    ]);
+    for handler in &result.handlers {
+        let longest = handler.executions.longest();
+        table.row([
+            Cell::new(&handler.name),
+            Cell::new(handler.cpu.to_string()),
+            Cell::new(format_count(handler.curves.releases())),
+            micros(least(&handler.curves, 2)),
+            micros(least(&handler.curves, MANY)),
+            micros(longest.first().copied()),
+            micros(longest.get(MANY - 1).copied()),
+        ]);
+    }
+    table
+}
+
+/// What was taken for a job where that is a choice.
+fn readings(threads: &[InferredThread]) -> impl Iterator<Item = String> {
+    let timers = threads.iter().filter(|thread| thread.reading == Reading::Timers);
+    timers.map(|thread| {
+        format!(
+            "A job of `{}` is taken to last from one release by a timer to the next: these are periodic, and its other sleeps \
+             are not. --jobs sleeps takes each for the end of a job.",
+            thread.name
+        )
+    })
+}
+
+/// Who waited for what, the longest waits of each.
+fn waits(waits: &[Wait]) -> impl Iterator<Item = String> {
+    let mut of_same = 0;
+    let mut last = "";
+    waits.iter().filter_map(move |wait| {
+        of_same = if wait.thread == last { of_same + 1 } else { 0 };
+        last = &wait.thread;
+        if of_same >= MOST_WAITS {
+            return None;
+        }
+        let held = wait.holder.as_ref().map_or(String::new(), |holder| format!(", held by `{holder}`"));
+        let times =
+            if wait.times == 1 { "once".to_owned() } else { format!("{} times", format_count(wait.times)) };
+        Some(format!(
+            "`{}` waited {times} for {}{held}, at most {}.",
+            wait.thread,
+            wait.on,
+            format_part(wait.longest)
+        ))
+    })
+}

@@ -1,0 +1,214 @@
+//! `punctual rta --trace` as a user calls it, on recordings whose truth is known.
+
+#[path = "rta_trace/machine.rs"]
+mod machine;
+mod support;
+/// Traces written by hand.
+#[path = "../../punctual-trace/tests/support/mod.rs"]
+mod traces;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use machine::Machine;
+use punctual_trace::event::{Event, Kind};
+use punctual_trace::write::{dat, synthetic::Synthetic};
+use serde_json::Value;
+use support::{Scratch, punctual, text};
+
+/// Writes a trace.dat with the events of these kinds, or of all.
+fn write(scratch: &Scratch, to: &Path, events: &[Event], names: &[(u32, &str)], recorded: Option<&[&str]>) {
+    let directory = scratch.file("recording.raw");
+    let mut synthetic = Synthetic::create(&directory).unwrap();
+    names.iter().for_each(|(thread, name)| synthetic.name(*thread, name));
+    if let Some(recorded) = recorded {
+        synthetic.recorded(recorded.iter().copied()).unwrap();
+    }
+    events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+    let _ = fs::remove_file(to);
+    dat::write(&directory, to).unwrap();
+    fs::remove_dir_all(directory).unwrap();
+}
+
+const NAMES: [(u32, &str); 4] = [(101, "control"), (102, "vision"), (103, "log"), (104, "hog")];
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// What it prints, and what it complains of, with status.
+fn rta(trace: &Path, options: &[&str]) -> (String, String, i32) {
+    let mut command = punctual(&["rta", "--trace"]);
+    command.current_dir(trace.parent().unwrap()).arg(trace.file_name().unwrap());
+    let output = command.args(options).output().unwrap();
+    (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
+}
+
+/// The machine as the guide has it: 100 ms of a CPU with three threads.
+fn documented() -> Vec<Event> {
+    let mut machine = Machine::new();
+    machine.run(100_000_000);
+    machine.events()
+}
+
+/// As the guide shows it. `BLESS=1` writes recording and result anew.
+#[test]
+fn explains_the_documented_recording() {
+    let scratch = Scratch::new("rta-documented");
+    let (trace, expected) = (docs().join("threads.dat"), docs().join("threads.txt"));
+    if std::env::var_os("BLESS").is_some() {
+        write(&scratch, &trace, &documented(), &NAMES, None);
+    }
+    let (out, err, code) = rta(&trace, &[]);
+    assert_eq!((err.as_str(), code), ("", 0));
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&expected, &out).unwrap();
+    }
+    assert_eq!(out, fs::read_to_string(&expected).unwrap(), "docs/threads.txt; BLESS=1 writes it anew");
+}
+
+/// What the machine does is known: every figure that is inferred of it is what the machine was told.
+#[test]
+fn infers_what_the_machine_does() {
+    let scratch = Scratch::new("rta-truth");
+    let trace = scratch.file("trace.dat");
+    write(&scratch, &trace, &documented(), &NAMES, None);
+    let (out, err, code) = rta(&trace, &["--json", "--deadline", "control=400"]);
+    assert_eq!((err.as_str(), code), ("", 0));
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let thread = |name: &str| {
+        let threads = report["threads"].as_array().unwrap();
+        threads.iter().find(|it| it["name"] == name).unwrap_or_else(|| panic!("{name}: {out}")).clone()
+    };
+    let (control, vision, log) = (thread("control/101"), thread("vision/102"), thread("log/103"));
+    assert_eq!(control["periodic"]["period_ns"], 1_000_000);
+    assert_eq!((&control["periodic"]["jitter_ns"], &control["priority"]), (&0.into(), &"50".into()));
+    assert_eq!(vision["periodic"]["period_ns"], 5_000_000);
+    assert_eq!(control["execution_ns"]["longest"][0], 200_000 + machine::SWITCH);
+    // The switches back from what displaces it are in its C, too.
+    let two = vision["execution_ns"]["longest"][1].as_u64().unwrap();
+    assert!((2 * 1_500_000..=2 * (1_500_000 + 3 * machine::SWITCH)).contains(&two), "{two}");
+    assert_eq!(
+        (&log["periodic"]["period_ns"], &log["jobs_last_until"]),
+        (&5_000_000.into(), &"sleep".into())
+    );
+    let of = |name: &str| {
+        let tasks = report["rta"]["tasks"].as_array().unwrap();
+        tasks.iter().find(|it| it["name"] == name).unwrap().clone()
+    };
+    for name in ["control/101", "vision/102", "log/103"] {
+        let (seen, bound) =
+            (of(name)["observed_response_ns"].as_u64(), of(name)["bound"]["response_ns"].as_u64());
+        assert!(seen.unwrap() <= bound.unwrap(), "{name}: {seen:?} {bound:?}");
+        // The log never competes with who wakes it, which no recording says.
+        let is_tight = bound.unwrap() * 2 <= seen.unwrap() * 3;
+        assert!(is_tight || name == "log/103", "{name}: {seen:?} {bound:?}");
+    }
+    assert_eq!(report["contradictions"], serde_json::json!([]));
+    let interrupt = &report["interrupts"][0];
+    assert_eq!((&interrupt["times"], &interrupt["execution_ns"]["longest"][0]), (&125.into(), &3_000.into()));
+}
+
+/// Nothing that is missing is taken for nothing.
+#[test]
+fn gives_no_bound_without_interrupts_in_recording() {
+    let scratch = Scratch::new("rta-unknown");
+    let trace = scratch.file("trace.dat");
+    let sched = ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup"];
+    let events = documented().into_iter().filter(machine::is_sched).collect::<Vec<_>>();
+    write(&scratch, &trace, &events, &NAMES, Some(&sched));
+    let (out, err, code) = rta(&trace, &[]);
+    assert_eq!((err.as_str(), code), ("", 2), "{out}");
+    assert!(out.contains("Not in this recording:"), "{out}");
+    assert!(
+        out.contains("`control/101` has no bound: how long interrupts displaced it is not in the recording"),
+        "{out}"
+    );
+    let row = out.lines().find(|line| line.starts_with("control/101")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    // Nor do wake-ups say how much earlier a timer was to expire.
+    assert!(cells.ends_with(&["–"; 9]), "{row}");
+}
+
+/// A thread that runs through the recording has no C, and nobody below it a bound.
+#[test]
+fn gives_no_bound_below_a_hog() {
+    let scratch = Scratch::new("rta-hog");
+    let trace = scratch.file("trace.dat");
+    let mut machine = Machine::new();
+    machine.hog_from(80_000_000);
+    machine.run(100_000_000);
+    write(&scratch, &trace, &machine.events(), &NAMES, None);
+    let (out, _, _) = rta(&trace, &[]);
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("`hog/104` has no bound:"), "{out}");
+    assert!(flat.contains("`log/103` has no bound: `hog/104`, which is not below it, has none."), "{out}");
+    assert!(out.lines().any(|line| line.starts_with("control/101") && line.contains('≤')), "{out}");
+}
+
+#[test]
+fn judges_by_deadlines_of_command_line() {
+    let scratch = Scratch::new("rta-deadlines");
+    let trace = scratch.file("trace.dat");
+    write(&scratch, &trace, &documented(), &NAMES, None);
+    let (out, _, code) = rta(&trace, &["--deadline", "control=400", "--deadline", "102=5000"]);
+    assert!(code == 0 && out.contains("schedulable; every C may grow by"), "{out}");
+    let (out, _, code) = rta(&trace, &["--deadline", "control/101=100"]);
+    assert!(code == 1 && out.contains("not schedulable: `control/101` misses its deadline"), "{out}");
+    let (_, err, code) = rta(&trace, &["--deadline", "nobody=100"]);
+    assert!(code == 2 && err.contains("nobody"), "{err}");
+}
+
+#[test]
+fn escapes_hostile_names() {
+    let scratch = Scratch::new("rta-hostile");
+    let trace = scratch.file("trace.dat");
+    let names = [(101, "a\u{1b}[2J\nb`<b>"), (102, "\u{202e}txt"), (103, "--json"), (104, "")];
+    write(&scratch, &trace, &documented(), &names, None);
+    let page = scratch.file("page.html");
+    for options in [&[][..], &["--explain"], &["--json"], &["--html", page.to_str().unwrap()]] {
+        let (out, err, code) = rta(&trace, options);
+        assert_eq!((err.as_str(), code), ("", 0));
+        assert!(!out.contains(['\u{1b}', '\u{202e}']) && !out.contains("\nb`"), "{out}");
+    }
+    assert!(!fs::read_to_string(page).unwrap().contains("<b>"));
+}
+
+#[test]
+fn refuses_what_is_no_recording() {
+    let scratch = Scratch::new("rta-none");
+    let file = scratch.file("trace.dat");
+    fs::write(&file, "no trace").unwrap();
+    for trace in [file.as_path(), Path::new("/no/such/file")] {
+        let output = punctual(&["rta", "--trace"]).arg(trace).output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
+        assert!(text(&output.stderr).starts_with("error: "));
+    }
+    let empty = scratch.file("empty.dat");
+    let tick = [Kind::VectorEntry { vector: 236 }, Kind::VectorExit { vector: 236 }];
+    let events = [(5, tick[0]), (9, tick[1])].map(|(time, kind)| Event { time, cpu: 0, by: 0, kind });
+    write(&scratch, &empty, &events, &[], None);
+    let (_, err, code) = rta(&empty, &[]);
+    assert!(code == 2 && err.contains("no job of a real-time thread"), "{err}");
+}
+
+/// The page in docs describes what is written, field by field.
+#[test]
+fn json_is_as_documented() {
+    let schema = fs::read_to_string(docs().join("inferred-schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let scratch = Scratch::new("rta-schema");
+    let (whole, sched) = (scratch.file("whole.dat"), scratch.file("sched.dat"));
+    write(&scratch, &whole, &documented(), &NAMES, None);
+    let events = documented().into_iter().filter(machine::is_sched).collect::<Vec<_>>();
+    write(&scratch, &sched, &events, &NAMES, Some(&["sched:sched_switch", "sched:sched_waking"]));
+    for (trace, option) in [(&whole, "--explain"), (&whole, "--jobs=timers"), (&sched, "--jobs=sleeps")] {
+        let (out, _, _) = rta(trace, &["--json", option]);
+        let report: Value = serde_json::from_str(&out).unwrap();
+        let errors: Vec<String> = schema.iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}\n{out}");
+    }
+    let not = serde_json::json!({ "schema": "punctual-inferred/1" });
+    assert!(!schema.is_valid(&not));
+}

@@ -54,7 +54,8 @@ impl CurrentWorker {
     ///   two ends, and happens before the other begins. A call lasts until it returns, with all the jobs and critical
     ///   sections in it, and a [`Preemption`](crate::Preemption) until it is finished or dropped. An interrupt handler
     ///   counts as a thread, except that it may [tick](crate::Partition::tick) and [serve](crate::Partition::serve) as the
-    ///   thread that it interrupts, if that is the only one of its partition; see the module `interrupt`.
+    ///   thread that it interrupts, if that is the only one of its partition and leaves it to the handler to release what is
+    ///   due; see the module `interrupt`.
     /// * It is given to the one partition that has the worker among its [`workers`](crate::Partition::workers), and to
     ///   the levels of that partition.
     #[inline]
@@ -87,7 +88,9 @@ impl CurrentWorker {
     ///
     /// # Safety
     /// Until [`enter`](Self::enter), no other thread runs jobs of the partition's local levels: data that their jobs
-    /// share on one thread (see [`Level::keeps_to`](crate::Level::keeps_to)) relies on it.
+    /// share on one thread (see [`Level::keeps_to`](crate::Level::keeps_to)) relies on it. Nor does another thread keep the time
+    /// of any of its levels, as a level's worker does by [`release_due`](crate::Partition::release_due),
+    /// [`work`](crate::Partition::work) or when it runs jobs of its level.
     pub unsafe fn set_alone(self) {
         self.worker.calls.store(ALONE, Ordering::Relaxed);
     }

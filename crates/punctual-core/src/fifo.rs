@@ -73,19 +73,25 @@ impl Fifo {
 
     /// Inserts `node` before the first job that was released later than it was.
     ///
-    /// For a timer that expired while the level was busy: it keeps its place in time. Linear in the
-    /// number of waiting jobs, which the capacities bound.
+    /// For a timer that expired while the level was busy: it keeps its place in time. `after` is a job that was inserted in
+    /// this way and is still there, if there is one: the search begins behind it unless it was released later, so that to
+    /// insert many in order of time takes a number of steps that is linear in them and the number of waiting jobs, which the
+    /// capacities bound.
     ///
     /// # Safety
     /// The calling thread must occupy the level.
-    pub(crate) unsafe fn insert_by_time(&self, nodes: &[Node], node: u32) {
+    pub(crate) unsafe fn insert_by_time(&self, nodes: &[Node], node: u32, after: Option<u32>) {
         // SAFETY: the caller occupies the level.
         unsafe { self.empty_inbox(nodes) };
         let time = nodes[node as usize].time();
+        let after = after.filter(|&after| nodes[after as usize].time() <= time).map_or(0, |after| after + 1);
         self.ends.with_mut(|ends| {
             // SAFETY: the caller occupies the level, so no other reference to `ends` exists.
             let ends = unsafe { &mut *ends };
-            let (mut before, mut at) = (0, ends.head);
+            let (mut before, mut at) = match after {
+                0 => (0, ends.head),
+                after => (after, nodes[after as usize - 1].next.load(Ordering::Relaxed)),
+            };
             while at != 0 && nodes[at as usize - 1].time() <= time {
                 before = at;
                 at = nodes[at as usize - 1].next.load(Ordering::Relaxed);
@@ -199,7 +205,7 @@ mod tests {
         for (node, time) in [(0, 10), (1, 20), (2, 20), (3, 5), (4, 15)] {
             nodes[node as usize].set_time(time);
             // SAFETY: a single thread.
-            unsafe { fifo.insert_by_time(&nodes, node) };
+            unsafe { fifo.insert_by_time(&nodes, node, None) };
         }
         assert_eq!(drain(&fifo, &nodes), [3, 0, 4, 1, 2]);
     }
@@ -215,7 +221,7 @@ mod tests {
         assert_eq!(drain(&fifo, &nodes), [0]);
         nodes[1].set_time(5);
         // SAFETY: a single thread.
-        unsafe { fifo.insert_by_time(&nodes, 1) };
+        unsafe { fifo.insert_by_time(&nodes, 1, None) };
         fifo.push(&nodes, 2);
         assert!(fifo.has_inbox());
         assert_eq!(drain(&fifo, &nodes), [1, 2]);

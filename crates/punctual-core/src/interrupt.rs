@@ -25,6 +25,7 @@ use crate::atomic::{Ordering, fence};
 use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
+use crate::timers::NEVER;
 
 impl<P: Port> Partition<P> {
     /// Releases at every level what is due at `now`, and returns the next time at which something is. For the handler of
@@ -32,23 +33,23 @@ impl<P: Port> Partition<P> {
     ///
     /// A timer that is armed from now on for an earlier time [wakes](Port::wake) its level's worker.
     pub fn tick(&self, me: CurrentWorker, now: Instant) -> Option<Instant> {
-        let mut earliest: Option<Instant> = None;
+        let mut earliest = NEVER;
         for level in self.levels().iter().copied() {
             let next = if self.is_stopping() {
-                None
+                NEVER
             } else {
-                if level.is_timed() {
+                if level.may_be_due(now.as_ticks()) {
                     self.release_due(me, level, now);
                 }
-                level.next_due()
+                // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to this handler.
+                unsafe { level.next() }
             };
-            let until = next.map_or(u64::MAX, |time| time.as_ticks());
-            level.worker().sleeps_until.store(until, Ordering::Relaxed);
-            earliest = [earliest, next].into_iter().flatten().min();
+            level.worker().sleeps_until.store(next, Ordering::Relaxed);
+            earliest = earliest.min(next);
         }
         // Pairs with the fence in `armed`, as that in `sleep` does.
         fence(Ordering::SeqCst);
-        earliest
+        (earliest != NEVER).then(|| Instant::from_ticks(earliest))
     }
 }
 

@@ -1,15 +1,17 @@
 //! One level of a partition: its job queue, its timers, its periodic tasks, and how to run a job.
 //!
 //! Any thread may push jobs and arm timers. Only the thread that occupies the level takes jobs out, and
-//! only the level's worker (or the only thread of a partition that polls or runs in virtual time) releases what is due.
+//! only the level's worker (or the only thread of a partition that polls or runs in virtual time) *keeps its time*: releases
+//! what is due.
 //! That thread is also the only one to run the jobs of a *local* level, so those may share data that is not `Send`.
 
 use crate::Instant;
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::atomic::const_new;
 use crate::current::CurrentWorker;
 use crate::fifo::Fifo;
-use crate::periodic::{Due, NEVER, Periodic};
-use crate::timer::{self, Node};
+use crate::periodic::{Due, Periodic};
+use crate::timer::{First, Node};
+use crate::timers::{NEVER, Timers};
 use crate::word::MAX_LEVEL;
 use crate::worker::{ALONE, MAY, Worker};
 
@@ -32,10 +34,7 @@ pub struct Level {
     /// The least value of a worker's `calls` with which a spawn on its thread runs a job of this level as a call.
     callers: u8,
     fifo: Fifo,
-    /// How many nodes are armed, so that a level without timers never looks for them.
-    armed: AtomicU32,
-    /// Order of insertion among timers of equal time.
-    order: AtomicU64,
+    timers: Timers,
 }
 
 impl core::fmt::Debug for Level {
@@ -66,8 +65,7 @@ impl Level {
                 run,
                 callers: MAY,
                 fifo: Fifo::new(),
-                armed: AtomicU32::new(0),
-                order: AtomicU64::new(0),
+                timers: Timers::new(),
             }
         }
     }
@@ -112,22 +110,63 @@ impl Level {
         self.worker
     }
 
-    /// The next time at which something is due, if any.
+    /// The next time at which something is due, if any. Looks at all nodes; for tests and for virtual time.
     pub fn next_due(&self) -> Option<Instant> {
-        let periodic = self.periodic.iter().map(|p| p.next()).min().filter(|&t| t != NEVER);
-        let timer = self.earliest().map(|(time, ..)| time);
-        [periodic, timer].into_iter().flatten().min().map(Instant::from_ticks)
+        let grids = self.periodic.iter().map(|p| p.next()).filter(|&time| time != NEVER);
+        let timers = self.nodes.iter().filter_map(Node::due);
+        grids.chain(timers).min().map(Instant::from_ticks)
     }
 
     /// Whether the clock releases anything at this level at present.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
-        !self.periodic.is_empty() || self.armed.load(Ordering::Relaxed) != 0
+        self.timers.next() != NEVER || self.timers.has_changes()
+    }
+
+    /// Whether something may be due at `now`, for all that is known without looking.
+    #[inline]
+    pub(crate) fn may_be_due(&self, now: u64) -> bool {
+        now >= self.timers.next() || self.timers.has_changes()
+    }
+
+    /// Whether timers have been armed, cancelled or moved, or grids laid, since the last look at them.
+    #[inline]
+    pub(crate) fn has_changes(&self) -> bool {
+        self.timers.has_changes()
+    }
+
+    /// The next time at which something is due, in ns; [`NEVER`] if there is none.
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    #[inline]
+    pub(crate) unsafe fn next(&self) -> u64 {
+        if self.timers.has_changes() {
+            // SAFETY: this thread keeps the level's time, by this function's contract.
+            unsafe { self.take_changes() };
+        }
+        self.timers.next()
+    }
+
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    #[cold]
+    unsafe fn take_changes(&self) {
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        let timer = unsafe {
+            self.timers.take_changes(self.nodes);
+            self.timers.earliest(self.nodes)
+        };
+        let grid = self.periodic.iter().map(|p| p.next()).min().unwrap_or(NEVER);
+        self.timers.set_next(grid.min(timer.map_or(NEVER, |timer| timer.0)));
     }
 
     /// Starts the grids of the periodic tasks.
     pub fn start(&self, start: Instant) {
-        self.periodic.iter().for_each(|p| p.start(start));
+        if !self.periodic.is_empty() {
+            self.periodic.iter().for_each(|p| p.start(start));
+            self.timers.note_grids();
+        }
     }
 
     #[inline]
@@ -175,76 +214,87 @@ impl Level {
     }
 
     /// Queues all jobs that are due at `now` in the inbox; returns whether there were any.
-    pub(crate) fn release_due(&self, now: Instant) -> bool {
-        self.each_due(now, |node| self.push(node))
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    pub(crate) unsafe fn release_due(&self, now: Instant) -> bool {
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        unsafe { self.each_due(now, |node| self.push(node)) }
     }
 
     /// Queues all jobs that are due at `now`, each before those released later.
     ///
     /// # Safety
-    /// The calling thread occupies this level.
+    /// The calling thread keeps the level's time, and occupies the level.
     pub(crate) unsafe fn release_due_in_place(&self, now: Instant) {
-        self.each_due(now, |node| {
-            // SAFETY: this thread occupies the level, by this function's contract.
-            unsafe { self.fifo.insert_by_time(self.nodes, node) }
-        });
+        let mut last = None;
+        // SAFETY: this thread keeps the level's time and occupies it, by this function's contract; so what was inserted stays.
+        unsafe {
+            self.each_due(now, |node| self.fifo.insert_by_time(self.nodes, node, last.replace(node)));
+        }
     }
 
-    fn each_due(&self, now: Instant, mut queue: impl FnMut(u32)) -> bool {
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    unsafe fn each_due(&self, now: Instant, mut queue: impl FnMut(u32)) -> bool {
+        let now = now.as_ticks();
+        // What changes from here on is left to the next look.
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        if unsafe { self.next() } > now {
+            return false;
+        }
         let mut any = false;
         loop {
-            let periodic = self.periodic.iter().min_by_key(|p| p.next());
-            let grid = periodic.map_or(NEVER, |p| p.next());
-            let timer = self.earliest();
-            match (periodic, timer) {
-                (Some(task), _)
-                    if grid != NEVER && grid <= timer.map_or(NEVER, |t| t.0) && grid <= now.as_ticks() =>
-                {
+            let task = self.periodic.iter().min_by_key(|p| p.next());
+            let grid = task.map_or(NEVER, |p| p.next());
+            // SAFETY: this thread keeps the level's time, by this function's contract.
+            let timer = unsafe { self.timers.earliest(self.nodes) };
+            match (task, timer) {
+                (Some(task), _) if grid != NEVER && grid <= timer.map_or(NEVER, |t| t.0) && grid <= now => {
                     if let Due::Release(node, time) = task.release() {
                         self.node(node).set_time(time);
                         queue(node);
                         any = true;
                     }
                 }
-                (_, Some((time, node, state))) if time <= now.as_ticks() => {
+                (_, Some((time, node))) if time <= now => {
                     // If a concurrent cancel or move wins, the job is not released now.
-                    if self.nodes[node as usize].expire(state) {
-                        self.armed.fetch_sub(1, Ordering::Relaxed);
+                    // SAFETY: this thread keeps the level's time, by this function's contract.
+                    if unsafe { self.timers.expire(self.nodes, node) } {
                         queue(node);
                         any = true;
                     }
                 }
-                _ => return any,
+                _ => {
+                    self.timers.set_next(grid.min(timer.map_or(NEVER, |timer| timer.0)));
+                    return any;
+                }
             }
         }
     }
 
-    fn earliest(&self) -> Option<(u64, u32, u64)> {
-        if self.armed.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        timer::earliest(self.nodes)
-    }
-
     pub(crate) fn arm(&self, node: u32, time: Instant) -> u32 {
-        let order = self.order.fetch_add(1, Ordering::Relaxed);
-        // Before the node: the worker may release it at once, and counting that must not hide another timer
-        // until this thread, which may be preempted here, has counted its own.
-        self.armed.fetch_add(1, Ordering::Relaxed);
-        self.nodes[node as usize].arm(time.as_ticks(), order)
+        let (key, first) = self.node(node).arm(time.as_ticks(), self.timers.order());
+        self.note(node, Some(first));
+        key
     }
 
     pub(crate) fn disarm(&self, node: u32, key: u32) -> bool {
-        let mine = self.nodes[node as usize].disarm(key);
-        if mine {
-            self.armed.fetch_sub(1, Ordering::Relaxed);
-        }
-        mine
+        let first = self.node(node).disarm(key);
+        self.note(node, first)
     }
 
     pub(crate) fn rearm(&self, node: u32, key: u32, time: Instant) -> bool {
-        let order = self.order.fetch_add(1, Ordering::Relaxed);
-        self.nodes[node as usize].rearm(key, time.as_ticks(), order)
+        let first = self.node(node).rearm(key, time.as_ticks(), self.timers.order());
+        self.note(node, first)
+    }
+
+    /// Notes that `node` has changed, if it has and is not among the changed ones; returns whether it has.
+    fn note(&self, node: u32, first: Option<First>) -> bool {
+        if first == Some(true) {
+            self.timers.note(self.nodes, node);
+        }
+        first.is_some()
     }
 
     /// Removes all jobs and timers without running anything.
@@ -254,9 +304,9 @@ impl Level {
     pub(crate) unsafe fn reset(&self) {
         // SAFETY: no other thread uses the level, by this function's contract.
         while unsafe { self.fifo.pop(self.nodes) }.is_some() {}
-        self.nodes.iter().for_each(Node::reset);
         self.periodic.iter().for_each(|p| p.reset());
-        self.armed.store(0, Ordering::Relaxed);
+        // SAFETY: no other thread uses the level, by this function's contract.
+        unsafe { self.timers.reset(self.nodes) };
     }
 }
 
@@ -284,7 +334,8 @@ mod tests {
         let end = Instant::from_ticks(u64::MAX);
         let released = || {
             let mut released = Vec::new();
-            LEVEL.each_due(end, |node| released.push((node, LEVEL.released(node))));
+            // SAFETY: only this test uses the level.
+            unsafe { LEVEL.each_due(end, |node| released.push((node, LEVEL.released(node)))) };
             released
         };
         assert_eq!(released(), [], "no grid is laid");
@@ -315,8 +366,11 @@ mod tests {
         LEVEL.arm(0, at(50));
         LEVEL.start(at(50));
         let mut released = Vec::new();
-        assert!(!LEVEL.each_due(at(49), |node| released.push(node)));
-        assert!(LEVEL.each_due(at(50), |node| released.push(node)));
+        // SAFETY: only this test uses the level.
+        unsafe {
+            assert!(!LEVEL.each_due(at(49), |node| released.push(node)));
+            assert!(LEVEL.each_due(at(50), |node| released.push(node)));
+        }
         assert_eq!(released, [1, 0]);
     }
 
@@ -327,13 +381,19 @@ mod tests {
         static RUN: &RunJob = &|_, _, _| None;
         static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], RUN);
         let at = Instant::from_ticks;
-        assert!(!LEVEL.is_timed());
+        // SAFETY: only this test uses the level.
+        let next = || unsafe { LEVEL.next() };
+        assert!(!LEVEL.is_timed() && !LEVEL.may_be_due(u64::MAX - 1));
         let keys = [0, 1].map(|node| LEVEL.arm(node, at(5)));
+        assert!(LEVEL.may_be_due(0), "nobody has looked since");
         assert!(LEVEL.disarm(0, keys[0]) && !LEVEL.disarm(0, keys[0]));
-        assert!(LEVEL.is_timed(), "one is left, and it was not armed any more");
-        assert!(LEVEL.disarm(1, keys[1]) && !LEVEL.is_timed());
+        assert_eq!((next(), LEVEL.is_timed()), (5, true), "one is left, and it was not armed any more");
+        assert!(!LEVEL.may_be_due(4) && LEVEL.may_be_due(5));
+        assert!(LEVEL.disarm(1, keys[1]));
+        assert_eq!((next(), LEVEL.is_timed()), (NEVER, false));
         LEVEL.arm(0, at(5));
-        assert!(LEVEL.each_due(at(5), |_| ()) && !LEVEL.is_timed());
+        // SAFETY: only this test uses the level.
+        assert!(unsafe { LEVEL.each_due(at(5), |_| ()) } && !LEVEL.is_timed());
         LEVEL.arm(0, at(5));
         // SAFETY: only this test uses the level.
         unsafe { LEVEL.reset() };

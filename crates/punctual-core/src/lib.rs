@@ -71,6 +71,7 @@ mod port;
 mod slots;
 mod time;
 mod timer;
+mod timers;
 pub mod trace_marker;
 mod wait_slot;
 mod word;

@@ -40,6 +40,7 @@ use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::pi_wait::EventCount;
 use crate::port::Port;
+use crate::timers::NEVER;
 use crate::word::{Word, bit, highest};
 use crate::{Instant, Worker};
 
@@ -66,7 +67,8 @@ impl<P: Port> Partition<P> {
         /// A partition of these levels (in any order) and all threads that take part in it.
         ///
         /// # Safety
-        /// * No other partition has any of these levels or workers, and none of them is named twice.
+        /// * No other partition has any of these levels or workers, and none of them is named twice. No two levels have a node in
+        ///   common.
         /// * The worker of each level is among the workers.
         ///
         /// # Panics
@@ -345,11 +347,15 @@ impl<P: Port> Partition<P> {
             if me.polls() {
                 now = self.look_up(me, level, now);
             } else if me.is(level.worker()) && level.is_timed() && !self.is_stopping() {
-                // Not the end of the job before, which may be a stamp and ahead of the clock.
-                let time = self.port.now();
-                // SAFETY: this thread occupies the level.
-                unsafe { level.release_due_in_place(time) };
-                now = Some(time);
+                let about = now.unwrap_or_else(|| self.port.stamp());
+                now = Some(about);
+                if level.may_be_due(about.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks())) {
+                    // What is due the clock decides, so that nothing is released early.
+                    let time = self.port.now();
+                    // SAFETY: this is the level's worker, and occupies the level.
+                    unsafe { level.release_due_in_place(time) };
+                    now = Some(time);
+                }
             }
             // SAFETY: this thread occupies the level.
             match unsafe { level.run_next(me, now) } {
@@ -368,7 +374,7 @@ impl<P: Port> Partition<P> {
 
     /// Wakes the worker of `level` if it sleeps beyond `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
-        // Pairs with the fence in `sleep`: either the worker's second check sees the armed node, or this
+        // Pairs with the fence in `sleep`: either the worker's second check sees that something has changed, or this
         // load sees that it sleeps too long.
         fence(Ordering::SeqCst);
         if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
@@ -378,13 +384,43 @@ impl<P: Port> Partition<P> {
 
     /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the thread that keeps its time: its
     /// worker, or the thread that runs every level.
+    ///
+    /// # Panics
+    /// If `me` is neither.
     pub fn release_due(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> bool {
-        debug_assert!(me.is(level.worker()) || me.is_alone(), "another thread keeps the level's time");
-        let any = level.release_due(now);
+        assert!(me.is(level.worker()) || me.is_alone(), "another thread keeps the level's time");
+        // SAFETY: `me` is the level's worker, or the one thread of the partition that runs jobs, and so keeps its time.
+        let any = unsafe { level.release_due(now) };
         if any {
             self.mark_ready(level);
         }
         any
+    }
+
+    /// Releases what is due at `level`, whose worker `me` is, as [`work`](Self::work) has checked; returns the time, if it has
+    /// queued anything.
+    ///
+    /// If the level can be occupied at once, and nothing is ready there or above that would come first, this is done before the
+    /// release, and the jobs need neither the inbox nor a mark. They have run then. Otherwise this is a release like any other: that
+    /// the level is above the partition's and nothing stands ready is what rule 2 asks before it serves the level.
+    fn keep_time(&'static self, me: CurrentWorker, level: &'static Level) -> Stamp {
+        if !level.is_timed() {
+            return None;
+        }
+        let now = self.port.now();
+        // SAFETY: this is the level's worker.
+        if unsafe { level.next() } > now.as_ticks() {
+            return None;
+        }
+        let number = level.number();
+        if self.snapshot().highest_ready() >= number || !self.start(me, number, true) {
+            return self.release_due(me, level, now).then_some(now);
+        }
+        let preemption = Preemption { running: Running::enter(self, me, number), level };
+        // SAFETY: this is the level's worker, and occupies the level.
+        unsafe { level.release_due_in_place(now) };
+        preemption.finish(Some(now));
+        None
     }
 
     /// The main loop of a level's worker: release, serve, sleep; returns once the partition is stopping.
@@ -397,11 +433,7 @@ impl<P: Port> Partition<P> {
         assert!(me.is(level.worker()), "a level is worked by its own worker");
         assert!(self.levels.iter().any(|l| core::ptr::eq(*l, level)), "the level is of another partition");
         while !self.is_stopping() {
-            let mut now = None;
-            if level.is_timed() {
-                let time = self.port.now();
-                now = self.release_due(me, level, time).then_some(time);
-            }
+            let now = self.keep_time(me, level);
             self.serve(me, now);
             if !self.boost_ordinary_holder(me, level.number()) {
                 self.sleep(me, level);
@@ -427,13 +459,13 @@ impl<P: Port> Partition<P> {
     }
 
     fn sleep(&self, me: CurrentWorker, level: &'static Level) {
-        let due = || if self.is_stopping() { None } else { level.next_due() };
-        let until = due();
-        me.sleeps_until.store(until.map_or(u64::MAX, |time| time.as_ticks()), Ordering::Relaxed);
+        // SAFETY: `me` is the level's worker, as `work` has checked.
+        let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };
+        me.sleeps_until.store(until, Ordering::Relaxed);
         // Pairs with the fence in `armed`.
         fence(Ordering::SeqCst);
-        if due() == until {
-            self.port.wait(&me, until);
+        if !level.has_changes() {
+            self.port.wait(&me, (until != NEVER).then(|| Instant::from_ticks(until)));
         }
         me.sleeps_until.store(0, Ordering::Relaxed);
     }

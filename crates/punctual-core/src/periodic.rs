@@ -8,6 +8,7 @@
 //! thread that ran the job calls.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::timers::NEVER;
 use crate::{Duration, Instant};
 
 /// What to do with a release whose predecessor has not finished.
@@ -21,9 +22,6 @@ pub enum OverrunPolicy {
     /// Leave it out and call the task's overrun hook, which stops the app or spawns a handler.
     Hook,
 }
-
-/// When a grid has no next point: it is not laid, or the clock ends before.
-pub(crate) const NEVER: u64 = u64::MAX;
 
 /// One task's grid of releases.
 #[derive(Debug)]
@@ -96,7 +94,7 @@ impl Periodic {
         self.next.store(NEVER, Ordering::Relaxed);
     }
 
-    /// The next grid point in ns, or [`NEVER`].
+    /// The next grid point in ns, or [`NEVER`]: if it is not laid, or the clock ends before.
     pub(crate) fn next(&self) -> u64 {
         // Acquire: who sees the grid sees it laid.
         self.next.load(Ordering::Acquire)

@@ -66,8 +66,10 @@ impl<P: Port> Partition<P> {
             let own = occupied.is_some_and(|occupied| core::ptr::eq(occupied, level));
             if level.is_timed() && !self.is_stopping() {
                 let time = *now.get_or_insert_with(|| self.port().now());
-                if own {
-                    // SAFETY: the caller occupies the level.
+                if !level.may_be_due(time.as_ticks()) {
+                    // Nothing to do.
+                } else if own {
+                    // SAFETY: the one thread of the partition keeps the time of every level; the caller occupies this one.
                     unsafe { level.release_due_in_place(time) };
                 } else {
                     self.release_due(me, level, time);

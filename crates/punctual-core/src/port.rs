@@ -29,14 +29,17 @@
 //! ```
 
 use crate::atomic::AtomicU32;
-use crate::{Instant, Worker};
+use crate::{Duration, Instant, Worker};
 
 /// A platform, as the executor sees it.
 pub trait Port: Sync {
     /// The time now. Must not go backwards as seen by one thread.
     fn now(&self) -> Instant;
 
-    /// The time now, for measuring: may lie a little beside [`now`](Self::now), on either side, if it takes less time that way.
+    /// How far [`stamp`](Self::stamp) lies beside [`now`](Self::now) at most.
+    const STAMP_ERROR: Duration = Duration::from_ticks(0);
+
+    /// The time now, for measuring: may lie beside [`now`](Self::now), on either side, if it takes less time that way.
     #[inline]
     fn stamp(&self) -> Instant {
         self.now()

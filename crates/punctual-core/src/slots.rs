@@ -112,6 +112,9 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     }
 
     /// Moves an armed job to another time; `false` if it has been released or cancelled.
+    ///
+    /// Not for two threads at once with one `armed`, of which a copy may be about: if the other thread cancels it at that moment, what
+    /// is armed in the slot next may be released late.
     pub fn reschedule(&self, armed: Armed, time: Instant) -> bool {
         self.level.rearm(self.base + armed.slot, armed.key, time)
     }

@@ -1,12 +1,11 @@
-//! Timed releases: which nodes of a level wait for a time, and which of them is next.
+//! The entry of a job slot in its level's queue and among its timers.
 //!
-//! A timed spawn lives in the node of its job slot, so arming, cancelling and rescheduling are
-//! compare-and-swaps on that node from any thread, with no list to repair and no tombstones. The thread
-//! that sleeps for the level looks for the earliest armed node before it sleeps: linear in the number of
-//! slots of that level, about a nanosecond each, which is small beside the sleep that follows. Order is
-//! by (time, insertion).
+//! A timed spawn lives in the node of its job slot, so arming, cancelling and rescheduling are one atomic instruction on that
+//! node's state from any thread. The first of them since the thread that keeps the level's time has looked at the node also
+//! [notes](crate::timers) that it has changed.
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new};
+use crate::timers::Place;
 
 /// The part of a node's key that says what it is; the rest counts how often it was armed.
 const TAG: u32 = 0b11;
@@ -14,9 +13,9 @@ const IDLE: u32 = 0;
 const ARMED: u32 = 1;
 const MOVING: u32 = 2;
 
-/// The upper half of a node's state counts how often this arming was moved; the lower half is its key. Who
-/// cancels or moves a timer needs the key; who releases it needs the time it looked at to be the last one.
-const MOVED: u64 = 1 << 32;
+/// The lower half of a node's state is its key. Then comes whether the node is among the changed ones, or about to be
+/// put there by the thread that set this.
+const CHANGED: u64 = 1 << 32;
 
 /// The queue entry of one job slot: its link, its time, and whether a timer holds it.
 ///
@@ -24,10 +23,21 @@ const MOVED: u64 = 1 << 32;
 #[derive(Debug)]
 pub struct Node {
     pub(crate) next: AtomicU32,
+    /// The link among the changed nodes. Of the thread that set [`CHANGED`] until the node is there.
+    pub(crate) next_changed: AtomicU32,
     state: AtomicU64,
     time: AtomicU64,
     order: AtomicU64,
+    /// Of the thread that keeps the level's time.
+    pub(crate) place: UnsafeCell<Place>,
 }
+
+// SAFETY: `place` is reached only through the unsafe functions of `Heap`, whose callers keep the time of the node's level. That
+// is one thread at a time: the level's worker or the one thread that runs every level, each with its `CurrentWorker`.
+unsafe impl Sync for Node {}
+
+/// Whether the caller has to put the node among the changed ones.
+pub(crate) type First = bool;
 
 impl Node {
     const_new! {
@@ -35,9 +45,11 @@ impl Node {
         pub fn new() -> Self {
             Self {
                 next: AtomicU32::new(0),
+                next_changed: AtomicU32::new(0),
                 state: AtomicU64::new(IDLE as u64),
                 time: AtomicU64::new(0),
                 order: AtomicU64::new(0),
+                place: UnsafeCell::new(Place::NONE),
             }
         }
     }
@@ -57,61 +69,80 @@ impl Node {
     }
 
     /// Arms an idle node that the caller owns; returns the key that cancels this arming and no later one.
-    pub(crate) fn arm(&self, time: u64, order: u64) -> u32 {
+    pub(crate) fn arm(&self, time: u64, order: u64) -> (u32, First) {
         let last = self.state.load(Ordering::Relaxed) as u32;
         // The next count.
         let key = (last | TAG).wrapping_add(1 + ARMED);
         self.time.store(time, Ordering::Relaxed);
         self.order.store(order, Ordering::Relaxed);
-        // Release: who disarms the node sees its time and the job's arguments.
-        self.state.store(key.into(), Ordering::Release);
-        key
+        (key, self.publish(key.into()))
     }
 
     /// Takes the node out of the timer, if it is still armed under `key`; the caller then owns it.
-    pub(crate) fn disarm(&self, key: u32) -> bool {
-        self.leave_armed(key, IDLE).is_some()
+    pub(crate) fn disarm(&self, key: u32) -> Option<First> {
+        self.leave_armed(key, IDLE, CHANGED).map(|state| state & CHANGED == 0)
     }
 
-    /// Takes the node out of the timer, if it is still armed for the time that [`armed`](Self::armed) told
-    /// along with `state`; the caller then owns it.
-    pub(crate) fn expire(&self, state: u64) -> bool {
+    /// Takes the node out of the timer, if it is still armed for the time that [`look`](Self::look) told; the caller, who keeps
+    /// the level's time, then owns it.
+    pub(crate) fn expire(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        if state as u32 & TAG != ARMED || state & CHANGED != 0 {
+            return false;
+        }
         let idle = state & !u64::from(TAG);
-        // Relaxed: it has acquired with `state`, and hands nothing over by this.
+        // Relaxed: it has acquired when it looked, since when nothing has changed, and hands nothing over by this.
         self.state.compare_exchange(state, idle, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Moves an arming to another time; `false` if it is no longer armed under `key`.
-    pub(crate) fn rearm(&self, key: u32, time: u64, order: u64) -> bool {
+    /// Moves an arming to another time; `None` if it is no longer armed under `key`.
+    pub(crate) fn rearm(&self, key: u32, time: u64, order: u64) -> Option<First> {
         // Between the two states the node is nobody's to release, so time and order change together.
-        let Some(state) = self.leave_armed(key, MOVING) else { return false };
+        let state = self.leave_armed(key, MOVING, 0)?;
         self.time.store(time, Ordering::Relaxed);
         self.order.store(order, Ordering::Relaxed);
-        self.state.store(state.wrapping_add(MOVED), Ordering::Release);
-        true
+        Some(self.publish(state))
     }
 
-    /// If armed: (time, order, state).
-    #[inline]
-    pub(crate) fn armed(&self) -> Option<(u64, u64, u64)> {
-        let state = self.state.load(Ordering::Acquire);
-        if state as u32 & TAG != ARMED {
-            return None;
-        }
-        Some((self.time.load(Ordering::Relaxed), self.order.load(Ordering::Relaxed), state))
+    /// Says that the node is armed, and changed.
+    fn publish(&self, state: u64) -> First {
+        // Release: who disarms the node or looks at it sees its time and the job's arguments. Acquire: who has to put it
+        // among the changed ones writes its link after it was read there the last time. Nobody but the thread that keeps the
+        // time, which takes `CHANGED` away, changes the state meanwhile.
+        let before = self.state.swap(state | CHANGED, Ordering::AcqRel);
+        before & CHANGED == 0
+    }
+
+    /// For the thread that keeps the level's time and has taken the node from the changed ones: the time and order for which
+    /// it is armed, if it is. Whatever changes it from now on is noted anew.
+    pub(crate) fn look(&self) -> Option<(u64, u64)> {
+        // Acquire: this thread sees the time, and later the arguments, of whoever armed the node; also of who did after it was put
+        // among the changed ones, and so did not put it there. Release: who puts it there next, writes its link after
+        // this thread has read that.
+        let state = self.state.fetch_and(!CHANGED, Ordering::AcqRel);
+        // If it is armed anew while these are read, they may be of two armings; then `expire` does not find the state that
+        // belongs to them, and the node is looked at again.
+        let armed = state as u32 & TAG == ARMED;
+        armed.then(|| (self.time.load(Ordering::Relaxed), self.order.load(Ordering::Relaxed)))
+    }
+
+    /// The time for which it is armed, if it is.
+    pub(crate) fn due(&self) -> Option<u64> {
+        let armed = self.state.load(Ordering::Acquire) as u32 & TAG == ARMED;
+        armed.then(|| self.time())
     }
 
     /// Forgets whatever the node was, between two runs of an app.
     pub(crate) fn reset(&self) {
         let state = self.state.load(Ordering::Relaxed);
-        self.state.store(state & !u64::from(TAG), Ordering::Relaxed);
+        self.state.store(state & !u64::from(TAG) & !CHANGED, Ordering::Relaxed);
     }
 
     /// Turns a node armed under `key`, for whatever time, into something else; returns what it was.
-    fn leave_armed(&self, key: u32, tag: u32) -> Option<u64> {
+    fn leave_armed(&self, key: u32, tag: u32, note: u64) -> Option<u64> {
         let mut state = self.state.load(Ordering::Relaxed);
         while state as u32 == key {
-            let to = state & !u64::from(TAG) | u64::from(tag);
+            let to = state & !u64::from(TAG) | u64::from(tag) | note;
             // Acquire: the caller sees the job's arguments, and writes its time after whoever moved it before. It hands
             // nothing over by this.
             match self.state.compare_exchange_weak(state, to, Ordering::Acquire, Ordering::Relaxed) {
@@ -129,45 +160,38 @@ impl Default for Node {
     }
 }
 
-/// The earliest armed node: (time, node, state).
-pub(crate) fn earliest(nodes: &[Node]) -> Option<(u64, u32, u64)> {
-    let armed = nodes.iter().enumerate().filter_map(|(i, node)| {
-        let (time, order, state) = node.armed()?;
-        Some((time, order, i as u32, state))
-    });
-    armed.min().map(|(time, _, node, state)| (time, node, state))
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     #[test]
-    fn earliest_is_by_time_then_insertion() {
-        let nodes: [Node; 4] = Default::default();
-        assert_eq!(earliest(&nodes), None);
-        nodes[2].arm(50, 0);
-        nodes[0].arm(50, 1);
-        let key = nodes[3].arm(40, 2);
-        assert_eq!(earliest(&nodes).map(|e| e.1), Some(3));
-        assert!(nodes[3].disarm(key));
-        assert_eq!(earliest(&nodes).map(|e| e.1), Some(2), "inserted before node 0");
+    fn a_key_is_good_for_one_arming() {
+        let node = Node::new();
+        let (first, _) = node.arm(1, 0);
+        assert!(node.disarm(first).is_some());
+        assert!(node.disarm(first).is_none());
+        let (second, _) = node.arm(2, 1);
+        assert!(node.rearm(first, 9, 2).is_none(), "a stale handle must not move the next arming");
+        assert_eq!(node.look(), Some((2, 1)));
+        assert!(node.rearm(second, 3, 2).is_some());
+        assert!(!node.expire(), "it is no longer armed for the time that was looked at");
+        assert_eq!(node.look(), Some((3, 2)));
+        assert!(node.expire());
+        assert!(node.disarm(second).is_none());
     }
 
     #[test]
-    fn a_key_is_good_for_one_arming() {
+    fn who_changes_it_first_has_to_note_it() {
         let node = Node::new();
-        let first = node.arm(1, 0);
-        assert!(node.disarm(first));
-        assert!(!node.disarm(first));
-        let second = node.arm(2, 1);
-        assert!(!node.rearm(first, 9, 2), "a stale handle must not move the next arming");
-        let before = node.armed().unwrap();
-        assert!(node.rearm(second, 3, 2));
-        let after = node.armed().unwrap();
-        assert_eq!((after.0, after.1), (3, 2));
-        assert!(!node.expire(before.2), "it is no longer armed for the time that was looked at");
-        assert!(node.expire(after.2));
-        assert!(!node.disarm(second));
+        let (key, first) = node.arm(1, 0);
+        assert!(first);
+        assert_eq!((node.rearm(key, 2, 1), node.disarm(key)), (Some(false), Some(false)));
+        assert_eq!(node.look(), None);
+        let (key, first) = node.arm(1, 0);
+        assert!(first);
+        node.look();
+        assert_eq!(node.rearm(key, 2, 1), Some(true));
+        node.look();
+        assert_eq!(node.disarm(key), Some(true));
     }
 }

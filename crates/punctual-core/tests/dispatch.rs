@@ -18,6 +18,8 @@ fn at(time: u64) -> Instant {
 #[derive(Default)]
 struct Recorder {
     now: AtomicU64,
+    /// How far a stamp is ahead.
+    ahead: AtomicU64,
     woken: Mutex<Vec<u8>>,
     /// What happens while the worker sleeps.
     asleep: OnceLock<Box<dyn Fn(Option<Instant>) + Send + Sync>>,
@@ -26,6 +28,10 @@ struct Recorder {
 impl Port for Recorder {
     fn now(&self) -> Instant {
         at(self.now.load(Ordering::Relaxed))
+    }
+    const STAMP_ERROR: Duration = Duration::from_ticks(10);
+    fn stamp(&self) -> Instant {
+        at(self.now().as_ticks() + self.ahead.load(Ordering::Relaxed))
     }
     fn wake(&self, worker: &Worker) {
         self.woken.lock().unwrap().push(worker.base());
@@ -358,6 +364,35 @@ fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
     rig.woken();
     rig.partition.armed(rig.level(1), at(0));
     assert_eq!(rig.woken(), [], "it is awake and looks by itself");
+}
+
+#[test]
+fn what_is_ready_above_goes_before_what_is_due() {
+    let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(0)).unwrap();
+    // SAFETY: the level is the partition's, and the node is in no queue.
+    unsafe { rig.partition.spawn_from_outside(rig.level(2), 0) };
+    assert_eq!(rig.woken(), [2], "whose thread has not come yet");
+    rig.partition.port().asleep.set(Box::new(|_| rig.partition.stop())).ok().unwrap();
+    rig.partition.work(rig.worker(1), rig.level(1));
+    assert_eq!(rig.ran(), [(2, 0, 1), (1, 2, 1)]);
+}
+
+#[test]
+fn nothing_is_released_by_a_stamp() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(105)).unwrap();
+    rig.partition.port().now.store(100, Ordering::Relaxed);
+    rig.partition.port().ahead.store(7, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.ran(), [(1, 0, 1)], "it is 100");
+    rig.partition.port().now.store(105, Ordering::Relaxed);
+    rig.spawn(rig.worker(1), 1, 0);
+    assert_eq!(rig.ran(), [(1, 0, 1), (1, 2, 1)]);
 }
 
 #[test]

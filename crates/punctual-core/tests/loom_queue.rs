@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use loom_support::{Arena, Model, ModelPort, check, level, partition, slots, start, worker};
-use punctual_core::{Instant, Level, Slots, Worker};
+use punctual_core::{Armed, Instant, Level, Slots, Worker};
 
 fn at(time: u64) -> Instant {
     Instant::from_ticks(time)
@@ -176,6 +176,8 @@ fn a_rescheduled_job_is_released_once() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
+        // It has its place among the timers.
+        t.release(0);
         let worker = start(1, move || t.release(5));
         let moved = t.slots.reschedule(armed, at(9));
         worker.join().unwrap();
@@ -183,4 +185,92 @@ fn a_rescheduled_job_is_released_once() {
         t.release(9);
         assert_eq!((t.ran(), t.dropped()), (1, 1));
     });
+}
+
+/// A timer is armed by another thread than the one that has noted that the node has changed: who looks at the node sees its
+/// time, and its arguments when it is released.
+#[test]
+fn an_arming_after_a_change_that_was_noted_is_seen() {
+    check(3, |arena| {
+        let t = Timed::new(arena);
+        let armed = t.slots.arm(t.argument(), at(9)).ok().unwrap();
+        t.release(0);
+        drop(t.slots.cancel(armed));
+        let worker = start(1, move || t.release(5));
+        assert!(t.slots.arm(t.argument(), at(5)).is_ok(), "the slot is free");
+        worker.join().unwrap();
+        t.release(5);
+        assert_eq!((t.ran(), t.dropped()), (1, 2));
+    });
+}
+
+/// Two timers of one level have changed, and one of them changes again while the worker takes note: it sees the other.
+#[test]
+fn a_change_during_the_look_hides_no_other() {
+    check(3, |arena| {
+        let t = Timers::new(arena);
+        t.arm(5);
+        let later = t.arm(9);
+        let worker = start(1, move || t.release(5));
+        assert!(t.slots.cancel(later).is_some());
+        worker.join().unwrap();
+        assert_eq!(t.ran.load(Ordering::Relaxed), 5, "it was due");
+    });
+}
+
+/// Two threads arm a timer each while the worker takes note of what has changed. Both are released.
+#[test]
+fn two_threads_note_changes() {
+    check(3, |arena| {
+        let t = Timers::new(arena);
+        let other = start(2, move || drop(t.arm(3)));
+        let worker = start(1, move || t.release(5));
+        t.arm(4);
+        other.join().unwrap();
+        worker.join().unwrap();
+        t.release(5);
+        assert_eq!(t.ran.load(Ordering::Relaxed), 3 + 4);
+    });
+}
+
+/// A level with two timer slots, whose jobs add up their times.
+struct Timers {
+    partition: &'static Model,
+    worker: &'static Worker,
+    level: &'static Level,
+    slots: &'static Slots<u64, 2, 1>,
+    ran: &'static AtomicU32,
+}
+
+impl Timers {
+    fn new(arena: &Arena) -> &'static Timers {
+        let linked = arena.put(OnceLock::<&'static Timers>::new());
+        let worker = worker(arena, 1, 1, true);
+        let level = level(arena, 1, worker, 2, |_, node| {
+            let timers = linked.get().unwrap();
+            // SAFETY: the level's only task is this one.
+            let (argument, release) = unsafe { timers.slots.take(node) };
+            assert_eq!(argument, release, "the job for this time");
+            timers.ran.fetch_add(release as u32, Ordering::Relaxed);
+        });
+        let timers = arena.put(Timers {
+            partition: partition(arena, ModelPort::new(1, false), &[level], &[worker]),
+            worker,
+            level,
+            slots: slots(arena, level),
+            ran: arena.put(AtomicU32::new(0)),
+        });
+        linked.set(timers).ok().unwrap();
+        timers
+    }
+
+    fn arm(&self, time: u64) -> Armed {
+        self.slots.arm(time, at(time)).unwrap()
+    }
+
+    /// What the worker does at `time`.
+    fn release(&self, time: u64) {
+        self.partition.release_due(self.level, at(time));
+        self.partition.serve(self.worker);
+    }
 }

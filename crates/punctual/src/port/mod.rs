@@ -8,7 +8,7 @@ pub(crate) mod virtual_time;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use punctual_core::{Instant, Port, Worker};
+use punctual_core::{Duration, Instant, Port, Worker};
 
 /// What a partition runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,8 @@ impl Port for AppPort {
             _ => linux::clock::now(),
         }
     }
+
+    const STAMP_ERROR: Duration = linux::counter::ERROR;
 
     /// By the processor's counter where the kernel keeps its clock by that.
     #[inline]

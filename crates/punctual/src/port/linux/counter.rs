@@ -7,19 +7,22 @@
 //! cannot lead far astray.
 //!
 //! Such a time lies beside the clock by what lay between its two readings and by what the rate has changed since: some ten
-//! ns, and below 1.5 µs whatever happens on x86. That is good for measuring what has happened. What is due is decided by the clock.
+//! ns, and [`ERROR`] whatever happens. That is good for measuring what has happened. What is due is decided by the clock.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_core::Instant;
+use punctual_core::{Duration, Instant};
 
 use super::clock;
+
+/// How far such a time lies beside the clock at most: what lies between two readings, and 500 ppm of what an anchor holds.
+pub(crate) const ERROR: Duration = Duration::from_micros(2);
 
 /// How long an anchor holds, in ns.
 const VALID_NS: u64 = 1_000_000;
 /// How long the rate is looked at before it is first used, and before it is used anew; and when that begins again.
-const FIRST_WINDOW_NS: u64 = 1_000_000;
+const FIRST_WINDOW_NS: u64 = 4_000_000;
 const WINDOW_NS: u64 = 16_000_000;
 const LONGEST_WINDOW_NS: u64 = 1_000_000_000;
 /// The fraction bits of a rate.
@@ -151,8 +154,8 @@ pub(super) mod raw {
 
     /// The clock sources of the kernel that are this counter.
     pub(super) const SOURCES: &[&str] = &["tsc"];
-    /// The counts between the readings of a [`Sample`](super::Sample) at most: a microsecond or so.
-    pub(super) const TOGETHER: u64 = 4096;
+    /// The counts between the readings of a [`Sample`](super::Sample) at most: half a microsecond or less.
+    pub(super) const TOGETHER: u64 = 512;
 
     #[inline(always)]
     pub(crate) fn read() -> u64 {
@@ -206,13 +209,13 @@ mod tests {
         let stamps = Stamps::new();
         stamps.lay(at(5 * MS));
         assert_eq!(shown(&stamps, 15 * MS + 3), None, "the rate is not known");
-        stamps.lay(at(6 * MS));
-        assert!(shown(&stamps, 18 * MS + 3_000).unwrap().abs_diff(6 * MS + 1_000) <= 1);
-        assert_eq!(shown(&stamps, 3 * (7 * MS + 1_000)), None, "the anchor is too old");
-        assert_eq!(shown(&stamps, 18 * MS - 3), None, "the counter has gone back");
+        stamps.lay(at(9 * MS));
+        assert!(shown(&stamps, 27 * MS + 3_000).unwrap().abs_diff(9 * MS + 1_000) <= 1);
+        assert_eq!(shown(&stamps, 3 * (10 * MS + 1_000)), None, "the anchor is too old");
+        assert_eq!(shown(&stamps, 27 * MS - 3), None, "the counter has gone back");
         // The clock was set forward by steering; nothing accumulates.
-        stamps.lay(Sample { counter: 21 * MS, time: 7 * MS + 500 });
-        assert!(shown(&stamps, 21 * MS + 3_000).unwrap().abs_diff(7 * MS + 1_500) <= 1);
+        stamps.lay(Sample { counter: 30 * MS, time: 10 * MS + 500 });
+        assert!(shown(&stamps, 30 * MS + 3_000).unwrap().abs_diff(10 * MS + 1_500) <= 1);
     }
 
     #[test]
@@ -221,7 +224,7 @@ mod tests {
         {
             let stamps = Stamps::new();
             stamps.lay(at(5 * MS));
-            stamps.lay(at(6 * MS));
+            stamps.lay(at(9 * MS));
             stamps.lay(sample);
             assert_eq!(shown(&stamps, sample.counter + 1), None, "{sample:?}");
         }
@@ -232,7 +235,7 @@ mod tests {
         let _ = choose();
         let stamps = Stamps::new();
         let (mut beside, mut by_counter) = (0, 0);
-        for _ in 0..200_000 {
+        for _ in 0..300_000 {
             let early = clock::now().as_ticks();
             by_counter += u32::from(stamps.valid.get() != 0);
             let now = stamps.now().as_ticks();

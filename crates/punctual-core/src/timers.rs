@@ -1,0 +1,376 @@
+//! Timed releases: which nodes of a level wait for a time, and which of them is next.
+//!
+//! Two parts, like the queue of a level. Any thread arms, cancels and moves timers on their [nodes](crate::Node); the
+//! thread that keeps the level's time has the armed ones in a *heap*. A node that changes is pushed onto a stack of *changed* ones
+//! unless it is there already, and the thread that keeps the time takes them all from there, one by one, puts each where it
+//! belongs in the heap or takes it out, before it says what is due or next. So nobody waits for anybody: a change is two atomic
+//! instructions at most; and whatever the capacity of the level, to release, place or remove a timer takes a number of steps
+//! that is logarithmic in the armed ones. With nothing changed and nothing due the thread compares one time.
+//!
+//! A node may have changed without being among the changed ones yet, if the thread that is about to push it was preempted. Its
+//! place in the heap is out of date then, and [`expire`](crate::Node::expire) does not release it but takes it out; the push, which
+//! has yet to come, leads to another look.
+//!
+//! The heap is a binary one and lies in the nodes themselves: the entry at position `p` in node `p`, whichever node
+//! it is about. Order is by (time, insertion).
+
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
+use crate::timer::Node;
+
+/// No time: nothing is due.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// In `changed`: the grids of the level have been laid.
+const GRIDS: u32 = 1 << 31;
+
+/// What a node has to do with the heap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// The entry at this node's position.
+    entry: Entry,
+    /// The position of the entry that is about this node, plus 1; 0 if there is none.
+    position: u32,
+}
+
+impl Place {
+    pub(crate) const NONE: Self = Self { entry: Entry { time: 0, order: 0, node: 0 }, position: 0 };
+}
+
+/// An armed node; in the order of the fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    time: u64,
+    order: u64,
+    node: u32,
+}
+
+/// The timers of a level, beside what its nodes have of them.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    /// The changed node on top, plus 1; and [`GRIDS`].
+    changed: AtomicU32,
+    /// The size of the heap. Written by the thread that keeps the time.
+    armed: AtomicU32,
+    /// Before that time nothing is due, changes aside. Written by the thread that keeps the time.
+    next: AtomicU64,
+    /// Order of insertion among timers of equal time.
+    order: AtomicU64,
+}
+
+impl Timers {
+    const_new! {
+        pub(crate) fn new() -> Self {
+            Self {
+                changed: AtomicU32::new(0),
+                armed: AtomicU32::new(0),
+                next: AtomicU64::new(NEVER),
+                order: AtomicU64::new(0),
+            }
+        }
+    }
+
+    pub(crate) fn order(&self) -> u64 {
+        self.order.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes that `node` has changed. For the thread that has learnt that it is the first to do so.
+    pub(crate) fn note(&self, nodes: &[Node], node: u32) {
+        let mut top = self.changed.load(Ordering::Relaxed);
+        loop {
+            nodes[node as usize].next_changed.store(top & !GRIDS, Ordering::Relaxed);
+            let pushed = (node + 1) | (top & GRIDS);
+            // Release: who takes the node sees its link.
+            match self.changed.compare_exchange_weak(top, pushed, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Notes that the grids have been laid.
+    pub(crate) fn note_grids(&self) {
+        // Release: who sees it sees the grids.
+        self.changed.fetch_or(GRIDS, Ordering::Release);
+    }
+
+    /// Whether there is something that [`take_changes`](Self::take_changes) has not seen.
+    #[inline]
+    pub(crate) fn has_changes(&self) -> bool {
+        self.changed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Before this time nothing is due, changes aside.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_next(&self, next: u64) {
+        self.next.store(next, Ordering::Relaxed);
+    }
+
+    /// Brings the heap up to date.
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    pub(crate) unsafe fn take_changes(&self, nodes: &[Node]) {
+        // Acquire: pairs with the pushes, and with the laying of the grids.
+        let mut top = self.changed.swap(0, Ordering::Acquire) & !GRIDS;
+        while top != 0 {
+            let (node, changed) = (top - 1, &nodes[top as usize - 1]);
+            // Before the look, from which on it may be pushed again.
+            top = changed.next_changed.load(Ordering::Relaxed);
+            let armed = changed.look();
+            let mut heap = Heap { nodes, armed: &self.armed };
+            // SAFETY: this thread keeps the level's time, by this function's contract.
+            unsafe {
+                heap.remove(node);
+                if let Some((time, order)) = armed {
+                    heap.insert(Entry { time, order, node });
+                }
+            }
+        }
+    }
+
+    /// The time and the node of the earliest timer.
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    #[inline]
+    pub(crate) unsafe fn earliest(&self, nodes: &[Node]) -> Option<(u64, u32)> {
+        if self.armed.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        let first = unsafe { Heap { nodes, armed: &self.armed }.entry(0) };
+        Some((first.time, first.node))
+    }
+
+    /// Takes the earliest timer, which is about `node`, out of the heap; returns whether it was still armed, so that the caller
+    /// owns the node.
+    ///
+    /// # Safety
+    /// The calling thread keeps the level's time.
+    pub(crate) unsafe fn expire(&self, nodes: &[Node], node: u32) -> bool {
+        // SAFETY: this thread keeps the level's time, by this function's contract.
+        unsafe { Heap { nodes, armed: &self.armed }.remove(node) };
+        nodes[node as usize].expire()
+    }
+
+    /// Forgets all timers.
+    ///
+    /// # Safety
+    /// No other thread uses the level.
+    pub(crate) unsafe fn reset(&self, nodes: &[Node]) {
+        for node in nodes {
+            node.reset();
+            // SAFETY: no other thread uses the level, by this function's contract.
+            node.place.with_mut(|place| unsafe { *place = Place::NONE });
+        }
+        self.changed.store(0, Ordering::Relaxed);
+        self.armed.store(0, Ordering::Relaxed);
+        self.next.store(NEVER, Ordering::Relaxed);
+    }
+}
+
+/// The armed nodes as a binary heap, the earliest at position 0. Its unsafe functions are for the thread that keeps the
+/// level's time.
+struct Heap<'a> {
+    nodes: &'a [Node],
+    armed: &'a AtomicU32,
+}
+
+impl Heap<'_> {
+    #[inline]
+    unsafe fn entry(&self, position: u32) -> Entry {
+        // SAFETY: this thread alone uses the places of the nodes.
+        self.nodes[position as usize].place.with(|place| unsafe { (*place).entry })
+    }
+
+    #[inline]
+    unsafe fn set(&mut self, position: u32, entry: Entry) {
+        // SAFETY: this thread alone uses the places of the nodes.
+        self.nodes[position as usize].place.with_mut(|place| unsafe { (*place).entry = entry });
+        // SAFETY: likewise.
+        self.nodes[entry.node as usize].place.with_mut(|place| unsafe { (*place).position = position + 1 });
+    }
+
+    /// Adds a node that is not in the heap.
+    unsafe fn insert(&mut self, entry: Entry) {
+        let last = self.armed.load(Ordering::Relaxed);
+        self.armed.store(last + 1, Ordering::Relaxed);
+        // SAFETY: this thread keeps the level's time, and the new position is free.
+        unsafe { self.rise(last, entry) };
+    }
+
+    /// Takes a node out, if it is in the heap.
+    unsafe fn remove(&mut self, node: u32) {
+        let place = &self.nodes[node as usize].place;
+        // SAFETY: this thread alone uses the places of the nodes.
+        let position = place.with_mut(|place| unsafe { core::mem::take(&mut (*place).position) });
+        let Some(free) = position.checked_sub(1) else { return };
+        let last = self.armed.load(Ordering::Relaxed) - 1;
+        self.armed.store(last, Ordering::Relaxed);
+        if free != last {
+            // SAFETY: this thread keeps the level's time; the entry of the last position goes to the free one.
+            unsafe {
+                let entry = self.entry(last);
+                let free = self.sink(free);
+                self.rise(free, entry);
+            }
+        }
+    }
+
+    /// Moves the earlier child into the free position `at`, and so on; returns the free position at the bottom.
+    ///
+    /// What goes there came from the bottom and mostly belongs there, so this saves a comparison at each step.
+    unsafe fn sink(&mut self, mut at: u32) -> u32 {
+        let size = self.armed.load(Ordering::Relaxed);
+        loop {
+            let (left, right) = (2 * at + 1, 2 * at + 2);
+            if left >= size {
+                return at;
+            }
+            // SAFETY: this thread keeps the level's time.
+            unsafe {
+                let (mut child, mut entry) = (left, self.entry(left));
+                if right < size {
+                    let other = self.entry(right);
+                    if other < entry {
+                        (child, entry) = (right, other);
+                    }
+                }
+                self.set(at, entry);
+                at = child;
+            }
+        }
+    }
+
+    /// Puts `entry` into the free position `at`, or above, moving later ones down.
+    unsafe fn rise(&mut self, mut at: u32, entry: Entry) {
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            // SAFETY: this thread keeps the level's time.
+            unsafe {
+                let above = self.entry(parent);
+                if above <= entry {
+                    break;
+                }
+                self.set(at, above);
+            }
+            at = parent;
+        }
+        // SAFETY: this thread keeps the level's time.
+        unsafe { self.set(at, entry) };
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Few<const N: usize> {
+        nodes: [Node; N],
+        timers: Timers,
+    }
+
+    impl<const N: usize> Few<N> {
+        fn new() -> Self {
+            Self { nodes: [const { Node::new() }; N], timers: Timers::new() }
+        }
+
+        fn arm(&self, node: u32, time: u64) -> u32 {
+            let (key, first) = self.nodes[node as usize].arm(time, self.timers.order());
+            if first {
+                self.timers.note(&self.nodes, node);
+            }
+            key
+        }
+
+        /// Disarms or moves.
+        fn change(&self, node: u32, key: u32, time: Option<u64>) -> bool {
+            let changed = &self.nodes[node as usize];
+            let first = match time {
+                None => changed.disarm(key),
+                Some(time) => changed.rearm(key, time, self.timers.order()),
+            };
+            if first == Some(true) {
+                self.timers.note(&self.nodes, node);
+            }
+            first.is_some()
+        }
+
+        fn earliest(&self) -> Option<(u64, u32)> {
+            // SAFETY: a single thread.
+            unsafe {
+                self.timers.take_changes(&self.nodes);
+                self.timers.earliest(&self.nodes)
+            }
+        }
+
+        fn expire(&self) -> Option<(u64, u32)> {
+            let (time, node) = self.earliest()?;
+            // SAFETY: a single thread.
+            assert!(unsafe { self.timers.expire(&self.nodes, node) });
+            Some((time, node))
+        }
+    }
+
+    #[test]
+    fn earliest_is_by_time_then_insertion() {
+        let few = Few::<4>::new();
+        assert_eq!(few.earliest(), None);
+        few.arm(2, 50);
+        few.arm(0, 50);
+        let key = few.arm(3, 40);
+        assert_eq!(few.earliest(), Some((40, 3)));
+        assert!(few.change(3, key, None));
+        assert_eq!(few.earliest(), Some((50, 2)), "inserted before node 0");
+    }
+
+    #[test]
+    fn agrees_with_a_sorted_list_whatever_is_done() {
+        const N: u64 = 37;
+        let few = Few::<{ N as usize }>::new();
+        let mut armed: Vec<(u64, u64, u32, u32)> = Vec::new();
+        let mut random = 1_u64;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % below
+        };
+        for order in 0..20_000 {
+            let (node, time) = (draw(N) as u32, draw(50));
+            let known = armed.iter().position(|timer| timer.2 == node);
+            match (known, draw(4)) {
+                (None, _) => armed.push((time, order, node, few.arm(node, time))),
+                (Some(at), 0) => assert!(few.change(node, armed.swap_remove(at).3, None)),
+                (Some(at), 1) => {
+                    assert!(few.change(node, armed[at].3, Some(time)));
+                    (armed[at].0, armed[at].1) = (time, order);
+                }
+                (_, 2) => {
+                    let first = armed.iter().min().copied().unwrap();
+                    assert_eq!(few.expire(), Some((first.0, first.2)));
+                    armed.retain(|timer| timer.2 != first.2);
+                }
+                _ => assert_eq!(few.earliest(), armed.iter().min().map(|first| (first.0, first.2))),
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_changed_without_being_noted_yet_is_not_released() {
+        let few = Few::<2>::new();
+        let key = few.arm(0, 5);
+        few.arm(1, 5);
+        assert_eq!(few.earliest(), Some((5, 0)));
+        assert_eq!(few.nodes[0].rearm(key, 9, few.timers.order()), Some(true));
+        // SAFETY: a single thread.
+        assert!(!unsafe { few.timers.expire(&few.nodes, 0) });
+        assert_eq!(few.expire(), Some((5, 1)));
+        assert_eq!(few.earliest(), None);
+        few.timers.note(&few.nodes, 0);
+        assert_eq!(few.expire(), Some((9, 0)));
+    }
+}

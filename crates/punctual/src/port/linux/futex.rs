@@ -12,7 +12,7 @@ use punctual_core::{Instant, Worker};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::{clock, polling, stderr, suspension};
+use super::{clock, counter, polling, stderr, suspension};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -50,10 +50,20 @@ pub(crate) fn wake_called(worker: &Worker) -> bool {
 
 /// See [`Port::wait`](punctual_core::Port::wait).
 pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
+    if until.is_some_and(|until| until <= counter::now()) {
+        // The kernel would look at its clock and return.
+        return;
+    }
     let signal = &worker.signal;
+    suspension::before_sleeping();
     if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         let timeout = until.map(clock::timespec);
-        slept("FUTEX_WAIT_BITSET", futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
+        match futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY) {
+            Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => suspension::woke(),
+            // Woken before it slept.
+            Err(Errno::AGAIN) => {}
+            Err(error) => refused("FUTEX_WAIT_BITSET", error),
+        }
     }
     // Not a store: that could take effect after the caller's look, and wipe out a wake that the look did not see. A wake is
     // either before this exchange, and the look sees its cause, or after it, and stays for the next wait.

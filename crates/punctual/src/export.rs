@@ -44,6 +44,27 @@ pub use crate::task::interval::Interval;
 pub use crate::task::message::Task;
 pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};
 
+/// Runs the job of a node: see [`Task::run`] and its like.
+pub type Run = unsafe fn(CurrentWorker, u32, Stamp) -> Stamp;
+
+/// What is at the place of a node whose task is configured out, and so is never queued.
+///
+/// # Safety
+/// As for what it stands for.
+pub unsafe fn of_no_task(_: CurrentWorker, _: u32, _: Stamp) -> Stamp {
+    unreachable!("every node that is queued belongs to a task")
+}
+
+/// The table with `run` for the `count` nodes from `base` on.
+pub const fn fill<const N: usize>(mut table: [Run; N], base: usize, count: usize, run: Run) -> [Run; N] {
+    let mut node = base;
+    while node < base + count {
+        table[node] = run;
+        node += 1;
+    }
+    table
+}
+
 /// A lock right in an app: see [`Locked`].
 pub type Lock<'a, T, const LEVEL: u8, const CEILING: u8> = Locked<'a, T, AppPort, LEVEL, CEILING>;
 

@@ -21,23 +21,42 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
     let quiet = quiet();
     let [worker, nodes, statik, run] =
         ["worker", "nodes", "level", "run"].map(|what| names::level(what, part, level));
-    let [me, node, now] = ["me", "node", "now"].map(names::var);
+    let [me, node, now, table, filled] = ["me", "node", "now", "table", "filled"].map(names::var);
     let own: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
-    let tasks = || tasks.iter().map(|&task| &app.tasks[task]);
-    let timers = timers_of(tasks());
+    let each = || tasks.iter().map(|&task| &app.tasks[task]);
+    let timers = timers_of(each());
     let count = own + timers;
+    let entry = |cfgs: &[syn::Attribute], base: usize, nodes: usize, body: TokenStream| {
+        quote! {
+            #(#cfgs)*
+            {
+                unsafe fn #run(
+                    #me: ::punctual::export::CurrentWorker,
+                    #node: ::core::primitive::u32,
+                    #now: ::punctual::export::Stamp,
+                ) -> ::punctual::export::Stamp {
+                    #body
+                }
+                #filled = ::punctual::export::fill(#filled, #base, #nodes, #run);
+            }
+        }
+    };
     let (waking, timers) = match timers {
         0 => (None, None),
         _ => {
             let (name, words) = (names::level("timers", part, level), timers.div_ceil(64));
             let (part, base) = (names::part("part", part), own as u32);
-            let waking = quote! {
-                if ::punctual::export::Timers::owns(&#name, #node) {
+            let waking = entry(
+                &[],
+                own,
+                timers,
+                quote! {
+                    let _ = #me;
                     // The executor has popped the node and occupies the level.
                     unsafe { ::punctual::export::Timers::run(&#name, #node) };
-                    return #now;
-                }
-            };
+                    #now
+                },
+            );
             let timers = quote! {
                 // After the nodes of the tasks, so they are these timers' alone.
                 #quiet static #name: ::punctual::export::Timers<#timers, #words> =
@@ -46,20 +65,37 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
             (Some(waking), Some(timers))
         }
     };
-    let periodic = tasks().filter(|task| matches!(task.kind, TaskKind::Periodic { .. })).map(|task| {
+    let periodic = each().filter(|task| matches!(task.kind, TaskKind::Periodic { .. })).map(|task| {
         let (cfgs, grid) = (&task.handler.cfgs, names::grid(&task.handler.ident));
         quote!(#(#cfgs)* &#grid)
     });
-    let branches = tasks().map(|task| {
-        let (cfgs, ty, task) = (&task.handler.cfgs, tasks::kind(task), tasks::place(task));
-        quote! {
-            #(#cfgs)*
-            if #ty::owns(&#task, #node) {
+    let of_tasks = tasks.iter().map(|&index| {
+        let task = &app.tasks[index];
+        let (ty, place) = (tasks::kind(task), tasks::place(task));
+        // The executor has popped the node and occupies the level.
+        let body = quote!(unsafe { #ty::run(&#place, #me, #node, #now) });
+        (task, base(app, analysis, index) as usize, body)
+    });
+    let of_tasks: Vec<_> = of_tasks.collect();
+    let dispatch = match &*of_tasks {
+        [(task, _, body)] if waking.is_none() && task.handler.cfgs.is_empty() => body.clone(),
+        _ => {
+            let entries = of_tasks
+                .iter()
+                .map(|(task, base, body)| entry(&task.handler.cfgs, *base, nodes_of(task), body.clone()));
+            quote! {
+                // By node and not by task, so that it takes the same for each of many tasks.
+                const #table: [::punctual::export::Run; #count] = {
+                    let mut #filled = [::punctual::export::of_no_task as ::punctual::export::Run; #count];
+                    #(#entries)*
+                    #waking
+                    #filled
+                };
                 // The executor has popped the node and occupies the level.
-                return unsafe { #ty::run(&#task, #me, #node, #now) };
+                unsafe { #table[#node as ::core::primitive::usize](#me, #node, #now) }
             }
         }
-    });
+    };
     let mut level_value =
         quote!(::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run));
     if analysis.is_local(app, part, level) {
@@ -77,9 +113,7 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
             #node: ::core::primitive::u32,
             #now: ::punctual::export::Stamp,
         ) -> ::punctual::export::Stamp {
-            #(#branches)*
-            #waking
-            ::core::unreachable!("every node belongs to a task")
+            #dispatch
         }
     }
 }

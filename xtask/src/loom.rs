@@ -19,6 +19,9 @@ use crate::{Result, cargo};
 
 pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
+/// Those and a package without models, which has tests of schedules.
+const SEEDED: [&str; 3] = ["punctual-core", "punctual-sync", "punctual-kernel"];
+
 /// A model that has used more processor time than this has been made to run in circles.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -28,8 +31,8 @@ const PATIENCE: (&str, &str) = ("PUNCTUAL_TEST_PATIENCE", "15");
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Package to check; may be repeated [default: all with protocols]
-    #[arg(long = "package", value_name = "NAME", value_parser = package)]
+    /// Package to check; may be repeated [default: all with models; punctual-kernel, which has none, only if named]
+    #[arg(long = "package", value_name = "NAME", value_parser = seeded)]
     packages: Vec<&'static str>,
 
     /// Seeded bug to find, without running the models first; may be repeated [default: all, after the models]
@@ -37,10 +40,19 @@ pub(crate) struct Options {
     seeds: Vec<String>,
 }
 
-/// The package of this name, if it has protocols.
+/// The package of this name, if it has models.
 pub(crate) fn package(name: &str) -> Result<&'static str, String> {
-    let found = PACKAGES.into_iter().find(|package| *package == name);
-    found.ok_or_else(|| format!("{name}: the packages with protocols are {}", PACKAGES.join(", ")))
+    one_of(&PACKAGES, name)
+}
+
+/// The package of this name, if it has seeded bugs.
+fn seeded(name: &str) -> Result<&'static str, String> {
+    one_of(&SEEDED, name)
+}
+
+fn one_of(packages: &'static [&'static str], name: &str) -> Result<&'static str, String> {
+    let found = packages.iter().copied().find(|package| *package == name);
+    found.ok_or_else(|| format!("{name}: the packages with protocols are {}", packages.join(", ")))
 }
 
 pub(crate) fn run(options: &Options) -> Result {
@@ -59,9 +71,14 @@ pub(crate) fn run(options: &Options) -> Result {
     // What is built one after the other should differ little.
     seeds.sort_by(|(a, x), (b, y)| (a, x.test(), &x.file).cmp(&(b, y.test(), &y.file)));
 
-    let copy = WorkingCopy::new(0, &PACKAGES)?;
+    // The bugs of the others are at least ones that can be planted.
+    for package in SEEDED {
+        seeds::of(&cargo::root().join("crates").join(package))?;
+    }
+    let copy = WorkingCopy::new(0, &SEEDED)?;
     if options.seeds.is_empty() {
-        packages.iter().try_for_each(|package| models(&copy, package))?;
+        let with_models = packages.iter().filter(|package| PACKAGES.contains(package));
+        with_models.into_iter().try_for_each(|package| models(&copy, package))?;
     }
     find_all(copy, &seeds)
 }
@@ -115,7 +132,7 @@ fn find_all(first: WorkingCopy, seeds: &[(&str, Seed)]) -> Result {
     }
     let mut copies = vec![first];
     for index in 1..cpus().min(seeds.len()) {
-        let copy = WorkingCopy::new(index, &PACKAGES)?;
+        let copy = WorkingCopy::new(index, &SEEDED)?;
         copy.take_builds(&copies[0])?;
         copies.push(copy);
     }

@@ -15,6 +15,7 @@ mod miri;
 mod mutants;
 mod release;
 mod sanitize;
+mod schedules;
 mod seeds;
 mod stress;
 mod traces;
@@ -55,6 +56,8 @@ enum Chore {
     Traces(traces::Options),
     /// Stress each kind of executor on real threads, in a release build
     Stress(stress::Options),
+    /// Run random programs on the simulated kernel of punctual-kernel, and compare with the model
+    Schedules(schedules::Options),
     /// Run programs on a PREEMPT_RT kernel in QEMU; `cargo xtask lab help` says more
     #[command(disable_help_flag = true)]
     Lab {
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Traces(options) => traces::run(&options),
         Chore::Stress(options) => stress::run(&options),
+        Chore::Schedules(options) => schedules::run(&options),
         // Its status may be that of the program it has run.
         Chore::Lab { words } => std::process::exit(lab::run(words)),
         Chore::Bare(options) => match bare::run(&options) {

@@ -1,0 +1,89 @@
+//! Subscribers of interrupts.
+
+use core::cell::Cell;
+
+use crate::callback::Callback;
+use crate::kernel::Section;
+use crate::{Kernel, Port, SubscribeError};
+
+/// Room for the subscriber of one interrupt.
+pub struct InterruptSlot<P: Port> {
+    subscriber: Cell<Option<Subscriber<P>>>,
+}
+
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+unsafe impl<P: Port> Sync for InterruptSlot<P> {}
+
+pub(crate) enum Subscriber<P: Port> {
+    Handler(fn(u32)),
+    Callback(&'static Callback<P>),
+}
+
+impl<P: Port> Clone for Subscriber<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Port> Copy for Subscriber<P> {}
+
+impl<P: Port> InterruptSlot<P> {
+    /// Room for a subscriber.
+    pub const fn new() -> Self {
+        Self { subscriber: Cell::new(None) }
+    }
+}
+
+impl<P: Port> Default for InterruptSlot<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Port> Kernel<P> {
+    /// Has `handler` called for every interrupt of this number, with the number, and the interrupt controller pass it on.
+    ///
+    /// The handler runs with interrupts masked, on the stack of what it interrupts, and cannot wait. It has to see to it that
+    /// the line is no longer raised. What it makes ready runs when it returns. To run at a priority of your choice instead, use
+    /// [`Callback::subscribe_irq`].
+    ///
+    /// # Errors
+    /// [`SubscribeError::NoSuchInterrupt`] and [`SubscribeError::Taken`].
+    pub fn subscribe_irq(number: u32, handler: fn(u32)) -> Result<(), SubscribeError> {
+        Section::<P>::enter(&P::HOME).kernel.subscribe(number, Subscriber::Handler(handler))
+    }
+
+    /// Has the interrupt controller hold an interrupt back, and forgets its subscriber.
+    pub fn unsubscribe_irq(number: u32) {
+        let section = Section::<P>::enter(&P::HOME);
+        if let Some(slot) = section.kernel.interrupts.get(number as usize) {
+            P::disable_interrupt(number);
+            slot.subscriber.set(None);
+        }
+    }
+
+    pub(crate) fn subscribe(&self, number: u32, subscriber: Subscriber<P>) -> Result<(), SubscribeError> {
+        let slots = self.interrupts;
+        let slot = slots.get(number as usize).ok_or(SubscribeError::NoSuchInterrupt(slots.len()))?;
+        if slot.subscriber.get().is_some() {
+            return Err(SubscribeError::Taken);
+        }
+        slot.subscriber.set(Some(subscriber));
+        P::enable_interrupt(number);
+        Ok(())
+    }
+
+    /// What the port calls for an interrupt other than the timer's. Says whether it has a subscriber.
+    ///
+    /// # Safety
+    /// With interrupts masked, by an interrupt handler that calls [`interrupt_end`](Self::interrupt_end) before it returns.
+    pub unsafe fn interrupt(&'static self, number: u32) -> bool {
+        let subscriber = self.interrupts.get(number as usize).and_then(|slot| slot.subscriber.get());
+        match subscriber {
+            Some(Subscriber::Handler(handler)) => self.outside_of_threads(|| handler(number)),
+            Some(Subscriber::Callback(callback)) => callback.interrupted(number),
+            None => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,106 @@
+//! A small real-time kernel: threads that block, with fixed priorities, on one core.
+//!
+//! It is `no_std` and never allocates: threads, stacks, mutexes, semaphores and callbacks are statics of the program. It runs on a
+//! [port](Port); with the feature `sim` there is one that simulates a processor on the host, with its clock and its interrupts,
+//! so that a program can be tested with an interrupt at every point.
+//!
+#![cfg_attr(not(feature = "sim"), doc = "```ignore")]
+#![cfg_attr(feature = "sim", doc = "```")]
+//! use punctual_kernel::sim::{self, Sim};
+//!
+//! type Kernel = punctual_kernel::Kernel<Sim>;
+//! type Thread = punctual_kernel::Thread<Sim>;
+//! type Mutex<T> = punctual_kernel::Mutex<Sim, T>;
+//! type Semaphore = punctual_kernel::Semaphore<Sim>;
+//! type Stack = punctual_kernel::Stack<Sim, 65536>;
+//!
+//! static SAMPLES: Mutex<u32> = Mutex::new("samples", 0);
+//! static READY: Semaphore = Semaphore::new(0, 1);
+//! static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+//!
+//! fn control(rounds: u32) {
+//!     for _ in 0..rounds {
+//!         READY.p().unwrap();
+//!         *SAMPLES.lock().unwrap() += 1;
+//!     }
+//!     Kernel::stop();
+//! }
+//!
+//! fn sample(period: u64) {
+//!     for round in 1.. {
+//!         Thread::sleep_until(round * period).unwrap();
+//!         READY.v().unwrap();
+//!     }
+//! }
+//!
+//! sim::run(|| {
+//!     Thread::spawn(20, &STACKS[0], control, 3).unwrap();
+//!     Thread::spawn(10, &STACKS[1], sample, 1_000_000).unwrap();
+//!     Kernel::run();
+//!     assert_eq!(Kernel::now(), 3_000_000);
+//! });
+//! ```
+//!
+//! # Who runs
+//!
+//! Priorities are 1 to 32, and 32 goes first. The ready thread of the highest priority runs, and of several the one that became
+//! ready first. A thread that is preempted keeps its place; one that waits, yields or has used up its
+//! [slice](Kernel::set_time_slice) goes to the end. Where threads wait, they wait in the same order.
+//!
+//! # What takes how long
+//!
+//! With interrupts masked, nothing is searched but: the up to 31 priorities above that of a thread that begins to wait; the
+//! threads of which each waits for the next, when a mutex is contended; the mutexes that a thread holds, when it unlocks one for
+//! which others wait; the timers that are due earlier, when one is armed.
+//!
+//! # Interrupts
+//!
+//! A handler, see [`Kernel::subscribe_irq`], may call everything that does not wait: what it has made ready runs when it returns.
+//! A wait in a handler is an error.
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "sim")]
+extern crate std;
+
+mod callback;
+mod error;
+mod interrupt;
+mod kernel;
+mod mutex;
+mod ordered;
+mod port;
+mod ready;
+mod semaphore;
+#[cfg(feature = "sim")]
+pub mod sim;
+mod slot;
+mod stack;
+mod switch;
+mod thread;
+mod timer;
+mod wait_queue;
+
+pub use callback::{Callback, Server};
+pub use error::{
+    Fault, JoinError, LockError, SignalError, SpawnError, SubscribeError, UnlockError, WaitError,
+};
+pub use interrupt::InterruptSlot;
+pub use kernel::Kernel;
+pub use mutex::{Mutex, MutexGuard, RawMutex};
+pub use ordered::{Exclusion, Group, OrderedGuard, OrderedGuards, OrderedMutex, OrderedMutexes, lock_all};
+pub use port::Port;
+pub use semaphore::Semaphore;
+pub use slot::{State, ThreadSlot};
+pub use stack::Stack;
+pub use switch::{prepare, switch};
+pub use thread::Thread;
+
+/// The examples of the README and of the page about the kernel are tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/kernel.md")]
+    struct Kernel;
+}

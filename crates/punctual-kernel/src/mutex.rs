@@ -1,0 +1,361 @@
+//! Mutexes with priority inheritance.
+
+use core::cell::{Cell, UnsafeCell};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use core::ptr;
+
+use crate::kernel::{Kernel, Section};
+use crate::ordered::Place;
+use crate::slot::{State, ThreadSlot, Wake};
+use crate::wait_queue::WaitQueue;
+use crate::{LockError, Port, UnlockError};
+
+/// A mutex that protects no data, locked and unlocked by calls. [`Mutex`] is the one to prefer.
+///
+/// Threads wait in the order of their priorities. As long as one waits, the thread that holds the mutex has at least its priority, and
+/// so has, if that waits for another mutex itself, whoever holds that. A thread that gets a higher priority goes behind those that
+/// have it; one that falls back to a lower one goes before them.
+pub struct RawMutex<P: Port> {
+    owner: Cell<Option<&'static ThreadSlot<P>>>,
+    /// The owner has ended.
+    is_abandoned: Cell<bool>,
+    waiters: WaitQueue<P>,
+    /// The mutex that its owner holds and has locked before this.
+    next_held: Cell<Option<&'static RawMutex<P>>>,
+    name: &'static str,
+    pub(crate) place: Option<Place>,
+    home: P::Home,
+}
+
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+unsafe impl<P: Port> Sync for RawMutex<P> {}
+
+impl<P: Port> RawMutex<P> {
+    /// A mutex that nobody holds. Errors call it by its name.
+    pub const fn new(name: &'static str) -> Self {
+        Self::placed(name, None)
+    }
+
+    pub(crate) const fn placed(name: &'static str, place: Option<Place>) -> Self {
+        Self {
+            owner: Cell::new(None),
+            is_abandoned: Cell::new(false),
+            waiters: WaitQueue::new(),
+            next_held: Cell::new(None),
+            name,
+            place,
+            home: P::HOME,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Locks it, and waits for that as long as another thread holds it.
+    ///
+    /// # Errors
+    /// Every variant of [`LockError`] but `OutOfOrder` and `WouldBlock`.
+    #[inline]
+    pub fn lock(&'static self) -> Result<(), LockError> {
+        let section = Section::enter(&self.home);
+        let me = section.blocker().ok_or(LockError::CannotBlock)?;
+        if self.owner.get().is_none() {
+            self.give(me);
+            return Ok(());
+        }
+        self.contend(&section, me)
+    }
+
+    /// Locks it if nobody holds it.
+    ///
+    /// # Errors
+    /// Every variant of [`LockError`] but `OutOfOrder` and `Deadlock`.
+    pub fn try_lock(&'static self) -> Result<(), LockError> {
+        let section = Section::enter(&self.home);
+        let me = section.blocker().ok_or(LockError::CannotBlock)?;
+        let Some(owner) = self.owner.get() else {
+            self.give(me);
+            return Ok(());
+        };
+        self.check(me, owner)?;
+        Err(LockError::WouldBlock(self.name))
+    }
+
+    /// Unlocks it. The first thread that waits gets it, and runs at once if it goes before the caller then.
+    ///
+    /// # Errors
+    /// If the caller does not hold it. Then nothing is changed.
+    #[inline]
+    pub fn unlock(&'static self) -> Result<(), UnlockError> {
+        let section = Section::enter(&self.home);
+        let me = section.kernel.current().ok_or(UnlockError::NotOwner(self.name))?;
+        // Who has it in the list holds it.
+        if me.held.get().is_some_and(|last| ptr::eq(last, self)) {
+            me.held.set(self.next_held.get());
+        } else {
+            self.unlink_held(me)?;
+        }
+        let Some(first) = self.waiters.first() else {
+            self.owner.set(None);
+            return Ok(());
+        };
+        self.hand_over(&section, me, first);
+        Ok(())
+    }
+
+    /// Makes a mutex usable again whose owner has ended. Says whether it was so; what the mutex protects may be half changed.
+    pub fn recover(&'static self) -> bool {
+        let _section = Section::<P>::enter(&self.home);
+        let was = self.is_abandoned.take();
+        if was {
+            self.owner.set(None);
+        }
+        was
+    }
+
+    #[inline]
+    fn give(&'static self, to: &'static ThreadSlot<P>) {
+        self.owner.set(Some(to));
+        self.next_held.set(to.held.get());
+        to.held.set(Some(self));
+    }
+
+    fn check(&self, me: &ThreadSlot<P>, owner: &ThreadSlot<P>) -> Result<(), LockError> {
+        // First: another thread may have the owner's slot by now.
+        if self.is_abandoned.get() {
+            Err(LockError::OwnerEnded(self.name))
+        } else if owner.is(me) {
+            Err(LockError::Recursive(self.name))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Waits for the owner, who inherits. It takes a step for each thread that is waited for in a row, twice.
+    #[cold]
+    #[inline(never)]
+    fn contend(&'static self, section: &Section<P>, me: &'static ThreadSlot<P>) -> Result<(), LockError> {
+        let Some(owner) = self.owner.get() else { unreachable!("it was looked at") };
+        self.check(me, owner)?;
+        let mut at = owner;
+        while let Some(next) = at.waiting_for.get().and_then(|mutex| mutex.owner.get()) {
+            if next.is(me) {
+                return Err(LockError::Deadlock(self.name));
+            }
+            at = next;
+        }
+        let kernel = section.kernel;
+        kernel.ready.remove(me);
+        me.waiting_for.set(Some(self));
+        self.waiters.insert(me);
+        kernel.inherit(owner, me.priority.get());
+        match kernel.suspend(me, State::Locking, None) {
+            Wake::OwnerEnded => Err(LockError::OwnerEnded(self.name)),
+            Wake::Granted | Wake::TimedOut => Ok(()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_over(
+        &'static self,
+        section: &Section<P>,
+        me: &'static ThreadSlot<P>,
+        to: &'static ThreadSlot<P>,
+    ) {
+        let kernel = section.kernel;
+        self.waiters.remove(to);
+        to.waiting_for.set(None);
+        self.give(to);
+        kernel.wake(to, Wake::Granted);
+        if me.priority.get() == me.base.get() {
+            section.preempt(to);
+        } else {
+            kernel.set_priority(me, me.inherited());
+            section.reschedule();
+        }
+    }
+
+    /// Takes it out of the list of what a thread holds, if it is there, behind others that were locked later.
+    #[cold]
+    fn unlink_held(&'static self, me: &'static ThreadSlot<P>) -> Result<(), UnlockError> {
+        let mut at = me.held.get();
+        while let Some(mutex) = at {
+            let next = mutex.next_held.get();
+            if next.is_some_and(|next| ptr::eq(next, self)) {
+                mutex.next_held.set(self.next_held.get());
+                return Ok(());
+            }
+            at = next;
+        }
+        Err(UnlockError::NotOwner(self.name))
+    }
+
+    /// Its owner ends. Returns what else it holds.
+    pub(crate) fn abandon(&'static self, kernel: &'static Kernel<P>) -> Option<&'static Self> {
+        self.is_abandoned.set(true);
+        while let Some(waiter) = self.waiters.first() {
+            self.waiters.remove(waiter);
+            waiter.waiting_for.set(None);
+            kernel.wake(waiter, Wake::OwnerEnded);
+        }
+        self.next_held.get()
+    }
+}
+
+impl<P: Port> ThreadSlot<P> {
+    /// The highest of its own priority and those of the threads that wait for what it holds. It takes a step for each mutex held.
+    fn inherited(&self) -> u8 {
+        let mut priority = self.base.get();
+        let mut at = self.held.get();
+        while let Some(mutex) = at {
+            if let Some(first) = mutex.waiters.first() {
+                priority = priority.max(first.priority.get());
+            }
+            at = mutex.next_held.get();
+        }
+        priority
+    }
+
+    /// What it holds, the last locked first.
+    pub(crate) fn all_held(&self) -> impl Iterator<Item = &'static RawMutex<P>> {
+        core::iter::successors(self.held.get(), |mutex| mutex.next_held.get())
+    }
+}
+
+impl<P: Port> Kernel<P> {
+    /// Has a thread that is waited for, and whom it waits for itself, run with this priority at least.
+    fn inherit(&'static self, from: &'static ThreadSlot<P>, priority: u8) {
+        let mut at = Some(from);
+        while let Some(thread) = at.filter(|thread| thread.priority.get() < priority) {
+            self.set_priority(thread, priority);
+            at = thread.waiting_for.get().and_then(|mutex| mutex.owner.get());
+        }
+    }
+
+    /// Changes a thread's priority, and its place wherever it is queued.
+    fn set_priority(&'static self, thread: &'static ThreadSlot<P>, priority: u8) {
+        let before = thread.priority.get();
+        if priority == before {
+            // It keeps its place.
+            return;
+        }
+        if let Some(queue) = thread.queue.get() {
+            queue.remove(thread);
+            thread.priority.set(priority);
+            queue.insert(thread);
+        } else if thread.state.get() == State::Ready {
+            self.ready.remove(thread);
+            thread.priority.set(priority);
+            if priority < before {
+                self.ready.push_first(thread);
+            } else {
+                self.ready.push_last(thread);
+            }
+        } else {
+            thread.priority.set(priority);
+        }
+    }
+}
+
+/// Data that one thread at a time uses. See [`RawMutex`] for who waits and who inherits.
+pub struct Mutex<P: Port, T> {
+    pub(crate) raw: RawMutex<P>,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: `raw` lets one thread at a time at the data, which so moves from thread to thread.
+unsafe impl<P: Port, T: Send> Sync for Mutex<P, T> {}
+
+impl<P: Port, T> Mutex<P, T> {
+    /// A mutex that nobody holds. Errors call it by its name.
+    pub const fn new(name: &'static str, data: T) -> Self {
+        Self { raw: RawMutex::new(name), data: UnsafeCell::new(data) }
+    }
+
+    pub(crate) const fn placed(name: &'static str, place: Place, data: T) -> Self {
+        Self { raw: RawMutex::placed(name, Some(place)), data: UnsafeCell::new(data) }
+    }
+
+    /// Waits until nobody else holds the mutex, and holds it until the guard is dropped.
+    ///
+    /// # Errors
+    /// As for [`RawMutex::lock`].
+    #[inline]
+    pub fn lock(&'static self) -> Result<MutexGuard<P, T>, LockError> {
+        self.raw.lock()?;
+        Ok(MutexGuard::of_locked(self))
+    }
+
+    /// Locks it if nobody holds it.
+    ///
+    /// # Errors
+    /// As for [`RawMutex::try_lock`].
+    pub fn try_lock(&'static self) -> Result<MutexGuard<P, T>, LockError> {
+        self.raw.try_lock()?;
+        Ok(MutexGuard::of_locked(self))
+    }
+
+    /// Makes a mutex usable again whose owner has ended. Says whether it was so; the data may be half changed.
+    ///
+    /// # Safety
+    /// Nobody uses a reference to the data any more that the owner got of its guard, which was never dropped.
+    pub unsafe fn recover(&'static self) -> bool {
+        self.raw.recover()
+    }
+}
+
+/// The data of a [`Mutex`] that is held. It is unlocked when this is dropped, by the thread that has locked it: a guard cannot be
+/// sent to another.
+#[must_use = "it is unlocked at once"]
+pub struct MutexGuard<P: Port, T: 'static> {
+    mutex: &'static Mutex<P, T>,
+    _of_one_thread: PhantomData<*const ()>,
+}
+
+// SAFETY: shared, it gives shared access to the data only.
+unsafe impl<P: Port, T: Sync> Sync for MutexGuard<P, T> {}
+
+impl<P: Port, T> MutexGuard<P, T> {
+    /// Of a mutex that the calling thread has locked and has no guard of.
+    #[inline]
+    pub(crate) fn of_locked(mutex: &'static Mutex<P, T>) -> Self {
+        Self { mutex, _of_one_thread: PhantomData }
+    }
+}
+
+impl<P: Port, T> Deref for MutexGuard<P, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the thread holds the mutex as long as there is the guard, and there is one guard.
+        unsafe { &*self.mutex.data.get() }
+    }
+}
+
+impl<P: Port, T> DerefMut for MutexGuard<P, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`.
+        unsafe { &mut *self.mutex.data.get() }
+    }
+}
+
+impl<P: Port, T> Drop for MutexGuard<P, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // Only an owner has a guard, so there is nothing to be refused.
+        let _ = self.mutex.raw.unlock();
+    }
+}
+
+impl<P: Port, T: fmt::Debug> fmt::Debug for MutexGuard<P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        T::fmt(self, f)
+    }
+}

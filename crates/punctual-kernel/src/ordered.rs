@@ -1,0 +1,305 @@
+//! Mutexes that are locked in one order only, so that no circle of threads can wait for each other.
+
+use core::mem;
+use core::ptr;
+
+use core::cell::Cell;
+use core::ops::{Deref, DerefMut};
+
+use crate::kernel::Section;
+use crate::{LockError, Mutex, MutexGuard, Port, RawMutex};
+
+/// What mutexes belong together whose orders are compared.
+#[derive(Debug)]
+pub struct Group {
+    // So that two groups have different addresses.
+    _place: u8,
+}
+
+impl Group {
+    /// A group without mutexes.
+    #[allow(clippy::new_without_default, reason = "a group is a static, of which each is another")]
+    pub const fn new() -> Self {
+        Self { _place: 0 }
+    }
+}
+
+/// A mutex's place in the order.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    group: &'static Group,
+    order: u32,
+}
+
+impl Place {
+    fn key(self) -> (usize, u32) {
+        (ptr::from_ref(self.group).addr(), self.order)
+    }
+}
+
+/// A [`Mutex`] of a [`Group`]. Of those a thread holds, the next has to come later in the order.
+///
+/// Where that does not fit, [`and_lock`](OrderedGuards::and_lock) releases what comes later, locks, and takes that again; and
+/// [`lock_all`] locks several in their order, however they are named.
+pub struct OrderedMutex<P: Port, T> {
+    mutex: Mutex<P, T>,
+    /// How often it has been locked. Written by whoever has.
+    times: Cell<u32>,
+}
+
+// SAFETY: as for `Mutex`; `times` is accessed by the thread that holds the mutex alone.
+unsafe impl<P: Port, T: Send> Sync for OrderedMutex<P, T> {}
+
+impl<P: Port, T> OrderedMutex<P, T> {
+    /// A mutex that nobody holds, at this place of the order. Errors call it by its name.
+    pub const fn new(group: &'static Group, order: u32, name: &'static str, data: T) -> Self {
+        Self { mutex: Mutex::placed(name, Place { group, order }, data), times: Cell::new(0) }
+    }
+
+    /// Waits until nobody else holds the mutex, and holds it until the guard is dropped.
+    ///
+    /// # Errors
+    /// As for [`RawMutex::lock`], and [`LockError::OutOfOrder`] if the caller holds one of the group that does not come before.
+    pub fn lock(&'static self) -> Result<OrderedGuard<P, T>, LockError> {
+        lock_in_order(&self.mutex.raw)?;
+        Ok(self.guard())
+    }
+
+    /// The guard of a mutex that the caller has just locked.
+    fn guard(&'static self) -> OrderedGuard<P, T> {
+        self.times.set(self.times.get().wrapping_add(1));
+        OrderedGuard { guard: MutexGuard::of_locked(&self.mutex), mutex: self }
+    }
+}
+
+/// The data of an [`OrderedMutex`] that is held.
+#[must_use = "it is unlocked at once"]
+pub struct OrderedGuard<P: Port, T: 'static> {
+    guard: MutexGuard<P, T>,
+    mutex: &'static OrderedMutex<P, T>,
+}
+
+impl<P: Port, T> Deref for OrderedGuard<P, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<P: Port, T> DerefMut for OrderedGuard<P, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// What has become of the data behind guards that were given up to lock a mutex that comes earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    /// None was released: the mutex comes later than all of them.
+    Kept,
+    /// Some were released and taken again, and nobody else has had one meanwhile.
+    Regained,
+    /// Somebody else has had one meanwhile: what was read before may no longer be so.
+    Lost,
+}
+
+fn lock_in_order<P: Port>(mutex: &'static RawMutex<P>) -> Result<(), LockError> {
+    check_order(mutex)?;
+    mutex.lock()
+}
+
+/// Whether all that the caller holds of the mutex's group comes before it.
+fn check_order<P: Port>(mutex: &'static RawMutex<P>) -> Result<(), LockError> {
+    let section = Section::<P>::enter(&P::HOME);
+    let (Some(me), Some(place)) = (section.blocker(), mutex.place) else {
+        return Err(LockError::CannotBlock);
+    };
+    for held in me.all_held() {
+        if ptr::eq(held, mutex) {
+            return Err(LockError::Recursive(mutex.name()));
+        }
+        let is_late =
+            held.place.is_some_and(|held| ptr::eq(held.group, place.group) && held.order >= place.order);
+        if is_late {
+            return Err(LockError::OutOfOrder(held.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Locks all in their order, or none.
+fn lock_sorted<P: Port, const N: usize>(mutexes: [&'static RawMutex<P>; N]) -> Result<(), LockError> {
+    let mut sorted = mutexes;
+    // Without a place they would not be here.
+    sorted.sort_unstable_by_key(|mutex| mutex.place.map(Place::key));
+    for (i, mutex) in sorted.iter().enumerate() {
+        if let Err(error) = lock_in_order(mutex) {
+            unlock_all(&sorted[..i]);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn unlock_all<P: Port>(mutexes: &[&'static RawMutex<P>]) {
+    for mutex in mutexes.iter().rev() {
+        // The caller has locked them.
+        let _ = mutex.unlock();
+    }
+}
+
+/// Locks several mutexes, as an array or a tuple of two to four, and returns their guards in the same order. They are locked
+/// in the order of their group.
+///
+/// # Errors
+/// As for [`OrderedMutex::lock`]; then none is locked.
+pub fn lock_all<M: OrderedMutexes>(mutexes: M) -> Result<M::Guards, LockError> {
+    mutexes.lock_all()
+}
+
+/// Mutexes that [`lock_all`] locks.
+pub trait OrderedMutexes: sealed::Sealed {
+    /// Their guards, in the same order.
+    type Guards;
+
+    #[doc(hidden)]
+    fn lock_all(self) -> Result<Self::Guards, LockError>;
+}
+
+/// Guards that can be given up for a while, to lock a mutex that comes earlier: one, or a tuple of two or three of them.
+pub trait OrderedGuards<P: Port>: sealed::Sealed + Sized {
+    /// The same guards, and that of one mutex more.
+    type And<U: 'static>;
+
+    /// Locks `other` as well, wherever it is in the order. Mutexes that come later are released and taken again, in their order.
+    /// That is why this consumes the guards: references to what they protect have to be taken anew, and
+    /// [`Exclusion`] says whether somebody else may have changed it.
+    ///
+    /// # Errors
+    /// As for [`OrderedMutex::lock`]; [`LockError::OutOfOrder`] if the caller holds a mutex that comes later than `other` and is
+    /// not among these. Then all guards are dropped.
+    fn and_lock<U: Send + 'static>(
+        self,
+        other: &'static OrderedMutex<P, U>,
+    ) -> Result<(Self::And<U>, Exclusion), LockError>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<P: Port, T: Send, const N: usize> sealed::Sealed for [&'static OrderedMutex<P, T>; N] {}
+
+impl<P: Port, T: Send + 'static, const N: usize> OrderedMutexes for [&'static OrderedMutex<P, T>; N] {
+    type Guards = [OrderedGuard<P, T>; N];
+
+    fn lock_all(self) -> Result<Self::Guards, LockError> {
+        lock_sorted(self.map(|mutex| &mutex.mutex.raw))?;
+        Ok(self.map(OrderedMutex::guard))
+    }
+}
+
+/// Locks `other` beside `mine`, which the caller holds; those of its group that come later are released and taken again. Says
+/// whether there were none. On an error the caller holds none of them.
+fn lock_beside<P: Port, const N: usize>(
+    other: &'static RawMutex<P>,
+    mut mine: [&'static RawMutex<P>; N],
+) -> Result<bool, LockError> {
+    let comes_later = |mutex: &&'static RawMutex<P>| match (mutex.place, other.place) {
+        (Some(mine), Some(other)) => ptr::eq(mine.group, other.group) && mine.order > other.order,
+        _ => false,
+    };
+    // Those that stay first, and the others in their order.
+    mine.sort_unstable_by_key(|mutex| (comes_later(mutex), mutex.place.map(Place::key)));
+    let (kept, released) = mine.split_at(mine.iter().take_while(|mutex| !comes_later(mutex)).count());
+    unlock_all(released);
+    let mut locked = 0;
+    let outcome = lock_in_order(other).and_then(|()| {
+        released.iter().try_for_each(|mutex| {
+            locked += 1;
+            lock_in_order(mutex)
+        })
+    });
+    if let Err(error) = outcome {
+        if locked > 0 {
+            unlock_all(&released[..locked - 1]);
+            unlock_all(&[other]);
+        }
+        unlock_all(kept);
+        return Err(error);
+    }
+    Ok(released.is_empty())
+}
+
+fn exclusion(is_kept: bool, is_same: bool) -> Exclusion {
+    match (is_kept, is_same) {
+        (true, _) => Exclusion::Kept,
+        (false, true) => Exclusion::Regained,
+        (false, false) => Exclusion::Lost,
+    }
+}
+
+impl<P: Port, T> sealed::Sealed for OrderedGuard<P, T> {}
+
+impl<P: Port, T: Send> OrderedGuards<P> for OrderedGuard<P, T> {
+    type And<U: 'static> = (Self, OrderedGuard<P, U>);
+
+    fn and_lock<U: Send + 'static>(
+        self,
+        other: &'static OrderedMutex<P, U>,
+    ) -> Result<(Self::And<U>, Exclusion), LockError> {
+        let mutex = self.mutex;
+        let before = mutex.times.get();
+        // From here on the guard is made again, or not at all.
+        mem::forget(self);
+        let is_kept = lock_beside(&other.mutex.raw, [&mutex.mutex.raw])?;
+        let is_same = mutex.times.get() == before;
+        Ok(((mutex.guard(), other.guard()), exclusion(is_kept, is_same)))
+    }
+}
+
+macro_rules! tuples {
+    ($($T:ident $field:tt),+) => {
+        impl<P: Port, $($T),+> sealed::Sealed for ($(&'static OrderedMutex<P, $T>,)+) {}
+
+        impl<P: Port, $($T: Send + 'static),+> OrderedMutexes for ($(&'static OrderedMutex<P, $T>,)+) {
+            type Guards = ($(OrderedGuard<P, $T>,)+);
+
+            fn lock_all(self) -> Result<Self::Guards, LockError> {
+                lock_sorted([$(&self.$field.mutex.raw),+])?;
+                Ok(($(self.$field.guard(),)+))
+            }
+        }
+    };
+}
+
+tuples!(A 0, B 1);
+tuples!(A 0, B 1, C 2);
+tuples!(A 0, B 1, C 2, D 3);
+
+macro_rules! tuples_of_guards {
+    ($($T:ident $field:tt),+) => {
+        impl<P: Port, $($T),+> sealed::Sealed for ($(OrderedGuard<P, $T>,)+) {}
+
+        impl<P: Port, $($T: Send),+> OrderedGuards<P> for ($(OrderedGuard<P, $T>,)+) {
+            type And<U: 'static> = ($(OrderedGuard<P, $T>,)+ OrderedGuard<P, U>);
+
+            fn and_lock<U: Send + 'static>(
+                self,
+                other: &'static OrderedMutex<P, U>,
+            ) -> Result<(Self::And<U>, Exclusion), LockError> {
+                let mutexes = ($(self.$field.mutex,)+);
+                let before = [$(mutexes.$field.times.get()),+];
+                // From here on the guards are made again, or not at all.
+                mem::forget(self);
+                let is_kept = lock_beside(&other.mutex.raw, [$(&mutexes.$field.mutex.raw),+])?;
+                let is_same = before == [$(mutexes.$field.times.get()),+];
+                Ok((($(mutexes.$field.guard(),)+ other.guard()), exclusion(is_kept, is_same)))
+            }
+        }
+    };
+}
+
+tuples_of_guards!(A 0, B 1);
+tuples_of_guards!(A 0, B 1, C 2);

@@ -1,0 +1,137 @@
+//! Semaphores.
+
+use core::cell::Cell;
+
+use crate::kernel::Section;
+use crate::slot::{State, Wake};
+use crate::wait_queue::WaitQueue;
+use crate::{Port, SignalError, WaitError};
+
+/// A counter of units that threads take and give back, or that stand for events. Threads wait for a unit in the order of
+/// their priorities, those of one priority in the order in which they came; nobody overtakes a thread that waits.
+///
+/// Every operation takes a bounded number of steps: what waits is found by priority and not searched. Only `p` and `p_until`
+/// wait; the others can be called by interrupt handlers.
+pub struct Semaphore<P: Port> {
+    units: Cell<u32>,
+    maximum: u32,
+    waiters: WaitQueue<P>,
+    home: P::Home,
+}
+
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+unsafe impl<P: Port> Sync for Semaphore<P> {}
+
+impl<P: Port> Semaphore<P> {
+    /// A semaphore with `units`, which never has more than `maximum`.
+    ///
+    /// # Panics
+    /// If it has more than that to begin with.
+    pub const fn new(units: u32, maximum: u32) -> Self {
+        assert!(units <= maximum, "a semaphore begins with at most its maximum");
+        Self { units: Cell::new(units), maximum, waiters: WaitQueue::new(), home: P::HOME }
+    }
+
+    /// P: takes a unit, and waits for one if there is none.
+    ///
+    /// # Errors
+    /// [`WaitError::CannotBlock`] if there is none and the caller cannot wait.
+    #[inline]
+    pub fn p(&'static self) -> Result<(), WaitError> {
+        let section = Section::enter(&self.home);
+        if let Some(left) = self.units.get().checked_sub(1) {
+            self.units.set(left);
+            return Ok(());
+        }
+        self.wait(&section, None)
+    }
+
+    /// Takes a unit if there is one, and says whether there was.
+    #[inline]
+    pub fn try_p(&'static self) -> bool {
+        let _section = Section::<P>::enter(&self.home);
+        let left = self.units.get().checked_sub(1);
+        self.units.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    /// P that waits until `time` at the longest, in nanoseconds of [`Kernel::now`](crate::Kernel::now).
+    ///
+    /// # Errors
+    /// [`WaitError::TimedOut`] if there was no unit until then, [`WaitError::CannotBlock`] as for [`p`](Self::p).
+    pub fn p_until(&'static self, time: u64) -> Result<(), WaitError> {
+        let section = Section::enter(&self.home);
+        if let Some(left) = self.units.get().checked_sub(1) {
+            self.units.set(left);
+            return Ok(());
+        }
+        self.wait(&section, Some(time))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait(&'static self, section: &Section<P>, until: Option<u64>) -> Result<(), WaitError> {
+        let me = section.blocker().ok_or(WaitError::CannotBlock)?;
+        if until.is_some_and(|time| time <= P::now()) {
+            return Err(WaitError::TimedOut);
+        }
+        section.kernel.ready.remove(me);
+        self.waiters.insert(me);
+        match section.kernel.suspend(me, State::Waiting, until) {
+            Wake::TimedOut => Err(WaitError::TimedOut),
+            Wake::Granted | Wake::OwnerEnded => Ok(()),
+        }
+    }
+
+    /// V: gives a unit. The first thread that waits gets it, and runs at once if it goes before the caller.
+    ///
+    /// # Errors
+    /// [`SignalError::Overflow`] if there are as many units as there can be.
+    #[inline]
+    pub fn v(&'static self) -> Result<(), SignalError> {
+        let section = Section::enter(&self.home);
+        let Some(first) = self.waiters.first() else {
+            let units = self.units.get();
+            if units == self.maximum {
+                return Err(SignalError::Overflow(self.maximum));
+            }
+            self.units.set(units + 1);
+            return Ok(());
+        };
+        self.waiters.remove(first);
+        section.kernel.wake(first, Wake::Granted);
+        section.preempt(first);
+        Ok(())
+    }
+
+    /// V by `n`: gives `n` units at once, to the first `n` threads that wait, and keeps what is left.
+    ///
+    /// # Errors
+    /// [`SignalError::Overflow`] if there would be more than there can be; then nothing is given.
+    pub fn v_by(&'static self, n: u32) -> Result<(), SignalError> {
+        let section = Section::<P>::enter(&self.home);
+        let waiting = self.waiters.count(n);
+        let units = self.units.get().checked_add(n - waiting).filter(|&units| units <= self.maximum);
+        let units = units.ok_or(SignalError::Overflow(self.maximum))?;
+        let highest = self.waiters.first();
+        for _ in 0..waiting {
+            if let Some(first) = self.waiters.first() {
+                self.waiters.remove(first);
+                section.kernel.wake(first, Wake::Granted);
+            }
+        }
+        self.units.set(units);
+        if let Some(highest) = highest
+            && waiting > 0
+        {
+            section.preempt(highest);
+        }
+        Ok(())
+    }
+
+    /// How many units there are now.
+    pub fn units(&'static self) -> u32 {
+        let _section = Section::<P>::enter(&self.home);
+        self.units.get()
+    }
+}

@@ -1,0 +1,195 @@
+//! Switching from one stack to another, and laying out a new one, on each kind of processor. Ports are made of these.
+//!
+//! A switch is a function call, so what a caller saves is saved. It saves what a function has to preserve on the stack that it
+//! leaves, with the rounding mode and its like, and takes the same from the other. The flags need not be saved: a call destroys
+//! them. An interrupt saves all the rest, on the same stack, before it calls the kernel.
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
+compile_error!(
+    "punctual-kernel: cannot switch threads on this processor yet: x86-64, aarch64 and arm it knows"
+);
+
+use core::arch::naked_asm;
+
+/// Lays out a new thread: see [`Port::prepare`](crate::Port::prepare).
+///
+/// # Safety
+/// As for that.
+#[inline]
+pub unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
+    let mut frame = [0_usize; FRAME];
+    frame[ARGUMENT] = argument.addr();
+    frame[START] = start as usize;
+    frame[RETURN] = begin as *const () as usize;
+    #[cfg(target_arch = "x86_64")]
+    {
+        frame[0] = CONTROL;
+    }
+    // SAFETY: there is that much below `top`, which is aligned to 16 bytes.
+    unsafe {
+        let context = top.sub(size_of_val(&frame));
+        context.cast::<[usize; FRAME]>().write(frame);
+        context
+    }
+}
+
+/// Saves and continues: see [`Port::switch`](crate::Port::switch).
+///
+/// # Safety
+/// As for that.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
+    // rdi = from, rsi = to. The System V ABI has a function preserve rbx, rbp, r12 to r15, the stack pointer and the control
+    // bits of MXCSR and of the x87 unit. The status bits of MXCSR go along, which does no harm.
+    naked_asm!(
+        "push rbp",
+        "push rbx",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "sub rsp, 8",
+        "stmxcsr [rsp]",
+        "fnstcw [rsp + 4]",
+        "mov [rdi], rsp",
+        "mov rsp, rsi",
+        "ldmxcsr [rsp]",
+        "fldcw [rsp + 4]",
+        "add rsp, 8",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "ret",
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+mod layout {
+    /// What `switch` takes from the stack, and two words more, so that the stack is aligned at the call in `begin`.
+    pub(super) const FRAME: usize = 10;
+    /// r12.
+    pub(super) const ARGUMENT: usize = 4;
+    /// rbx.
+    pub(super) const START: usize = 5;
+    pub(super) const RETURN: usize = 7;
+    /// MXCSR and the x87 control word as a process begins with: every exception masked, to the nearest, extended precision.
+    pub(super) const CONTROL: usize = 0x037F_0000_1F80;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() {
+    // The frame pointer is 0, from the frame, which ends a backtrace.
+    naked_asm!("mov rdi, r12", "call rbx", "ud2")
+}
+
+/// Saves and continues: see [`Port::switch`](crate::Port::switch).
+///
+/// # Safety
+/// As for that.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
+    // x0 = from, x1 = to. The procedure call standard has a function preserve x19 to x29, the stack pointer and d8 to d15; x30 is
+    // where to go on, and FPCR the rounding mode.
+    naked_asm!(
+        "sub sp, sp, #176",
+        "stp x19, x20, [sp]",
+        "stp x21, x22, [sp, #16]",
+        "stp x23, x24, [sp, #32]",
+        "stp x25, x26, [sp, #48]",
+        "stp x27, x28, [sp, #64]",
+        "stp x29, x30, [sp, #80]",
+        "stp d8, d9, [sp, #96]",
+        "stp d10, d11, [sp, #112]",
+        "stp d12, d13, [sp, #128]",
+        "stp d14, d15, [sp, #144]",
+        "mrs x2, fpcr",
+        "str x2, [sp, #160]",
+        "mov x2, sp",
+        "str x2, [x0]",
+        "mov sp, x1",
+        "ldr x2, [sp, #160]",
+        "msr fpcr, x2",
+        "ldp x19, x20, [sp]",
+        "ldp x21, x22, [sp, #16]",
+        "ldp x23, x24, [sp, #32]",
+        "ldp x25, x26, [sp, #48]",
+        "ldp x27, x28, [sp, #64]",
+        "ldp x29, x30, [sp, #80]",
+        "ldp d8, d9, [sp, #96]",
+        "ldp d10, d11, [sp, #112]",
+        "ldp d12, d13, [sp, #128]",
+        "ldp d14, d15, [sp, #144]",
+        "add sp, sp, #176",
+        "ret",
+    )
+}
+
+#[cfg(target_arch = "aarch64")]
+mod layout {
+    pub(super) const FRAME: usize = 22;
+    /// x19.
+    pub(super) const ARGUMENT: usize = 0;
+    /// x20.
+    pub(super) const START: usize = 1;
+    /// x30.
+    pub(super) const RETURN: usize = 11;
+}
+
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() {
+    // The frame pointer is 0, from the frame, which ends a backtrace.
+    naked_asm!("mov x0, x19", "blr x20", "brk #1")
+}
+
+/// Saves and continues: see [`Port::switch`](crate::Port::switch).
+///
+/// # Safety
+/// As for that.
+#[cfg(target_arch = "arm")]
+#[unsafe(naked)]
+pub unsafe extern "C" fn switch(from: *mut *mut u8, to: *mut u8) {
+    // r0 = from, r1 = to. The procedure call standard has a function preserve r4 to r11, the stack pointer and d8 to d15; lr is
+    // where to go on, and FPSCR has the rounding mode. r3 keeps the frame a multiple of 8 bytes.
+    naked_asm!(
+        ".fpu vfpv3-d16",
+        "vmrs r2, fpscr",
+        "push {{r2-r11, lr}}",
+        "sub sp, sp, #4",
+        "vpush {{d8-d15}}",
+        "str sp, [r0]",
+        "mov sp, r1",
+        "vpop {{d8-d15}}",
+        "add sp, sp, #4",
+        "pop {{r2-r11, lr}}",
+        "vmsr fpscr, r2",
+        "bx lr",
+    )
+}
+
+#[cfg(target_arch = "arm")]
+mod layout {
+    /// d8 to d15, a word for the alignment, r2 to r11, lr.
+    pub(super) const FRAME: usize = 16 + 1 + 11 + 4;
+    /// r4.
+    pub(super) const ARGUMENT: usize = 16 + 1 + 2;
+    /// r5.
+    pub(super) const START: usize = 16 + 1 + 3;
+    /// lr.
+    pub(super) const RETURN: usize = 16 + 1 + 10;
+}
+
+#[cfg(target_arch = "arm")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() {
+    // The frame pointer is 0, from the frame, which ends a backtrace.
+    naked_asm!("mov r0, r4", "blx r5", "udf #1")
+}
+
+use layout::*;

@@ -1,0 +1,225 @@
+//! Threads: spawning, ending, waiting for that and for a time.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::kernel::Section;
+use crate::slot::{State, ThreadSlot, Wake};
+use crate::{JoinError, Port, SpawnError, Stack, WaitError};
+
+/// A handle of a thread. A copy does not keep the thread from ending, nor its slot from being used again: then the handle says
+/// so.
+pub struct Thread<P: Port> {
+    slot: u16,
+    generation: u32,
+    _port: PhantomData<fn() -> P>,
+}
+
+impl<P: Port> Clone for Thread<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Port> Copy for Thread<P> {}
+
+impl<P: Port> PartialEq for Thread<P> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.slot, self.generation) == (other.slot, other.generation)
+    }
+}
+
+impl<P: Port> Eq for Thread<P> {}
+
+impl<P: Port> fmt::Debug for Thread<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Thread")
+            .field("slot", &self.slot)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is at the upper end of a new thread's stack.
+struct Start<A> {
+    entry: fn(A),
+    argument: A,
+}
+
+impl<P: Port> Thread<P> {
+    /// Starts a thread, which calls `entry(argument)` and ends when that returns. If it goes before the caller, it runs at once;
+    /// otherwise after all threads of its priority that are ready.
+    ///
+    /// From an interrupt handler, or before [`run`](crate::Kernel::run), it runs when its turn comes.
+    ///
+    /// # Errors
+    /// If there is no slot, the stack is in use or too small, or `priority` is none of 1 to 32. The argument is dropped.
+    pub fn spawn<A: Send + 'static, const SIZE: usize>(
+        priority: u8,
+        stack: &'static Stack<P, SIZE>,
+        entry: fn(A),
+        argument: A,
+    ) -> Result<Self, SpawnError> {
+        const { assert!(align_of::<Start<A>>() <= 16, "the argument may be aligned to 16 bytes at most") };
+        // The word that is looked at lies lowest.
+        let needed = P::MIN_STACK + size_of::<Start<A>>().next_multiple_of(16) + 16;
+        if SIZE < needed {
+            return Err(SpawnError::StackTooSmall(needed));
+        }
+        if !matches!(priority, 1..=32) {
+            return Err(SpawnError::Priority(priority));
+        }
+        if !stack.is_painted() {
+            stack.prepare()?;
+        }
+        let section = Section::<P>::enter(&stack.home);
+        let kernel = section.kernel;
+        if !stack.claim() {
+            return Err(SpawnError::StackInUse);
+        }
+        let (in_use, canary, top) = stack.parts();
+        let Some(slot) = kernel.take_slot() else {
+            in_use.set(false);
+            return Err(SpawnError::TooManyThreads);
+        };
+        // SAFETY: the stack is large enough, as looked at above, aligned to 16 bytes, and nobody else's: it is claimed.
+        let context = unsafe {
+            let start = top.sub(size_of::<Start<A>>().next_multiple_of(16));
+            start.cast::<Start<A>>().write(Start { entry, argument });
+            P::prepare(start, begin::<P, A>, start)
+        };
+        slot.context.set(context);
+        slot.canary.set(canary);
+        slot.stack_in_use.set(Some(in_use));
+        slot.priority.set(priority);
+        slot.base.set(priority);
+        let this =
+            Self { slot: kernel.index(slot) as u16, generation: slot.generation.get(), _port: PhantomData };
+        kernel.make_ready(slot);
+        section.preempt(slot);
+        Ok(this)
+    }
+
+    /// The thread that calls; none if that is an interrupt handler in the midst of nothing, or not a thread of this kernel.
+    pub fn current() -> Option<Self> {
+        let section = Section::<P>::enter(&P::HOME);
+        let slot = section.kernel.current()?;
+        Some(Self {
+            slot: section.kernel.index(slot) as u16,
+            generation: slot.generation.get(),
+            _port: PhantomData,
+        })
+    }
+
+    /// Lets the other threads of the caller's priority that are ready run first. Without any, and in an interrupt handler or
+    /// a masked section, it does nothing.
+    #[inline]
+    pub fn yield_now() {
+        let section = Section::<P>::enter(&P::HOME);
+        if let Some(me) = section.blocker() {
+            let next = section.kernel.ready.rotate(me);
+            if !next.is(me) {
+                section.kernel.switch(Some(me), Some(next));
+            }
+        }
+    }
+
+    /// Waits until `time`, in nanoseconds of [`Kernel::now`](crate::Kernel::now). If that has come, it returns at once.
+    ///
+    /// # Errors
+    /// [`WaitError::CannotBlock`] if the caller cannot wait.
+    pub fn sleep_until(time: u64) -> Result<(), WaitError> {
+        let section = Section::<P>::enter(&P::HOME);
+        let me = section.blocker().ok_or(WaitError::CannotBlock)?;
+        if time > P::now() {
+            section.kernel.ready.remove(me);
+            section.kernel.suspend(me, State::Sleeping, Some(time));
+        }
+        Ok(())
+    }
+
+    /// Waits until the thread has ended.
+    ///
+    /// # Errors
+    /// * [`JoinError::EndedHolding`] if it ended while it held a mutex.
+    /// * [`JoinError::Stale`] if it has ended so long ago that another thread has its slot.
+    /// * [`JoinError::Itself`] or [`JoinError::CannotBlock`] if the caller cannot wait for it.
+    pub fn join(self) -> Result<(), JoinError> {
+        let section = Section::<P>::enter(&P::HOME);
+        let slot = self.slot_in(&section)?;
+        let generation = slot.generation.get();
+        if generation == self.generation.wrapping_add(1) && slot.state.get() == State::Ended {
+            return slot.result.get();
+        }
+        if generation != self.generation {
+            return Err(JoinError::Stale);
+        }
+        let me = section.blocker().ok_or(JoinError::CannotBlock)?;
+        if slot.is(me) {
+            return Err(JoinError::Itself);
+        }
+        section.kernel.ready.remove(me);
+        slot.joiners.insert(me);
+        section.kernel.suspend(me, State::Joining, None);
+        me.result.get()
+    }
+
+    /// Its priority, with what it has inherited; none if it has ended.
+    pub fn priority(self) -> Option<u8> {
+        let section = Section::<P>::enter(&P::HOME);
+        let slot = self.slot_in(&section).ok()?;
+        (slot.generation.get() == self.generation).then(|| slot.priority.get())
+    }
+
+    /// What it is doing.
+    pub fn state(self) -> State {
+        let section = Section::<P>::enter(&P::HOME);
+        match self.slot_in(&section) {
+            Ok(slot) if slot.generation.get() == self.generation => slot.state.get(),
+            _ => State::Ended,
+        }
+    }
+
+    fn slot_in(self, section: &Section<P>) -> Result<&'static ThreadSlot<P>, JoinError> {
+        section.kernel.threads.get(usize::from(self.slot)).ok_or(JoinError::Stale)
+    }
+}
+
+/// What every thread begins with, interrupts masked.
+extern "C" fn begin<P: Port, A>(start: *mut u8) -> ! {
+    // SAFETY: written there by `spawn`, and read once.
+    let Start { entry, argument } = unsafe { start.cast::<Start<A>>().read() };
+    // SAFETY: masked they are, and this is the beginning.
+    unsafe { P::unmask() };
+    P::call(entry, argument);
+    end::<P>()
+}
+
+/// Ends the thread that calls.
+fn end<P: Port>() -> ! {
+    let section = Section::<P>::enter(&P::HOME);
+    let kernel = section.kernel;
+    let Some(me) = kernel.current() else { unreachable!("only threads begin, and end") };
+    let mut result = Ok(());
+    while let Some(mutex) = me.held.get() {
+        me.held.set(mutex.abandon(kernel));
+        result = Err(JoinError::EndedHolding(mutex.name()));
+    }
+    while let Some(joiner) = me.joiners.first() {
+        me.joiners.remove(joiner);
+        joiner.result.set(result);
+        kernel.wake(joiner, Wake::Granted);
+    }
+    kernel.ready.remove(me);
+    me.state.set(State::Ended);
+    me.result.set(result);
+    me.generation.set(me.generation.get().wrapping_add(1));
+    // The stack is free from here on, and still in use by this function. With interrupts masked nobody can spawn a thread on
+    // it before the switch, and nothing comes back here after it.
+    if let Some(in_use) = me.stack_in_use.take() {
+        in_use.set(false);
+    }
+    kernel.give_slot(me);
+    kernel.switch(Some(me), kernel.ready.highest());
+    unreachable!("a thread that has ended is in no ring")
+}

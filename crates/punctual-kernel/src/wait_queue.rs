@@ -1,0 +1,105 @@
+//! Threads that wait at one place, the highest first, those of one priority in the order in which they came.
+//!
+//! Those of one priority are a ring, and the first of each ring are a list. So to go in takes as many steps as there are
+//! priorities above, 31 at most, however many wait; everything else takes the same few.
+
+use core::cell::Cell;
+
+use crate::Port;
+use crate::slot::{Link, ThreadSlot, alone, append, unlink};
+
+pub(crate) struct WaitQueue<P: Port> {
+    highest: Link<P>,
+}
+
+impl<P: Port> WaitQueue<P> {
+    pub(crate) const fn new() -> Self {
+        Self { highest: Cell::new(None) }
+    }
+
+    /// Who is to be woken first.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&'static ThreadSlot<P>> {
+        self.highest.get()
+    }
+
+    /// Lets a thread, which is in no ring, wait here.
+    pub(crate) fn insert(&'static self, thread: &'static ThreadSlot<P>) {
+        let priority = thread.priority.get();
+        thread.queue.set(Some(self));
+        let mut above = None;
+        let mut at = self.highest.get();
+        while let Some(first) = at {
+            if first.priority.get() == priority {
+                append(first, thread);
+                return;
+            }
+            if first.priority.get() < priority {
+                break;
+            }
+            above = Some(first);
+            at = first.lower.get();
+        }
+        alone(thread);
+        thread.higher.set(above);
+        thread.lower.set(at);
+        self.join(above, Some(thread));
+        if let Some(below) = at {
+            below.higher.set(Some(thread));
+        }
+    }
+
+    /// Takes out a thread that waits here.
+    pub(crate) fn remove(&self, thread: &'static ThreadSlot<P>) {
+        thread.queue.set(None);
+        let (above, below) = (thread.higher.get(), thread.lower.get());
+        let next = unlink(thread);
+        let leads =
+            self.highest.get().is_some_and(|first| first.is(thread)) || above.is_some() || below.is_some();
+        if !leads {
+            return;
+        }
+        thread.higher.set(None);
+        thread.lower.set(None);
+        if let Some(next) = next {
+            next.higher.set(above);
+            next.lower.set(below);
+        }
+        let now_below = next.or(below);
+        self.join(above, now_below);
+        if let Some(below) = below {
+            below.higher.set(next.or(above));
+        }
+    }
+
+    #[inline]
+    fn join(&self, above: Option<&'static ThreadSlot<P>>, below: Option<&'static ThreadSlot<P>>) {
+        match above {
+            Some(above) => above.lower.set(below),
+            None => self.highest.set(below),
+        }
+    }
+}
+
+impl<P: Port> WaitQueue<P> {
+    /// How many threads wait here, at most `limit`. It takes a step for each.
+    pub(crate) fn count(&self, limit: u32) -> u32 {
+        let mut count = 0;
+        let mut leader = self.highest.get();
+        while let Some(first) = leader {
+            let mut at = first;
+            loop {
+                if count == limit {
+                    return count;
+                }
+                count += 1;
+                at = crate::slot::neighbour(&at.next, at);
+                if at.is(first) {
+                    break;
+                }
+            }
+            leader = first.lower.get();
+        }
+        count
+    }
+}

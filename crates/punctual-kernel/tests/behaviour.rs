@@ -1,0 +1,361 @@
+//! What threads see of the kernel, one rule each; among them the qualitative tests of 001, I.D and IV.
+
+use std::cell::{Cell, RefCell};
+
+use punctual_kernel::sim::{self, Sim};
+use punctual_kernel::{Exclusion, Group, OrderedGuards, lock_all};
+
+type Kernel = punctual_kernel::Kernel<Sim>;
+type Thread = punctual_kernel::Thread<Sim>;
+type Mutex<T> = punctual_kernel::Mutex<Sim, T>;
+type OrderedMutex<T> = punctual_kernel::OrderedMutex<Sim, T>;
+type Semaphore = punctual_kernel::Semaphore<Sim>;
+type Server = punctual_kernel::Server<Sim>;
+type Callback = punctual_kernel::Callback<Sim>;
+type Stack = punctual_kernel::Stack<Sim, 49152>;
+
+thread_local! {
+    // All threads of a simulation run on the one thread of the test.
+    static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn log(text: impl Into<String>) {
+    LOG.with_borrow_mut(|log| log.push(text.into()));
+}
+
+/// Runs `f` in a thread of this priority, and everything that it starts; returns what was logged.
+fn run(priority: u8, stack: &'static Stack, f: fn()) -> String {
+    sim::run(|| {
+        Thread::spawn(priority, stack, |f: fn()| f(), f).unwrap();
+        Kernel::run();
+    });
+    LOG.take().join(" ")
+}
+
+fn name(name: &'static str) {
+    log(name);
+}
+
+#[test]
+fn runs_the_highest_thread_and_of_equals_the_first() {
+    static STACKS: [Stack; 5] = [const { Stack::new() }; 5];
+    let ran = run(5, &STACKS[0], || {
+        log("begin");
+        Thread::spawn(4, &STACKS[1], name, "low").unwrap();
+        Thread::spawn(5, &STACKS[2], name, "peer").unwrap();
+        Thread::spawn(5, &STACKS[3], name, "peer2").unwrap();
+        Thread::spawn(6, &STACKS[4], name, "high").unwrap();
+        log("created");
+        Thread::yield_now();
+        log("end");
+    });
+    assert_eq!(ran, "begin high created peer peer2 end low");
+}
+
+#[test]
+fn avoids_priority_inversion() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    static RESOURCE: Mutex<()> = Mutex::new("resource", ());
+    let ended = run(1, &STACKS[0], || {
+        let guard = RESOURCE.lock().unwrap();
+        let medium = |()| {
+            let high = |()| {
+                drop(RESOURCE.lock().unwrap());
+                log("3");
+            };
+            Thread::spawn(3, &STACKS[2], high, ()).unwrap();
+            log("2");
+        };
+        Thread::spawn(2, &STACKS[1], medium, ()).unwrap();
+        drop(guard);
+        log("1");
+    });
+    assert_eq!(ended, "3 2 1", "with inversion it is 2 3 1");
+}
+
+#[test]
+fn inherits_through_a_chain_and_falls_back() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    static A: Mutex<()> = Mutex::new("a", ());
+    static B: Mutex<()> = Mutex::new("b", ());
+    run(1, &STACKS[0], || {
+        let me = Thread::current().unwrap();
+        let a = A.lock().unwrap();
+        let middle = |()| {
+            let _b = B.lock().unwrap();
+            drop(A.lock().unwrap());
+        };
+        Thread::spawn(5, &STACKS[1], middle, ()).unwrap();
+        assert_eq!(me.priority(), Some(5));
+        Thread::spawn(9, &STACKS[2], |()| drop(B.lock().unwrap()), ()).unwrap();
+        assert_eq!(me.priority(), Some(9), "from who waits for whom it waits for");
+        drop(a);
+        assert_eq!(me.priority(), Some(1));
+    });
+}
+
+#[test]
+fn blocks_a_thread_only_without_units() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SEMAPHORE: Semaphore = Semaphore::new(0, 3);
+    let ran = run(1, &STACKS[0], || {
+        let high = |()| {
+            SEMAPHORE.p().unwrap();
+            for _ in 0..3 {
+                SEMAPHORE.v().unwrap();
+            }
+            for i in 0..4 {
+                SEMAPHORE.p().unwrap();
+                log(format!("p{i}"));
+            }
+        };
+        Thread::spawn(2, &STACKS[1], high, ()).unwrap();
+        log("blocked");
+        SEMAPHORE.v().unwrap();
+        log("blocked-again");
+        SEMAPHORE.v().unwrap();
+    });
+    assert_eq!(ran, "blocked p0 p1 p2 blocked-again p3");
+}
+
+#[test]
+fn wakes_as_many_as_there_are_units_highest_first() {
+    static STACKS: [Stack; 5] = [const { Stack::new() }; 5];
+    static SEMAPHORE: Semaphore = Semaphore::new(0, 9);
+    let ran = run(1, &STACKS[0], || {
+        for (stack, (priority, who)) in STACKS[1..].iter().zip([(3, "3"), (5, "5a"), (4, "4"), (5, "5b")]) {
+            let waits = |who| {
+                SEMAPHORE.p().unwrap();
+                log(who);
+            };
+            Thread::spawn::<&'static str, _>(priority, stack, waits, who).unwrap();
+        }
+        SEMAPHORE.v_by(3).unwrap();
+        log("left");
+        SEMAPHORE.v_by(3).unwrap();
+        assert_eq!(SEMAPHORE.units(), 2);
+    });
+    assert_eq!(ran, "5a 5b 4 left 3");
+}
+
+#[test]
+fn tells_timeouts_and_units_apart() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SEMAPHORE: Semaphore = Semaphore::new(0, 9);
+    run(1, &STACKS[0], || {
+        assert!(SEMAPHORE.p_until(100).is_err());
+        assert_eq!(Kernel::now(), 100);
+        SEMAPHORE.v().unwrap();
+        assert_eq!(SEMAPHORE.units(), 1, "nobody waits any more");
+        SEMAPHORE.p().unwrap();
+        let waits = |()| {
+            SEMAPHORE.p_until(300).unwrap();
+            assert_eq!(Kernel::now(), 200);
+        };
+        let thread = Thread::spawn(2, &STACKS[1], waits, ()).unwrap();
+        Thread::sleep_until(200).unwrap();
+        SEMAPHORE.v().unwrap();
+        thread.join().unwrap();
+        assert_eq!(Kernel::now(), 200);
+    });
+}
+
+#[test]
+fn calls_back_at_a_priority_on_a_grid() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SERVER: Server = Server::new();
+    static PERIODIC: Callback = Callback::new(&SERVER, |_| log(format!("{}", Kernel::now())), 0);
+    static ONCE: Callback = Callback::new(&SERVER, |n| log(format!("once{n}@{}", Kernel::now())), 7);
+    static CANCELLED: Callback = Callback::new(&SERVER, |_| log("cancelled"), 0);
+    let ran = run(5, &STACKS[0], || {
+        SERVER.start(6, &STACKS[1]).unwrap();
+        PERIODIC.every(100, 50).unwrap();
+        ONCE.after(120);
+        CANCELLED.at(130);
+        CANCELLED.cancel();
+        Thread::sleep_until(210).unwrap();
+        PERIODIC.cancel();
+        Thread::sleep_until(1000).unwrap();
+        Kernel::stop();
+    });
+    assert_eq!(ran, "100 once7@120 150 200");
+}
+
+#[test]
+fn counts_missed_calls_and_stays_on_the_grid() {
+    thread_local! {
+        static COMPUTES: Cell<u64> = const { Cell::new(0) };
+    }
+    struct Computing;
+    impl sim::Environment for Computing {
+        fn next(&mut self, _: sim::Point) -> sim::Event {
+            match COMPUTES.take() {
+                0 => sim::Event::Nothing,
+                time => sim::Event::Advance(time),
+            }
+        }
+    }
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SERVER: Server = Server::new();
+    static PERIODIC: Callback = Callback::new(&SERVER, |_| log(format!("{}", Kernel::now())), 0);
+    sim::run_in(Computing, || {
+        let computes = |()| {
+            SERVER.start(6, &STACKS[1]).unwrap();
+            PERIODIC.every(100, 100).unwrap();
+            COMPUTES.set(370);
+            sim::point();
+            assert_eq!(PERIODIC.missed(), 2, "those of 200 and 300");
+            Thread::sleep_until(450).unwrap();
+            Kernel::stop();
+        };
+        Thread::spawn(5, &STACKS[0], computes, ()).unwrap();
+        Kernel::run();
+    });
+    assert_eq!(LOG.take().join(" "), "370 400");
+}
+
+#[test]
+fn runs_a_callback_on_an_interrupt_that_is_held_back_meanwhile() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SERVER: Server = Server::new();
+    fn edge(_: usize) {
+        log("edge");
+        // The line is raised again while the callback runs, twice.
+        if LOG.with_borrow(Vec::len) < 6 {
+            sim::raise(2);
+            log("raised");
+        }
+    }
+    static EDGE: Callback = Callback::new(&SERVER, edge, 0);
+    let ran = run(5, &STACKS[0], || {
+        SERVER.start(6, &STACKS[1]).unwrap();
+        EDGE.subscribe_irq(2).unwrap();
+        sim::raise(2);
+        log("end");
+        Kernel::stop();
+    });
+    assert_eq!(ran, "edge raised edge raised edge raised edge end");
+}
+
+#[test]
+fn takes_turns_where_time_is_sliced() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    struct Ticks;
+    impl sim::Environment for Ticks {
+        fn next(&mut self, point: sim::Point) -> sim::Event {
+            if point == sim::Point::Before { sim::Event::Advance(10) } else { sim::Event::Nothing }
+        }
+    }
+    // Asked again until it says nothing, so it says so by turns.
+    struct Once(Ticks, bool);
+    impl sim::Environment for Once {
+        fn next(&mut self, point: sim::Point) -> sim::Event {
+            self.1 = !self.1;
+            if self.1 { self.0.next(point) } else { sim::Event::Nothing }
+        }
+    }
+    fn computes(who: &'static str) {
+        for _ in 0..6 {
+            log(who);
+            sim::point();
+        }
+    }
+    sim::run_in(Once(Ticks, false), || {
+        Kernel::set_time_slice(30);
+        Thread::spawn(3, &STACKS[0], computes, "a").unwrap();
+        Thread::spawn(3, &STACKS[1], computes, "b").unwrap();
+        Thread::spawn(2, &STACKS[2], computes, "c").unwrap();
+        Kernel::run();
+    });
+    let order = LOG.take();
+    let (low, shared): (Vec<_>, Vec<_>) = order.iter().partition(|who| *who == "c");
+    assert_eq!(low.len(), 6);
+    assert_eq!(order[12..], ["c"; 6], "only those of one priority take turns");
+    let turns = shared.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(turns >= 3, "{order:?}");
+}
+
+#[test]
+fn goes_on_where_it_was_stopped() {
+    static STACK: Stack = Stack::new();
+    sim::run(|| {
+        Thread::spawn(
+            3,
+            &STACK,
+            |()| {
+                log("1");
+                Kernel::stop();
+                log("3");
+            },
+            (),
+        )
+        .unwrap();
+        Kernel::run();
+        log("2");
+        Kernel::run();
+    });
+    assert_eq!(LOG.take().join(""), "123");
+}
+
+#[test]
+fn tells_how_much_of_a_stack_was_used() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    fn uses<const N: usize>(_: ()) {
+        std::hint::black_box([1_u8; N]);
+    }
+    sim::run(|| {
+        Thread::spawn(3, &STACKS[0], uses::<100>, ()).unwrap();
+        Thread::spawn(3, &STACKS[1], uses::<20_000>, ()).unwrap();
+        Kernel::run();
+        let used = [STACKS[0].high_water(), STACKS[1].high_water()];
+        assert!((100..20_000).contains(&used[0]) && (20_000..49_152).contains(&used[1]), "{used:?}");
+    });
+}
+
+#[test]
+fn releases_and_retakes_what_comes_later_in_the_order() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static GROUP: Group = Group::new();
+    static R1: OrderedMutex<u32> = OrderedMutex::new(&GROUP, 1, "r1", 0);
+    static R2: OrderedMutex<u32> = OrderedMutex::new(&GROUP, 2, "r2", 0);
+    // 001, figure 5: each holds one and asks for the other.
+    let ran = run(1, &STACKS[0], || {
+        let r1 = R1.lock().unwrap();
+        let other = |()| {
+            let mut r2 = R2.lock().unwrap();
+            *r2 += 1;
+            let ((r2, mut r1), exclusion) = r2.and_lock(&R1).unwrap();
+            assert_eq!(exclusion, Exclusion::Lost);
+            assert_eq!(*r2, 11, "the other thread had it meanwhile");
+            *r1 += 1;
+            log("T2");
+        };
+        Thread::spawn(2, &STACKS[1], other, ()).unwrap();
+        let ((r1, mut r2), exclusion) = r1.and_lock(&R2).unwrap();
+        assert_eq!(exclusion, Exclusion::Kept);
+        *r2 += 10;
+        drop((r2, r1));
+        log("T1");
+    });
+    assert_eq!(ran, "T2 T1");
+}
+
+#[test]
+fn says_when_nobody_had_what_was_released() {
+    static STACK: Stack = Stack::new();
+    static GROUP: Group = Group::new();
+    static FIRST: OrderedMutex<u8> = OrderedMutex::new(&GROUP, 1, "first", 1);
+    static SECOND: OrderedMutex<u16> = OrderedMutex::new(&GROUP, 2, "second", 2);
+    static THIRD: OrderedMutex<u32> = OrderedMutex::new(&GROUP, 3, "third", 3);
+    run(1, &STACK, || {
+        let (third, second) = lock_all((&THIRD, &SECOND)).unwrap();
+        let ((third, second, first), exclusion) = (third, second).and_lock(&FIRST).unwrap();
+        assert_eq!(exclusion, Exclusion::Regained);
+        assert_eq!((*first, *second, *third), (1, 2, 3));
+        drop((third, second, first));
+        // All of them are free again.
+        drop(lock_all((&THIRD, &FIRST, &SECOND)).unwrap());
+        assert!(lock_all([&FIRST, &FIRST]).is_err(), "twice the same");
+        drop(lock_all([&FIRST]).unwrap());
+    });
+}

@@ -1,0 +1,294 @@
+//! What must not be done, and that each is an error as documented and harms nobody.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use punctual_kernel::sim::{self, Sim};
+use punctual_kernel::{
+    Group, JoinError, LockError, SignalError, SpawnError, SubscribeError, UnlockError, WaitError,
+};
+
+type Kernel = punctual_kernel::Kernel<Sim>;
+type Thread = punctual_kernel::Thread<Sim>;
+type RawMutex = punctual_kernel::RawMutex<Sim>;
+type Mutex<T> = punctual_kernel::Mutex<Sim, T>;
+type OrderedMutex<T> = punctual_kernel::OrderedMutex<Sim, T>;
+type Semaphore = punctual_kernel::Semaphore<Sim>;
+type Stack = punctual_kernel::Stack<Sim, 49152>;
+
+/// Runs `f` in a thread of priority 5.
+fn in_thread(stack: &'static Stack, f: fn()) {
+    sim::run(|| {
+        Thread::spawn(5, stack, |f: fn()| f(), f).unwrap();
+        Kernel::run();
+    });
+}
+
+/// The message of the panic of `f`.
+fn panic_of(f: impl FnOnce()) -> String {
+    let payload = panic::catch_unwind(AssertUnwindSafe(f)).expect_err("it panics");
+    payload
+        .downcast_ref::<String>()
+        .cloned()
+        .or(payload.downcast_ref::<&str>().map(|s| s.to_string()))
+        .unwrap()
+}
+
+#[test]
+fn refuses_to_unlock_what_another_thread_holds() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static MUTEX: RawMutex = RawMutex::new("valve");
+    in_thread(&STACKS[0], || {
+        MUTEX.lock().unwrap();
+        let other = |()| assert_eq!(MUTEX.unlock(), Err(UnlockError::NotOwner("valve")));
+        Thread::spawn(6, &STACKS[1], other, ()).unwrap();
+        assert_eq!(MUTEX.unlock(), Ok(()));
+        assert_eq!(MUTEX.unlock(), Err(UnlockError::NotOwner("valve")));
+    });
+}
+
+#[test]
+fn refuses_to_lock_what_the_thread_holds() {
+    static STACK: Stack = Stack::new();
+    static MUTEX: Mutex<u32> = Mutex::new("valve", 1);
+    in_thread(&STACK, || {
+        let guard = MUTEX.lock().unwrap();
+        assert_eq!(MUTEX.lock().unwrap_err(), LockError::Recursive("valve"));
+        assert_eq!(MUTEX.try_lock().unwrap_err(), LockError::Recursive("valve"));
+        assert_eq!(*guard, 1);
+        drop(guard);
+        assert!(MUTEX.lock().is_ok());
+    });
+}
+
+#[test]
+fn refuses_to_close_a_circle_of_threads_that_wait() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    static MUTEXES: [RawMutex; 3] = [RawMutex::new("a"), RawMutex::new("b"), RawMutex::new("c")];
+    static GO: Semaphore = Semaphore::new(0, 3);
+    in_thread(&STACKS[0], || {
+        for (i, stack) in STACKS[1..].iter().enumerate() {
+            let chain = |i: usize| {
+                MUTEXES[i].lock().unwrap();
+                GO.p().unwrap();
+                MUTEXES[i + 1].lock().unwrap();
+                MUTEXES[i + 1].unlock().unwrap();
+                MUTEXES[i].unlock().unwrap();
+            };
+            Thread::spawn(6, stack, chain, i).unwrap();
+        }
+        MUTEXES[2].lock().unwrap();
+        GO.v_by(2).unwrap();
+        assert_eq!(MUTEXES[0].lock(), Err(LockError::Deadlock("a")));
+        MUTEXES[2].unlock().unwrap();
+        assert_eq!(MUTEXES[0].lock(), Ok(()));
+        MUTEXES[0].unlock().unwrap();
+    });
+}
+
+#[test]
+fn names_the_mutex_that_a_thread_held_when_it_ended() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    static MUTEX: Mutex<u32> = Mutex::new("valve", 1);
+    in_thread(&STACKS[0], || {
+        let forgetful = |()| {
+            std::mem::forget(MUTEX.lock().unwrap());
+            Thread::sleep_until(10).unwrap();
+        };
+        let thread = Thread::spawn(6, &STACKS[1], forgetful, ()).unwrap();
+        let waits = |()| assert_eq!(MUTEX.lock().unwrap_err(), LockError::OwnerEnded("valve"));
+        Thread::spawn(7, &STACKS[2], waits, ()).unwrap();
+        assert_eq!(thread.join(), Err(JoinError::EndedHolding("valve")));
+        assert_eq!(thread.join(), Err(JoinError::EndedHolding("valve")), "also when it has ended");
+        assert_eq!(MUTEX.lock().unwrap_err(), LockError::OwnerEnded("valve"));
+        // The slot of the thread that has ended has another one some time, which does not hold the mutex either.
+        for _ in 0..2 * sim::THREADS {
+            let other = |()| assert_eq!(MUTEX.lock().unwrap_err(), LockError::OwnerEnded("valve"));
+            Thread::spawn(6, &STACKS[1], other, ()).unwrap();
+        }
+        // SAFETY: the guard was forgotten, and its data is not referred to.
+        assert!(unsafe { MUTEX.recover() });
+        assert_eq!(*MUTEX.lock().unwrap(), 1);
+    });
+}
+
+#[test]
+fn tells_a_handle_whose_slot_has_another_thread() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    in_thread(&STACKS[0], || {
+        let first = Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
+        assert_eq!(first.join(), Ok(()));
+        let mut last = first;
+        for _ in 0..sim::THREADS {
+            last = Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
+        }
+        assert_eq!(last.join(), Ok(()));
+        assert_eq!(first.join(), Err(JoinError::Stale));
+        assert_eq!(first.priority(), None);
+    });
+}
+
+#[test]
+fn keeps_the_result_of_a_thread_until_its_slot_is_needed() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    in_thread(&STACKS[0], || {
+        // From here on every slot has been used.
+        for _ in 1..sim::THREADS {
+            Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
+        }
+        let first = Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
+        for _ in 0..sim::THREADS - 2 {
+            Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
+            assert_eq!(first.join(), Ok(()));
+        }
+    });
+}
+
+#[test]
+fn refuses_to_wait_for_itself() {
+    static STACK: Stack = Stack::new();
+    in_thread(&STACK, || {
+        assert_eq!(Thread::current().unwrap().join(), Err(JoinError::Itself));
+    });
+}
+
+#[test]
+fn refuses_more_threads_than_there_are_slots() {
+    static STACKS: [Stack; sim::THREADS + 1] = [const { Stack::new() }; sim::THREADS + 1];
+    sim::run(|| {
+        for stack in &STACKS[1..] {
+            Thread::spawn(5, stack, |()| {}, ()).unwrap();
+        }
+        assert_eq!(Thread::spawn(5, &STACKS[0], |()| {}, ()), Err(SpawnError::TooManyThreads));
+        Kernel::run();
+        assert!(Thread::spawn(5, &STACKS[0], |()| {}, ()).is_ok(), "the stack was not kept");
+    });
+}
+
+#[test]
+fn refuses_a_stack_in_use_a_small_one_and_a_wrong_priority() {
+    static USED: Stack = Stack::new();
+    static SMALL: punctual_kernel::Stack<Sim, 1024> = punctual_kernel::Stack::new();
+    sim::run(|| {
+        Thread::spawn(5, &USED, |()| {}, ()).unwrap();
+        assert_eq!(Thread::spawn(5, &USED, |()| {}, ()), Err(SpawnError::StackInUse));
+        assert_eq!(Thread::spawn(0, &USED, |()| {}, ()), Err(SpawnError::Priority(0)));
+        assert_eq!(Thread::spawn(33, &USED, |()| {}, ()), Err(SpawnError::Priority(33)));
+        let small = Thread::spawn(5, &SMALL, |()| {}, ()).unwrap_err();
+        assert!(matches!(small, SpawnError::StackTooSmall(needed) if needed > 1024), "{small}");
+    });
+}
+
+#[test]
+fn refuses_to_wait_in_an_interrupt_handler_and_in_a_masked_section() {
+    static STACK: Stack = Stack::new();
+    static MUTEX: RawMutex = RawMutex::new("valve");
+    static HELD: RawMutex = RawMutex::new("held");
+    static NONE: Semaphore = Semaphore::new(0, 1);
+    static CALLED: Semaphore = Semaphore::new(0, 1);
+    fn cannot_wait() {
+        assert_eq!(NONE.p(), Err(WaitError::CannotBlock));
+        assert_eq!(NONE.p_until(100), Err(WaitError::CannotBlock));
+        assert_eq!(MUTEX.lock(), Err(LockError::CannotBlock));
+        assert_eq!(Thread::sleep_until(100), Err(WaitError::CannotBlock));
+        Thread::yield_now();
+    }
+    in_thread(&STACK, || {
+        HELD.lock().unwrap();
+        let handler = |_| {
+            cannot_wait();
+            assert_eq!(HELD.unlock(), Err(UnlockError::NotOwner("held")), "the interrupted thread holds it");
+            assert_eq!(Thread::current(), None);
+            CALLED.v().unwrap();
+        };
+        Kernel::subscribe_irq(3, handler).unwrap();
+        sim::raise(3);
+        assert_eq!(CALLED.p(), Ok(()));
+        Kernel::masked(cannot_wait);
+        HELD.unlock().unwrap();
+    });
+}
+
+#[test]
+fn refuses_more_units_than_the_maximum() {
+    static STACK: Stack = Stack::new();
+    static SEMAPHORE: Semaphore = Semaphore::new(0, 3);
+    in_thread(&STACK, || {
+        assert_eq!(SEMAPHORE.v_by(4), Err(SignalError::Overflow(3)));
+        assert_eq!(SEMAPHORE.v_by(u32::MAX), Err(SignalError::Overflow(3)));
+        assert_eq!(SEMAPHORE.units(), 0, "all or nothing");
+        assert_eq!(SEMAPHORE.v_by(3), Ok(()));
+        assert_eq!(SEMAPHORE.v(), Err(SignalError::Overflow(3)));
+    });
+}
+
+#[test]
+fn refuses_a_second_subscriber_and_numbers_without_slot() {
+    sim::run(|| {
+        Kernel::subscribe_irq(1, |_| {}).unwrap();
+        assert_eq!(Kernel::subscribe_irq(1, |_| {}), Err(SubscribeError::Taken));
+        let slots = sim::INTERRUPTS;
+        assert_eq!(Kernel::subscribe_irq(slots as u32, |_| {}), Err(SubscribeError::NoSuchInterrupt(slots)));
+        Kernel::unsubscribe_irq(1);
+        assert_eq!(Kernel::subscribe_irq(1, |_| {}), Ok(()));
+    });
+}
+
+#[test]
+fn refuses_mutexes_out_of_their_order() {
+    static STACK: Stack = Stack::new();
+    static GROUP: Group = Group::new();
+    static FIRST: OrderedMutex<()> = OrderedMutex::new(&GROUP, 1, "first", ());
+    static SECOND: OrderedMutex<()> = OrderedMutex::new(&GROUP, 2, "second", ());
+    in_thread(&STACK, || {
+        let second = SECOND.lock().unwrap();
+        assert_eq!(FIRST.lock().err(), Some(LockError::OutOfOrder("second")));
+        drop(second);
+        let _first = FIRST.lock().unwrap();
+        assert!(SECOND.lock().is_ok());
+    });
+}
+
+#[test]
+fn notices_an_overflow_of_the_stack_at_the_next_switch() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    let message = panic_of(|| {
+        in_thread(&STACKS[0], || {
+            let overflows = |()| {
+                // As an overflow does that reaches just below the stack, but not over somebody else's memory.
+                let lowest = (&raw const STACKS[1]).cast_mut().cast::<usize>();
+                // SAFETY: the lowest word of this thread's stack, which is not that deep.
+                unsafe { lowest.write_volatile(0) };
+                Thread::yield_now();
+                Thread::sleep_until(5).unwrap();
+            };
+            Thread::spawn(5, &STACKS[1], overflows, ()).unwrap();
+            Thread::yield_now();
+        });
+    });
+    assert!(message.contains("slot 1 has overflowed its stack"), "{message}");
+}
+
+#[test]
+fn refuses_objects_of_another_simulation() {
+    static SEMAPHORE: Semaphore = Semaphore::new(1, 1);
+    sim::run(|| assert!(SEMAPHORE.try_p()));
+    let message = panic_of(|| {
+        sim::run(|| SEMAPHORE.try_p());
+    });
+    assert!(message.contains("belongs to another simulation"), "{message}");
+    assert!(panic_of(|| _ = SEMAPHORE.v()).contains("no simulation runs on this thread"));
+}
+
+#[test]
+fn panics_when_nobody_can_ever_run_again() {
+    static STACK: Stack = Stack::new();
+    static NEVER: Semaphore = Semaphore::new(0, 1);
+    let message = panic_of(|| in_thread(&STACK, || NEVER.p().unwrap()));
+    assert!(message.contains("none can ever run again"), "{message}");
+}
+
+#[test]
+fn passes_on_the_panic_of_a_thread() {
+    static STACK: Stack = Stack::new();
+    assert_eq!(panic_of(|| in_thread(&STACK, || panic!("on purpose"))), "on purpose");
+}

@@ -1,0 +1,57 @@
+//! Random programs of threads, mutexes, semaphores, timers and interrupts on the simulated kernel, compared at each of their calls
+//! with a model: who runs, who waits for what, every priority, and every answer.
+//!
+//! `PUNCTUAL_KERNEL_SCHEDULES` says how many, `PUNCTUAL_KERNEL_SEED` which is the first.
+
+mod support;
+
+use std::env;
+use std::panic;
+
+use support::Random;
+use support::program::Program;
+use support::schedule::{Interrupts, KINDS, run};
+
+fn number(variable: &str, default: u64) -> u64 {
+    env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// Runs what belongs to a seed, and names it where it fails.
+fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
+    match panic::catch_unwind(panic::AssertUnwindSafe(f)) {
+        Ok(result) => result,
+        Err(payload) => {
+            let program = Program::random(&mut Random(seed));
+            eprintln!("PUNCTUAL_KERNEL_SEED={seed} shows it again:\n{program:#?}");
+            panic::resume_unwind(payload)
+        }
+    }
+}
+
+#[test]
+fn random_programs_do_what_the_model_does() {
+    let first = number("PUNCTUAL_KERNEL_SEED", 0);
+    let count = number("PUNCTUAL_KERNEL_SCHEDULES", 4_000);
+    let mut points = 0;
+    for seed in first..first + count {
+        let mut random = Random(seed);
+        let program = Program::random(&mut random);
+        // From none to one at every other point.
+        let chance = [0, 1, 4, 16, 32][random.below(5)];
+        points += seeded(seed, || run(&program, Interrupts::Random { seed: random.next(), chance }));
+    }
+    println!("{count} schedules with {points} points at which interrupts could come");
+}
+
+#[test]
+fn an_interrupt_at_each_single_point_makes_no_difference_to_the_rules() {
+    for seed in 0..number("PUNCTUAL_KERNEL_SCHEDULES", 4_000) / 400 {
+        let program = Program::random(&mut Random(seed));
+        for kind in 0..KINDS {
+            let mut at = 0;
+            while seeded(seed, || run(&program, Interrupts::One { at, kind })) > at {
+                at += 1;
+            }
+        }
+    }
+}

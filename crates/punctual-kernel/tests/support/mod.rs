@@ -1,0 +1,24 @@
+//! What the tests of schedules share: random programs, the model of what they have to do, and running both.
+
+pub(crate) mod model;
+pub(crate) mod program;
+pub(crate) mod schedule;
+
+/// Random numbers, the same for the same seed everywhere (SplitMix64).
+#[derive(Clone)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Below `n`.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}

@@ -160,8 +160,20 @@ impl Search<'_> {
     }
 
     fn grown(&mut self, at: usize, now: Nanos, step: Nanos, set: impl Fn(&mut Task, Nanos)) -> Limit {
-        let (until, first) = self.largest(at, now..LONGEST.max(now), |_| step, set);
+        let (until, first) = self.largest(at, now..self.most(at).max(now), |_| step, set);
         Limit { now, until, step, first }
+    }
+
+    /// The largest time that is tried for a task: one beyond its deadline is missed for certain; without a deadline, many times
+    /// all that there is. With a jitter of hours, windows would have millions of jobs.
+    fn most(&self, at: usize) -> Nanos {
+        let times = |task: &Task| [task.deadline, task.arrivals.as_ref().map(Stream::window)];
+        let longest = || self.system.tasks.iter().flat_map(times).flatten().max().unwrap_or(LONGEST);
+        match self.system.tasks[at].deadline {
+            Some(deadline) => deadline.saturating_add(1),
+            None => longest().saturating_mul(MOST),
+        }
+        .min(LONGEST)
     }
 
     /// The largest of these values with which all deadlines are met, if `set` gives it to a task that has the first of them.

@@ -5,7 +5,7 @@ mod support;
 use punctual_analysis::assign::assign;
 use punctual_analysis::first_miss;
 use punctual_analysis::margin::{all_executions, margins};
-use punctual_analysis::system::{Executor, System};
+use punctual_analysis::system::{Executor, Spawn, System};
 use punctual_analysis::time::Ratio;
 use support::random::Random;
 use support::{overheads, periodic, resource, section, system, task};
@@ -26,6 +26,18 @@ fn random_system(random: &mut Random, count: usize, total: f64) -> System {
     let mut system = System { resources: vec![resource("r"), resource("s")], ..system(tasks.collect()) };
     system.update_ceilings();
     system
+}
+
+/// Where one task spawns another all bounds are found anew, with every job of the window: with the jitter of an hour, that takes
+/// hours.
+#[test]
+fn jitter_of_a_chain_is_tried_up_to_its_deadline() {
+    let mut tasks = vec![task("sample", 2, 1_000, 200), task("act", 1, 1_000, 300)];
+    tasks[0].spawns.push(Spawn { task: 1, most: 1 });
+    tasks[1].arrivals = None;
+    (tasks[0].deadline, tasks[1].deadline) = (Some(1_000), Some(900));
+    let jitter = margins(&system(tasks)).tasks[0].jitter;
+    assert!(jitter.until < 1_000 && jitter.first.is_some(), "{jitter:?}");
 }
 
 #[test]

@@ -264,3 +264,14 @@ unsafe impl super::Shareable for Barrier {
         unsafe { this.write(Self { peers: Peers::shared(), ..Self::new(members) }) };
     }
 }
+
+#[cfg(all(test, feature = "std", not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_1_to_32767_members() {
+        let is_possible = |members| std::panic::catch_unwind(|| Barrier::new(members)).is_ok();
+        assert_eq!([0, 1, 32767, 32768].map(is_possible), [false, true, true, false]);
+    }
+}

@@ -349,3 +349,51 @@ fn reports_part_of_recording() {
         assert_eq!(report(&scratch.0, &[&["t.dat"], wrong].concat()).2, 2, "{wrong:?}");
     }
 }
+
+/// A reader that wakes the worker, again and again.
+fn chained() -> Script {
+    let (reader, worker) = (task(838, 40), task(7, 30));
+    let mut script = Script::new();
+    for n in 1..=5 {
+        let t = n * 1_000_000;
+        script.waking(t, 0, reader, 0).switch(t + 10_000, 0, SwitchOut::Runnable, reader);
+        script.waking(t + 60_000, 0, worker, 0).switch(t + 70_000, 0, SwitchOut::Runnable, worker);
+        script.switch(t + 100_000 + n * 1_000, 0, SwitchOut::Sleeping, reader);
+        script.switch(t + 200_000, 0, SwitchOut::Sleeping, IDLE);
+    }
+    script
+}
+
+#[test]
+fn reports_chains_in_text_json_and_page() {
+    let scratch = Scratch::new("chains");
+    file(&scratch, "t.dat", &chained());
+    for chain in ["pi,worker", "838,7", "auto"] {
+        let arguments = ["t.dat", "--chain", chain, "--json", "t.json", "--html", "t.html"];
+        let (out, err, code) = report(&scratch.0, &arguments);
+        assert_eq!((err.as_str(), code), ("", 0));
+        let (_, out) = out.split_once("\nchain pi/838 → worker/7, 5 crossings\n").unwrap();
+        let row = |name: &str| {
+            let line = out.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+            line.trim_start()[name.len()..].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(row("pi/838 until it wakes worker/7"), ["60.0", "60.0", "60.0", "60.0", "5"]);
+        assert_eq!(row("end to end")[0], "105");
+        assert!(out.contains("worker/7 took 45 µs (42 %) to its end"), "{out}");
+        let schema = serde_json::from_str(include_str!("../../../docs/trace-schema.json")).unwrap();
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let lines = fs::read_to_string(scratch.file("t.json")).unwrap();
+        let lines: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        lines.iter().for_each(|line| assert!(schema.is_valid(line), "{line}"));
+        let crossings: Vec<_> = lines.iter().filter(|line| line["type"] == "crossing").collect();
+        assert_eq!((crossings.len(), &crossings[4]["max_ns"]), (5, &105_000.into()));
+        let page = fs::read_to_string(scratch.file("t.html")).unwrap();
+        assert!(
+            page.contains("<h2>pi/838 → worker/7</h2>")
+                && page.contains("Timeline of a crossing that took 105 µs")
+        );
+    }
+    let (_, err, code) = report(&scratch.0, &["t.dat", "--chain", "pi,nobody"]);
+    assert!(code == 1 && err.contains("no job of a task or thread `nobody`"), "{err}");
+}

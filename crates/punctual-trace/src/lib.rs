@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 pub mod buffer_stats;
+pub mod chains;
 pub mod event;
 pub mod explain;
 pub mod export;

@@ -10,6 +10,7 @@ use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 
 use super::args::{Analysis, Futex, Suspension};
+use super::chains::Chains;
 use super::names::NewNames;
 use super::parse::Deadline;
 use crate::output::say;
@@ -21,6 +22,7 @@ pub(crate) struct Analyzer {
     deadlines: Vec<Deadline>,
     max_response: Option<u64>,
     filter: TaskFilter,
+    chains: Chains,
 }
 
 impl Analyzer {
@@ -31,6 +33,7 @@ impl Analyzer {
         otherwise: Select,
         (monotonic, recorded): (bool, Recorded),
         (segments, keep): (bool, usize),
+        chains: Chains,
     ) -> Self {
         let printable = |name: &String| Printable(name).to_string();
         let filter = TaskFilter { tasks: arguments.tasks.iter().map(printable).collect() };
@@ -39,6 +42,7 @@ impl Analyzer {
             (false, true) => otherwise,
             (false, false) => Select { among: otherwise.among, ..filter.select() },
         };
+        let select = chains.select(select);
         let config = jobs::Config {
             select,
             handlers: arguments.handlers,
@@ -55,14 +59,14 @@ impl Analyzer {
             monotonic,
             recorded,
             longest_schedule: arguments.longest_schedule,
-            segments,
+            segments: segments || !chains.is_empty(),
             ..jobs::Config::default()
         };
         // At least one job of each task is kept, because it has the task's priority.
         let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
         let deadline = |known: &Deadline| Deadline { task: printable(&known.task), ns: known.ns };
         let (deadlines, names) = (arguments.deadlines.iter().map(deadline).collect(), Names::new());
-        Self { watch, names, deadlines, max_response: None, filter }
+        Self { watch, names, deadlines, max_response: None, filter, chains }
     }
 
     /// Raises an alarm for jobs that take longer than this, in ns, unless the task has a deadline.
@@ -122,10 +126,11 @@ impl Analyzer {
         each: &mut dyn FnMut(&Job, &Names),
         alarm: &mut dyn FnMut(&CapturedJob, &Names),
     ) {
-        let Self { watch, names, filter, .. } = self;
+        let Self { watch, names, filter, chains, .. } = self;
         watch.feed(
             event,
             &mut |job| {
+                chains.job(job, names);
                 if filter.includes_job(job, names) {
                     each(job, names);
                 }
@@ -180,7 +185,9 @@ impl Analyzer {
             })
         };
         let deadlines = self.deadlines.iter().map(|deadline| deadline.task.as_str());
-        self.filter.tasks.iter().map(String::as_str).chain(deadlines).filter(|name| !has_jobs(name)).collect()
+        let chained = self.chains.tasks();
+        let named = self.filter.tasks.iter().map(String::as_str).chain(deadlines).chain(chained);
+        named.filter(|name| !has_jobs(name)).collect()
     }
 
     /// Warns if there were more tasks than fit.
@@ -202,6 +209,16 @@ impl Analyzer {
 
     pub(crate) fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// The chains that the command line asks for.
+    pub(crate) fn chains(&self) -> &Chains {
+        &self.chains
+    }
+
+    /// The crossings of chains that have become whole, as JSON.
+    pub(crate) fn take_crossings(&mut self) -> Vec<String> {
+        self.chains.take_lines()
     }
 
     pub(crate) fn watch(&self) -> &Watch {
@@ -241,7 +258,7 @@ impl TaskFilter {
 }
 
 /// Whether `text` names the actor: by name, by number, by both as in tables, or by a prefix and `*`.
-fn called(actor: Actor, text: &str, names: &Names) -> bool {
+pub(crate) fn called(actor: Actor, text: &str, names: &Names) -> bool {
     let full = names.of(actor);
     let fits = |name: &str, text: &str| match text.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -256,12 +273,12 @@ fn called(actor: Actor, text: &str, names: &Names) -> bool {
 }
 
 /// The TID, alone or after the name as in tables.
-fn number(text: &str) -> Option<Tid> {
+pub(crate) fn number(text: &str) -> Option<Tid> {
     text.rsplit('/').next()?.parse().ok()
 }
 
 /// A thread's name as the kernel truncates it.
-fn kernel_name(name: &str) -> &str {
+pub(crate) fn kernel_name(name: &str) -> &str {
     let mut end = name.len().min(15);
     while !name.is_char_boundary(end) {
         end -= 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::parse::{Cpus, Deadline, Events, Priorities, microseconds};
+use super::parse::{ChainOf, Cpus, Deadline, Events, Priorities, microseconds};
 use super::window::Moment;
 use crate::args::seconds;
 
@@ -175,6 +175,7 @@ Examples:
   punctual trace report trace.dat
   punctual trace report trace.dat --task control --worst 3
   punctual trace report trace.dat --html report.html
+  punctual trace report trace.dat --chain irq/24-eth0,reader,control
   punctual trace report trace.dat --from +2.5 --to +3
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
@@ -196,6 +197,11 @@ pub(crate) struct Report {
 
     #[command(flatten)]
     pub(crate) analysis: Analysis,
+
+    /// Report the end-to-end latency of a chain of tasks or threads, each of which wakes the next; `auto` finds chains, reading the
+    /// trace twice; may be repeated
+    #[arg(long = "chain", value_name = "A,B,…")]
+    pub(crate) chains: Vec<ChainOf>,
 
     /// Write one CSV line per job; `-` writes to standard output instead of the tables
     #[arg(long, value_name = "FILE")]

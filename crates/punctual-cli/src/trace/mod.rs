@@ -3,6 +3,7 @@
 mod alarm;
 mod analysis;
 pub(crate) mod args;
+mod chains;
 mod child;
 mod convert;
 mod lines;

@@ -16,6 +16,7 @@ use punctual_trace::names::Names;
 use super::Failure;
 use super::analysis::Analyzer;
 use super::args::Report;
+use super::chains::stage_names;
 
 type Out = BufWriter<Box<dyn Write>>;
 
@@ -115,6 +116,17 @@ impl Outputs {
         }
     }
 
+    /// Whether crossings of chains are wanted.
+    pub(crate) fn want_crossings(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// Writes a crossing of a chain, which is a line of JSON.
+    pub(crate) fn crossing(&mut self, line: &str) {
+        let Self { json, failed, unread, .. } = self;
+        *unread |= write(json, failed, |json| writeln!(json, "{line}"));
+    }
+
     /// Writes the page, if requested, after all jobs.
     pub(crate) fn page(&mut self, analyzer: &Analyzer, about: impl FnOnce() -> About) {
         let Self { html, failed, unread, .. } = self;
@@ -122,6 +134,9 @@ impl Outputs {
             let about = about();
             let mut report = html::Report::new(&about, analyzer.watch(), collector, analyzer.names());
             report.tasks = analyzer.tasks();
+            let stages = |(tasks, chain)| (stage_names(tasks, chain, analyzer.names()), chain);
+            let chains: Vec<_> = analyzer.chains().iter().map(stages).collect();
+            report.chains = chains.iter().map(|(stages, chain)| (stages.as_slice(), *chain)).collect();
             html::write(&report, to).map(drop)
         });
     }

@@ -98,6 +98,33 @@ fn is_tracepoint(text: &str) -> bool {
     text.split_once(':').is_some_and(|(group, event)| is_name(group) && is_name(event))
 }
 
+/// The tasks of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChainOf {
+    /// Whichever there are.
+    Auto,
+    /// These, in the order in which they wake each other.
+    Tasks(Vec<String>),
+}
+
+impl FromStr for ChainOf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let tasks: Vec<_> = text.split(',').map(str::to_owned).collect();
+        if tasks.len() < 2 || tasks.iter().any(String::is_empty) {
+            return Err(format!(
+                "`{text}` is not a chain; write auto, or two or more tasks in the order in which they wake each other, for \
+                 instance reader,control"
+            ));
+        }
+        Ok(Self::Tasks(tasks))
+    }
+}
+
 /// The deadline of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Deadline {
@@ -167,6 +194,16 @@ mod tests {
         );
         for text in ["", "irqs", "irq,,lock", "net:", ":x", "net:*/../x", "a:b:c"] {
             assert!(text.parse::<Events>().unwrap_err().contains("irq_vectors"), "{text}");
+        }
+    }
+
+    #[test]
+    fn parses_chains() {
+        let tasks = |names: &[&str]| Ok(ChainOf::Tasks(names.iter().map(|&name| name.to_owned()).collect()));
+        assert_eq!("irq/24-eth0,reader".parse(), tasks(&["irq/24-eth0", "reader"]));
+        assert_eq!("auto".parse(), Ok(ChainOf::Auto));
+        for text in ["", "reader", "a,,b", "a,"] {
+            assert!(text.parse::<ChainOf>().unwrap_err().contains("reader,control"), "{text}");
         }
     }
 

@@ -13,6 +13,7 @@ use punctual_trace::read::Trace;
 
 use super::analysis::Analyzer;
 use super::args::Report;
+use super::chains::{self, Chains};
 use super::outputs::Outputs;
 use super::reading::{Batch, Reading};
 use super::window::Window;
@@ -30,8 +31,14 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let monotonic = trace.clock() == "mono";
     let recorded = trace.recorded()?;
     let wanted = (outputs.want_segments(), outputs.want_worst());
-    let mut analyzer = Analyzer::new(&arguments.analysis, select, (monotonic, recorded.clone()), wanted);
-    analyzer.learn_from(&trace);
+    let analyzer_of = |chains| {
+        let known = (monotonic, recorded.clone());
+        let mut analyzer = Analyzer::new(&arguments.analysis, select.clone(), known, wanted, chains);
+        analyzer.learn_from(&trace);
+        analyzer
+    };
+    let chains = chains::wanted(arguments, &trace, || analyzer_of(Chains::default()))?;
+    let mut analyzer = analyzer_of(Chains::new(chains, outputs.want_crossings()));
     let mut events = trace.events()?;
     if outputs.want_events() {
         events = events.with_others();
@@ -73,6 +80,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         print(&window.map_or(String::new(), part));
         print(&missing);
         print(&text::tasks(&analyzer, usize::from(arguments.analysis.worst)));
+        print(&chains::text(analyzer.chains(), analyzer.names()));
         if !written.is_empty() {
             let written: String =
                 written.iter().map(|path| format!("written: {}\n", path.display())).collect();
@@ -116,6 +124,7 @@ fn analyse(
             }
             analyzer.feed(event, &mut |job, names| outputs.job(job, names), &mut |_, _| {});
         }
+        analyzer.take_crossings().iter().for_each(|line| outputs.crossing(line));
         if let (Some(first), Some(last)) = (events[..within].first(), events[..within].last()) {
             span = Some((span.map_or(first.time, |(start, _)| start), last.time));
         }

@@ -11,6 +11,7 @@ use punctual_trace::record::{self, Live, LiveError};
 use super::alarm::Alarms;
 use super::analysis::Analyzer;
 use super::args::{Source, Watch};
+use super::chains::Chains;
 use super::child::{HeldChild, Running};
 use super::lines::Lines;
 use super::names::NameWatch;
@@ -72,8 +73,13 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         _ => error.into(),
     })?;
     live.absent().iter().for_each(|absent| say!("missing: {absent}"));
-    let mut analyzer =
-        Analyzer::new(analysis, source.select(pid), (true, live.recorded().clone()), (false, 0));
+    let mut analyzer = Analyzer::new(
+        analysis,
+        source.select(pid),
+        (true, live.recorded().clone()),
+        (false, 0),
+        Chains::default(),
+    );
     let mut lines = Lines::new(arguments);
     lines.missing(live.recorded())?;
     analyzer.max_response(arguments.max_response);

@@ -28,6 +28,7 @@
 //! ```
 
 mod calls;
+mod chain;
 mod wait;
 
 use punctual_report::format::{format_count, format_part};
@@ -38,6 +39,7 @@ use crate::names::Names;
 use crate::stats::TaskStats;
 
 pub use calls::{Call, Called, calls, system_calls};
+pub use chain::crossing;
 pub use wait::blocking;
 
 /// Of many causes, this many are named.

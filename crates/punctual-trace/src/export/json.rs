@@ -301,7 +301,7 @@ fn role_name(role: FutexRole) -> &'static str {
 }
 
 /// What a segment is, as the terms are called.
-pub(super) fn phase_name(phase: Phase) -> &'static str {
+pub(crate) fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Jitter => "J",
         Phase::Execution => "C",

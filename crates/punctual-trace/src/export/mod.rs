@@ -28,6 +28,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod chain;
 mod csv;
 pub mod html;
 mod json;
@@ -35,7 +36,9 @@ mod perfetto;
 mod proto;
 pub mod table;
 
+pub use chain::{chain_table, crossing};
 pub use csv::{COLUMNS, Csv};
+pub(crate) use json::phase_name;
 pub use json::{captured_job, captured_job_object, json};
 pub use perfetto::Perfetto;
 

@@ -39,6 +39,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod chain;
 mod charts;
 mod collector;
 mod head;
@@ -55,6 +56,7 @@ use std::path::Path;
 
 pub use collector::Collector;
 
+use crate::chains::Chain;
 use crate::jobs::Counters;
 use crate::names::Names;
 use crate::read::Trace;
@@ -129,6 +131,8 @@ pub struct Report<'a> {
     pub left_out: u64,
     /// The jobs of these tasks over time.
     pub collector: &'a Collector,
+    /// Chains of tasks, each with what its stages are called.
+    pub chains: Vec<(&'a [String], &'a Chain)>,
     /// What everybody is called.
     pub names: &'a Names,
 }
@@ -138,7 +142,8 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn new(about: &'a About, watch: &'a Watch, collector: &'a Collector, names: &'a Names) -> Self {
         let tasks = watch.tasks().iter().collect();
-        Self { about, tasks, counters: watch.counters(), left_out: watch.left_out(), collector, names }
+        let (counters, left_out, chains) = (watch.counters(), watch.left_out(), Vec::new());
+        Self { about, tasks, counters, left_out, collector, chains, names }
     }
 
     /// How many events there were that were understood.

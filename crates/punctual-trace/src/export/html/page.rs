@@ -38,6 +38,9 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
         shown.iter().enumerate().map(|(index, task)| Section::new(index, task, report, slots)).collect();
     let mut page = head::head(report, &[shown, others].concat());
     overview(report, shown, others, page.body());
+    for (stages, chain) in &report.chains {
+        *page.body() += &super::chain::section(stages, chain, report);
+    }
 
     // What is left of the page goes to timelines: the worst of every task first, then the second worst.
     let used = page.len() + sections.iter().map(Section::len).sum::<usize>();

@@ -164,7 +164,7 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
 }
 
 /// What the colours of timelines mean.
-fn phases() -> String {
+pub(super) fn phases() -> String {
     let phases = [
         (Phase::Jitter, "J not running yet"),
         (Phase::Execution, "C executes"),

@@ -1,0 +1,67 @@
+//! Which threads wake which.
+
+use std::collections::HashMap;
+
+use super::woken_by;
+use crate::event::Tid;
+use crate::jobs::{Actor, Job};
+
+/// No longer chains are looked for, and no more of them.
+const MAX_LENGTH: usize = 16;
+const MAX_CHAINS: usize = 8;
+/// No more pairs of threads are counted.
+const MAX_PAIRS: usize = 65_536;
+/// A thread is part of a chain if it has at least so many jobs.
+const FEWEST: u64 = 2;
+
+/// Finds chains: threads of which each is woken by the one before it for most of its jobs.
+#[derive(Debug, Default)]
+pub struct Finder {
+    jobs: HashMap<Tid, u64>,
+    woken: HashMap<(Tid, Tid), u64>,
+}
+
+impl Finder {
+    /// Takes the next job.
+    pub fn job(&mut self, job: &Job) {
+        let Actor::Thread(thread) = job.actor else { return };
+        if self.jobs.len() < MAX_PAIRS || self.jobs.contains_key(&thread) {
+            *self.jobs.entry(thread).or_default() += 1;
+        }
+        if let Some((Actor::Thread(waker), _)) = woken_by(job) {
+            let pair = (waker, thread);
+            if waker != thread && (self.woken.len() < MAX_PAIRS || self.woken.contains_key(&pair)) {
+                *self.woken.entry(pair).or_default() += 1;
+            }
+        }
+    }
+
+    /// The chains, the most used first: each as the numbers of its threads, in the order in which they wake each other.
+    #[must_use]
+    pub fn chains(&self) -> Vec<Vec<Tid>> {
+        let jobs = |thread: Tid| self.jobs.get(&thread).copied().unwrap_or(0);
+        let mut before: HashMap<Tid, (u64, Tid)> = HashMap::new();
+        for (&(waker, thread), &count) in &self.woken {
+            // Both have jobs, and more than half of the later one's begin so.
+            if jobs(waker) >= FEWEST && count >= FEWEST && 2 * count > jobs(thread) {
+                before.insert(thread, (count, waker));
+            }
+        }
+        let is_last = |thread: &Tid| before.values().all(|(_, waker)| waker != thread);
+        let mut chains: Vec<(u64, Vec<Tid>)> = Vec::new();
+        for &last in before.keys().filter(|thread| is_last(thread)) {
+            let (mut chain, mut least) = (vec![last], u64::MAX);
+            while let Some(&(count, waker)) = chain.last().and_then(|thread| before.get(thread)) {
+                if chain.contains(&waker) || chain.len() >= MAX_LENGTH {
+                    break;
+                }
+                chain.push(waker);
+                least = least.min(count);
+            }
+            chain.reverse();
+            chains.push((least, chain));
+        }
+        chains.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
+        chains.into_iter().take(MAX_CHAINS).map(|(_, chain)| chain).collect()
+    }
+}

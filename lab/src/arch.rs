@@ -6,14 +6,14 @@ use crate::tools;
 /// The processor of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arch {
-    /// That of the host.
+    /// The host's.
     Amd64,
     /// 64-bit ARM, on a host that is not.
     Arm64,
 }
 
 impl Arch {
-    /// What Debian calls it.
+    /// Its name in Debian.
     pub(crate) fn debian(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -21,7 +21,7 @@ impl Arch {
         }
     }
 
-    /// What `uname -m` says there.
+    /// The output of `uname -m` there.
     pub(crate) fn uname(self) -> &'static str {
         match self {
             Self::Amd64 => "x86_64",

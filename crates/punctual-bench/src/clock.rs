@@ -12,11 +12,11 @@ use std::time::Duration;
 static COUNTER: AtomicBool = AtomicBool::new(false);
 static CHOSEN: OnceLock<Clock> = OnceLock::new();
 
-/// How long the counter is held against the kernel's clock. The readings at both ends are within a microsecond, so
+/// How long the counter is compared with the kernel's clock. The readings at both ends are within a microsecond, so
 /// the rate is within some 10⁻⁵.
 const CALIBRATION: Duration = Duration::from_millis(60);
 
-/// Which clock [`now`] reads, and what its ticks are worth.
+/// The clock that [`now`] reads, and the length of its ticks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     name: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// What the clock is called: `TSC`, `CNTVCT` or `CLOCK_MONOTONIC`.
+    /// The clock's name: `TSC`, `CNTVCT` or `CLOCK_MONOTONIC`.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
@@ -39,11 +39,11 @@ impl Clock {
         ticks as f64 * self.ps_per_tick / 1e3
     }
 
-    /// The smallest difference between two readings that is not none: some counters count several ticks at once.
+    /// The smallest nonzero difference between two readings: some counters advance by several ticks at once.
     pub(crate) fn step_ns(&self) -> f64 {
         let steps = (0..2000).map(|_| {
             let from = now();
-            // Relative to each other readings are as far apart as a reading takes; the step shows in how they differ.
+            // Consecutive readings differ by the cost of a reading; the step shows in the variation of these differences.
             now() - from
         });
         let mut steps: Vec<u64> = steps.collect();
@@ -53,13 +53,13 @@ impl Clock {
         self.ns(between.min().unwrap_or(1))
     }
 
-    /// How many ticks `ns` nanoseconds are, rounded.
+    /// `ns` nanoseconds in ticks, rounded.
     pub(crate) fn ticks(&self, ns: f64) -> u64 {
         (ns * 1e3 / self.ps_per_tick).round() as u64
     }
 }
 
-/// Chooses the clock and finds out its rate, the first time in about 60 ms.
+/// Chooses the clock and measures its rate; the first call takes about 60 ms.
 pub(crate) fn use_best() -> Clock {
     *CHOSEN.get_or_init(|| {
         let monotonic = Clock { name: "CLOCK_MONOTONIC", ps_per_tick: 1e3 };
@@ -78,7 +78,7 @@ pub(crate) fn use_best() -> Clock {
     })
 }
 
-/// The time now in ticks, after everything before it in the program has been done.
+/// The time now in ticks, read after all preceding instructions have completed.
 ///
 /// Real-time safety: neither allocates nor blocks, and enters the kernel only where the kernel's clock cannot be read
 /// from user space.
@@ -95,8 +95,8 @@ pub(crate) fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Whether the kernel takes its own time from the counter, which it does only if the counter runs at one rate, never
-/// stops and is the same on every CPU.
+/// Whether the kernel keeps its own time by the counter, which it does only if the counter runs at one rate, never stops
+/// and is the same on every CPU.
 fn kernel_trusts_the_counter() -> bool {
     let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     source.is_ok_and(|source| counter::CLOCK_SOURCES.contains(&source.trim()))

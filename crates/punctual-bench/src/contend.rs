@@ -1,4 +1,4 @@
-//! Locks that threads contend for: one interface to several, and one way to make a thread wait for another.
+//! Contended locks: a common interface, and a way to make one thread wait for another.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -13,12 +13,12 @@ use crate::{Stop, clock};
 /// The priority of the thread that holds a lock, and that of the one that waits.
 pub(crate) const LOW: u8 = rt::PRIORITY as u8;
 const HIGH: u8 = LOW + 1;
-/// No thread that locks is above it.
+/// The ceiling: no thread that locks is above it.
 pub(crate) const CEILING: u8 = HIGH;
 
-/// Something that threads lock.
+/// A lock.
 pub(crate) trait Lock: Sync {
-    /// What a thread needs to lock it.
+    /// What a thread needs for locking.
     type Member<'a>
     where
         Self: 'a;
@@ -80,7 +80,7 @@ impl Lock for pcp_mutex::PcpMutex<'static, ()> {
     }
 }
 
-/// What came of a contention.
+/// The times of a contention.
 pub(crate) struct Waits {
     /// From the call to the lock.
     pub(crate) whole: Arc<Recorder>,
@@ -142,7 +142,7 @@ pub(crate) fn contend(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
     Waits { whole, hand_over, lack }
 }
 
-/// What it takes to release a lock that a lower thread of the same CPU waits for; `samples` times.
+/// Measures releasing a lock that a lower thread of the same CPU waits for; `samples` times.
 ///
 /// The holder lowers itself, wakes the other, which preempts it and blocks, raises itself above it again and unlocks: so
 /// the call returns before the other runs.

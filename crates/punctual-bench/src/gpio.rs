@@ -1,8 +1,8 @@
 //! Two connected GPIO lines: what is written to one arrives at the other as an edge.
 //!
-//! Real ones, that somebody has connected by a wire, or the kernel's simulation (gpio-sim). A simulated chip is a setting
-//! of the kernel: it is removed when dropped, and one that a killed run has left behind by the next run. The module is
-//! not loaded for that, because it would stay.
+//! Real lines connected by a wire, or the kernel's simulation (gpio-sim). A simulated chip is a setting of the kernel: it is
+//! removed when dropped, and one left behind by a killed run is removed by the next run. The module is never loaded for
+//! this, because it would stay loaded.
 
 use std::fs::{self, File};
 use std::io;
@@ -43,7 +43,7 @@ impl FromStr for GpioLines {
     }
 }
 
-/// The line that edges arrive at.
+/// The line where edges arrive.
 #[derive(Debug)]
 pub(crate) struct Input(Request);
 
@@ -72,7 +72,7 @@ impl Input {
     }
 }
 
-/// The line that makes the edges.
+/// The line that generates the edges.
 #[derive(Debug)]
 pub(crate) struct Output(Source);
 
@@ -84,7 +84,7 @@ enum Source {
 }
 
 impl Output {
-    /// Makes a rising edge, or the falling one that has to come before the next.
+    /// Generates a rising edge, or the falling one that has to precede the next.
     pub(crate) fn set(&self, up: bool) -> io::Result<()> {
         match &self.0 {
             Source::Line(request, line) => {
@@ -100,7 +100,7 @@ impl Output {
     }
 }
 
-/// Opens the lines that were asked for, or simulated ones.
+/// Opens the requested lines, or simulated ones.
 pub(crate) fn open(lines: Option<&GpioLines>) -> Result<(Output, Input), String> {
     let Some(GpioLines { chip, output, input }) = lines else { return simulate() };
     let chip = if chip.contains('/') { PathBuf::from(chip) } else { Path::new("/dev").join(chip) };
@@ -162,7 +162,7 @@ impl Drop for Simulated {
     }
 }
 
-/// Ends the life of a simulated chip and removes it, as far as it has come.
+/// Deactivates a simulated chip and removes it, as far as it was set up.
 fn remove(directory: &Path) {
     let _ = fs::write(directory.join("live"), "0");
     let _ = fs::remove_dir(directory.join("bank"));

@@ -1,9 +1,9 @@
-//! Rows of one operation under one condition, which are shown together.
+//! Groups of rows: one operation under one condition.
 
 use crate::model::{Published, Row, Suite};
 use crate::suites::PEER;
 
-/// Rows that can be held against each other.
+/// Comparable rows.
 pub(crate) struct Group<'a> {
     pub(crate) operation: &'a str,
     pub(crate) condition: Option<&'a str>,
@@ -13,8 +13,8 @@ pub(crate) struct Group<'a> {
 impl Group<'_> {
     /// The median of `row` as a multiple of that of the peer in this group.
     ///
-    /// None where that says nothing: where a row means little, or both are mostly the clock, of which `empty_ns` is an
-    /// empty measurement.
+    /// `None` if the ratio would say nothing: if a row is not valid, or if both are mostly the cost of the clock, where
+    /// `empty_ns` is an empty measurement.
     pub(crate) fn ratio(&self, row: &Row, empty_ns: f64) -> Option<f64> {
         let peer = self.rows.iter().find(|row| row.subject == PEER)?;
         let (own, other) = (row.figures.as_ref()?, peer.figures.as_ref()?);
@@ -39,7 +39,7 @@ impl Group<'_> {
         published
     }
 
-    /// What it is about, in a line.
+    /// A one-line headline.
     pub(crate) fn title(&self) -> String {
         match self.condition {
             Some(condition) => format!("{}, {condition}", self.operation),
@@ -59,7 +59,7 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
         }
     }
     for group in &mut groups {
-        // What this is about, then what one would use instead, then the rest.
+        // First our own, then what one would use instead, then the rest.
         group.rows.sort_by_key(|row| {
             ["Punctual", "punctual-sync", PEER]
                 .iter()

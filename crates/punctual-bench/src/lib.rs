@@ -1,9 +1,9 @@
-//! Measures a machine and its kernel the way real-time people do, beside what they would use instead.
+//! Benchmarks a machine and its kernel for real-time work, beside the alternatives.
 //!
-//! [`run`] runs suites and returns a [`Run`](model::Run): what the operations of a real-time system take, whether the
-//! rules of scheduling and locking are kept, how late events and delays are, what takes the CPU away from a loop, and
-//! what policies and affinities do. From a run, [`text`] makes tables, [`html`] a page, [`model`] is its JSON, and
-//! [`compare`] holds it against an earlier one. How each figure comes about is in `docs/benchmarks.md`.
+//! [`run`] runs suites and returns a [`Run`](model::Run): the cost of a real-time system's operations, whether scheduling
+//! and locking rules hold, the latency of events and delays, what preempts a loop, and the effect of policies and
+//! affinities. [`text`] makes tables of a run, [`html`] a page, [`model`] its JSON, and [`compare`] compares it with an
+//! earlier one. `docs/benchmarks.md` explains how each figure is measured.
 //!
 //! ```no_run
 //! use punctual_bench::{Options, Silent, Stop, SuiteName};
@@ -18,7 +18,7 @@
 //! # Ok::<(), punctual_bench::BadOptions>(())
 //! ```
 //!
-//! No figure leaves out an outlier, and none decides whether something passed: only the order of events does.
+//! No figure leaves out an outlier. No figure decides whether a check passed: only the order of events does.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -55,7 +55,7 @@ pub use options::{BadOptions, MAX_SAMPLES, Options, SuiteName};
 pub use session::{Progress, run};
 pub use stop::Stop;
 
-/// Tells nobody how far a run is.
+/// Reports no progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

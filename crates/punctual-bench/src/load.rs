@@ -1,7 +1,7 @@
-//! A load on the machine: threads that wake each other through pipes and threads that sweep the caches.
+//! Background load: threads that wake each other through pipes, and threads that sweep the caches.
 //!
-//! Messages through pipes are what hackbench does, random writes to more memory than a cache holds what the thesis does
-//! that the latency suite follows. The threads are ordinary ones, end when asked to, and end by themselves after a while.
+//! hackbench sends messages through pipes; the thesis that the latency suite follows writes at random to more memory than a
+//! cache holds. The threads are ordinary ones, end on request, and end by themselves after a while.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// No load lasts longer, whatever happens.
+/// The longest duration of a load, whatever happens.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// What makes the load.
+/// The source of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoadKind {
     /// This crate.
@@ -39,7 +39,7 @@ impl LoadKind {
         }
     }
 
-    /// Whether it can be had.
+    /// Whether it is available.
     pub(crate) fn is_installed(self) -> bool {
         self == Self::Own || installed(self.as_str())
     }
@@ -117,7 +117,7 @@ impl Load {
                 if !ended {
                     return;
                 }
-                // What could be run a moment ago and cannot any more is no load; the rows go on without.
+                // If the program cannot be run any more, the rows go on without load.
                 let Ok(next) = command.spawn() else { return };
                 child = next;
             }
@@ -196,7 +196,7 @@ fn until(child: &mut Child, ends: &impl Fn() -> bool) -> bool {
     false
 }
 
-/// How often a program is looked at.
+/// How often a program is checked.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Ends a child with all the processes of its group, and waits until they are gone.
@@ -204,7 +204,7 @@ fn end_group(child: &mut Child) {
     let Some(group) = Pid::from_raw(child.id() as i32) else { return };
     let _ = kill_process_group(group, Signal::KILL);
     let _ = child.wait();
-    // They have been told, but each takes its time; what is measured next is to be without them.
+    // They have the signal, but each takes its time to end; the next measurement must be without them.
     let patience = Instant::now() + Duration::from_secs(1);
     while lives(group) && Instant::now() < patience {
         std::thread::sleep(LOOK);

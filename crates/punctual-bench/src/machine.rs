@@ -1,4 +1,4 @@
-//! What the run is on: everything that decides whether two runs can be compared.
+//! The machine of a run: everything that decides whether two runs are comparable.
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +18,13 @@ pub struct Machine {
     pub preempt_rt: bool,
     /// The processor architecture.
     pub architecture: String,
-    /// What the CPU calls itself.
+    /// The CPU's model name.
     pub cpu_model: String,
     /// CPUs that are online.
     pub cpus: usize,
-    /// The hypervisor, if there is one. `none` is not a promise: some hide.
+    /// The hypervisor, if any. `none` is no guarantee: some hide.
     pub hypervisor: String,
-    /// What the kernel takes its time from.
+    /// The kernel's clock source.
     pub clock_source: String,
     /// The clock of the short measurements.
     pub clock: String,
@@ -38,14 +38,14 @@ pub struct Machine {
     pub governor: String,
     /// How much of a CPU real-time threads may take, or `off`.
     pub rt_throttling: String,
-    /// Why this process may not use SCHED_FIFO; nothing if it may.
+    /// Why this process may not use SCHED_FIFO; empty if it may.
     pub fifo_refused: Option<String>,
     /// What else affects the figures.
     pub notes: Vec<String>,
 }
 
 impl Machine {
-    /// Looks around. `cpu` is the one to be measured.
+    /// Describes this machine. `cpu` is the one to be measured.
     pub(crate) fn look(cpu: usize, clock: &Clock) -> Self {
         let runtime = read("/proc/sys/kernel/sched_rt_runtime_us");
         let period = read("/proc/sys/kernel/sched_rt_period_us");
@@ -141,7 +141,7 @@ pub(crate) fn isolated() -> String {
     files.iter().map(read).find(|list| !list.is_empty()).unwrap_or_default()
 }
 
-/// Parses the kernel's list format, `0-2,5`; what it does not understand it leaves out.
+/// Parses the kernel's list format, `0-2,5`; leaves out what is malformed.
 pub(crate) fn cpu_list(list: &str) -> Vec<usize> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -174,7 +174,7 @@ fn hypervisor() -> String {
     }
 }
 
-/// What a hypervisor calls itself in the leaf of `cpuid` that is set apart for it.
+/// The hypervisor's name in the `cpuid` leaf reserved for it.
 #[cfg(target_arch = "x86_64")]
 fn hypervisors_name() -> Option<String> {
     #[allow(unused_unsafe, reason = "newer toolchains hold the instruction to be safe")]

@@ -1,14 +1,14 @@
-//! What a run found: the one thing that the terminal's tables, the JSON, the page and the comparison are made of.
+//! The result of a run: the source of the terminal's tables, the JSON, the page and the comparison.
 //!
-//! The JSON is this, field by field; `docs/bench-schema.md` describes it. A change of its meaning, or a field that goes
-//! away, gets a new [`VERSION`].
+//! The JSON has exactly these fields; `docs/bench-schema.md` describes it. A changed meaning or a removed field gets a new
+//! [`VERSION`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::stats::Distribution;
 
-/// What the JSON says it is.
+/// The name of the format in the JSON.
 pub const FORMAT: &str = "punctual-bench";
 
 /// The version of the JSON that this crate writes, and the only one that it reads.
@@ -26,15 +26,15 @@ pub struct Run {
     pub started: String,
     /// How long it took.
     pub took_s: f64,
-    /// Whether it was ended before it was through. What is there was measured in full length unless it says so.
+    /// Whether it was ended early. Its rows were measured in full unless they say otherwise.
     pub interrupted: bool,
-    /// How it was asked for.
+    /// Its options.
     pub settings: RunSettings,
-    /// What it ran on.
+    /// The machine.
     pub machine: Machine,
     /// An empty measurement: two readings of the clock with nothing in between.
     pub overhead: Distribution,
-    /// What was measured, in this order.
+    /// The suites, in order.
     pub suites: Vec<Suite>,
 }
 
@@ -43,7 +43,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// None that is known: everything in it can be expressed in JSON.
+    /// None known: everything in it can be expressed in JSON.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
@@ -58,27 +58,27 @@ impl Run {
         self.suites.iter().flat_map(|suite| &suite.checks)
     }
 
-    /// How many checks failed.
+    /// The number of failed checks.
     pub fn failures(&self) -> usize {
         self.checks().filter(|check| check.verdict == Verdict::Failed).count()
     }
 }
 
-/// How a run was asked for.
+/// The options of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSettings {
-    /// How many samples a row is to have.
+    /// The requested number of samples per row.
     pub samples: u32,
-    /// Whether the run was to be quick.
+    /// Whether `--quick` was given.
     pub quick: bool,
-    /// The CPU that is measured.
+    /// The measured CPU.
     pub cpu: usize,
-    /// The other CPU of what takes two, if there is one.
+    /// The other CPU, for measurements with two, if there is one.
     pub other_cpu: Option<usize>,
-    /// How long each turn of the hourglass was to last.
+    /// The requested length of each hourglass run.
     pub hourglass_s: f64,
-    /// What made the load: `own`, `hackbench` or `stress-ng`.
+    /// The load: `own`, `hackbench` or `stress-ng`.
     pub load: String,
 }
 
@@ -88,15 +88,15 @@ pub struct RunSettings {
 pub struct Suite {
     /// Its name on the command line.
     pub name: String,
-    /// What it is about.
+    /// Its headline.
     pub title: String,
     /// How long it took.
     pub took_s: f64,
-    /// What was measured.
+    /// The measurements.
     pub rows: Vec<Row>,
-    /// What was checked.
+    /// The checks.
     pub checks: Vec<Check>,
-    /// What one has to know to read it.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -106,30 +106,30 @@ pub struct Suite {
 pub struct Row {
     /// Names it in every run: `suite/operation/subject`, and a condition where there are several.
     pub id: String,
-    /// What was done. Rows of one operation stand beside each other.
+    /// The operation. Rows of one operation are shown together.
     pub operation: String,
-    /// Who did it.
+    /// The subject that performed it.
     pub subject: String,
-    /// Under which condition, such as `idle` or `load`.
+    /// The condition, such as `idle` or `load`.
     pub condition: Option<String>,
-    /// How many operations one sample holds, which is divided by this.
+    /// The number of operations in a sample; samples are divided by it.
     pub operations_per_sample: u32,
-    /// What it should be, where something was asked for, such as a delay.
+    /// The requested value, such as a delay, if there is one.
     pub nominal_ns: Option<f64>,
-    /// The figures; none if it was not measured, and then `why` says why.
+    /// The figures; none if it was not measured: then `why` says why.
     pub figures: Option<Distribution>,
-    /// Why it was not measured, or why its figures do not mean what the row says.
+    /// Why it was not measured, or why its figures are not valid.
     pub why: Vec<String>,
-    /// Single numbers that belong to it.
+    /// Further numbers.
     pub quantities: Vec<Quantity>,
-    /// What the time went to, where that was found out.
+    /// The causes of the time, if known.
     pub causes: Vec<Cause>,
-    /// What others found, on their machines.
+    /// Published figures, of other machines.
     pub published: Vec<Published>,
 }
 
 impl Row {
-    /// Whether there are figures that mean what the row says.
+    /// Whether there are valid figures.
     pub fn is_meaningful(&self) -> bool {
         self.figures.is_some() && self.why.is_empty()
     }
@@ -139,25 +139,25 @@ impl Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// How much.
+    /// Its value.
     pub value: f64,
     /// Its unit: `ns`, `1/s`, `%`, or `×` for ratios.
     pub unit: String,
 }
 
-/// A part of the time that a row is about.
+/// A cause of a part of a row's time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// What took it.
+    /// The cause.
     pub name: String,
-    /// How often.
+    /// How many times.
     pub count: u64,
-    /// How long together.
+    /// The total time.
     pub total_ns: f64,
-    /// How long at most at once.
+    /// The longest single time.
     pub max_ns: f64,
 }
 
@@ -165,9 +165,9 @@ pub struct Cause {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// Where it stands.
+    /// The source.
     pub source: String,
-    /// What was measured there.
+    /// What was measured.
     pub system: String,
     /// The mean.
     pub mean_ns: f64,
@@ -179,7 +179,7 @@ pub struct Published {
     pub max_ns: Option<f64>,
 }
 
-/// A rule, and whether it was kept.
+/// A rule, and whether it holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
@@ -187,19 +187,19 @@ pub struct Check {
     pub id: String,
     /// The rule.
     pub rule: String,
-    /// Who was to keep it.
+    /// The subject it applies to.
     pub subject: String,
-    /// Whether it did.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What had to be seen.
+    /// The expected observation.
     pub expected: String,
-    /// What was seen.
+    /// The actual observation.
     pub observed: String,
     /// Why there is no verdict, where there is none.
     pub why: Vec<String>,
 }
 
-/// What came of a check.
+/// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -207,14 +207,14 @@ pub enum Verdict {
     Passed,
     /// Not as expected.
     Failed,
-    /// Nothing was promised: this is what a peer does.
+    /// No promise was made: this shows what a peer does.
     Observed,
-    /// It means nothing here, for a reason that is given.
+    /// It does not apply here, for a given reason.
     NotMeaningful,
 }
 
 impl Verdict {
-    /// In the words of a report.
+    /// The verdict in the words of a report.
     pub fn text(self) -> &'static str {
         match self {
             Self::Passed => "pass",

@@ -1,4 +1,4 @@
-//! What to measure, how often and where, and validation of these options.
+//! The options of a run, and their validation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum SuiteName {
     Behaviour,
     /// Switching, locking, events, delays and pulses.
     Latency,
-    /// What takes the CPU away from a loop.
+    /// What preempts a loop.
     Hourglass,
     /// Scheduling policies and affinities.
     Policies,
@@ -39,7 +39,7 @@ impl SuiteName {
         }
     }
 
-    /// What it is about, as a headline.
+    /// Its headline.
     pub fn title(self) -> &'static str {
         match self {
             Self::Rtos => "What operations of a real-time system take",
@@ -71,7 +71,7 @@ impl FromStr for SuiteName {
 pub struct Options {
     /// The suites to run; none means all.
     pub suites: Vec<SuiteName>,
-    /// Of their steps those with one of these in their names, as progress shows them; none means all.
+    /// Only steps whose names, as shown in the progress display, contain one of these; none means all.
     pub only: Vec<String>,
     /// Take fewer samples, so that all suites finish within a minute.
     pub quick: bool,
@@ -79,7 +79,7 @@ pub struct Options {
     pub samples: Option<u32>,
     /// How long each mode of the hourglass lasts; 10 s, or 2 s if quick.
     pub hourglass: Option<Duration>,
-    /// What makes the load where one is needed.
+    /// The load for steps that need one.
     pub load: LoadKind,
     /// Two GPIO lines that are connected; a pair simulated by the kernel if it can.
     pub gpio: Option<GpioLines>,
@@ -87,10 +87,10 @@ pub struct Options {
     pub cpu: Option<usize>,
 }
 
-/// What is wrong with [`Options`].
+/// Why [`Options`] are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadOptions {
-    /// No samples.
+    /// Zero samples.
     #[error("at least one sample is needed")]
     NoSamples,
     /// More samples than are kept in memory.
@@ -99,18 +99,18 @@ pub enum BadOptions {
     /// An hourglass of no length or of more than a day.
     #[error("the length must be between 10 ms and one day")]
     HourglassLength,
-    /// A load whose program is not there.
+    /// A load whose program is not installed.
     #[error("the program {} is not installed", .0.as_str())]
     NoSuchLoad(LoadKind),
     /// No step with such a name.
     #[error("no step of the selected suites contains {} in its name", quoted(.0))]
     NoSuchStep(Vec<String>),
-    /// A CPU that is not there or not allowed.
+    /// A CPU that does not exist or is not allowed.
     #[error("this process may not run on CPU {cpu}; allowed: {}", list(allowed))]
     UnknownCpu {
-        /// Which one.
+        /// The CPU.
         cpu: usize,
-        /// Those that it may use.
+        /// The allowed CPUs.
         allowed: Vec<usize>,
     },
 }

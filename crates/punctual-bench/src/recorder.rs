@@ -1,4 +1,4 @@
-//! Where a real-time thread or a task puts what it measured: memory that is there already.
+//! Preallocated memory for the measurements of real-time threads and tasks.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -16,7 +16,7 @@ impl Recorder {
         Self { next: AtomicUsize::new(0), ticks: (0..samples).map(|_| AtomicU64::new(u64::MAX)).collect() }
     }
 
-    /// Adds one; returns whether there is room for another. What comes when it is full already is not kept.
+    /// Adds a value; returns whether there is room for another. Drops the value if it is full.
     ///
     /// Real-time safety: two atomic instructions.
     #[inline]
@@ -29,19 +29,19 @@ impl Recorder {
         index + 1 < self.ticks.len()
     }
 
-    /// Whether nothing more is kept.
+    /// Whether it is full.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.len() == self.ticks.len()
     }
 
-    /// How many there are.
+    /// The number of values.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.next.load(Ordering::Relaxed).min(self.ticks.len())
     }
 
-    /// What was added, in ticks, in the order in which it was.
+    /// The values in ticks, in the order of recording.
     pub(crate) fn values(&self) -> impl Iterator<Item = u64> + '_ {
         self.ticks[..self.len()].iter().map(|ticks| ticks.load(Ordering::Relaxed))
     }

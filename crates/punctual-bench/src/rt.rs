@@ -1,7 +1,7 @@
 //! Threads that measure: pinned, SCHED_FIFO, and bounded.
 //!
-//! Whatever a thread asks for here ends with the thread, except for the limit on real-time CPU time, which ends with
-//! the process. What the kernel refuses is kept, because the figures mean something else then.
+//! All settings made here end with the thread, except for the limit on real-time CPU time, which ends with the process.
+//! Refused settings are recorded, because the figures then mean something else.
 
 use std::io::{Error, Write};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// an app of Punctual uses for its lower levels.
 pub(crate) const PRIORITY: i32 = 52;
 
-/// What a thread did not get.
+/// A setting that a thread did not get.
 pub(crate) type Lack = Vec<String>;
 
 /// Pins the calling thread to `cpu`, gives it SCHED_FIFO at `priority`, and says what was refused.
@@ -26,17 +26,17 @@ pub(crate) fn enter(cpu: usize, priority: i32) -> Lack {
     if let Err(error) = set_fifo(priority) {
         lack.push(no_fifo(&error));
     }
-    // A real-time thread has no slack; an ordinary one that stands in for it is to have as little.
+    // A real-time thread has no timer slack; an ordinary one that stands in for it gets as little as possible.
     let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZeroU64::MIN));
     lack
 }
 
-/// Runs `body` on a thread of its own that has [entered](enter), and waits for it. A panic goes on here.
+/// Runs `body` on a thread of its own that has [entered](enter), and waits for it. Propagates its panic.
 pub(crate) fn on_thread<R: Send>(cpu: usize, priority: i32, body: impl FnOnce(&Lack) -> R + Send) -> R {
     std::thread::scope(|scope| join(scope.spawn(|| body(&enter(cpu, priority)))))
 }
 
-/// Joins a thread; a panic there goes on here.
+/// Joins a thread and propagates its panic.
 pub(crate) fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -82,7 +82,7 @@ pub(crate) fn allowed_cpus() -> Vec<usize> {
     allowed.map_or_else(|_| vec![0], |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Why this process cannot have SCHED_FIFO, if it cannot. Found out by trying, which is the only way to know.
+/// Why this process cannot have SCHED_FIFO, if it cannot. Trying is the only way to know.
 pub(crate) fn fifo_refused() -> Option<String> {
     std::thread::scope(|scope| join(scope.spawn(|| set_fifo(PRIORITY).err()))).map(|error| no_fifo(&error))
 }
@@ -137,8 +137,8 @@ impl Drop for LockedMemory {
     }
 }
 
-/// Keeps all CPUs from idle states that take time to leave, until dropped. cyclictest does so, and beside it whoever does
-/// not would be measured with another machine.
+/// Keeps all CPUs from idle states that take time to leave, until dropped. cyclictest does so, and whoever does not would be
+/// measured on a different machine, as it were.
 #[derive(Debug)]
 pub(crate) struct Awake(std::io::Result<std::fs::File>);
 

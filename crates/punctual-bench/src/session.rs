@@ -12,9 +12,9 @@ use crate::rt::{self, Lack};
 use crate::stats::{Distribution, Statistics};
 use crate::{Stop, suites, time};
 
-/// Is told how far a run is.
+/// Receives the progress of a run.
 pub trait Progress {
-    /// A suite of so many steps begins.
+    /// A suite with this many steps begins.
     fn suite(&self, name: SuiteName, steps: usize);
     /// The next step begins.
     fn step(&self, what: &str);
@@ -36,7 +36,7 @@ impl Step {
     }
 }
 
-/// What a step works with.
+/// The context of a step.
 pub(crate) struct Session<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) clock: Clock,
@@ -46,7 +46,7 @@ pub(crate) struct Session<'a> {
     suite: Suite,
 }
 
-/// What a step measured.
+/// The samples of a step.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) recorder: Arc<Recorder>,
@@ -55,7 +55,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// What was recorded in ticks of the clock.
+    /// Values in ticks of the clock.
     pub(crate) fn ticks(recorder: Arc<Recorder>, lack: Lack) -> Self {
         Self { recorder, lack, unit: Unit::Ticks }
     }
@@ -71,12 +71,12 @@ pub(crate) enum Unit {
 }
 
 impl Session<'_> {
-    /// Adds a row as it is.
+    /// Adds a row unchanged.
     pub(crate) fn push(&mut self, row: Row) {
         self.suite.rows.push(row);
     }
 
-    /// Adds a row with these samples. Without SCHED_FIFO it says that it means little.
+    /// Adds a row with these samples. Without SCHED_FIFO, it is marked as not valid.
     pub(crate) fn add(&mut self, row: Row, measured: &Measured) {
         let mut statistics = Statistics::new();
         for value in measured.recorder.values() {
@@ -128,7 +128,7 @@ impl Session<'_> {
         self.suite.checks.push(check);
     }
 
-    /// Adds what one has to know to read the suite, once.
+    /// Adds a note for the reader of the suite, once.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.suite.notes.contains(&note) {
@@ -136,13 +136,13 @@ impl Session<'_> {
         }
     }
 
-    /// How many samples a row is to have.
+    /// The requested number of samples per row.
     pub(crate) fn samples(&self) -> usize {
         self.plan.samples as usize
     }
 }
 
-/// Runs what `options` ask for, as far as `stop` allows.
+/// Runs the suites in `options` until done or until `stop` is requested.
 ///
 /// Nothing that it changes on the system outlives it: priorities and affinities end with its threads, the limit on
 /// real-time CPU time with the process, and the hourglass removes its instance of the kernel's tracer, also that of an
@@ -211,7 +211,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
         }
         let mut suite = session.suite;
         suite.took_s = seconds(suite_begun);
-        // Rule by rule, so that those who were to keep it stand beside each other.
+        // Rule by rule, so that its subjects are shown together.
         let rules: Vec<String> = suite.checks.iter().map(|check| check.rule.clone()).collect();
         suite.checks.sort_by_key(|check| rules.iter().position(|rule| *rule == check.rule));
         progress.suite_done(&suite);
@@ -222,7 +222,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     Ok(run)
 }
 
-/// The steps of a suite that are asked for.
+/// The requested steps of a suite.
 fn steps(name: SuiteName, plan: &Plan) -> Vec<Step> {
     let mut steps = suites::steps(name, plan);
     steps.retain(|step| plan.only.is_empty() || plan.only.iter().any(|text| step.what.contains(text)));

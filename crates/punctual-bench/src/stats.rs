@@ -1,4 +1,4 @@
-//! What many measured times come to: exact extremes, mean and deviation, percentiles within 0.1 %, and a histogram.
+//! Statistics of measured times: exact extremes, mean and deviation, percentiles within 0.1 %, and a histogram.
 //!
 //! Times are recorded in picoseconds, because an operation that is measured in a loop takes fractions of a nanosecond
 //! more or less, and reported in nanoseconds. No value is left out, whatever it is.
@@ -26,7 +26,7 @@ const DIGITS: u8 = 3;
 /// Longer times, of more than two hours, count as this long in percentiles and buckets, though not in the maximum.
 const MAX_PS: u64 = 10_u64.pow(16);
 
-/// Times as they come in.
+/// Collects times.
 #[derive(Debug, Clone)]
 pub struct Statistics {
     histogram: Histogram<u64>,
@@ -44,19 +44,19 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// No times.
+    /// Empty statistics.
     pub fn new() -> Self {
-        // Not one that grows: what grows can fail to.
+        // Fixed, since a growing histogram can fail to grow.
         let histogram = Histogram::new_with_max(MAX_PS, DIGITS).expect("the bounds are within its own");
         Self { histogram, max_ps: 0, min_ps: u64::MAX, mean_ps: 0.0, squares: 0.0 }
     }
 
-    /// Takes one time in picoseconds. Not for a real-time path: it may allocate.
+    /// Records one time in picoseconds. Not for a real-time path: it may allocate.
     pub fn record_ps(&mut self, ps: u64) {
         self.record_many_ps(ps, 1);
     }
 
-    /// Takes the same time, in picoseconds, `count` times.
+    /// Records the same time, in picoseconds, `count` times.
     pub fn record_many_ps(&mut self, ps: u64, count: u64) {
         if count == 0 {
             return;
@@ -71,18 +71,18 @@ impl Statistics {
         self.squares += difference * difference * before * count / all;
     }
 
-    /// How many times were taken.
+    /// The number of recorded times.
     pub fn samples(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// All of it in figures, unless there are none.
+    /// The figures, unless there are no times.
     pub fn distribution(&self) -> Option<Distribution> {
         let samples = self.samples();
         if samples == 0 {
             return None;
         }
-        // What the histogram answers is the upper end of a bucket, which may lie above the maximum.
+        // The histogram returns the upper end of a bucket, which may lie above the maximum.
         let percentile = |percent| nanos(self.histogram.value_at_percentile(percent).min(self.max_ps));
         Some(Distribution {
             samples,

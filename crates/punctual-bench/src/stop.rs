@@ -1,9 +1,9 @@
-//! How a run is ended early: a flag that a signal handler may set.
+//! Ending a run early: a flag that a signal handler may set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks a run to end with what it has. Clones are the same request.
+/// A request to end a run with the results so far. Clones share the request.
 ///
 /// ```
 /// let stop = punctual_bench::Stop::default();
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Asks for the end. Safe in a signal handler.
+    /// Requests the end. Async-signal-safe.
     pub fn request(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the end was asked for. Real-time safety: one load.
+    /// Whether the end was requested. Real-time safety: one load.
     #[inline]
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Acquire)

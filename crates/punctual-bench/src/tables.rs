@@ -1,5 +1,5 @@
-//! The tables of a run, for a terminal and for a page: figures of groups, causes, rules, and what has changed. The maximum
-//! comes first.
+//! The tables of a run, for a terminal and for a page: figures by group, causes, rules, and changes. The maximum comes
+//! first.
 
 use punctual_report::format::format_nanos;
 use punctual_report::table::{Cell, Column, Table};
@@ -60,7 +60,7 @@ impl Figures {
     }
 }
 
-/// What caused the gaps of a row.
+/// The causes of a row's gaps.
 pub(crate) fn causes(title: &str, row: &Row) -> Table {
     let heads = ["longest", "total", "gaps mostly caused"].map(Column::right);
     let mut table = Table::new([Column::left(title)].into_iter().chain(heads));

@@ -1,7 +1,6 @@
-//! Directories in file systems of the kernel that carry the process which made them in their names.
+//! Directories in the kernel's file systems whose names identify the process that made them.
 //!
-//! Such a directory is a setting of the kernel and does not end with its process. Who finds one of a process that is no
-//! more may remove it.
+//! Such a directory is a setting of the kernel and outlives its process. Whoever finds one of a dead process may remove it.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,7 +14,7 @@ pub(crate) fn name(prefix: &str) -> String {
     format!("{prefix}{own}-{}", started(own).unwrap_or(0))
 }
 
-/// The directories in `parent` that processes which are no more have left behind.
+/// The directories in `parent` left behind by dead processes.
 pub(crate) fn left_behind(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let dead = entries.filter(|entry| {
@@ -29,7 +28,7 @@ pub(crate) fn left_behind(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     dead.map(|entry| entry.path()).collect()
 }
 
-/// When a process began, in the kernel's units, if there is one of this number that has not ended.
+/// The start time of the process with this id, in the kernel's units, if it is alive.
 fn started(pid: u32) -> Option<u64> {
     start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }

@@ -9,7 +9,7 @@ use crate::grouping::{Footnotes, Group, groups};
 use crate::model::{Check, Run, Suite, Verdict};
 use crate::tables::{self, Figures, quantity_text};
 
-/// What is known before measuring: the machine, the overhead of measuring, and notes.
+/// The header: the machine, the overhead of measuring, and notes.
 pub fn head(run: &Run) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}\n{}", run.machine.hardware_line(), run.machine.kernel_line());

@@ -5,7 +5,7 @@ use crate::frame::{self, Command, FRAME_LEN, Feedback, FrameError, SequenceCheck
 use embedded_hal::spi::SpiDevice;
 use serde::Serialize;
 
-/// What went over the bus, and what was lost on it.
+/// The traffic on the bus, and its losses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LinkCounters {
     /// Exchanges tried.

@@ -1,4 +1,4 @@
-//! Standard output and standard error, written to without the panic in which `println!` and `eprintln!` end where they cannot.
+//! Writes to standard output and standard error without the panics of `println!` and `eprintln!`.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -11,7 +11,7 @@ pub fn print(text: &str) -> io::Result<()> {
     finish(io::stdout().write_all(text.as_bytes()))
 }
 
-/// What has come of writing to standard output by other means.
+/// Handles the result of writing to standard output by other means.
 ///
 /// # Errors
 /// As for [`print()`].

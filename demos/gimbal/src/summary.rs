@@ -1,4 +1,4 @@
-//! From what a run left behind to what its report says.
+//! Turns the records of a run into its report's summary.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! What operations take, counted in instructions, held to the figures in `lab/figures.txt`.
+//! The cost of operations in counted instructions, compared with `lab/figures.txt`.
 //!
 //! One CPU, time counted: the least of a row's samples is the length of the path with nothing in between, the same in
 //! every run of one executable. Another compiler makes another executable, so a figure may be off by a part of what

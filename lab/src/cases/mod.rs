@@ -1,4 +1,4 @@
-//! What the suite of the lab runs, and what each case is held to: a file for each subject.
+//! The cases of the lab's suite, with their expectations: a file for each subject.
 
 mod devices;
 mod examples;
@@ -120,13 +120,13 @@ impl Setup {
     }
 }
 
-/// Finds out whether what a case did is right; `Err` says what is wrong.
+/// Checks the output of a case; `Err` says what is wrong.
 type Judge = Box<dyn Fn(&Outcome) -> Result>;
 
-/// Finds a figure worth printing in what a case did.
+/// Extracts a figure from the output of a case.
 type Figure = Box<dyn Fn(&Outcome) -> Result<String>>;
 
-/// A shell script to run in the guest, and what is expected of it.
+/// A shell script for the guest, with its expectation.
 pub(crate) struct Case {
     pub(crate) name: String,
     /// The machines that it runs on.
@@ -134,11 +134,11 @@ pub(crate) struct Case {
     /// Those of a quick run.
     quick: &'static [Setup],
     pub(crate) script: String,
-    /// The programs of the host that it takes.
+    /// The host's programs that it needs.
     pub(crate) programs: Vec<PathBuf>,
     pub(crate) judge: Judge,
     figure: Option<Figure>,
-    /// What a machine that is not QEMU's lacks for it.
+    /// What a machine other than QEMU's lacks for it.
     pub(crate) lacking: Option<&'static str>,
 }
 
@@ -155,30 +155,30 @@ impl Case {
         Self { name, on, quick: &[], script, programs, judge, figure: None, lacking: None }
     }
 
-    /// It takes a further program along.
+    /// Adds a program.
     fn with(mut self, program: &Path) -> Self {
         self.programs.push(program.to_owned());
         self
     }
 
-    /// It belongs to a quick run, on these machines.
+    /// Adds it to quick runs, on these machines.
     fn quick(self, on: &'static [Setup]) -> Self {
         Self { quick: on, ..self }
     }
 
-    /// It prints a figure.
+    /// Adds a figure.
     fn saying(self, figure: impl Fn(&Outcome) -> Result<String> + 'static) -> Self {
         Self { figure: Some(Box::new(figure)), ..self }
     }
 
-    /// It needs the kernel that has simulated devices and tracers.
+    /// Requires the kernel with simulated devices and tracers.
     fn of_probe(self) -> Self {
         let quick: &'static [Setup] =
             if self.on.contains(&Setup::ProbeCounted) { &[Setup::ProbeCounted] } else { &[] };
         self.quick(quick).lacking("the kernel `rt-probe`")
     }
 
-    /// It needs what only the lab has.
+    /// Restricts it to the lab.
     fn lacking(self, what: &'static str) -> Self {
         Self { lacking: Some(what), ..self }
     }

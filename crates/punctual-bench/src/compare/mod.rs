@@ -1,4 +1,4 @@
-//! Two runs side by side: ratios, and which of them are regressions.
+//! Compares two runs: ratios, and which of them are regressions.
 //!
 //! A row is called slower if its median has grown by more than a tenth *and* the middle halves of the two runs do not
 //! overlap: 75 % of the new samples are above 75 % of the old. So neither a single outlier nor the steps of a coarse clock
@@ -18,23 +18,23 @@ pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot read {}: {error}", .path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// It is not a run.
     #[error("{} is not a result of `punctual bench --json`: {reason}", .path.display())]
     NotARun {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
     },
     /// It is a run of another version.
     #[error("{} has version {found} of the schema, and this program reads version {VERSION}", .path.display())]
     WrongVersion {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Its version.
         found: u64,
@@ -67,7 +67,7 @@ fn parse(text: &str, path: &Path) -> Result<Run, LoadError> {
     serde_json::from_value(value).map_err(|error| not_a_run(error.to_string()))
 }
 
-/// What became of a row.
+/// The result of comparing a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// A regression.
@@ -76,12 +76,12 @@ pub enum Change {
     Faster,
     /// Neither.
     Same,
-    /// It means nothing in one of the runs, or there is nothing to compare.
+    /// It is not valid in one of the runs, or there is nothing to compare.
     NotComparable,
 }
 
 impl Change {
-    /// In a word.
+    /// The verdict in a word.
     pub fn text(self) -> &'static str {
         match self {
             Self::Slower => "REGRESSION",
@@ -103,11 +103,11 @@ pub struct RowChange {
     pub p50_ratio: Option<f64>,
     /// New maximum through old.
     pub max_ratio: Option<f64>,
-    /// What became of it.
+    /// The verdict.
     pub change: Change,
 }
 
-/// A check whose verdict is another one.
+/// A check whose verdict has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckChange {
     /// Its name.
@@ -132,12 +132,12 @@ pub struct Comparison {
     pub rows: Vec<RowChange>,
     /// The checks of both whose verdict differs.
     pub checks: Vec<CheckChange>,
-    /// Why ratios may mean little, and what is in one run only.
+    /// Reasons to distrust the ratios, and what is in one run only.
     pub notes: Vec<String>,
 }
 
 impl Comparison {
-    /// Holds `new` against `old`.
+    /// Compares `new` with `old`.
     pub fn new(old: &Run, new: &Run) -> Self {
         let rows = new.rows().filter_map(|row| {
             let before = old.rows().find(|before| before.id == row.id)?;
@@ -209,7 +209,7 @@ fn notes(old: &Run, new: &Run) -> Vec<String> {
     differs("the measured CPU", old.settings.cpu.to_string(), new.settings.cpu.to_string());
     differs("the load", old.settings.load.clone(), new.settings.load.clone());
     differs("samples", old.settings.samples.to_string(), new.settings.samples.to_string());
-    // Of suites that both have run: what was not asked for is not missing.
+    // Only for suites that both have run: a row that was not requested is not missing.
     let missing = |of: &Run, from: &Run| {
         let both = of.suites.iter().filter(|suite| from.suites.iter().any(|other| other.name == suite.name));
         let has = |id: &str| from.rows().any(|row| row.id == id);

@@ -18,7 +18,7 @@ use crate::tables::{self, Figures, quantity_text};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page. With a comparison it says what has changed.
+/// The page. With a comparison, it shows what has changed.
 pub fn page(run: &Run, compared: Option<&Comparison>) -> String {
     let samples = format_count(run.settings.samples as u64);
     let lines = [

@@ -1,4 +1,4 @@
-//! What Punctual is held against: POSIX threads, mutexes and semaphores, called directly.
+//! The peers of Punctual: POSIX threads, mutexes and semaphores, called directly.
 
 mod mutex;
 mod pthread;

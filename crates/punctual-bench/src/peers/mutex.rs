@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::check;
 use crate::clock;
 
-/// What a mutex does about priorities.
+/// The priority protocol of a mutex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// Nothing.
@@ -53,7 +53,7 @@ impl Mutex {
         patience: Duration,
         critical: impl FnOnce() -> R,
     ) -> Result<R, TimedOut> {
-        // The limit of this call is on the clock of the day.
+        // The limit of this call is on `CLOCK_REALTIME`.
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         let ns = now.tv_nsec as u64 + patience.as_nanos() as u64;
         let until = libc::timespec {

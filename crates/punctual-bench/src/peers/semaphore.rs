@@ -14,7 +14,7 @@ unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     pub(crate) fn new(units: u32) -> Self {
-        // SAFETY: `sem_t` is plain memory, for which all zero is a value; `sem_init` makes a semaphore of it below.
+        // SAFETY: `sem_t` is plain memory, valid as all zeros; `sem_init` makes a semaphore of it below.
         let semaphore =
             Box::new(UnsafeCell::new(unsafe { MaybeUninit::<libc::sem_t>::zeroed().assume_init() }));
         // SAFETY: the semaphore is at its final address and not yet shared.

@@ -26,7 +26,7 @@ pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
     }
 }
 
-/// An empty measurement: what every figure holds of the clock itself.
+/// An empty measurement: the clock's own share in every figure.
 pub(crate) fn overhead(plan: &Plan, clock: &Clock) -> Distribution {
     let recorder = Recorder::new(plan.samples as usize);
     rt::on_thread(plan.cpu, rt::PRIORITY, |_| {
@@ -43,7 +43,7 @@ pub(crate) fn overhead(plan: &Plan, clock: &Clock) -> Distribution {
     statistics.distribution().expect("there is at least one sample")
 }
 
-/// Who does what is measured.
+/// The subject of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// Tasks and resources of an app.
@@ -111,7 +111,7 @@ impl Row {
     }
 }
 
-/// What came of an app that measured: what its threads did not get, or why it did not start.
+/// The settings that an app's threads did not get, or why it did not start.
 pub(crate) fn outcome(
     run: Result<punctual::Report, punctual::StartError>,
 ) -> Result<crate::rt::Lack, String> {

@@ -1,4 +1,4 @@
-//! What a report says, as plain data.
+//! The content of a report, as plain data.
 //!
 //! Times are in nanoseconds and angles in radians, as in the rest of the program; the page converts them to
 //! what reads best.
@@ -17,7 +17,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub struct RunSummary {
     /// [`FORMAT_VERSION`].
     pub version: u32,
-    /// What was run, and where.
+    /// The program of the run, and its machine.
     pub meta: Meta,
     /// One row per task, highest level first.
     pub tasks: Vec<TaskRow>,
@@ -29,7 +29,7 @@ pub struct RunSummary {
     pub step: StepResponse,
 }
 
-/// What was run, and where.
+/// The program of the run, and its machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Meta {
     /// Headline of the report.
@@ -117,7 +117,7 @@ pub struct SettingRow {
     pub note: String,
 }
 
-/// What became of a setting.
+/// The state of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

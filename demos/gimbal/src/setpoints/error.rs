@@ -1,8 +1,8 @@
-//! What can be wrong with setpoints, and where.
+//! Errors in setpoints, with their places.
 
 use std::fmt;
 
-/// Something wrong with a source of setpoints.
+/// An error in a source of setpoints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetpointError {
     /// The file, or what stands for it.

@@ -1,4 +1,4 @@
-//! What happened in which order, written by threads that must not wait for each other.
+//! A log of events in order, written by threads that must not wait for each other.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ impl Log {
     }
 }
 
-/// What was seen in several runs of one scenario.
+/// The observations of several runs of one scenario.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Vec<(String, usize)>);
 
@@ -50,12 +50,12 @@ impl Seen {
         }
     }
 
-    /// Whether it was this and nothing else.
+    /// Whether every run observed this.
     pub(super) fn is_always(&self, expected: &str) -> bool {
         matches!(self.0.as_slice(), [(seen, _)] if seen == expected)
     }
 
-    /// In words, with how often.
+    /// In words, with counts.
     pub(super) fn describe(&self) -> String {
         let all: usize = self.0.iter().map(|(_, times)| times).sum();
         match self.0.as_slice() {

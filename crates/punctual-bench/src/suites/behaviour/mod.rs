@@ -1,8 +1,8 @@
-//! Whether the rules of a real-time system are kept: who runs when, priority inversion, deadlock, semaphores, and
-//! registers over a preemption.
+//! Whether the rules of a real-time system hold: scheduling order, priority inversion, deadlock, semaphores, and registers
+//! over a preemption.
 //!
-//! The rules are those that Zhang and Timmerman ask for and Cunningham tests. A verdict comes from the order of events
-//! alone, never from a time. What Punctual promises passes or fails; what others do with the same scenario is shown.
+//! Zhang and Timmerman state these rules, and Cunningham tests them. A verdict comes from the order of events alone, never
+//! from a time. Punctual's promises pass or fail; what peers do in the same scenario is shown.
 
 mod deadlock;
 mod inversion;
@@ -28,12 +28,12 @@ pub(crate) fn steps(_: &Plan) -> Vec<Step> {
     steps
 }
 
-/// How often a scenario is run.
+/// The number of runs of a scenario.
 fn runs(session: &Session<'_>) -> usize {
     session.samples().min(if session.plan.quick { 8 } else { 64 })
 }
 
-/// What a scenario is about.
+/// A rule.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
     slug: &'static str,

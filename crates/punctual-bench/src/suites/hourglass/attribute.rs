@@ -6,16 +6,16 @@
 
 use std::collections::HashMap;
 
-/// Where time goes that no event of the kernel explains.
+/// The cause of time that no event of the kernel explains.
 pub(super) const HOST: &str = "host or hardware (no kernel event)";
 
-/// What the names of tasks begin with.
+/// The prefix of task names.
 const TASK: &str = "task ";
 
 /// The CPU idles although the measured thread, which never sleeps, could run.
 const THROTTLED: &str = "idle CPU: the thread is throttled";
 
-/// Something that the kernel did.
+/// An event of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
     at: u64,
@@ -24,15 +24,15 @@ pub(super) struct Event {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    /// The beginning of something, which has a name.
+    /// The start of an activity with this name.
     Enter(String),
-    /// The end of what began last.
+    /// The end of the innermost activity.
     Leave,
-    /// The measured thread goes on, whatever was before.
+    /// The measured thread runs again, whatever was before.
     Resume,
 }
 
-/// How much of the gaps had one cause.
+/// The share of one cause in the gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) name: String,

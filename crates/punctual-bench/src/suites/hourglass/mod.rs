@@ -1,4 +1,4 @@
-//! A loop that does nothing but read the clock, and what keeps it from that: Wassen and Lankes' hourglass.
+//! A loop that only reads the clock, and what interrupts it: Wassen and Lankes' hourglass.
 //!
 //! Two readings that are further apart than they take are a *gap*: an interrupt, another task, the host of a virtual
 //! machine. The loop runs pinned as an ordinary thread and as a SCHED_FIFO one; where the CPU is isolated, beside them on
@@ -18,8 +18,7 @@ use crate::stats::Statistics;
 use tracefs::Instance;
 use watch::{Watch, Watched};
 
-/// From here on two readings count as having a gap in between: what the hourglass stayed below on an isolated CPU, as
-/// published.
+/// The shortest distance of two readings that counts as a gap: published results on an isolated CPU stay below it.
 const GAP_NS: f64 = 500.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +31,7 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     let mut cpus = vec![plan.cpu];
     let isolated = cpu_list(&isolated());
     if isolated.contains(&plan.cpu) {
-        // What isolation is good for shows beside a CPU without.
+        // A CPU without isolation shows its benefit.
         cpus.extend(rt::allowed_cpus().into_iter().rev().find(|cpu| !isolated.contains(cpu)));
     }
     let mut steps = Vec::new();
@@ -46,7 +45,7 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     steps
 }
 
-/// What keeps others from a CPU, in a few words; nothing if nothing does.
+/// The isolation of a CPU in a few words; empty if there is none.
 fn isolation(cpu: usize) -> Option<String> {
     let mut in_force = Vec::new();
     if cpu_list(&isolated()).contains(&cpu) {
@@ -58,7 +57,7 @@ fn isolation(cpu: usize) -> Option<String> {
     (!in_force.is_empty()).then(|| in_force.join(", "))
 }
 
-/// Turns the hourglass once.
+/// Runs the hourglass once.
 fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     let (slug, subject) = match policy {
         Policy::Ordinary => ("ordinary", "ordinary thread"),
@@ -136,7 +135,7 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     }
 }
 
-/// The single numbers of a turn.
+/// The further numbers of a run.
 fn quantities(watched: &Watched, clock: &clock::Clock) -> Vec<Quantity> {
     let elapsed_ns = clock.ns(watched.to - watched.from).max(1.0);
     let seconds = elapsed_ns / 1e9;
@@ -152,7 +151,7 @@ fn quantities(watched: &Watched, clock: &clock::Clock) -> Vec<Quantity> {
     ]
 }
 
-/// What took the time of the gaps, longest first, and how many events were lost.
+/// The causes of the gaps, longest first, and the number of lost events.
 fn causes(
     instance: &Instance,
     watched: &Watched,

@@ -1,7 +1,7 @@
 //! Switching, locking, events, delays and pulses: the sixth chapter of Balciunas and tables 3 and 4 of Cunningham.
 //!
-//! What reacts to a clock or an event is measured on an idle and on a loaded machine, in windows that alternate between
-//! Punctual and what one would use instead, so that whatever the machine does meanwhile, it does to both.
+//! Reactions to a clock or an event are measured on an idle and on a loaded machine, in windows that alternate between
+//! Punctual and its peers, so that whatever the machine does meanwhile affects both.
 
 mod across;
 mod cyclictest;
@@ -39,7 +39,7 @@ fn row(slug: &str, operation: impl Into<String>, subject: Subject) -> Row {
     Row::new(SuiteName::Latency, slug, operation, subject)
 }
 
-/// What else goes on.
+/// The condition of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Idle,
@@ -54,7 +54,7 @@ impl Condition {
         }
     }
 
-    /// Makes it so until the result is dropped; says in a note if it cannot be.
+    /// Establishes it until the result is dropped; adds a note if that fails.
     fn begin(self, session: &mut Session<'_>) -> Option<Load> {
         if self == Self::Idle {
             return None;
@@ -73,10 +73,10 @@ impl Condition {
     }
 }
 
-/// Adds samples to the recorder until it holds so many, or fewer if that cannot be; says what was lacking.
+/// Adds samples to the recorder until it holds `samples`, or fewer if that fails; returns the missing settings.
 type Window<'a> = dyn FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> + 'a;
 
-/// One way to do what a group of rows is about.
+/// A contender: one way to perform the operation of a group of rows.
 struct Contender<'a> {
     row: Row,
     unit: Unit,
@@ -93,12 +93,12 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// How often the contenders take turns, unless there are too few samples for that.
+/// The number of rounds of the contenders, unless there are too few samples.
 const WINDOWS: usize = 8;
-/// Samples in a window, at least.
+/// The least number of samples in a window.
 const MIN_SAMPLES: usize = 6;
 
-/// Measures all contenders in turns and adds their rows.
+/// Measures all contenders in turn and adds their rows.
 fn alternate(session: &mut Session<'_>, samples: usize, contenders: Vec<Contender<'_>>) {
     let mut all: Vec<_> = contenders
         .into_iter()
@@ -124,7 +124,7 @@ fn alternate(session: &mut Session<'_>, samples: usize, contenders: Vec<Contende
     }
 }
 
-/// So many samples of something that takes `ns`, that a quick run stays one.
+/// The number of samples of an operation of `ns` that keeps a quick run quick.
 fn affordable(plan: &Plan, ns: u64) -> usize {
     let samples = plan.samples as usize;
     if plan.quick { samples.min((120_000_000 / ns).max(8) as usize) } else { samples }

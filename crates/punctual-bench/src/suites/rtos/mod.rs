@@ -1,8 +1,8 @@
 //! The benchmark of real-time operating systems by Zhang and Timmerman, as Cunningham runs it: creating and switching
 //! threads, mutexes, semaphores.
 //!
-//! Each operation is measured for what Punctual offers and for the POSIX object that one would use instead, all on one
-//! CPU. What an operation is for tasks, which are not created while a program runs, is said in its row.
+//! Each operation is measured for Punctual and for the corresponding POSIX object, all on one CPU. Tasks are not created
+//! while a program runs; their rows say what the operation means for them.
 
 pub(in crate::suites) mod locks;
 mod semaphores;
@@ -20,7 +20,7 @@ use crate::recorder::Recorder;
 use crate::rt;
 use crate::session::{Measured, Session, Step};
 
-/// Operations in a sample where they are measured in a loop.
+/// The number of operations in a sample that is measured in a loop.
 const LOOP: u32 = 64;
 
 pub(crate) fn steps(_: &Plan) -> Vec<Step> {
@@ -36,7 +36,7 @@ fn row(slug: &str, operation: &str, subject: Subject) -> Row {
     Row::new(SuiteName::Rtos, slug, operation, subject)
 }
 
-/// How long it takes to write down the time.
+/// The cost of recording the time.
 fn tracing(session: &mut Session<'_>) {
     let recorder = Arc::new(Recorder::new(session.samples()));
     let traces = Recorder::new(session.samples());

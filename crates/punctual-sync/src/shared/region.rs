@@ -291,3 +291,15 @@ pub unsafe fn attach_at<'a, T: Shareable>(start: *mut u8, len: usize) -> Result<
     // use of it goes through shared references, for which `Shareable` makes it sound.
     Ok(unsafe { &(*placed).body })
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The values that the authors publish.
+    #[test]
+    fn hashes_as_every_other_program_does() {
+        let hashes = ["", "a", "foobar"].map(hash);
+        assert_eq!(hashes, [0xcbf2_9ce4_8422_2325, 0xaf63_dc4c_8601_ec8c, 0x8594_4171_f739_67e8]);
+    }
+}

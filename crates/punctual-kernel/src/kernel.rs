@@ -230,6 +230,7 @@ impl<P: Port> Kernel<P> {
         };
         self.current.set(to);
         if self.slice.get() != 0 {
+            self.keep_slice(from);
             self.begin_slice(to);
         }
         // SAFETY: interrupts are masked, as in all of this module. A context is saved when its thread is switched from and
@@ -327,10 +328,33 @@ impl<P: Port> Kernel<P> {
         self.free.1.set(Some(slot));
     }
 
+    /// A thread that is preempted goes on with what is left of its slice; any other has a new one next time.
+    #[cold]
+    fn keep_slice(&self, thread: Option<&'static ThreadSlot<P>>) {
+        if let Some(thread) = thread {
+            let end = self.timers.slice_end.get();
+            let goes_on = thread.state.get() == State::Ready && end != u64::MAX;
+            thread.slice_left.set(if goes_on { end.saturating_sub(P::now()).max(1) } else { 0 });
+        }
+    }
+
+    /// The running thread has had its turn.
+    #[inline]
+    pub(crate) fn forget_slice(&self) {
+        if self.slice.get() != 0 {
+            self.timers.slice_end.set(u64::MAX);
+        }
+    }
+
     #[cold]
     fn begin_slice(&self, thread: Option<&'static ThreadSlot<P>>) {
-        let shares = thread.is_some_and(Ready::has_peers);
-        let end = if shares { P::now().saturating_add(self.slice.get()) } else { u64::MAX };
+        let end = match thread.filter(|thread| Ready::has_peers(thread)) {
+            Some(thread) => {
+                let left = thread.slice_left.take();
+                P::now().saturating_add(if left == 0 { self.slice.get() } else { left })
+            }
+            None => u64::MAX,
+        };
         self.timers.slice_end.set(end);
         self.timers.program();
     }
@@ -349,9 +373,8 @@ impl<P: Port> Kernel<P> {
             return;
         }
         self.timers.slice_end.set(u64::MAX);
-        if let Some(me) = self.current.get()
-            && self.ready.highest().is_some_and(|first| first.is(me))
-        {
+        // The running thread is the first of its priority, also if a higher one has just become ready.
+        if let Some(me) = self.current.get() {
             self.ready.rotate(me);
         }
     }

@@ -60,13 +60,15 @@
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "sim")]
+#[cfg(any(feature = "linux", feature = "sim"))]
 extern crate std;
 
 mod callback;
 mod error;
 mod interrupt;
 mod kernel;
+#[cfg(feature = "linux")]
+pub mod linux;
 mod mutex;
 mod ordered;
 mod port;

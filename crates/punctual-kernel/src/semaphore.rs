@@ -38,7 +38,7 @@ impl<P: Port> Semaphore<P> {
     /// [`WaitError::CannotBlock`] if there is none and the caller cannot wait.
     #[inline]
     pub fn p(&'static self) -> Result<(), WaitError> {
-        let section = Section::enter(&self.home);
+        let section = Section::<P>::enter(&self.home);
         if let Some(left) = self.units.get().checked_sub(1) {
             self.units.set(left);
             return Ok(());

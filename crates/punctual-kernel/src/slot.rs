@@ -59,6 +59,8 @@ pub struct ThreadSlot<P: Port> {
     pub(crate) base: Cell<u8>,
     pub(crate) state: Cell<State>,
     pub(crate) wake: Cell<Wake>,
+    /// What is left of its slice since it was preempted, in nanoseconds; 0 if the next is a new one.
+    pub(crate) slice_left: Cell<u64>,
     /// How many threads have ended in this slot.
     pub(crate) generation: Cell<u32>,
     /// How the last of them ended.
@@ -91,6 +93,7 @@ impl<P: Port> ThreadSlot<P> {
             base: Cell::new(0),
             state: Cell::new(State::Ended),
             wake: Cell::new(Wake::Granted),
+            slice_left: Cell::new(0),
             generation: Cell::new(0),
             result: Cell::new(Ok(())),
             held: Cell::new(None),

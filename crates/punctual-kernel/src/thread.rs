@@ -119,6 +119,7 @@ impl<P: Port> Thread<P> {
         if let Some(me) = section.blocker() {
             let next = section.kernel.ready.rotate(me);
             if !next.is(me) {
+                section.kernel.forget_slice();
                 section.kernel.switch(Some(me), Some(next));
             }
         }

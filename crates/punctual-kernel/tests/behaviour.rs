@@ -276,6 +276,41 @@ fn takes_turns_where_time_is_sliced() {
 }
 
 #[test]
+fn keeps_what_is_left_of_a_slice_while_preempted() {
+    static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
+    static SERVER: Server = Server::new();
+    static TICK: Callback = Callback::new(&SERVER, |_| (), 0);
+    struct Clock(bool);
+    impl sim::Environment for Clock {
+        fn next(&mut self, point: sim::Point) -> sim::Event {
+            self.0 = !self.0;
+            if self.0 && point == sim::Point::Before { sim::Event::Advance(10) } else { sim::Event::Nothing }
+        }
+    }
+    fn computes(who: &'static str) {
+        for _ in 0..20 {
+            log(who);
+            sim::point();
+        }
+    }
+    sim::run_in(Clock(false), || {
+        Kernel::set_time_slice(100);
+        SERVER.start(9, &STACKS[0]).unwrap();
+        TICK.every(30, 30).unwrap();
+        Thread::spawn(3, &STACKS[1], computes, "a").unwrap();
+        let last = |who| {
+            computes(who);
+            Kernel::stop();
+        };
+        Thread::spawn(3, &STACKS[2], last, "b").unwrap();
+        Kernel::run();
+    });
+    let order = LOG.take();
+    let first = order.iter().position(|who| who == "b").unwrap();
+    assert!(first < 15, "preempted every 30 of its 100, it still came to an end of its slice: {order:?}");
+}
+
+#[test]
 fn goes_on_where_it_was_stopped() {
     static STACK: Stack = Stack::new();
     sim::run(|| {

@@ -1,0 +1,375 @@
+//! Threads inside one thread of a Linux process, best on a CPU that is taken from Linux: they are switched in user space, and
+//! preempted by a signal.
+//!
+//! # Why a signal can switch threads
+//!
+//! The kernel of Linux saves everything that the interrupted code uses in the signal's frame, below the red zone of the stack that
+//! is current: registers, flags and, by XSAVE or its like, the FPU. The handler then runs as a function on the same stack,
+//! and a switch in it is one between functions. When the thread is continued, the handler returns, and `rt_sigreturn` restores
+//! that frame; Linux keeps nothing about signals that have not returned, so they may return in any order.
+//!
+//! * *Signal mask.* The signal is not blocked in its handler (`SA_NODEFER`), so it is the same in every thread, and a switch
+//!   changes nothing. What keeps the handler out of a section is a flag that it looks at; it leaves word, and whoever ends the
+//!   section does what the handler would have done. A further signal in the handler finds the flag set, and returns.
+//! * *Thread-local storage* belongs to the thread of Linux. All threads of the kernel share it; see [`start`]. `errno` is kept by
+//!   the handler.
+//! * *Async-signal-safety.* The handler reads a clock, sets a timer and works on the kernel's data, all of which is allowed. What
+//!   it switches to is code of the program, and is bound by [`start`].
+//!
+//! Shadow stacks, as of x86-64's CET, know neither: a process that has them on is killed at the first switch.
+
+use core::cell::Cell;
+use core::mem;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::io;
+use std::thread_local;
+
+use crate::{InterruptSlot, Kernel, Port, ThreadSlot};
+
+/// Threads that the kernel has room for.
+pub const THREADS: usize = 64;
+
+/// Interrupts that the kernel has slots for.
+pub const INTERRUPTS: usize = 64;
+
+/// What preempts. By default it does nothing, is not queued, and programs hardly use it.
+const SIGNAL: i32 = libc::SIGURG;
+
+/// The port: one thread of this process.
+#[derive(Debug)]
+pub struct Linux;
+
+/// How threads are preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preemption {
+    /// By a signal: of a timer (`timer_create`, `SIGEV_THREAD_ID`) at what is due, and of `tgkill` for a [`Raiser`].
+    Signals,
+    /// Not at all. What is due is done when a thread calls [`poll`], and while none is ready.
+    Polled,
+}
+
+static SLOTS: [ThreadSlot<Linux>; THREADS] = [const { ThreadSlot::new() }; THREADS];
+static INTERRUPT_SLOTS: [InterruptSlot<Linux>; INTERRUPTS] = [const { InterruptSlot::new() }; INTERRUPTS];
+static KERNEL: Kernel<Linux> = Kernel::new(&SLOTS, &INTERRUPT_SLOTS);
+
+/// Whether a thread of this process has begun to be the kernel's.
+static IS_CLAIMED: AtomicBool = AtomicBool::new(false);
+static THREAD_ID: AtomicI32 = AtomicI32::new(0);
+/// The timer's id, an integer or a pointer to libc.
+static TIMER: AtomicUsize = AtomicUsize::new(0);
+static HAS_SIGNALS: AtomicBool = AtomicBool::new(false);
+
+// Those below are accessed by the kernel's thread and the signal handler on it, in the order of the program, but for `RAISED`,
+// to which others add. So the processor's order does not matter, and compiler fences keep that of the program.
+
+/// Interrupts are masked.
+static IS_MASKED: AtomicBool = AtomicBool::new(false);
+/// A signal has come while they were, or something else has to be looked at.
+static IS_PENDING: AtomicBool = AtomicBool::new(false);
+/// When something is due; never if it is `u64::MAX`.
+static ALARM: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Interrupts that the controller passes on, a bit each, and those that have come.
+static ENABLED: AtomicU64 = AtomicU64::new(0);
+static RAISED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_KERNELS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes the calling thread of Linux the one that the kernel runs on, for good, and calls `f`, which spawns threads and calls
+/// [`Kernel::run`].
+///
+/// # Safety
+/// With [`Preemption::Signals`], a thread of the kernel can be preempted at any instruction, and another runs on the same thread of
+/// Linux. So outside of [`Kernel::masked`], threads call only what is async-signal-safe: nothing that allocates, prints through
+/// `std`, or uses thread-local variables. Nobody else handles or blocks `SIGURG` on this thread.
+///
+/// A thread may not panic: that ends the process.
+///
+/// # Errors
+/// If another thread of Linux has been the kernel's, or Linux refuses the handler or the timer.
+pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Result<R> {
+    if !IS_KERNELS.get() {
+        if IS_CLAIMED.swap(true, Ordering::Relaxed) {
+            return Err(io::Error::other(
+                "another thread of this process runs the kernel: there can be one only",
+            ));
+        }
+        // SAFETY: asks.
+        THREAD_ID.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        IS_KERNELS.set(true);
+    }
+    if preemption == Preemption::Signals {
+        handle_signal()?;
+        create_timer()?;
+        HAS_SIGNALS.store(true, Ordering::Release);
+        Linux::alarm(ALARM.load(Ordering::Relaxed));
+    }
+    let result = f();
+    if HAS_SIGNALS.swap(false, Ordering::Relaxed) {
+        // SAFETY: created above. A signal that is on its way still finds its handler.
+        unsafe { libc::timer_delete(timer()) };
+    }
+    Ok(result)
+}
+
+fn handle_signal() -> io::Result<()> {
+    // SAFETY: zeroed it is an action without flags and mask; what it is set to are valid values, and the handler is argued above.
+    let outcome = unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = on_signal as *const () as usize;
+        action.sa_flags = libc::SA_NODEFER | libc::SA_RESTART;
+        libc::sigaction(SIGNAL, &action, ptr::null_mut())
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn create_timer() -> io::Result<()> {
+    // SAFETY: zeroed it is an event of nothing; what it is set to are valid values.
+    let (outcome, timer) = unsafe {
+        let mut event: libc::sigevent = mem::zeroed();
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = SIGNAL;
+        event.sigev_notify_thread_id = THREAD_ID.load(Ordering::Relaxed);
+        let mut timer: libc::timer_t = ptr::null_mut();
+        (libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer), timer)
+    };
+    if outcome != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    TIMER.store(timer.expose_provenance(), Ordering::Relaxed);
+    Ok(())
+}
+
+fn timer() -> libc::timer_t {
+    ptr::with_exposed_provenance_mut(TIMER.load(Ordering::Relaxed))
+}
+
+/// Does what is due, and delivers what has been raised. For threads that compute for long where nothing preempts them.
+pub fn poll() {
+    if is_something_due() {
+        IS_PENDING.store(true, Ordering::Relaxed);
+        Kernel::<Linux>::masked(|| ());
+    }
+}
+
+/// Raises an interrupt, from any thread of the process or a signal handler.
+///
+/// If it comes again before it is delivered, it is delivered once.
+#[derive(Clone, Copy, Debug)]
+pub struct Raiser {
+    bit: u64,
+}
+
+impl Raiser {
+    /// Of the interrupt with this number.
+    ///
+    /// # Panics
+    /// If it is not below [`INTERRUPTS`].
+    pub fn new(number: u32) -> Self {
+        assert!((number as usize) < INTERRUPTS, "interrupts have numbers below {INTERRUPTS}");
+        Self { bit: 1 << number }
+    }
+
+    /// Raises it.
+    pub fn raise(self) {
+        // Release: the handler sees what was done before.
+        RAISED.fetch_or(self.bit, Ordering::Release);
+        if HAS_SIGNALS.load(Ordering::Acquire) {
+            // SAFETY: a signal that has its handler.
+            unsafe {
+                libc::syscall(libc::SYS_tgkill, libc::getpid(), THREAD_ID.load(Ordering::Relaxed), SIGNAL)
+            };
+        }
+    }
+}
+
+extern "C" fn on_signal(_: i32) {
+    // Somebody may send it to the process, and Linux choose another thread.
+    if !IS_KERNELS.get() {
+        return;
+    }
+    IS_PENDING.store(true, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    if !IS_MASKED.load(Ordering::Relaxed) {
+        // SAFETY: the place of this thread's `errno`.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        let kept = unsafe { *errno };
+        deliver();
+        // SAFETY: the same place, since the thread of Linux is the same.
+        unsafe { *errno = kept };
+    }
+}
+
+/// Does what interrupts ask for, until there is nothing more. Called with interrupts not masked, or on behalf of who has just
+/// stopped masking them.
+#[cold]
+fn deliver() {
+    loop {
+        IS_MASKED.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        IS_PENDING.store(false, Ordering::Relaxed);
+        handle();
+        // SAFETY: masked; everything that the thread may use is in the signal's frame, or it has called.
+        unsafe { KERNEL.interrupt_end() };
+        compiler_fence(Ordering::SeqCst);
+        IS_MASKED.store(false, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        if !IS_PENDING.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+}
+
+/// Calls the kernel for every interrupt that has come. Called with interrupts masked.
+fn handle() {
+    let enabled = ENABLED.load(Ordering::Relaxed);
+    // Acquire: see `Raiser::raise`.
+    let mut raised = RAISED.fetch_and(!enabled, Ordering::Acquire) & enabled;
+    while raised != 0 {
+        let number = raised.trailing_zeros();
+        raised &= raised - 1;
+        // SAFETY: masked, and both callers end the interrupt.
+        unsafe { KERNEL.interrupt(number) };
+    }
+    if Linux::now() >= ALARM.load(Ordering::Relaxed) {
+        ALARM.store(u64::MAX, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { KERNEL.timer_interrupt() };
+    }
+}
+
+fn is_something_due() -> bool {
+    RAISED.load(Ordering::Relaxed) & ENABLED.load(Ordering::Relaxed) != 0
+        || Linux::now() >= ALARM.load(Ordering::Relaxed)
+}
+
+// SAFETY: `enter` panics on every thread of Linux but the one that has claimed the kernel, which is one for good; so there is one
+// kernel, and its slots are private here. The signal handler runs nothing between `mask` and `restore`, see above. `switch` and
+// `prepare` are those of the processor.
+unsafe impl Port for Linux {
+    type Home = ();
+    const HOME: () = ();
+    type Mask = bool;
+    // The frame of a signal with the largest FPU state, twice, and what the handler needs.
+    const MIN_STACK: usize = 32 * 1024;
+
+    #[inline]
+    unsafe fn enter((): &()) -> &'static Kernel<Self> {
+        assert!(
+            IS_KERNELS.get(),
+            "not the thread that the kernel runs on: see punctual_kernel::linux::start"
+        );
+        &KERNEL
+    }
+
+    #[inline]
+    fn mask() -> bool {
+        let was_masked = IS_MASKED.load(Ordering::Relaxed);
+        IS_MASKED.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        was_masked
+    }
+
+    #[inline]
+    fn was_masked(mask: bool) -> bool {
+        mask
+    }
+
+    #[inline]
+    unsafe fn restore(was_masked: bool) {
+        if !was_masked {
+            compiler_fence(Ordering::SeqCst);
+            IS_MASKED.store(false, Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            if IS_PENDING.load(Ordering::Relaxed) {
+                deliver();
+            }
+        }
+    }
+
+    unsafe fn unmask() {
+        // SAFETY: masked, by this function's contract.
+        unsafe { Self::restore(false) };
+    }
+
+    #[inline]
+    unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
+        // SAFETY: by this function's contract.
+        unsafe { crate::prepare(top, start, argument) }
+    }
+
+    #[inline]
+    unsafe fn switch(from: *mut *mut u8, to: *mut u8) {
+        // SAFETY: by this function's contract.
+        unsafe { crate::switch(from, to) }
+    }
+
+    fn now() -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: fills it in; this clock is always there.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    fn alarm(time: u64) {
+        ALARM.store(time, Ordering::Relaxed);
+        if !HAS_SIGNALS.load(Ordering::Relaxed) {
+            return;
+        }
+        // All zero is never. A time in the past is at once.
+        let value = match time {
+            u64::MAX => libc::timespec { tv_sec: 0, tv_nsec: 0 },
+            time => libc::timespec {
+                tv_sec: (time / 1_000_000_000) as libc::time_t,
+                tv_nsec: (time % 1_000_000_000).max(1) as libc::c_long,
+            },
+        };
+        let interval = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let setting = libc::itimerspec { it_interval: interval, it_value: value };
+        // SAFETY: created in `start`. With valid values it does not fail.
+        unsafe { libc::timer_settime(timer(), libc::TIMER_ABSTIME, &setting, ptr::null_mut()) };
+    }
+
+    unsafe fn idle() {
+        if HAS_SIGNALS.load(Ordering::Relaxed) {
+            wait_for_signal();
+        } else {
+            while !is_something_due() {
+                core::hint::spin_loop();
+            }
+        }
+        IS_PENDING.store(false, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        handle();
+    }
+
+    fn enable_interrupt(number: u32) {
+        ENABLED.fetch_or(1 << number, Ordering::Relaxed);
+        // It may have come before. Interrupts are masked here; whoever ends that looks.
+        IS_PENDING.store(true, Ordering::Relaxed);
+    }
+
+    fn disable_interrupt(number: u32) {
+        ENABLED.fetch_and(!(1 << number), Ordering::Relaxed);
+    }
+}
+
+/// Sleeps until the signal has come, also if it has since interrupts were masked.
+fn wait_for_signal() {
+    // SAFETY: sets of signals are filled in before they are used; the mask is what it was in the end.
+    unsafe {
+        let mut blocked: libc::sigset_t = mem::zeroed();
+        let mut before: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&mut blocked);
+        libc::sigaddset(&mut blocked, SIGNAL);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut before);
+        // While it is blocked it does not come between the look and the sleep.
+        if !IS_PENDING.load(Ordering::Relaxed) {
+            libc::sigsuspend(&before);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+    }
+}

@@ -1,0 +1,194 @@
+//! The port inside a process, under signals: the order of what runs, no lost wake, registers and FPU intact.
+//!
+//! There is one kernel in a process, so there is one test here.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use std::arch::asm;
+use std::env;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+
+use punctual_kernel::linux::{Linux, Preemption, Raiser, start};
+
+type Kernel = punctual_kernel::Kernel<Linux>;
+type Thread = punctual_kernel::Thread<Linux>;
+type Mutex<T> = punctual_kernel::Mutex<Linux, T>;
+type Semaphore = punctual_kernel::Semaphore<Linux>;
+type Server = punctual_kernel::Server<Linux>;
+type Callback = punctual_kernel::Callback<Linux>;
+type Stack = punctual_kernel::Stack<Linux, 65536>;
+
+static STACKS: [Stack; 6] = [const { Stack::new() }; 6];
+
+/// 20 kHz.
+const PERIOD: u64 = 50_000;
+
+/// How often the timer preempts. `PUNCTUAL_KERNEL_PREEMPTIONS=1200000` is a minute on a machine that keeps up.
+fn preemptions() -> u32 {
+    env::var("PUNCTUAL_KERNEL_PREEMPTIONS").map_or(2_000, |text| text.parse().expect("a number"))
+}
+
+static WANTED: AtomicU32 = AtomicU32::new(0);
+static CALLS: AtomicU32 = AtomicU32::new(0);
+static CORRUPTED: AtomicU32 = AtomicU32::new(0);
+static ROUNDS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+static SERVER: Server = Server::new();
+static TICK: Callback = Callback::new(&SERVER, tick, 0);
+
+fn tick(_: usize) {
+    // Leaves other values in the registers of the FPU than there were.
+    let calls = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+    if !registers_survive(u64::from(calls) << 32 | 0xFFFF, None) {
+        CORRUPTED.fetch_add(1, Ordering::Relaxed);
+    }
+    if calls >= WANTED.load(Ordering::Relaxed) {
+        TICK.cancel();
+        Kernel::stop();
+    }
+}
+
+/// Fills registers, waits until the counter has changed, if one is given, and says whether they are what they were.
+fn registers_survive(value: u64, until: Option<&AtomicU32>) -> bool {
+    let before = until.map_or(0, |counter| counter.load(Ordering::Relaxed));
+    let differs = AtomicU32::new(1);
+    let (counter, before) = until.map_or((&differs, 0), |counter| (counter, before));
+    let wrong: u64;
+    // SAFETY: changes only the registers that it names, and reads the counter, which is there.
+    unsafe {
+        asm!(
+            "movq xmm0, {v}", "movq xmm1, {v}", "movq xmm2, {v}", "movq xmm3, {v}",
+            "movq xmm4, {v}", "movq xmm5, {v}", "movq xmm6, {v}", "movq xmm7, {v}",
+            "movq xmm8, {v}", "movq xmm9, {v}", "movq xmm10, {v}", "movq xmm11, {v}",
+            "movq xmm12, {v}", "movq xmm13, {v}", "movq xmm14, {v}", "movq xmm15, {v}",
+            "mov r8, {v}", "mov r9, {v}", "mov r10, {v}", "mov r11, {v}",
+            "mov r12, {v}", "mov r13, {v}", "mov r14, {v}", "mov r15, {v}",
+            // In the red zone, which the signal's frame has to leave alone.
+            "mov [rsp - 64], {v}",
+            "2:", "cmp dword ptr [{c}], {b:e}", "je 2b",
+            "xor r8, {v}", "xor r9, {v}", "xor r10, {v}", "xor r11, {v}",
+            "xor r12, {v}", "xor r13, {v}", "xor r14, {v}", "xor r15, {v}",
+            "or r8, r9", "or r10, r11", "or r12, r13", "or r14, r15",
+            "or r8, r10", "or r12, r14", "or r8, r12",
+            "mov r9, [rsp - 64]", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm0", "xor r9, {v}", "or r8, r9", "movq r9, xmm1", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm2", "xor r9, {v}", "or r8, r9", "movq r9, xmm3", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm4", "xor r9, {v}", "or r8, r9", "movq r9, xmm5", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm6", "xor r9, {v}", "or r8, r9", "movq r9, xmm7", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm8", "xor r9, {v}", "or r8, r9", "movq r9, xmm9", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm10", "xor r9, {v}", "or r8, r9", "movq r9, xmm11", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm12", "xor r9, {v}", "or r8, r9", "movq r9, xmm13", "xor r9, {v}", "or r8, r9",
+            "movq r9, xmm14", "xor r9, {v}", "or r8, r9", "movq r9, xmm15", "xor r9, {v}", "or r8, r9",
+            v = in(reg) value,
+            c = in(reg) counter.as_ptr(),
+            b = in(reg) before,
+            out("r8") wrong, out("r9") _, out("r10") _, out("r11") _,
+            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+        );
+    }
+    wrong == 0
+}
+
+/// Computes for ever, preempted in the middle of it each time.
+fn computes(index: usize) {
+    loop {
+        let value = u64::from(ROUNDS[index].fetch_add(1, Ordering::Relaxed)) << 8 | index as u64;
+        if !registers_survive(value, Some(&CALLS)) {
+            CORRUPTED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+// A producer outside raises, a handler signals, a thread takes: every unit arrives.
+static UNITS: Semaphore = Semaphore::new(0, u32::MAX);
+static HANDLED: AtomicU32 = AtomicU32::new(0);
+static TAKEN: AtomicU32 = AtomicU32::new(0);
+static PAIR: Mutex<[u64; 2]> = Mutex::new("pair", [0; 2]);
+
+fn takes(_: ()) {
+    while UNITS.p().is_ok() {
+        TAKEN.fetch_add(1, Ordering::Relaxed);
+        if let Ok(mut pair) = PAIR.lock() {
+            pair[0] += 1;
+            pair[1] += 1;
+        }
+    }
+}
+
+static LOG: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+
+fn log(what: usize) {
+    LOG[LENGTH.fetch_add(1, Ordering::Relaxed)].store(what, Ordering::Relaxed);
+}
+
+fn inversion_low(_: ()) {
+    let guard = PAIR.lock();
+    let medium = |()| {
+        let high = |()| {
+            drop(PAIR.lock());
+            log(3);
+        };
+        let _ = Thread::spawn(23, &STACKS[5], high, ());
+        log(2);
+    };
+    let _ = Thread::spawn(22, &STACKS[4], medium, ());
+    drop(guard);
+    log(1);
+}
+
+#[test]
+fn keeps_order_registers_and_wakes_under_signals() {
+    WANTED.store(preemptions(), Ordering::Relaxed);
+    let ended = AtomicBool::new(false);
+    let raised = AtomicU32::new(0);
+    let outcome = thread::scope(|scope| {
+        scope.spawn(|| {
+            // Raised again when the last has been delivered, so that each counts.
+            while !ended.load(Ordering::Relaxed) {
+                if HANDLED.load(Ordering::Acquire) == raised.load(Ordering::Relaxed) {
+                    raised.fetch_add(1, Ordering::Relaxed);
+                    Raiser::new(5).raise();
+                }
+                thread::yield_now();
+            }
+        });
+        // SAFETY: the threads of the kernel call only the kernel, and compute.
+        let outcome = unsafe {
+            start(Preemption::Signals, || {
+                Thread::spawn(21, &STACKS[3], inversion_low, ()).unwrap();
+                Kernel::run();
+                SERVER.start(31, &STACKS[0]).unwrap();
+                Thread::spawn(9, &STACKS[1], takes, ()).unwrap();
+                let signals = |_| {
+                    let _ = UNITS.v();
+                    HANDLED.fetch_add(1, Ordering::Release);
+                };
+                Kernel::subscribe_irq(5, signals).unwrap();
+                Thread::spawn(3, &STACKS[2], computes, 0).unwrap();
+                Thread::spawn(3, &STACKS[3], computes, 1).unwrap();
+                Kernel::set_time_slice(2 * PERIOD);
+                TICK.every(Kernel::now() + PERIOD, PERIOD).unwrap();
+                Kernel::run();
+                let (handled, taken) = (HANDLED.load(Ordering::Relaxed), TAKEN.load(Ordering::Relaxed));
+                // The thread may have been stopped between taking a unit and counting it.
+                let missing = handled - taken - UNITS.units();
+                assert!(missing <= 1, "{missing} units of {handled} were lost");
+            })
+        };
+        ended.store(true, Ordering::Relaxed);
+        outcome
+    });
+    outcome.unwrap();
+    let order: Vec<_> = LOG[..3].iter().map(|place| place.load(Ordering::Relaxed)).collect();
+    assert_eq!(order, [3, 2, 1], "no inversion");
+    assert_eq!(CORRUPTED.load(Ordering::Relaxed), 0, "registers");
+    assert!(CALLS.load(Ordering::Relaxed) >= preemptions());
+    let rounds = ROUNDS.each_ref().map(|rounds| rounds.load(Ordering::Relaxed));
+    assert!(rounds.iter().all(|&rounds| rounds > 1), "both have been preempted, and gone on: {rounds:?}");
+    assert!(TAKEN.load(Ordering::Relaxed) > 0);
+}

@@ -17,27 +17,32 @@ struct Callbacks {
     after: fn(),
 }
 
-/// Written with interrupts masked, on the one core that is interrupted.
-struct Shared(Cell<Callbacks>);
+/// Written with interrupts masked, on the one core that is interrupted. Zero at first, so that it takes no place in an image.
+struct Shared(Cell<Option<Callbacks>>);
 
 // SAFETY: one core uses it, and a write is not interrupted by a read.
 unsafe impl Sync for Shared {}
 
-static CALLBACKS: Shared =
-    Shared(Cell::new(Callbacks { timer: time::disarm, interrupt: interrupt::disable, after: || () }));
+static CALLBACKS: Shared = Shared(Cell::new(None));
 
+/// Handles interrupts once there are callbacks.
 static HANDLER: Handler = Handler {
-    interrupt: |number| match number {
-        TIMER => (CALLBACKS.0.get().timer)(),
-        number => (CALLBACKS.0.get().interrupt)(number),
+    interrupt: |number| match (CALLBACKS.0.get(), number) {
+        (Some(callbacks), TIMER) => (callbacks.timer)(),
+        (Some(callbacks), number) => (callbacks.interrupt)(number),
+        (None, number) => interrupt::disable(number),
     },
-    after: || (CALLBACKS.0.get().after)(),
+    after: || {
+        if let Some(callbacks) = CALLBACKS.0.get() {
+            (callbacks.after)();
+        }
+    },
 };
 
 #[unsafe(no_mangle)]
 fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn()) {
     arch::mask_interrupts();
-    CALLBACKS.0.set(Callbacks { timer, interrupt, after });
+    CALLBACKS.0.set(Some(Callbacks { timer, interrupt, after }));
     interrupt::handle(&HANDLER);
     time::enable_alarm();
 }

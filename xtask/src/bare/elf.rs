@@ -9,10 +9,14 @@ use crate::Result;
 
 /// An executable.
 pub(super) struct Elf {
+    /// Where it is loaded and entered.
+    pub(super) origin: u64,
     /// What is loaded there.
     pub(super) image: Vec<u8>,
+    /// The bytes from there to the end of what it uses, with stacks and zeroed statics.
+    pub(super) memory: u64,
     /// Functions by address, with their sizes.
-    functions: Vec<(u64, u64, String)>,
+    pub(super) functions: Vec<(u64, u64, String)>,
 }
 
 impl Elf {
@@ -21,7 +25,9 @@ impl Elf {
         let bytes = fs::read(path)?;
         let file = object::File::parse(&*bytes)?;
         let mut loaded = Vec::new();
+        let mut end = 0;
         for segment in file.segments() {
+            end = end.max(segment.address() + segment.size());
             loaded.push((segment.address(), segment.data()?));
         }
         loaded.retain(|(_, data)| !data.is_empty());
@@ -39,7 +45,7 @@ impl Elf {
             .filter(|(_, size, _)| *size > 0)
             .collect();
         functions.sort();
-        Ok(Self { image, functions })
+        Ok(Self { origin, image, memory: end - origin, functions })
     }
 
     /// The function that the instruction before an address belongs to, which for a return address is the call.
@@ -87,7 +93,7 @@ mod tests {
     #[test]
     fn takes_a_return_address_behind_the_last_instruction_for_that_function() {
         let functions = vec![(0x100, 0x10, "a".to_owned()), (0x110, 0x10, "b".to_owned())];
-        let elf = Elf { image: vec![], functions };
+        let elf = Elf { origin: 0x100, image: vec![], memory: 0x20, functions };
         assert_eq!(elf.function_before(0x110), Some("a"));
         assert_eq!(elf.function_before(0x114), Some("b"));
         assert_eq!(elf.function_before(0x100), None);

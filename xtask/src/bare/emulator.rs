@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use super::board::Board;
@@ -16,6 +17,7 @@ pub(super) struct Machine {
     board: Board,
     /// What QEMU is told to start.
     kernel: PathBuf,
+    elf_path: PathBuf,
     elf: Elf,
 }
 
@@ -27,7 +29,7 @@ impl Machine {
             kernel = path.with_extension(format!("{board}.img"));
             fs::write(&kernel, &elf.image)?;
         }
-        Ok(Self { board, kernel, elf })
+        Ok(Self { board, kernel, elf_path: path.to_owned(), elf })
     }
 
     /// Whether the installed QEMU has the board; an error if there is no QEMU.
@@ -40,20 +42,20 @@ impl Machine {
         Ok(listed.lines().any(|line| line.split_whitespace().next() == Some(board.machine())))
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, options: &[String]) -> Command {
         let mut command = Command::new(self.board.emulator());
         command.args(["-machine", self.board.machine()]);
         if let Some(cpu) = self.board.cpu() {
             command.args(["-cpu", cpu]);
         }
-        command.args(["-display", "none", "-monitor", "none", "-serial", "stdio", "-semihosting", "-kernel"]);
-        command.arg(&self.kernel).current_dir(cargo::root());
+        command.args(["-display", "none", "-monitor", "none", "-semihosting", "-kernel"]);
+        command.arg(&self.kernel).args(options).current_dir(cargo::root());
         command
     }
 
     /// Runs the program on the clock of the host, with our standard input and output.
-    pub(super) fn interact(&self) -> Result<ExitCode> {
-        let mut child = self.command().stdout(Stdio::piped()).spawn()?;
+    pub(super) fn interact(&self, options: &[String]) -> Result<ExitCode> {
+        let mut child = self.command(options).args(["-serial", "stdio"]).stdout(Stdio::piped()).spawn()?;
         let mut pipe = child.stdout.take().expect("it is piped");
         let mut annotator = Annotator::new(&self.elf);
         let mut buffer = [0; 4096];
@@ -71,15 +73,72 @@ impl Machine {
         Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
     }
 
+    /// Runs the program halted at its first instruction, with gdb attached, which is given `commands` and then ended, if there
+    /// are any. The board's UART goes to a file beside the program.
+    pub(super) fn debug(&self, options: &[String], commands: &[String]) -> Result<ExitCode> {
+        let directory = crate::scratch::Scratch::new("bare-debug")?;
+        let socket = directory.path().join("gdb");
+        let output = self.elf_path.with_extension("uart");
+        let mut board = self.command(options);
+        board.args(["-S", "-serial", &format!("file:{}", output.display())]);
+        board.args(["-chardev", &format!("socket,id=gdb,path={},server=on,wait=off", socket.display())]);
+        let mut board = board.args(["-gdb", "chardev:gdb"]).stdin(Stdio::null()).spawn()?;
+        let mut gdb = Command::new("gdb-multiarch");
+        gdb.args(["--quiet", "--nx"]).arg(&self.elf_path);
+        gdb.args(["-ex", "set confirm off", "-ex", &format!("target remote {}", socket.display())]);
+        if !commands.is_empty() {
+            gdb.arg("--batch");
+        }
+        for command in commands {
+            gdb.args(["-ex", command]);
+        }
+        println!("UART: {}", output.display());
+        let ended = wait_for(&socket).and_then(|()| {
+            gdb.status().map_err(|error| {
+                format!("cannot run gdb-multiarch: {error}; the package is called like that").into()
+            })
+        });
+        let _ = board.kill();
+        board.wait()?;
+        Ok(if ended?.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
     /// Runs the program on counted time: each instruction takes a nanosecond, and sleep none of the host's. So every run
-    /// is the same.
-    pub(super) fn run_counted(&self, limit: Duration) -> Result<Outcome> {
-        let mut outcome = process::capture(self.command().args(["-icount", "shift=0,sleep=off"]), limit)?;
+    /// is the same. The program is sent `input`, as fast as it takes it.
+    pub(super) fn run_counted(
+        &self,
+        options: &[String],
+        input: Option<&str>,
+        limit: Duration,
+    ) -> Result<Outcome> {
+        let mut command = self.command(options);
+        command.args(["-icount", "shift=0,sleep=off"]);
+        if let Some(input) = input {
+            let path = self.kernel.with_extension("input");
+            fs::write(&path, input)?;
+            let path = path.display();
+            command.args(["-chardev", &format!("file,id=uart,path=/dev/stdout,input-path={path}")]);
+            command.args(["-serial", "chardev:uart"]);
+        } else {
+            command.args(["-serial", "stdio"]);
+        }
+        let mut outcome = process::capture(&mut command, limit)?;
         outcome.stdout =
             String::from_utf8_lossy(&Annotator::new(&self.elf).annotate(outcome.stdout.as_bytes()))
                 .into_owned();
         Ok(outcome)
     }
+}
+
+/// Waits until QEMU listens.
+fn wait_for(socket: &Path) -> Result {
+    for _ in 0..1000 {
+        if socket.exists() {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err("QEMU does not start within 10 s".into())
 }
 
 /// Adds the names of functions to the return addresses that a program prints, each on a line of its own.

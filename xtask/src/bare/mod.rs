@@ -3,16 +3,20 @@
 mod board;
 mod elf;
 mod emulator;
+mod image;
 mod programs;
 mod test;
 mod toolchain;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
 use crate::Result;
 use board::Board;
+use emulator::Machine;
+use programs::{Place, Program};
 
 /// What to do.
 #[derive(Args)]
@@ -30,6 +34,26 @@ enum Chore {
         /// Its name in programs/src/bin
         program: String,
     },
+    /// Run a program in QEMU, halted at its first instruction, with gdb attached and its symbols read
+    Debug {
+        #[arg(long)]
+        board: Board,
+        /// Its name in programs/src/bin
+        program: String,
+        /// Commands for gdb, which ends after them
+        #[arg(long = "command", value_name = "COMMAND")]
+        commands: Vec<String>,
+    },
+    /// Write the files with which an SD card boots a program
+    Image {
+        #[arg(long)]
+        board: Board,
+        /// Its name in programs/src/bin
+        program: String,
+        /// Where to [default: bare/target/sd/BOARD/PROGRAM]
+        #[arg(long)]
+        output: Option<PathBuf>,
+    },
     /// Run programs in QEMU and compare their output with the expected one
     Test(test::Options),
 }
@@ -37,9 +61,23 @@ enum Chore {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     match &options.chore {
         Chore::Run { board, program } => {
-            let elf = toolchain::build(*board, program)?;
-            emulator::Machine::new(*board, &elf)?.interact()
+            let (program, machine) = prepare(*board, program)?;
+            machine.interact(&program.emulator)
+        }
+        Chore::Debug { board, program, commands } => {
+            let (program, machine) = prepare(*board, program)?;
+            machine.debug(&program.emulator, commands)
+        }
+        Chore::Image { board, program, output } => {
+            image::write(*board, program, output.as_deref()).map(|()| ExitCode::SUCCESS)
         }
         Chore::Test(options) => test::run(options).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// A program for QEMU.
+fn prepare(board: Board, name: &str) -> Result<(Program, Machine)> {
+    let program = Program::named(name)?;
+    let elf = toolchain::build(board, program.features(Place::Emulator), &program.name)?;
+    Ok((program, Machine::new(board, &elf)?))
 }

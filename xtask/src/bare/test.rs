@@ -1,12 +1,13 @@
 //! `cargo xtask bare test`: the programs in QEMU, on counted time, with their output compared.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::board::Board;
 use super::emulator::Machine;
-use super::programs::{Program, comparable};
+use super::programs::{Place, Program, comparable, with_measured};
 use super::toolchain;
 use crate::Result;
 use crate::golden::diff;
@@ -41,16 +42,19 @@ pub(super) fn run(options: &Options) -> Result {
     programs.retain(|program| options.names.is_empty() || options.names.contains(&program.name));
     let boards = if options.board.is_empty() { Board::value_variants() } else { &options.board[..] };
 
+    if options.names.is_empty() {
+        toolchain::test_drivers()?;
+    }
     let (mut runs, mut failures) = (0, 0);
     for &board in boards {
         if !Machine::exists(board)? {
             println!("\n*** {board}: SKIPPED, this QEMU does not have it; version 9 does. ***\n");
             continue;
         }
-        let on_board: Vec<&Program> =
+        let mut on_board: Vec<&Program> =
             programs.iter().filter(|program| program.runs_on(board, options.thorough)).collect();
-        let names: Vec<&str> = on_board.iter().map(|program| program.name.as_str()).collect();
-        for (program, elf) in on_board.iter().zip(toolchain::build_all(board, &names)?) {
+        on_board.sort_by_key(|program| program.features(Place::Emulator));
+        for (program, elf) in build(board, &on_board)? {
             runs += 1;
             print!("{board:9} {:16} ", program.name);
             match check(program, board, &Machine::new(board, &elf)?) {
@@ -69,10 +73,25 @@ pub(super) fn run(options: &Options) -> Result {
     Ok(())
 }
 
+/// Builds programs, those together that have the same features.
+fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program, PathBuf)>> {
+    let mut built = Vec::new();
+    for same in
+        programs.chunk_by(|one, other| one.features(Place::Emulator) == other.features(Place::Emulator))
+    {
+        let names: Vec<&str> = same.iter().map(|program| program.name.as_str()).collect();
+        let elves = toolchain::build_all(board, same[0].features(Place::Emulator), &names)?;
+        built.extend(same.iter().copied().zip(elves));
+    }
+    Ok(built)
+}
+
 fn check(program: &Program, board: Board, machine: &Machine) -> Result {
-    let outcome = machine.run_counted(TIME_LIMIT)?;
+    let outcome = machine.run_counted(&program.emulator, program.input.as_deref(), TIME_LIMIT)?;
     let expected = program.expected(board);
-    if let Some(difference) = diff(&expected, &comparable(&outcome.stdout, &expected)) {
+    let printed = comparable(&outcome.stdout, &expected);
+    let expected = with_measured(&expected, &printed);
+    if let Some(difference) = diff(&expected, &printed) {
         let said = outcome.stderr;
         return Err(format!("other output than expected ({}):\n{difference}{said}", outcome.end).into());
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::board::Board;
-use crate::{Result, cargo};
+use crate::{Result, cargo, process};
 
 /// Where Debian's packages `rustc-web`, `cargo-web` and `rust-web-src` put what is needed.
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
@@ -21,16 +21,18 @@ pub(super) fn workspace() -> PathBuf {
 }
 
 /// Builds a program for a board; returns the executable.
-pub(super) fn build(board: Board, program: &str) -> Result<PathBuf> {
-    let mut built = build_all(board, &[program])?;
+///
+/// `features` are those of `programs` besides that of the board.
+pub(super) fn build(board: Board, features: &str, program: &str) -> Result<PathBuf> {
+    let mut built = build_all(board, features, &[program])?;
     built.pop().ok_or_else(|| format!("cargo built no program {program}").into())
 }
 
-/// Builds programs for a board; returns the executables in the same order.
-pub(super) fn build_all(board: Board, programs: &[&str]) -> Result<Vec<PathBuf>> {
+/// Builds programs for a board, as [`build`] does; returns the executables in the same order.
+pub(super) fn build_all(board: Board, features: &str, programs: &[&str]) -> Result<Vec<PathBuf>> {
     let mut command = command(board)?;
     command.args(["build", "--locked", "--release", "--package", "programs", "--target", board.target()]);
-    command.args(["--features", &format!("{board},semihosting")]);
+    command.args(["--features", &format!("{board},{features}")]);
     for program in programs {
         command.args(["--bin", program]);
     }
@@ -42,6 +44,26 @@ pub(super) fn build_all(board: Board, programs: &[&str]) -> Result<Vec<PathBuf>>
             Ok(artifact.ok_or_else(|| format!("cargo built no program {program}"))?.path.clone())
         })
         .collect()
+}
+
+/// Runs the unit tests of what also compiles for this machine: registers and their drivers, for each kind of chip.
+pub(super) fn test_drivers() -> Result {
+    for chip in ["bcm2836", "bcm2711"] {
+        let mut command = cargo::command();
+        command.current_dir(workspace()).env("CARGO_TARGET_DIR", target_dir());
+        command.args(["test", "--locked", "--quiet", "--package", "rpi-registers", "--package", "rpi-hal"]);
+        command.args(["--features", &format!("rpi-registers/{chip},rpi-hal/{chip}")]);
+        process::succeed(&mut command)?;
+    }
+    Ok(())
+}
+
+/// Features and flags are those of boards, so the workspace of the host has to build elsewhere.
+fn target_dir() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(_) => cargo::target_dir().join("bare"),
+        None => workspace().join("target"),
+    }
 }
 
 /// A cargo command that can build for the board.
@@ -57,13 +79,7 @@ fn command(board: Board) -> Result<Command> {
         )
         .into());
     };
-    command.current_dir(workspace());
-    // Features and flags are those of the board, so the workspace of the host has to build elsewhere.
-    let target_dir = match env::var_os("CARGO_TARGET_DIR") {
-        Some(_) => cargo::target_dir().join("bare"),
-        None => workspace().join("target"),
-    };
-    command.env("CARGO_TARGET_DIR", target_dir);
+    command.current_dir(workspace()).env("CARGO_TARGET_DIR", target_dir());
     Ok(command)
 }
 

@@ -37,6 +37,11 @@ macro_rules! controller {
             pub(crate) fn disable(number: u32) {
                 GIC.disable(number);
             }
+
+            #[inline(always)]
+            pub(crate) fn pend(number: u32) {
+                GIC.pend(number);
+            }
         }
     };
 }
@@ -57,6 +62,7 @@ const CONTROL: usize = 0x000;
 const TYPE: usize = 0x004;
 const SET_ENABLE: usize = 0x100;
 const CLEAR_ENABLE: usize = 0x180;
+const SET_PENDING: usize = 0x200;
 const PRIORITIES: usize = 0x400;
 const TARGETS: usize = 0x800;
 
@@ -105,6 +111,11 @@ impl Gic {
 
     fn disable(self, number: u32) {
         self.write(self.distributor + CLEAR_ENABLE + 4 * (number / 32) as usize, 1 << (number % 32));
+    }
+
+    #[inline(always)]
+    fn pend(self, number: u32) {
+        self.write(self.distributor + SET_PENDING + 4 * (number / 32) as usize, 1 << (number % 32));
     }
 
     fn read(self, address: usize) -> u32 {

@@ -53,6 +53,15 @@ pub fn disable(number: u32) {
     controller::disable(number);
 }
 
+/// Makes an interrupt pending, as its line would.
+///
+/// Not on the Raspberry Pi 2 and 3, whose controllers have no such thing.
+#[cfg(any(feature = "raspi4b", feature = "virt-a7", feature = "virt-a72"))]
+#[inline(always)]
+pub fn pend(number: u32) {
+    controller::pend(number);
+}
+
 /// Allows this core to be interrupted.
 ///
 /// # Safety

@@ -1,0 +1,142 @@
+//! How many instructions it takes to get from here to there. What a measurement itself takes is subtracted.
+//!
+//! unmonitored: as an app is that measures nothing
+//! not-on: raspi2b, raspi3b, raspi4b: their processors are those of virt, and no interrupt can be raised by hand
+#![no_std]
+#![no_main]
+
+extern crate punctual_bare;
+
+#[punctual::app(report = "never")]
+mod app {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use programs::cycles;
+    use punctual::prelude::*;
+    use punctual_bare::{interrupt, println};
+
+    /// What the counter is at when a job begins.
+    static BEGUN: AtomicU32 = AtomicU32::new(0);
+    static NEXT_BEGUN: AtomicU32 = AtomicU32::new(0);
+
+    #[shared]
+    struct Shared {
+        with_higher: u32,
+        of_one_level: u32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        cycles::enable();
+        (Shared { with_higher: 0, of_one_level: 0 }, Local {})
+    }
+
+    /// What it takes to read the counter.
+    fn overhead() -> u32 {
+        let begin = cycles::count();
+        cycles::count().wrapping_sub(begin)
+    }
+
+    #[idle]
+    fn idle(_: idle::Context) {
+        // Twice, since what is done for the first time may take longer.
+        for _ in 0..2 {
+            low::spawn().expect("it is free");
+        }
+        interrupted();
+        timed();
+        punctual::shutdown();
+    }
+
+    fn interrupted() {
+        let mut took = 0;
+        for _ in 0..2 {
+            let before = cycles::count();
+            interrupt::pend(interrupt::RTC);
+            took = BEGUN.load(Ordering::Relaxed).wrapping_sub(before);
+        }
+        println!("interrupt to first instruction of bound task: {took}");
+    }
+
+    fn timed() {
+        let mut took = 0;
+        for _ in 0..2 {
+            // The counter of cycles as nanoseconds since power-on: in QEMU an instruction takes one. The timer counts
+            // sixteenths of that.
+            let offset = (0..64)
+                .map(|_| cycles::timer_and_count())
+                .map(|(timer, count)| count.wrapping_sub(16 * timer as u32).wrapping_sub(1))
+                .min_by(|one, other| (one.wrapping_sub(*other) as i32).cmp(&0))
+                .expect("there are some");
+            // In the middle between two counts, so that it is the second that expires.
+            let due = (punctual::now().as_ticks() + 20_000) / 16 * 16 + 8;
+            BEGUN.store(0, Ordering::Relaxed);
+            expired::spawn_at(punctual::Instant::from_ticks(due)).expect("it is ahead");
+            while BEGUN.load(Ordering::Relaxed) == 0 {}
+            took =
+                BEGUN.load(Ordering::Relaxed).wrapping_sub((due as u32).wrapping_add(8)).wrapping_sub(offset);
+        }
+        println!("timer expiry to first instruction: {took}");
+    }
+
+    #[task(priority = 1, shared = [with_higher, of_one_level], local = [round: u32 = 0])]
+    fn low(mut cx: low::Context) {
+        *cx.local.round += 1;
+        let overhead = overhead();
+
+        let begin = cycles::count();
+        high::spawn().expect("it is free");
+        let spawned_higher = cycles::count().wrapping_sub(begin) - overhead;
+
+        let begin = cycles::count();
+        cx.shared.with_higher.lock(|value| *value);
+        let locked = cycles::count().wrapping_sub(begin) - overhead;
+
+        let begin = cycles::count();
+        cx.shared.of_one_level.lock(|value| *value);
+        let locked_alone = cycles::count().wrapping_sub(begin) - overhead;
+
+        let begin = cycles::count();
+        same::spawn().expect("it is free");
+        let spawned_same = cycles::count().wrapping_sub(begin) - overhead;
+        next::spawn(*cx.local.round).expect("it is free");
+
+        if *cx.local.round == 2 {
+            println!("spawn, run and return of a higher task: {spawned_higher}");
+            println!("lock and unlock: {locked}");
+            println!("lock and unlock, resource of one level: {locked_alone}");
+            println!("spawn of the same level: {spawned_same}");
+        }
+    }
+
+    #[task(priority = 1, shared = [of_one_level])]
+    fn same(_: same::Context) {
+        BEGUN.store(cycles::count(), Ordering::Relaxed);
+    }
+
+    /// Runs when `same` has returned.
+    #[task(priority = 1)]
+    fn next(_: next::Context, round: u32) {
+        NEXT_BEGUN.store(cycles::count(), Ordering::Relaxed);
+        if round == 2 {
+            let took = NEXT_BEGUN.load(Ordering::Relaxed).wrapping_sub(BEGUN.load(Ordering::Relaxed));
+            println!("run and return of the same level: {took}");
+        }
+    }
+
+    #[task(priority = 2, shared = [with_higher])]
+    fn high(_: high::Context) {}
+
+    #[task(priority = 3, binds = RTC)]
+    fn line(_: line::Context) {
+        BEGUN.store(cycles::count(), Ordering::Relaxed);
+    }
+
+    #[task(priority = 3)]
+    fn expired(_: expired::Context) {
+        BEGUN.store(cycles::count(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,56 @@
+//! Answers a rising edge at one pin with an impulse at another, in the handler of the interrupt: what [`latency`](super) is
+//! compared with.
+//!
+//! not-on: raspi2b, raspi3b, raspi4b: QEMU models no events of their pins
+#![no_std]
+#![no_main]
+
+use core::cell::RefCell;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use programs::pins::{self, Response, Stimulus};
+use punctual_bare::interrupt::{self, Handler};
+
+punctual_bare::entry!(main);
+
+#[cfg(not(feature = "raspberry-pi"))]
+use interrupt::GPIO as EDGE;
+#[cfg(feature = "raspberry-pi")]
+use interrupt::GPIO0 as EDGE;
+
+/// The handler's, once it may be called.
+static PINS: AtomicPtr<RefCell<(Stimulus, Response)>> = AtomicPtr::new(ptr::null_mut());
+
+static HANDLER: Handler = Handler { interrupt: edge, after: || () };
+
+fn edge(_: u32) {
+    #[cfg(not(feature = "raspberry-pi"))]
+    programs::latency::reached();
+    // SAFETY: null, or from a reference to what `main` keeps for as long as it runs; only this handler, which nothing
+    // interrupts, uses it.
+    if let Some(pins) = unsafe { PINS.load(Ordering::Relaxed).as_ref() } {
+        let (stimulus, response) = &mut *pins.borrow_mut();
+        pins::answer(response);
+        stimulus.clear();
+    }
+}
+
+fn main() -> ! {
+    programs::cycles::enable();
+    let pins = RefCell::new(pins::stimulus_and_response());
+    PINS.store(ptr::from_ref(&pins).cast_mut(), Ordering::Relaxed);
+    interrupt::handle(&HANDLER);
+    interrupt::enable(EDGE);
+    // SAFETY: the handler uses the pins and atomics, which `main` leaves to it.
+    unsafe { interrupt::unmask() };
+    #[cfg(not(feature = "raspberry-pi"))]
+    {
+        programs::latency::measure();
+        punctual_bare::exit(0)
+    }
+    #[cfg(feature = "raspberry-pi")]
+    loop {
+        interrupt::wait();
+    }
+}

@@ -1,0 +1,56 @@
+//! Interrupts that come by mistake: one that no task binds, and one whose job panics.
+//!
+//! exit: 101
+//! not-on: raspi2b, raspi3b: no interrupt can be raised by hand
+#![no_std]
+#![no_main]
+
+extern crate punctual_bare;
+
+#[punctual::app(report = "never")]
+mod app {
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    use punctual_bare::{interrupt, println};
+
+    static RUN: AtomicU32 = AtomicU32::new(0);
+
+    #[cfg(not(feature = "raspberry-pi"))]
+    use interrupt::GPIO as NOBODYS;
+    #[cfg(feature = "raspberry-pi")]
+    use interrupt::SPI0 as NOBODYS;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        interrupt::enable(NOBODYS);
+        (Shared {}, Local {})
+    }
+
+    #[idle]
+    fn idle(_: idle::Context) {
+        interrupt::pend(NOBODYS);
+        println!("an interrupt that no task binds, and it goes on");
+        // It is disabled now, so it stays pending.
+        interrupt::pend(NOBODYS);
+        interrupt::disable(interrupt::UART0);
+        interrupt::pend(interrupt::UART0);
+        interrupt::enable(interrupt::UART0);
+        println!("jobs: {}", RUN.load(Ordering::Relaxed));
+        interrupt::pend(interrupt::UART0);
+        println!("not reached");
+        punctual::shutdown();
+    }
+
+    #[task(binds = UART0)]
+    fn line(_: line::Context) {
+        let run = RUN.load(Ordering::Relaxed) + 1;
+        RUN.store(run, Ordering::Relaxed);
+        assert!(run < 2, "a job of an interrupt panics");
+    }
+}

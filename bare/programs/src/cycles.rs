@@ -1,0 +1,74 @@
+//! The cycle counter of the core. In QEMU on counted time it counts instructions.
+
+use core::arch::asm;
+
+/// Lets it count.
+pub fn enable() {
+    // SAFETY: nothing else uses the performance monitor.
+    unsafe {
+        #[cfg(target_arch = "arm")]
+        asm!(
+            "mcr p15, 0, {one}, c9, c12, 0", // PMCR: enabled
+            "mcr p15, 0, {counter}, c9, c12, 1", // PMCNTENSET: the cycle counter
+            "isb",
+            one = in(reg) 1,
+            counter = in(reg) 1 << 31,
+            options(nostack),
+        );
+        #[cfg(target_arch = "aarch64")]
+        asm!(
+            "msr pmcr_el0, {one}",
+            "msr pmcntenset_el0, {counter}",
+            "isb",
+            one = in(reg) 1_u64 | 1 << 6, // of 64 bits
+            counter = in(reg) 1_u64 << 31,
+            options(nostack),
+        );
+    }
+}
+
+/// What it has counted.
+#[inline(always)]
+pub fn count() -> u32 {
+    // SAFETY: reading it changes nothing. It stays where it is among accesses to memory.
+    unsafe {
+        #[cfg(target_arch = "arm")]
+        {
+            let count: u32;
+            asm!("mrc p15, 0, {}, c9, c13, 0", out(reg) count, options(nostack, preserves_flags));
+            count
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            let count: u64;
+            asm!("mrs {}, pmccntr_el0", out(reg) count, options(nostack, preserves_flags));
+            count as u32
+        }
+    }
+}
+
+/// The counter of the generic timer, and one instruction later that of cycles.
+#[inline(always)]
+pub fn timer_and_count() -> (u64, u32) {
+    // SAFETY: as in `count`.
+    unsafe {
+        #[cfg(target_arch = "arm")]
+        {
+            let (low, high, count): (u32, u32, u32);
+            asm!(
+                "isb", "mrrc p15, 1, {}, {}, c14", "mrc p15, 0, {}, c9, c13, 0",
+                out(reg) low, out(reg) high, out(reg) count, options(nostack, preserves_flags),
+            );
+            (u64::from(high) << 32 | u64::from(low), count)
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            let (timer, count): (u64, u64);
+            asm!(
+                "isb", "mrs {}, cntvct_el0", "mrs {}, pmccntr_el0",
+                out(reg) timer, out(reg) count, options(nostack, preserves_flags),
+            );
+            (timer, count as u32)
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! How many instructions it is from an edge at a pin to whoever answers it, counted in QEMU.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use punctual_bare::println;
+
+use crate::{cycles, pins};
+
+static REACHED: AtomicU32 = AtomicU32::new(0);
+static ANSWERS: AtomicU32 = AtomicU32::new(0);
+
+/// How often it is measured.
+const EDGES: u32 = 10;
+
+/// To be called first by whoever answers.
+#[inline(always)]
+pub fn reached() {
+    let now = cycles::count();
+    REACHED.store(now, Ordering::Relaxed);
+    ANSWERS.store(ANSWERS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// Makes edges, and prints how long it took at most. Whoever answers has to interrupt this.
+pub fn measure() {
+    let mut longest = 0;
+    for _ in 0..EDGES {
+        let before = pins::stimulate();
+        let took = REACHED.load(Ordering::Relaxed).wrapping_sub(before);
+        longest = longest.max(took);
+    }
+    println!("answers: {} of {EDGES}", ANSWERS.load(Ordering::Relaxed));
+    println!("instructions: {longest}");
+}

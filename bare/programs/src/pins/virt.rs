@@ -1,0 +1,137 @@
+//! Pins of QEMU's `virt`: a PL061, with eight.
+//!
+//! *PrimeCell General Purpose Input/Output (PL061) Technical Reference Manual*, ARM DDI 0190, chapter 3.
+
+use core::convert::Infallible;
+
+use embedded_hal::digital::{ErrorType, OutputPin, StatefulOutputPin};
+
+const BASE: usize = 0x0903_0000;
+const DIRECTION: usize = 0x400;
+const BOTH_EDGES: usize = 0x408;
+const RISING: usize = 0x40C;
+const ENABLE: usize = 0x410;
+const CLEAR: usize = 0x41C;
+
+fn read(offset: usize) -> u32 {
+    // SAFETY: the board has the device there, and reading changes nothing.
+    unsafe { ((BASE + offset) as *const u32).read_volatile() }
+}
+
+fn write(offset: usize, value: u32) {
+    // SAFETY: as above; no memory depends on it.
+    unsafe { ((BASE + offset) as *mut u32).write_volatile(value) };
+}
+
+/// The data register with a mask in its address, so that a write changes these pins only.
+fn data(mask: u32) -> usize {
+    (mask as usize) << 2
+}
+
+const LED: u32 = 1 << 2;
+const STIMULUS: u32 = 1 << 4;
+const RESPONSE: u32 = 1 << 5;
+
+/// An output.
+#[derive(Debug)]
+pub struct Output {
+    pin: u32,
+}
+
+impl Output {
+    fn new(pin: u32) -> Self {
+        write(data(pin), 0);
+        write(DIRECTION, read(DIRECTION) | pin);
+        Self { pin }
+    }
+}
+
+impl ErrorType for Output {
+    type Error = Infallible;
+}
+
+impl OutputPin for Output {
+    #[inline]
+    fn set_low(&mut self) -> Result<(), Infallible> {
+        write(data(self.pin), 0);
+        Ok(())
+    }
+
+    #[inline]
+    fn set_high(&mut self) -> Result<(), Infallible> {
+        write(data(self.pin), self.pin);
+        Ok(())
+    }
+}
+
+impl StatefulOutputPin for Output {
+    fn is_set_high(&mut self) -> Result<bool, Infallible> {
+        Ok(read(data(self.pin)) != 0)
+    }
+
+    fn is_set_low(&mut self) -> Result<bool, Infallible> {
+        Ok(read(data(self.pin)) == 0)
+    }
+}
+
+/// The output with an LED, if QEMU had one.
+pub type Led = Output;
+
+/// That output.
+pub fn led() -> Led {
+    Output::new(LED)
+}
+
+/// The input of the latency program, which interrupts at rising edges.
+#[derive(Debug)]
+pub struct Stimulus(());
+
+/// Its output.
+pub type Response = Output;
+
+/// The pins of the latency program.
+pub fn stimulus_and_response() -> (Stimulus, Response) {
+    write(DIRECTION, read(DIRECTION) & !STIMULUS);
+    write(BOTH_EDGES, 0);
+    write(RISING, STIMULUS);
+    write(CLEAR, STIMULUS);
+    write(ENABLE, STIMULUS);
+    (Stimulus(()), Output::new(RESPONSE))
+}
+
+impl Stimulus {
+    /// Ends the interrupt of an edge.
+    #[inline]
+    pub fn clear(&mut self) {
+        write(CLEAR, STIMULUS);
+    }
+
+    /// Whether the input is high.
+    pub fn is_high(&mut self) -> bool {
+        read(data(STIMULUS)) != 0
+    }
+}
+
+/// Has a rising edge at the input, and returns what the cycle counter was at just before.
+///
+/// Nothing is connected, but the device looks for edges when the input becomes one: it was low, and has meanwhile been an
+/// output that is high.
+#[inline(never)]
+pub fn stimulate() -> u32 {
+    let direction = read(DIRECTION);
+    write(DIRECTION, direction | STIMULUS);
+    write(data(STIMULUS), 0);
+    write(DIRECTION, direction);
+    write(DIRECTION, direction | STIMULUS);
+    write(data(STIMULUS), STIMULUS);
+    let before = crate::cycles::count();
+    write(DIRECTION, direction);
+    before
+}
+
+/// An impulse at the response.
+#[inline]
+pub fn answer(response: &mut Response) {
+    let Ok(()) = response.set_high();
+    let Ok(()) = response.set_low();
+}

@@ -1,0 +1,197 @@
+//! SPI0, as a bus: which device is meant is said by an output, as `embedded-hal-bus` does it.
+
+use core::convert::Infallible;
+
+use embedded_hal::spi::{ErrorType, MODE_0, Mode, Phase, Polarity, SpiBus};
+use rpi_registers::Block;
+use rpi_registers::interfaces::{ReadWriteable, Readable, Writeable};
+use rpi_registers::spi::{CS, SPI};
+
+use crate::gpio::{Alternate, Pin};
+
+/// Pins that lead to SPI0: from the device, to the device, clock.
+pub trait Pins {}
+
+impl Pins for (Pin<9, Alternate<0>>, Pin<10, Alternate<0>>, Pin<11, Alternate<0>>) {}
+impl Pins for (Pin<37, Alternate<0>>, Pin<38, Alternate<0>>, Pin<39, Alternate<0>>) {}
+
+/// The bytes that its FIFO has room for.
+const FIFO: usize = 16;
+
+/// The core clock in Hz, which the bus is clocked by, as the firmware of the Raspberry Pi 2 and 3 leaves it; 500 MHz on a
+/// Raspberry Pi 4.
+pub const CORE_CLOCK: u32 = 250_000_000;
+
+/// How a bus works.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The core clock in Hz.
+    pub core_clock: u32,
+    /// The bus's clock in Hz, at most.
+    pub frequency: u32,
+    /// Which level and which edges of the clock.
+    pub mode: Mode,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { core_clock: CORE_CLOCK, frequency: 1_000_000, mode: MODE_0 }
+    }
+}
+
+/// The bus. Its functions wait for as long as their bytes take.
+#[derive(Debug)]
+pub struct Spi<P> {
+    registers: Block<SPI>,
+    pins: P,
+}
+
+impl<P: Pins> Spi<P> {
+    /// Sets the bus up.
+    ///
+    /// # Panics
+    /// If the frequency is 0.
+    pub fn new(registers: Block<SPI>, pins: P, config: Config) -> Self {
+        assert!(config.frequency > 0, "a bus needs a clock");
+        // Even, or it would be rounded down, which is faster; 65536 is written as 0.
+        let divisor = config.core_clock.div_ceil(config.frequency).next_multiple_of(2).clamp(2, 65536);
+        registers.clk.set(divisor & 0xFFFF);
+        let phase = match config.mode.phase {
+            Phase::CaptureOnFirstTransition => CS::CPHA::CLEAR,
+            Phase::CaptureOnSecondTransition => CS::CPHA::SET,
+        };
+        let polarity = match config.mode.polarity {
+            Polarity::IdleLow => CS::CPOL::CLEAR,
+            Polarity::IdleHigh => CS::CPOL::SET,
+        };
+        registers.cs.write(CS::CLEAR::Both + phase + polarity);
+        Self { registers, pins }
+    }
+
+    /// Gives up the registers and the pins.
+    pub fn free(self) -> (Block<SPI>, P) {
+        (self.registers, self.pins)
+    }
+}
+
+impl<P> Spi<P> {
+    /// Sends `count` bytes, each of which `sent` tells, and has `received` take each that comes back.
+    fn exchange(
+        &mut self,
+        count: usize,
+        mut sent: impl FnMut(usize) -> u8,
+        mut received: impl FnMut(usize, u8),
+    ) {
+        if count == 0 {
+            return;
+        }
+        let cs = &self.registers.cs;
+        cs.modify(CS::CLEAR::Both + CS::TA::SET);
+        let (mut begun, mut done) = (0, 0);
+        while done < count {
+            // No more than what the FIFO of reception takes, since a byte comes back for each.
+            while begun < count && begun - done < FIFO && cs.is_set(CS::TXD) {
+                self.registers.fifo.set(sent(begun).into());
+                begun += 1;
+            }
+            while done < begun && cs.is_set(CS::RXD) {
+                received(done, self.registers.fifo.get() as u8);
+                done += 1;
+            }
+        }
+        while !cs.is_set(CS::DONE) {}
+        cs.modify(CS::TA::CLEAR);
+    }
+}
+
+impl<P> ErrorType for Spi<P> {
+    type Error = Infallible;
+}
+
+impl<P> SpiBus for Spi<P> {
+    fn read(&mut self, words: &mut [u8]) -> Result<(), Infallible> {
+        self.exchange(words.len(), |_| 0, |i, byte| words[i] = byte);
+        Ok(())
+    }
+
+    fn write(&mut self, words: &[u8]) -> Result<(), Infallible> {
+        self.exchange(words.len(), |i| words[i], |_, _| ());
+        Ok(())
+    }
+
+    fn transfer(&mut self, read: &mut [u8], write: &[u8]) -> Result<(), Infallible> {
+        let count = read.len().max(write.len());
+        self.exchange(
+            count,
+            |i| write.get(i).copied().unwrap_or(0),
+            |i, byte| {
+                if let Some(place) = read.get_mut(i) {
+                    *place = byte;
+                }
+            },
+        );
+        Ok(())
+    }
+
+    fn transfer_in_place(&mut self, words: &mut [u8]) -> Result<(), Infallible> {
+        // Each byte has been sent before one is put into its place.
+        let words = core::cell::Cell::from_mut(words).as_slice_of_cells();
+        self.exchange(words.len(), |i| words[i].get(), |i, byte| words[i].set(byte));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use embedded_hal::spi::MODE_3;
+    use rpi_registers::fake::Fake;
+    use rpi_registers::gpio::GPIO;
+
+    use super::*;
+    use crate::gpio;
+
+    fn spi(config: Config) -> (Spi<impl Pins>, Fake<SPI>) {
+        let (mut bank, pins) = gpio::split(Fake::<GPIO>::new().0);
+        let pins = (
+            pins.gpio9.into_alternate(&mut bank),
+            pins.gpio10.into_alternate(&mut bank),
+            pins.gpio11.into_alternate(&mut bank),
+        );
+        let (block, memory) = Fake::<SPI>::new();
+        let spi = Spi::new(block, pins, config);
+        // Always done, always something received, always room.
+        memory.set(0x00, memory.get(0x00) | 1 << 16 | 1 << 17 | 1 << 18);
+        (spi, memory)
+    }
+
+    #[test]
+    fn is_no_faster_than_it_may_be() {
+        for (frequency, divisor) in
+            [(1_000_000, 250), (83_000_000, 4), (125_000_000, 2), (u32::MAX, 2), (1, 0)]
+        {
+            let (_spi, memory) = spi(Config { frequency, ..Config::default() });
+            assert_eq!(memory.get(0x08), divisor, "{frequency} Hz");
+        }
+    }
+
+    #[test]
+    fn transfers_with_its_mode_and_ends_what_it_has_begun() {
+        let (mut spi, memory) = spi(Config { mode: MODE_3, ..Config::default() });
+        assert_eq!(memory.get(0x00) & 0xFF, 0x3C);
+        spi.write(&[1, 2, 0x5A]).unwrap();
+        assert_eq!(memory.get(0x04), 0x5A);
+        assert_eq!(memory.get(0x00) & 1 << 7, 0, "no transfer is active any more");
+        // A register of memory answers with the byte that it was sent last.
+        let mut words = [7];
+        spi.transfer_in_place(&mut words).unwrap();
+        assert_eq!(words, [7]);
+        let mut read = [9; 3];
+        spi.transfer(&mut read, &[4]).unwrap();
+        assert_eq!(read, [0; 3], "what is read beyond what is written is asked for by zeros");
+        spi.read(&mut read).unwrap();
+    }
+}

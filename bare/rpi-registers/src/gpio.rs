@@ -1,0 +1,57 @@
+//! GPIO. A, pp. 89–105; P, chapter 5.
+
+use tock_registers::register_structs;
+use tock_registers::registers::{ReadOnly, ReadWrite, WriteOnly};
+
+register_structs! {
+    /// A, p. 90; P, 5.2. In a register of one bit for each pin, bit 0 of the first word is pin 0, and of the second pin 32.
+    pub GPIO {
+        /// Function select, three bits for each of ten pins: 0 input, 1 output, 4 to 7 alternate functions 0 to 3, 3 and
+        /// 2 alternate functions 4 and 5. A, pp. 91–94.
+        (0x00 => pub gpfsel: [ReadWrite<u32>; 6]),
+        (0x18 => _reserved0),
+        /// Output set: a one sets the pin. A, p. 95.
+        (0x1C => pub gpset: [WriteOnly<u32>; 2]),
+        (0x24 => _reserved1),
+        /// Output clear: a one clears the pin. A, p. 95.
+        (0x28 => pub gpclr: [WriteOnly<u32>; 2]),
+        (0x30 => _reserved2),
+        /// Level. A, p. 96.
+        (0x34 => pub gplev: [ReadOnly<u32>; 2]),
+        (0x3C => _reserved3),
+        /// Event detect status: a one is an event; writing a one clears it. A, p. 96.
+        (0x40 => pub gpeds: [ReadWrite<u32>; 2]),
+        (0x48 => _reserved4),
+        /// Rising edge detect enable, sampled by the clock. A, p. 97.
+        (0x4C => pub gpren: [ReadWrite<u32>; 2]),
+        (0x54 => _reserved5),
+        /// Falling edge detect enable. A, p. 98.
+        (0x58 => pub gpfen: [ReadWrite<u32>; 2]),
+        (0x60 => _reserved6),
+        /// High detect enable. A, p. 99.
+        (0x64 => pub gphen: [ReadWrite<u32>; 2]),
+        (0x6C => _reserved7),
+        /// Low detect enable. A, p. 99.
+        (0x70 => pub gplen: [ReadWrite<u32>; 2]),
+        (0x78 => _reserved8),
+        /// Asynchronous rising edge detect enable: edges of any length. A, p. 99.
+        (0x7C => pub gparen: [ReadWrite<u32>; 2]),
+        (0x84 => _reserved9),
+        /// Asynchronous falling edge detect enable. A, p. 100.
+        (0x88 => pub gpafen: [ReadWrite<u32>; 2]),
+        (0x90 => _reserved10),
+        /// Pull-up/down enable: 0 off, 1 down, 2 up. Not on the BCM2711. A, p. 100.
+        (0x94 => pub gppud: ReadWrite<u32>),
+        /// Pull-up/down clock: which pins take over `gppud`. Not on the BCM2711. A, p. 101.
+        (0x98 => pub gppudclk: [ReadWrite<u32>; 2]),
+        (0xA0 => _reserved11),
+        /// Pull-up/down, two bits for each of sixteen pins: 0 off, 1 up, 2 down. Only on the BCM2711. P, 5.2.
+        (0xE4 => pub gpio_pup_pdn_cntrl_reg: [ReadWrite<u32>; 4]),
+        (0xF4 => @END),
+    }
+}
+
+// SAFETY: it consists of registers and reserved bytes.
+unsafe impl crate::Registers for GPIO {
+    const NAME: &'static str = "GPIO";
+}

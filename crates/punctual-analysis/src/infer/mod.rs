@@ -12,6 +12,7 @@
 pub mod curves;
 pub mod executions;
 pub mod periodic;
+pub mod pwcet;
 pub mod system;
 pub mod thread;
 

@@ -44,6 +44,8 @@ pub struct InferredThread {
     pub deadline: Option<Nanos>,
     /// Whether threads of its own priority displaced it without having been first, as under SCHED_RR.
     pub is_unordered: bool,
+    /// A longer C than any that was seen, where somebody knows one: then every job may take it.
+    pub execution: Option<Nanos>,
     /// Why something of it is not known, if so: a sentence without its subject.
     pub unknown: Option<String>,
 }
@@ -131,7 +133,7 @@ pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], leng
         let thread = &threads[at];
         let Some(&partition) = thread.cpus.first().and_then(|cpu| partitions.get(cpu)) else { continue };
         let found = task(thread, partition, level(thread.urgency), length, &mut inferred.system.assumptions);
-        if found.is_err() {
+        if found.is_err() && !once(&mut inferred.system, partition, thread, length) {
             let seen = lowest[partition].get_or_insert((0, &thread.name));
             if level(thread.urgency) > seen.0 {
                 *seen = (level(thread.urgency), &thread.name);
@@ -219,7 +221,10 @@ fn task(
     };
     let away =
         Suspension { total: seen.away.ns.min(LONGEST), times: seen.waits.saturating_add(seen.suspensions) };
-    let (usual, long) = split(&seen.executions, &arrivals);
+    let (usual, long) = match thread.execution {
+        Some(longer) => (longer.max(seen.executions.max().unwrap_or(0)).min(LONGEST), None),
+        None => split(&seen.executions, &arrivals),
+    };
     let long = long.map(|(execution, arrivals)| Task {
         name: format!("{}, long", thread.name),
         partition,
@@ -291,8 +296,53 @@ fn arrivals(curves: &Curves, periodic: Option<Periodic>) -> Option<Stream> {
     (*distances.last()? > 0).then(|| Stream::distances(distances))
 }
 
+/// A thread of which one job was seen, and not its release, has no bound. But it displaced others once, and that is counted as an
+/// interrupt. Returns whether this is one.
+fn once(system: &mut System, partition: usize, thread: &InferredThread, length: Nanos) -> bool {
+    let seen = thread.seen();
+    let (true, 1, 0, Some(execution)) =
+        (thread.unknown.is_none(), seen.jobs, seen.curves.releases(), seen.executions.max())
+    else {
+        return false;
+    };
+    let name = thread.name.clone();
+    let arrivals = Stream::sporadic(length.clamp(1, LONGEST));
+    system.assumptions.push(format!(
+        "`{name}` ran once: that is taken for once in {}, as long as the recording is.",
+        format_part(length)
+    ));
+    system.interrupts.push(Interrupt { name, partition, execution: execution.min(LONGEST), arrivals });
+    true
+}
+
+/// Adds a thread that is above all tasks of a partition, as an interrupt.
+///
+/// # Errors
+/// What of it is not known.
+pub fn displace(
+    system: &mut System,
+    partition: usize,
+    thread: &InferredThread,
+    length: Nanos,
+) -> Result<(), String> {
+    if once(system, partition, thread, length) {
+        return Ok(());
+    }
+    let mut assumptions = std::mem::take(&mut system.assumptions);
+    let found = task(thread, partition, 0, length, &mut assumptions);
+    system.assumptions = assumptions;
+    let (task, long) = found?;
+    for Task { name, execution, jitter, arrivals, .. } in [Some(task), long].into_iter().flatten() {
+        if let Some(arrivals) = arrivals {
+            let arrivals = arrivals.with_jitter(jitter);
+            system.interrupts.push(Interrupt { name, partition, execution, arrivals });
+        }
+    }
+    Ok(())
+}
+
 /// Adds an interrupt: once with what it usually takes, and once with what the long ones take more.
-fn interrupts(system: &mut System, partition: usize, name: String, handler: &Handler, length: Nanos) {
+pub fn interrupts(system: &mut System, partition: usize, name: String, handler: &Handler, length: Nanos) {
     if handler.curves.releases() == 0 {
         return;
     }
@@ -344,6 +394,7 @@ mod tests {
             reading: Reading::Sleeps,
             deadline: None,
             is_unordered: false,
+            execution: None,
             unknown: None,
         }
     }
@@ -390,6 +441,33 @@ mod tests {
                 "`lost` has no bound: nobody knows."
             ]
         );
+    }
+
+    /// Its release was before the recording, or is missing.
+    #[test]
+    fn a_thread_that_ran_once_displaces_others_once() {
+        let mut once = thread("once", 30, 0, (100, 7));
+        once.thread = Thread::default();
+        once.thread.push(&Observation {
+            number: 0,
+            released: None,
+            by_timer: false,
+            end: 9,
+            lateness: 0,
+            execution: 7,
+            waiting: 0,
+            waits: 0,
+            suspended: 0,
+            suspensions: 0,
+            displaced: 0,
+        });
+        let found = system("t", &[thread("low", 10, 0, (1_000, 50)), once], &[], 50_000);
+        assert_eq!(found.threads, [0]);
+        assert_eq!(
+            found.unbounded,
+            [(1, "`once` has no bound: when its jobs were released was not seen.".to_owned())]
+        );
+        assert_eq!(analyse(&found.system).tasks[0].as_ref().unwrap().response, 2 + 50 + 7);
     }
 
     #[test]

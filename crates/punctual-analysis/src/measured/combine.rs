@@ -368,9 +368,7 @@ impl Combination {
             self.system.interrupts.push(Interrupt { name: interrupt.name, partition, execution, arrivals });
         }
         if self.system.interrupts.is_empty() && self.profile.clock.as_deref() != Some("virtual") {
-            self.assume(
-                "Interrupts and other threads on these CPUs were not recorded: they are not counted.".into(),
-            );
+            self.assume(super::NO_INTERRUPTS.into());
         }
         Ok(())
     }

@@ -10,6 +10,10 @@ mod file;
 use crate::schema::{self, InputError, Problem};
 use crate::system::System;
 
+/// What is assumed where nothing says what else ran on the CPUs.
+pub const NO_INTERRUPTS: &str =
+    "Interrupts and other threads on these CPUs were not recorded: they are not counted.";
+
 /// A file with its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {

@@ -203,7 +203,12 @@ fn json_is_as_documented() {
     write(&scratch, &whole, &documented(), &NAMES, None);
     let events = documented().into_iter().filter(machine::is_sched).collect::<Vec<_>>();
     write(&scratch, &sched, &events, &NAMES, Some(&["sched:sched_switch", "sched:sched_waking"]));
-    for (trace, option) in [(&whole, "--explain"), (&whole, "--jobs=timers"), (&sched, "--jobs=sleeps")] {
+    for (trace, option) in [
+        (&whole, "--explain"),
+        (&whole, "--jobs=timers"),
+        (&whole, "--pwcet=1e-9"),
+        (&sched, "--jobs=sleeps"),
+    ] {
         let (out, _, _) = rta(trace, &["--json", option]);
         let report: Value = serde_json::from_str(&out).unwrap();
         let errors: Vec<String> = schema.iter_errors(&report).map(|error| error.to_string()).collect();
@@ -211,4 +216,76 @@ fn json_is_as_documented() {
     }
     let not = serde_json::json!({ "schema": "punctual-inferred/1" });
     assert!(!schema.is_valid(&not));
+}
+
+/// What an app of two of the machine's threads declares and measures. It knows nothing of the third, nor of interrupts.
+const MODEL: &str = r#"{ "schema": "punctual-model/1", "app": "machine",
+  "partitions": [{ "name": "main", "executor": "preemptive", "cpu": 0 }],
+  "tasks": [
+    { "name": "task 1", "kind": "periodic", "partition": "main", "level": 2, "period_ns": 1000000, "offset_ns": 0,
+      "deadline_ns": 1000000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null, "uses": [] },
+    { "name": "task 2", "kind": "periodic", "partition": "main", "level": 1, "period_ns": 5000000, "offset_ns": 0,
+      "deadline_ns": 5000000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null, "uses": [] }],
+  "resources": [], "idle": null }"#;
+
+fn profile(longest: u64) -> String {
+    let task = |name: &str, longest: u64| {
+        format!(
+            r#"{{ "name": "{name}", "jobs": 20, "execution_max_ns": {longest}, "execution_min_ns": 1, "response_max_ns": 1,
+                "jitter_max_ns": 0, "deadline_misses": 0, "overruns": 0, "inter_arrival": [], "spawns": [], "holds": [],
+                "suspension_max_ns": 0 }}"#
+        )
+    };
+    format!(
+        r#"{{ "schema": "punctual-profile/1", "app": "machine", "duration_ns": 100000000, "clock": "monotonic", "machine": null,
+            "tasks": [{}, {}],
+            "partitions": [{{ "name": "main", "cpu": 0, "release_ns": 0, "dispatch_ns": 2000, "lock_ns": 0, "preemption_ns": 2000 }}] }}"#,
+        task("task 1", 200_000),
+        task("task 2", longest)
+    )
+}
+
+/// The recording adds what the app cannot know, and with it no job is above its bound. With a C that is too small one is, and
+/// the output says which term of which job.
+#[test]
+fn adds_what_recording_shows_to_model_and_profile() {
+    let scratch = Scratch::new("rta-added");
+    let trace = scratch.file("trace.dat");
+    let mut machine = Machine::new();
+    machine.marks = true;
+    machine.run(100_000_000);
+    write(&scratch, &trace, &machine.events(), &[], None);
+    fs::write(scratch.file("m.json"), MODEL).unwrap();
+    fs::write(scratch.file("p.json"), profile(1_500_000)).unwrap();
+    fs::write(scratch.file("short.json"), profile(1_200_000)).unwrap();
+    let with = |profile| ["--model", "m.json", "--profile", profile, "--explain"];
+    let (out, err, code) = rta(&trace, &with("p.json"));
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("`local_timer, CPU 0` interrupts it"), "{out}");
+    assert!(!out.contains("were not recorded"), "{out}");
+    let (out, err, code) = rta(&trace, &with("short.json"));
+    let flat = err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(flat.contains("of `task 2`, which ended at") && flat.contains(" C was 1 5"), "{out}{err}");
+    let unmarked = scratch.file("unmarked.dat");
+    write(&scratch, &unmarked, &documented(), &NAMES, None);
+    let (_, err, code) = rta(&unmarked, &with("p.json"));
+    assert!(code == 2 && err.contains("has no job of this app"), "{err}");
+}
+
+/// The machine's jobs are all alike: there is nothing to fit, and the output says so.
+#[test]
+fn refuses_a_fit_of_what_does_not_vary() {
+    let scratch = Scratch::new("rta-pwcet");
+    let trace = scratch.file("trace.dat");
+    let mut machine = Machine::new();
+    machine.run(1_100_000_000);
+    write(&scratch, &trace, &machine.events(), &NAMES, None);
+    let (out, err, code) = rta(&trace, &["--pwcet", "1e-9"]);
+    assert_eq!((err.as_str(), code), ("", 0));
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("No fit for `control/101`: the maxima of all blocks are the same"), "{out}");
+    assert!(flat.contains("No fit for `vision/102`: 219 jobs are too few: 1000 are needed."), "{out}");
+    let (_, _, code) = rta(&trace, &["--pwcet", "2"]);
+    assert_eq!(code, 2);
 }

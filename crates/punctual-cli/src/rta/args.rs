@@ -22,7 +22,9 @@ Examples:
   punctual rta tasks.toml --assign                     finds levels
   punctual rta --model m.json --profile p.json         what an app declares, and a run of it has measured
   punctual rta -- ./my-app                             runs the app for 5 s to measure it
-  punctual rta --trace trace.dat                       infers a model of every real-time thread of a recording")]
+  punctual rta --trace trace.dat                       infers a model of every real-time thread of a recording
+  punctual rta --trace t.dat --model m.json --profile p.json
+                                                       the app, with interrupts and other threads of the recording")]
 pub(crate) struct Rta {
     /// Task set in TOML or JSON
     #[arg(value_name = "MODEL.toml", conflicts_with_all = ["model", "profile", "command"])]
@@ -36,8 +38,8 @@ pub(crate) struct Rta {
     #[arg(long, value_name = "FILE", requires = "model", conflicts_with = "command")]
     pub(super) profile: Option<PathBuf>,
 
-    /// Recording of any program, by punctual trace record
-    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["file", "model", "profile", "command", "assign"])]
+    /// Recording of any program, by punctual trace record; with --model and --profile it adds what else ran on the CPUs
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["file", "command", "assign"])]
     pub(super) trace: Option<PathBuf>,
 
     /// What a job of a recorded thread is
@@ -47,6 +49,10 @@ pub(crate) struct Rta {
     /// Deadline of a recorded thread, from release to end; may be repeated
     #[arg(long = "deadline", value_name = "NAME=US", requires = "trace")]
     pub(super) deadlines: Vec<Deadline>,
+
+    /// Take for C what a job exceeds with this probability, by a distribution fitted to the recorded ones, such as 1e-9
+    #[arg(long, value_name = "P", value_parser = probability, requires = "trace", conflicts_with = "model")]
+    pub(super) pwcet: Option<f64>,
 
     /// CPUs of the global executor [default: as many as there are here, if the app is run]
     #[arg(long, value_name = "N")]
@@ -94,6 +100,11 @@ pub(super) enum Jobs {
     Sleeps,
     /// What lies between two releases by a timer; other sleeps are part of the job
     Timers,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (1e-15..0.1).contains(number));
+    number.ok_or_else(|| "write a probability from 1e-15 to 0.1, such as 1e-9".into())
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -45,10 +45,11 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     if let Some(path) = &arguments.html {
         output::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
     }
-    if let Some(path) = &arguments.trace {
+    if let (Some(path), None) = (&arguments.trace, &arguments.model) {
         return trace::run(arguments, path);
     }
     let Input { mut system, place } = input(arguments)?;
+    let recorded = arguments.trace.as_ref().map(|path| trace::add(&mut system, path)).transpose()?;
     system.scale(arguments.scale);
     if arguments.assign {
         return Ok(find_levels(&system));
@@ -59,6 +60,9 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
         print(&format!("{}\n", json::json(&system, &analysis, &margins)));
     } else {
         print(&text::report(&system, &analysis, &margins, arguments.explain));
+    }
+    for sentence in recorded.iter().flat_map(|recorded| recorded.contradictions(&system, &analysis)) {
+        say!("{sentence}");
     }
     if let Some(path) = &arguments.html
         && let Err(error) = fs::write(path, page::page(&system, &analysis, &margins))

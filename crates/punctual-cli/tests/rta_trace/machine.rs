@@ -22,6 +22,8 @@ struct Thread {
     work: u64,
     /// Left of the current job, if there is one.
     left: Option<u64>,
+    /// When the current job was released, until it runs.
+    released: u64,
 }
 
 /// The machine.
@@ -29,7 +31,8 @@ pub struct Machine {
     script: Script,
     threads: Vec<Thread>,
     tick: u64,
-    hog: Option<u64>,
+    /// Whether the threads mark their jobs, as those of Punctual apps do.
+    pub marks: bool,
 }
 
 impl Machine {
@@ -41,13 +44,14 @@ impl Machine {
             next: period.unwrap_or(u64::MAX),
             work,
             left: None,
+            released: 0,
         };
         let threads = vec![
             thread(101, 49, Some(1_000_000), 200_000),
             thread(102, 59, Some(5_000_000), 1_500_000),
             thread(103, 69, None, 300_000),
         ];
-        Self { script: Script::new(), threads, tick: 4_000_000 - 400_000, hog: None }
+        Self { script: Script::new(), threads, tick: 4_000_000 - 400_000, marks: false }
     }
 
     /// From then on a thread above vision runs and does not end.
@@ -58,9 +62,9 @@ impl Machine {
             next: time,
             work: u64::MAX / 4,
             left: None,
+            released: 0,
         };
         self.threads.insert(1, hog);
-        self.hog = Some(time);
     }
 
     pub fn events(self) -> Vec<Event> {
@@ -101,6 +105,18 @@ impl Machine {
             self.threads.iter().find(|thread| thread.left.is_some()).map_or(IDLE, |thread| thread.task);
         if self.script.on(0).id != next.id {
             self.script.switch(time, 0, reason, next);
+            self.mark(time);
+        }
+    }
+
+    /// The thread that runs now says that its job begins, if it does.
+    fn mark(&mut self, time: u64) {
+        let running = self.script.on(0).id;
+        if let Some(thread) = self.threads.iter_mut().find(|thread| self.marks && thread.task.id == running)
+            && thread.released > 0
+        {
+            let released = std::mem::take(&mut thread.released);
+            self.script.at(time, 0, Kind::JobStart { task: (running - 100) as u16, released });
         }
     }
 
@@ -108,8 +124,12 @@ impl Machine {
     fn end(&mut self, at: usize, time: u64) -> u64 {
         let time = time + SWITCH;
         self.threads[at].left = None;
+        if self.marks {
+            let task = (self.threads[at].task.id - 100) as u16;
+            self.script.at(time - SWITCH, 0, Kind::JobEnd { task });
+        }
         if let Some(woken) = self.threads.get_mut(at + 1).filter(|thread| thread.period.is_none() && at > 0) {
-            woken.left = Some(woken.work);
+            (woken.left, woken.released) = (Some(woken.work), time - SWITCH);
             let task = woken.task;
             self.script.waking(time - SWITCH, 0, task, 0);
             self.script.wakeup(time - SWITCH, 0, task, 0);
@@ -142,7 +162,7 @@ impl Machine {
             self.script.wakeup(soon(), 0, task, 0);
             self.script.at(soon(), 0, Kind::TimerExpired { timer });
             self.threads[at].next = next.saturating_add(period);
-            self.threads[at].left = Some(work);
+            (self.threads[at].left, self.threads[at].released) = (Some(work), next);
         }
         let time = time + INTERRUPT;
         self.script.at(time, 0, Kind::VectorExit { vector: VECTOR });

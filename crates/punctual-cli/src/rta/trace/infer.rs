@@ -4,6 +4,7 @@ use std::fs;
 
 use punctual_analysis::analyse;
 use punctual_analysis::bound::{Analysis, Bound, Who};
+use punctual_analysis::infer::pwcet::{Pwcet, fit};
 use punctual_analysis::infer::system::{Handler, Inferred, InferredThread, system};
 use punctual_analysis::infer::thread::{Observation, Reading};
 use punctual_analysis::margin::{AllExecutions, Margins, margins};
@@ -26,10 +27,15 @@ pub(super) struct Result {
     pub(super) threads: Vec<InferredThread>,
     pub(super) handlers: Vec<Handler>,
     pub(super) waits: Vec<Wait>,
+    /// Fits of extreme values, by thread, if they were asked for.
+    pub(super) fits: Vec<Fit>,
     pub(super) inferred: Inferred,
     pub(super) analysis: Analysis,
     pub(super) margins: Margins,
 }
+
+/// What was asked for of a thread, and what came out.
+pub(super) type Fit = std::result::Result<Pwcet, String>;
 
 /// What a thread waited for.
 pub(super) struct Wait {
@@ -43,7 +49,7 @@ pub(super) struct Wait {
 
 /// Returns the exit code, or what is wrong with the input.
 pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::result::Result<u8, String> {
-    let recording = read(path)?;
+    let recording = read(path, arguments.pwcet.is_some())?;
     let result = infer(arguments, recording, &path.display().to_string())?;
     if result.threads.is_empty() {
         return Err(format!(
@@ -106,6 +112,19 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
     waits.sort_by(|a, b| {
         (&a.thread, b.longest, &a.on, &a.holder).cmp(&(&b.thread, a.longest, &b.on, &b.holder))
     });
+    let mut fits = Vec::new();
+    for (whose, thread) in &mut found {
+        let Some(probability) = arguments.pwcet else { break };
+        // Only jobs between sleeps are kept one by one.
+        let found = match thread.reading {
+            Reading::Sleeps => fit(&observer.threads[whose].jobs, probability),
+            Reading::Timers => {
+                Err("its jobs sleep in the middle; --jobs sleeps fits what lies between sleeps".into())
+            }
+        };
+        thread.execution = found.as_ref().ok().filter(|fit| fit.refusal().is_none()).map(|fit| fit.execution);
+        fits.push(found);
+    }
     let threads: Vec<InferredThread> = found.into_iter().map(|(_, thread)| thread).collect();
     let handlers = observer.handlers(&names);
     let mut inferred = system(name, &threads, &handlers, length);
@@ -117,7 +136,7 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
     } else {
         Margins { all: AllExecutions { permille: 0, first: None }, tasks: Vec::new() }
     };
-    Ok(Result { head, length, threads, handlers, waits, inferred, analysis, margins })
+    Ok(Result { head, length, threads, handlers, waits, fits, inferred, analysis, margins })
 }
 
 /// Whether `text` names the thread: by name, by number, or by both as in tables.

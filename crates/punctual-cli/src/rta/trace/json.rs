@@ -9,7 +9,7 @@ use punctual_analysis::json;
 use serde_json::{Value, json};
 
 use super::infer::{Result, contradictions};
-use super::text::priority;
+use super::text::{priority, refusal};
 
 /// The whole result.
 pub(super) fn json(result: &Result) -> String {
@@ -35,6 +35,21 @@ pub(super) fn json(result: &Result) -> String {
             "times": it.times,
             "longest_ns": it.longest,
             "total_ns": it.total,
+        })).collect::<Vec<_>>(),
+        "pwcet": result.threads.iter().zip(&result.fits).map(|(thread, fit)| json!({
+            "thread": thread.name,
+            "refused": refusal(fit),
+            "fit": fit.as_ref().ok().map(|fit| json!({
+                "block": fit.block,
+                "blocks": fit.blocks,
+                "runs": [fit.runs.value, fit.runs.most],
+                "halves": [fit.halves.value, fit.halves.most],
+                "shape": [fit.shape.value, fit.shape.most],
+                "anderson_darling": [fit.fit.value, fit.fit.most],
+                "location_ns": fit.location,
+                "scale_ns": fit.scale,
+                "execution_ns": fit.execution,
+            })),
         })).collect::<Vec<_>>(),
         "contradictions": contradictions(result),
         "rta": rta,

@@ -15,6 +15,9 @@ use super::actors::Priorities;
 /// More kinds of waits than these are not told apart.
 const MOST_WAITS: usize = 10_000;
 
+/// Of so many jobs of a thread executions are kept.
+const MOST_JOBS: usize = 1 << 20;
+
 /// Whose jobs belong together: a thread's, in one of the lives of its number, or those of a task that a Punctual app marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Whose {
@@ -36,7 +39,11 @@ pub(super) struct Seen {
     unknown: Option<&'static str>,
     /// C of the job that was open at the end, so far.
     unended: Option<u64>,
-    /// The tasks whose jobs it displaced on the same thread.
+    /// The threads that ran it, if it is a task.
+    pub(super) workers: HashSet<Tid>,
+    /// The executions of its jobs in their order, if they are wanted.
+    pub(super) jobs: Vec<u64>,
+    /// The tasks that displace it on the same thread.
     above: HashSet<u16>,
 }
 
@@ -74,6 +81,8 @@ pub(super) struct Observer {
     /// CPUs on which a thread of ordinary priority is running softirqs, which displace nobody that matters.
     in_thread: HashSet<u16>,
     softirq_threads: HashSet<Tid>,
+    /// Whether to keep the execution of every job.
+    pub(super) keeps_jobs: bool,
 }
 
 #[derive(Debug)]
@@ -148,6 +157,9 @@ impl Observer {
         let Actor::Thread(tid) = job.actor else { return };
         let whose = job.task.map_or(Whose::Thread(tid, job.life), Whose::Task);
         let seen = self.threads.entry(whose).or_default();
+        if job.task.is_some() {
+            seen.workers.insert(tid);
+        }
         for cpu in [job.first_cpu, job.last_cpu].map(u32::from) {
             if job.started && !seen.cpus.contains(&cpu) {
                 seen.cpus.push(cpu);
@@ -181,6 +193,9 @@ impl Observer {
             }
             return;
         };
+        if self.keeps_jobs && seen.jobs.len() < MOST_JOBS {
+            seen.jobs.push(execution);
+        }
         let before = self.priorities.sort(priority, &job.jitter_causes);
         let within = self.priorities.sort(priority, &job.interference_causes);
         seen.is_unordered |= within.equal > 0;
@@ -280,6 +295,7 @@ impl Observer {
             reading: seen.thread.reading(),
             deadline: None,
             is_unordered: seen.is_unordered,
+            execution: None,
             unknown,
         }
     }

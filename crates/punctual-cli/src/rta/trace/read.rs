@@ -22,8 +22,8 @@ pub(super) struct Recording {
     pub(super) head: String,
 }
 
-/// Reads all of it.
-pub(super) fn read(path: &Path) -> Result<Recording, String> {
+/// Reads all of it, and keeps the execution of every job if wanted.
+pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     let trace = Trace::open(path).map_err(|error| error.to_string())?;
     for what in trace.damage() {
         say!("warning: {}: {what}", path.display());
@@ -38,6 +38,8 @@ pub(super) fn read(path: &Path) -> Result<Recording, String> {
         ..Config::default()
     });
     let (mut observer, mut names, mut watch) = (Observer::default(), Names::new(), NameWatch::default());
+    observer.keeps_jobs = keeps_jobs;
+    trace.processes().for_each(|(thread, process)| names.process(thread, process));
     let mut span: Option<(u64, u64)> = None;
     while let Some(run) = events.next_run() {
         match run {

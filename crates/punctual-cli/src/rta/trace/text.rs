@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use punctual_analysis::explain::explain;
 use punctual_analysis::infer::curves::Curves;
+use punctual_analysis::infer::pwcet::Test;
 use punctual_analysis::infer::system::InferredThread;
 use punctual_analysis::infer::thread::Reading;
 use punctual_report::format::{format_count, format_part};
@@ -11,7 +12,7 @@ use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 
 use super::super::text::{LEGEND, bounds_of, limits, verdict};
-use super::infer::{Result, Wait, contradictions};
+use super::infer::{Fit, Result, Wait, contradictions};
 use super::observe::MOST_CALLS;
 
 const WIDTH: usize = 100;
@@ -37,6 +38,20 @@ pub(super) fn report(result: &Result, all: bool) -> String {
     }
     for sentence in sentences {
         out += &wrapped("", &sentence, 2, WIDTH);
+    }
+    if !result.fits.is_empty() {
+        let _ = write!(out, "\n{}", fits(result));
+        out += &wrapped("", FITS, 0, WIDTH);
+        for (thread, fit) in result.threads.iter().zip(&result.fits) {
+            if let Some(why) = refusal(fit) {
+                out += &wrapped(
+                    "",
+                    &format!("No fit for `{}`: {why}. Its C stays the longest that was seen.", thread.name),
+                    2,
+                    WIDTH,
+                );
+            }
+        }
     }
     if !system.tasks.is_empty() {
         let _ = write!(out, "\n{}", bounds_of(system, analysis, count));
@@ -94,6 +109,53 @@ const THREADS: &str = "Times in µs. T period and ± its jitter, if releases are
 
 const LONG: &str = "`x, long` is what a long job of `x` takes more than a usual one, as often as such jobs were seen. It is counted \
                     in I of `x`, too.";
+
+const FITS: &str = "C in µs that a job exceeds with the given probability, by a Gumbel distribution fitted to the maxima of blocks of jobs, and \
+                    the tests, each with the most that it may be: |Z| of runs, distance of the halves, Z of a heavier tail, A² of the \
+                    fit. It holds for runs like this one: a path that no job took is in no distribution.";
+
+/// Why a fit is not used.
+pub(super) fn refusal(fit: &Fit) -> Option<&str> {
+    match fit {
+        Ok(fit) => fit.refusal(),
+        Err(why) => Some(why),
+    }
+}
+
+fn fits(result: &Result) -> Table {
+    let mut table = Table::new([
+        Column::left("thread"),
+        Column::micros("C seen"),
+        Column::micros("C fitted"),
+        Column::right("blocks"),
+        Column::right("jobs each"),
+        Column::right("runs ≤ 1.96"),
+        Column::right("halves ≤ 1.36"),
+        Column::right("tail ≤ 1.65"),
+        Column::right("A² ≤ 0.757"),
+    ]);
+    for (thread, fit) in result.threads.iter().zip(&result.fits) {
+        let mut cells = vec![Cell::new(&thread.name), micros(thread.seen().executions.max())];
+        match fit {
+            Ok(fit) => {
+                let test = |test: Test| {
+                    Cell::new(format!("{:.2}", test.value)).class(if test.passes() { "" } else { "fault" })
+                };
+                cells.push(micros(Some(fit.execution).filter(|_| fit.refusal().is_none())));
+                cells.extend([fit.blocks, fit.block].map(|count| Cell::new(format_count(count as u64))));
+                cells.extend([fit.runs, fit.halves, fit.shape].map(test));
+                cells.push(Cell::new(format!("{:.3}", fit.fit.value)).class(if fit.fit.passes() {
+                    ""
+                } else {
+                    "fault"
+                }));
+            }
+            Err(_) => cells.extend((0..7).map(|_| Cell::none())),
+        }
+        table.row(cells);
+    }
+    table
+}
 
 fn most_displaced(result: &Result) -> Option<usize> {
     let displaced = |at: &usize| {

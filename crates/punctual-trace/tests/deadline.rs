@@ -144,6 +144,48 @@ fn is_unsure_of_ends_where_yields_were_not_recorded() {
     assert_eq!(jobs[1].missed(), None);
 }
 
+/// Files of other recorders do not say which function has the address that their timers have.
+#[test]
+fn knows_timers_without_the_address_of_their_function() {
+    let mut s = first_period();
+    yields_until(&mut s, 21_000, 30_000);
+    expires(&mut s, 30_010, TIMER);
+    s.switch(30_020, 0, Runnable, CONTROL);
+    s.at(33_000, 0, Kind::VectorEntry { vector: 236 });
+    s.at(33_002, 0, Kind::BudgetTimerStart { timer: TIMER, expires: 40_000 });
+    s.at(33_003, 0, Kind::TimerStart { timer: 0x71c4, expires: 34_000 });
+    s.at(33_010, 0, Kind::VectorExit { vector: 236 }).switch(33_020, 0, Runnable, ORDINARY);
+    expires(&mut s, 40_010, TIMER);
+    s.switch(40_100, 0, Runnable, CONTROL);
+    yields_until(&mut s, 40_500, 50_000);
+    let named = jobs(&s);
+    for event in &mut s.events {
+        if let Kind::BudgetTimerStart { timer, expires } = event.kind {
+            event.kind = Kind::TimerStart { timer, expires };
+        }
+    }
+    let learned = jobs(&s);
+    // The first yield shows a priority that was shown by the switch to the thread.
+    assert_eq!(learned, named);
+    assert_eq!((named[2].throttles, named[2].released), (1, Some((30_000, 30_000))));
+}
+
+/// As `perf sched record` has it: nothing tells displacement from the end of a job.
+#[test]
+fn is_unsure_of_ends_where_timers_and_yields_were_not_recorded() {
+    let mut s = first_period();
+    yields_until(&mut s, 22_000, 30_000);
+    let recorded = Recorded::all().without(Source::Yields).without(Source::Timers);
+    let jobs = jobs_with(&s, Config { recorded, ..Config::default() });
+    assert_eq!((jobs.len(), jobs[0].window), (2, Bounds::AtLeast(1_005)));
+    assert_eq!((jobs[1].response, jobs[1].missed()), (Bounds::Unknown, None));
+    // With yields alone the ends of jobs are known, and when the next was due is not.
+    let recorded = Recorded::all().without(Source::Timers);
+    let jobs = jobs_with(&s, Config { recorded, ..Config::default() });
+    assert_eq!((jobs.len(), jobs[0].window), (2, Bounds::Exact(1_005)));
+    assert_eq!((jobs[1].jitter, jobs[1].window), (Bounds::Unknown, Bounds::Exact(1_985)));
+}
+
 #[test]
 fn yields_of_other_threads_end_no_job() {
     let other = task(9, 20);

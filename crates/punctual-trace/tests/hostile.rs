@@ -12,6 +12,8 @@ use punctual_trace::write::{dat, synthetic::Synthetic};
 #[path = "../fuzz/entry.rs"]
 mod entry;
 mod recording;
+#[path = "../fuzz/perf.rs"]
+mod small_perf;
 
 use recording::Place;
 
@@ -98,6 +100,20 @@ fn prints_names_of_hostile_threads_on_their_lines() {
 #[test]
 fn files() {
     attack("dat", 3, entry::dat);
+}
+
+#[test]
+fn files_of_perf() {
+    for big in [false, true] {
+        let name = if big { "big" } else { "little" };
+        let path = format!("{}/fuzz/corpus/perf/small_{name}", env!("CARGO_MANIFEST_DIR"));
+        let file = small_perf::perf_data(big);
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, &file).unwrap();
+        }
+        assert_eq!(fs::read(&path).unwrap(), file, "{path}; BLESS=1 writes it anew");
+    }
+    attack("perf", 5, entry::dat);
 }
 
 /// The first page says that events were lost before it, at its time, and holds none; the next one is blank.

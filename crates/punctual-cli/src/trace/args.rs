@@ -179,7 +179,7 @@ Examples:
   punctual trace report trace.dat --from +2.5 --to +3
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
-    /// A trace.dat, or the directory of an unfinished recording
+    /// A trace.dat, a perf.data with tracepoints, or the directory of an unfinished recording
     #[arg(value_name = "FILE|DIR")]
     pub(crate) trace: PathBuf,
 

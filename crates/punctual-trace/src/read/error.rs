@@ -155,8 +155,8 @@ impl fmt::Display for ReadError {
             Self::Io { file, offset, error } => write!(f, "{file}: reading at byte {offset}: {error}"),
             Self::NotATrace { file } => write!(
                 f,
-                "{file}: byte 0: this is no trace.dat; give a file of `punctual trace record` or `trace-cmd record` \
-                 (`perf.data` and text of `trace-cmd report` cannot be read)"
+                "{file}: byte 0: this is no trace.dat and no perf.data; give a file of `punctual trace record`, `trace-cmd record` \
+                 or `perf record` (text of `trace-cmd report` cannot be read)"
             ),
             Self::Version { file, version } => write!(
                 f,

@@ -29,6 +29,7 @@ pub mod format;
 pub mod marker;
 pub mod merge;
 pub mod page;
+pub(crate) mod perf;
 pub mod raw;
 mod stream;
 pub(crate) mod trace;

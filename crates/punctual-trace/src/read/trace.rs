@@ -11,7 +11,7 @@ use super::merge::{Merge, Source as _};
 use super::raw::{PROCESS, RESERVATION};
 use super::stream::{CpuStream, Input, Scale};
 use super::translate::{Calls, Interrupts, Threads, Translator, recipe};
-use super::{Bytes, Order, Range, dat, marker, raw};
+use super::{Bytes, Order, Range, dat, marker, perf, raw};
 use crate::event::{Event, Tid};
 use crate::jobs::Reservation;
 use crate::recorded::{Recorded, Source};
@@ -95,19 +95,25 @@ impl CpuData {
 }
 
 impl Trace {
-    /// Opens a trace.dat file or a directory that was recorded.
+    /// Opens a trace.dat or perf.data file, or a directory that was recorded.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let open = |error| ReadError::Open { path: path.to_owned(), error };
         if std::fs::metadata(path).map_err(open)?.is_dir() {
             return raw::open(path);
         }
         let file = std::fs::File::open(path).map_err(open)?;
-        dat::open(path.display().to_string().into(), Arc::new(file))
+        Self::from_bytes(&path.display().to_string(), Arc::new(file))
     }
 
-    /// Opens a trace.dat that is in memory or elsewhere; `name` is what errors call it.
+    /// Opens a file that is in memory or elsewhere; `name` is what errors call it.
     pub fn from_bytes(name: &str, bytes: Arc<dyn Bytes>) -> Result<Self, ReadError> {
-        dat::open(name.into(), bytes)
+        let mut start = [0; 8];
+        let read = bytes.read_at(0, &mut start);
+        let length = read.map_err(|error| ReadError::Io { file: name.into(), offset: 0, error })?;
+        match perf::is_perf(&start[..length]) {
+            true => perf::open(name.into(), bytes),
+            false => dat::open(name.into(), bytes),
+        }
     }
 
     /// Its events, in the order of time and then of CPUs.

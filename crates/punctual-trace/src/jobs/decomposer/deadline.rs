@@ -36,6 +36,11 @@ enum Owner {
 pub(super) struct Budgets {
     timers: HashMap<u64, Owner, BuildHasherDefault<IntHasher>>,
     reserved: HashMap<Tid, Reservation, BuildHasherDefault<IntHasher>>,
+    /// The events say which timers these are, by their function.
+    named: bool,
+    /// Where they do not: who yields, and starts its timer next; and whether a timer is known from that.
+    yielder: Tid,
+    learned: bool,
 }
 
 impl Budgets {
@@ -50,6 +55,12 @@ impl Budgets {
     #[inline]
     pub(super) fn unused(&self) -> bool {
         self.timers.is_empty()
+    }
+
+    /// Whether a timer that a thread starts is one of these, although the event does not say so.
+    #[inline]
+    pub(super) fn is_one(&self, by: Tid, timer: u64) -> bool {
+        (by == self.yielder && by != 0) || (self.learned && self.timers.contains_key(&timer))
     }
 
     pub(super) fn of(&self, thread: Tid) -> Option<Reservation> {
@@ -88,9 +99,17 @@ impl Decomposer {
         }
     }
 
-    /// The runtime of a thread, or of a server, is to be given anew when this timer expires.
+    /// The runtime of a thread, or of a server, is to be given anew when this timer expires: because its function says so, or
+    /// because of who starts it.
     #[cold]
-    pub(super) fn budget_timer_starts(&mut self, event: &Event, timer: u64) {
+    pub(super) fn budget_timer_starts(&mut self, event: &Event, timer: u64, named: bool) {
+        if named {
+            (self.budgets.named, self.budgets.yielder) = (true, 0);
+        } else if self.cpu(event.cpu).frames.is_empty() {
+            (self.budgets.learned, self.budgets.yielder) = (true, 0);
+        } else if !self.budgets.timers.contains_key(&timer) {
+            return;
+        }
         let by_handler = !self.cpu(event.cpu).frames.is_empty();
         let running = self.running(event);
         match self.budgets.timers.get(&timer) {
@@ -135,6 +154,9 @@ impl Decomposer {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         thread.yields = true;
+        if thread.priority < 0 && !self.budgets.named {
+            self.budgets.yielder = event.by;
+        }
         if let Some(open) = thread.open.as_mut() {
             open.has_calls();
             open.outside_scheduler(event.time);
@@ -181,14 +203,15 @@ impl Decomposer {
             }
             return false;
         }
-        if !yields && started.is_none() {
+        let (marks, priority) = (thread.marks, thread.priority);
+        // Without timers nothing tells who was displaced from who is throttled or has yielded.
+        let untold = started.map_or(!self.known.timers, |started| !started.by_handler);
+        let unsure = untold && thread.open.as_ref().is_some_and(|open| !open.knows_yields());
+        if !yields && !unsure && started.is_none() {
             return false;
         }
-        let (marks, priority) = (thread.marks, thread.priority);
         let open = thread.open.take();
         let unmarked = open.as_ref().is_none_or(|open| open.task().is_none());
-        let unsure = started.is_some_and(|started| !started.by_handler)
-            && open.as_ref().is_some_and(|open| !open.knows_yields());
         let ends = unmarked && (yields || unsure);
         if let Some(mut open) = open {
             if !ends {

@@ -180,10 +180,15 @@ impl Decomposer {
             Kind::SoftirqExit { softirq } if known.softirqs => {
                 self.leave(event, Actor::Softirq(softirq), sink)
             }
-            Kind::TimerStart { timer, expires } if known.timers => self.timers.start(timer, expires),
+            Kind::TimerStart { timer, expires } if known.timers => {
+                self.timers.start(timer, expires);
+                if self.budgets.is_one(event.by, timer) {
+                    self.budget_timer_starts(event, timer, false);
+                }
+            }
             Kind::BudgetTimerStart { timer, expires } if known.timers => {
                 self.timers.start(timer, expires);
-                self.budget_timer_starts(event, timer);
+                self.budget_timer_starts(event, timer, true);
             }
             Kind::TimerExpire { timer, now } if known.timers => self.timer_expires(event, timer, now, sink),
             Kind::TimerExpired { timer } if known.timers => self.timer_expired(cpu, timer),

@@ -89,7 +89,8 @@ impl Decomposer {
         }
         if state == State::Ready {
             thread.early = None;
-            if (thread.yields || thread.deadline.is_some())
+            let untold = task.priority < 0 && !self.known.timers;
+            if (untold || thread.yields || thread.deadline.is_some())
                 && self.leaves_by_deadline(event, slot, known, sink)
             {
                 return;

@@ -33,6 +33,16 @@ impl Texts {
 /// Reads everything in a trace.dat but its pages, and says what of it is damaged.
 pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> {
     let bytes = File::open(path).map_err(|error| ReadError::Open { path: path.to_owned(), error })?;
+    let mut start = [0; 8];
+    let read = crate::read::Bytes::read_at(&bytes, 0, &mut start);
+    if read.is_ok_and(|length| crate::read::perf::is_perf(&start[..length])) {
+        let what = "this is a perf.data, which `punctual trace report` reads as it is; only a trace.dat is made a trace.dat of";
+        return Err(ReadError::Unsupported {
+            file: path.display().to_string().into(),
+            offset: 0,
+            what: what.to_owned(),
+        });
+    }
     let mut metadata =
         super::load(path.display().to_string().into(), Arc::new(bytes), Some(Texts::default()))?;
     let texts = metadata.texts.take().unwrap_or_default();

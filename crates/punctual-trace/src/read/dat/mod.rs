@@ -34,7 +34,8 @@ use self::content::Texts;
 use self::metadata::Metadata;
 use self::reader::Reader;
 use super::error::ReadError;
-use super::trace::Trace;
+use super::format::PageLayout;
+use super::trace::{Buffer, Trace};
 use super::{Bytes, Order};
 
 const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
@@ -60,6 +61,38 @@ pub(crate) mod id {
 
 pub(super) fn open(file: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadError> {
     load(file, bytes, None)?.finish()
+}
+
+/// A trace with the formats that another file has between these places, as a perf.data has them, and with that buffer.
+pub(super) fn embedded(
+    file: Arc<str>,
+    bytes: Arc<dyn Bytes>,
+    (start, end): (u64, u64),
+    (layout, buffer): (PageLayout, Buffer),
+) -> Result<Trace, ReadError> {
+    let mut reader = Reader::new(file.clone(), bytes.clone(), start, end);
+    if reader.array().ok() != Some(MAGIC) {
+        let what = "there are no formats of events in it; record tracepoints, such as `perf record -e 'sched:*' -a` or \
+                    `perf sched record` does";
+        return Err(ReadError::Unsupported { file, offset: start, what: what.to_owned() });
+    }
+    let version = reader.string("the version", 16)?;
+    reader.order = layout.order;
+    // The order of bytes and the size of a long, and the size of pages.
+    reader.array::<2>()?;
+    reader.u32()?;
+    let mut metadata = Metadata::new(file, bytes, end);
+    metadata.header_info(&mut reader)?;
+    metadata.ftrace_events(&mut reader)?;
+    metadata.event_formats(&mut reader)?;
+    metadata.symbols(&mut reader)?;
+    metadata.printk(&mut reader)?;
+    // Older ones have no names of threads.
+    if version != "0.5" {
+        metadata.names(&mut reader)?;
+    }
+    (metadata.layout, metadata.buffers) = (Some(layout), vec![buffer]);
+    metadata.finish()
 }
 
 /// Reads all but the pages, and keeps the parts as they stand in the file if `texts` are there to take them.

@@ -1,0 +1,85 @@
+//! Samples: which fields they have, in which order.
+
+use crate::read::Order;
+
+/// The bits of `sample_type`.
+const IP: u64 = 1;
+const TID: u64 = 1 << 1;
+const TIME: u64 = 1 << 2;
+const ADDR: u64 = 1 << 3;
+const READ: u64 = 1 << 4;
+const CALLCHAIN: u64 = 1 << 5;
+const ID: u64 = 1 << 6;
+const CPU: u64 = 1 << 7;
+const PERIOD: u64 = 1 << 8;
+const STREAM_ID: u64 = 1 << 9;
+const RAW: u64 = 1 << 10;
+pub(super) const IDENTIFIER: u64 = 1 << 16;
+
+/// The bits of `read_format`.
+const TIME_ENABLED: u64 = 1;
+const TIME_RUNNING: u64 = 2;
+const READ_ID: u64 = 4;
+const GROUP: u64 = 8;
+const READ_LOST: u64 = 16;
+
+/// Which fields the samples of an event have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields {
+    pub(super) sample_type: u64,
+    pub(super) read_format: u64,
+}
+
+/// A sample of a tracepoint.
+pub(super) struct Sample<'a> {
+    pub(super) time: u64,
+    pub(super) cpu: u32,
+    /// The record as the ring buffer would have it.
+    pub(super) raw: &'a [u8],
+}
+
+impl Fields {
+    /// Takes a sample apart; nothing if it has no time, CPU or record, or is shorter than it says.
+    pub(super) fn sample<'a>(&self, order: Order, body: &'a [u8]) -> Option<Sample<'a>> {
+        let Self { sample_type, .. } = *self;
+        let has = |bit| sample_type & bit != 0;
+        let mut at = 8 * [IDENTIFIER, IP, TID].into_iter().filter(|&bit| has(bit)).count();
+        let time = has(TIME).then(|| order.u64(body, at))??;
+        at += 8 * [TIME, ADDR, ID, STREAM_ID].into_iter().filter(|&bit| has(bit)).count();
+        let cpu = has(CPU).then(|| order.u32(body, at))??;
+        at += 8 * [CPU, PERIOD].into_iter().filter(|&bit| has(bit)).count();
+        if has(READ) {
+            at = at.checked_add(self.read_length(order, body, at)?)?;
+        }
+        if has(CALLCHAIN) {
+            let addresses = usize::try_from(order.u64(body, at)?).ok()?;
+            at = at.checked_add(8)?.checked_add(addresses.checked_mul(8)?)?;
+        }
+        let length = has(RAW).then(|| order.u32(body, at))?? as usize;
+        let raw = body.get(at.checked_add(4)?..)?.get(..length)?;
+        Some(Sample { time, cpu, raw })
+    }
+
+    /// How long the values of counters are.
+    fn read_length(&self, order: Order, body: &[u8], at: usize) -> Option<usize> {
+        let has = |bit| usize::from(self.read_format & bit != 0);
+        let each = 1 + has(READ_ID) + has(READ_LOST);
+        let times = has(TIME_ENABLED) + has(TIME_RUNNING);
+        let values = match has(GROUP) {
+            0 => each + times,
+            _ => usize::try_from(order.u64(body, at)?).ok()?.checked_mul(each)?.checked_add(1 + times)?,
+        };
+        values.checked_mul(8)
+    }
+
+    /// When and where a record was written that is no sample: it ends with what a sample begins with.
+    pub(super) fn place(&self, order: Order, body: &[u8]) -> (u64, Option<u32>) {
+        let has = |bit| self.sample_type & bit != 0;
+        let after = |bits: &[u64]| 8 * bits.iter().filter(|&&bit| has(bit)).count();
+        let from_end = |length: usize| body.len().checked_sub(length);
+        let time =
+            has(TIME).then(|| order.u64(body, from_end(after(&[TIME, ID, STREAM_ID, CPU, IDENTIFIER]))?));
+        let cpu = has(CPU).then(|| order.u32(body, from_end(after(&[CPU, IDENTIFIER]))?));
+        (time.flatten().unwrap_or(0), cpu.flatten())
+    }
+}

@@ -1,0 +1,137 @@
+//! perf.data: what `perf record` wrote is read as `perf script` prints it, whatever else is in the file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use punctual_trace::event::{Event, Kind};
+use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Select};
+use punctual_trace::read::{ReadError, Trace};
+
+#[path = "../fuzz/perf.rs"]
+mod small;
+
+/// `perf record -a -k mono` of version 6.1 on Linux 6.18, with a deadline thread: 1 482 samples, as `perf script` says.
+fn recorded() -> Vec<u8> {
+    miniz_oxide::inflate::decompress_to_vec_zlib(include_bytes!("data/perf.data.z")).unwrap()
+}
+
+fn open(bytes: Vec<u8>) -> Result<Trace, ReadError> {
+    Trace::from_bytes("perf.data", Arc::new(bytes))
+}
+
+fn events(bytes: Vec<u8>) -> Vec<Event> {
+    open(bytes).unwrap().events().unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn reads_as_many_events_as_perf_script_prints() {
+    let trace = open(recorded()).unwrap();
+    assert_eq!((trace.clock(), trace.cpus(), trace.damage()), ("mono", 2, &[][..]));
+    assert!(trace.system().starts_with("Linux vm 6.18"), "{}", trace.system());
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let events: Vec<_> = trace.events().unwrap().map(Result::unwrap).collect();
+    for event in &events {
+        *counts
+            .entry(match event.kind {
+                Kind::Switch { .. } => "switch",
+                Kind::Waking { .. } => "waking",
+                Kind::Wakeup { new: false, .. } => "wakeup",
+                Kind::Wakeup { new: true, .. } => "new",
+                Kind::Migrate { .. } => "migrate",
+                Kind::TimerStart { .. } | Kind::TimerExpire { .. } | Kind::TimerExpired { .. } => "timer",
+                Kind::YieldEnter | Kind::YieldExit => "yield",
+                _ => "other",
+            })
+            .or_default() += 1;
+    }
+    let expected = [
+        ("migrate", 62),
+        ("new", 7),
+        ("switch", 401),
+        ("timer", 518),
+        ("wakeup", 232),
+        ("waking", 232),
+        ("yield", 30),
+    ];
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), expected);
+    let (first, last) = (events[0], events[events.len() - 1]);
+    assert_eq!((first.time, first.cpu), (39_888_892_106_098, 0));
+    assert_eq!((last.time, last.cpu), (39_889_060_053_060, 1));
+}
+
+#[test]
+fn decomposes_jobs_of_a_file_of_perf() {
+    let trace = open(recorded()).unwrap();
+    let select = Select { names: vec!["dls".into()], ..Select::default() };
+    let recorded = trace.recorded().unwrap();
+    let mut decomposer = Decomposer::new(Config { select, recorded, monotonic: true, ..Config::default() });
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut events = trace.events().unwrap();
+    let mut named = 0;
+    while let Some(event) = events.next() {
+        events.threads().since(named).for_each(|(thread, name)| decomposer.name(thread, name));
+        named = events.threads().changes();
+        decomposer.feed(&event.unwrap(), &mut |job| jobs.push(job.clone()));
+    }
+    jobs.retain(|job| job.priority < 0);
+    assert_eq!(jobs.len(), 14, "one for each yield, and the last");
+    for (one, next) in jobs.iter().zip(&jobs[1..]).filter(|(_, next)| next.released.is_some()) {
+        let Some(from) = one.released else { continue };
+        let periods = (next.released.unwrap().0 - from.0 + 100_000) / 6_000_000;
+        assert!((1..=6).contains(&periods), "{periods} {one:?} {next:?}");
+    }
+    assert!(jobs.iter().filter(|job| job.released.is_some()).count() >= 12);
+    assert!(
+        jobs.iter().any(|job| job.interference_causes.iter().any(|cause| cause.actor == Actor::Throttling))
+    );
+}
+
+/// Records of both CPUs in rounds, out of order within them, in either order of bytes.
+#[test]
+fn puts_rounds_in_order_and_tells_losses() {
+    for big in [false, true] {
+        let events = events(small::perf_data(big));
+        let expected = [
+            (100, 0, Kind::SoftirqEntry { softirq: 1 }),
+            (150, 1, Kind::SoftirqEntry { softirq: 3 }),
+            (200, 0, Kind::SoftirqEntry { softirq: 2 }),
+            (260, 1, Kind::SoftirqEntry { softirq: 5 }),
+        ];
+        let seen: Vec<_> = events.iter().filter(|event| !matches!(event.kind, Kind::Lost { .. })).collect();
+        assert_eq!(seen.iter().map(|e| (e.time, e.cpu, e.kind)).collect::<Vec<_>>(), expected, "big: {big}");
+        let lost: Vec<_> =
+            events.iter().filter(|event| matches!(event.kind, Kind::Lost { count: 7 })).collect();
+        assert_eq!((lost.len(), lost[0].cpu), (1, 1));
+        let trace = open(small::perf_data(big)).unwrap();
+        let mut events = trace.events().unwrap();
+        assert!(events.next().is_some());
+        assert_eq!(events.threads().get(17), Some("reader"));
+        assert_eq!(trace.damage(), ["1 samples are left out, which are no tracepoint's or not whole"]);
+    }
+}
+
+#[test]
+fn uses_what_there_is_of_data_that_ends_in_a_record() {
+    let mut bytes = small::perf_data(false);
+    let all = events(bytes.clone()).len();
+    // The last record says to be longer than the data; what describes the events is behind.
+    let last = bytes.len() - 16 - 8;
+    bytes[last + 6] = 40;
+    let trace = open(bytes).unwrap();
+    assert!(trace.damage().iter().any(|damage| damage.contains("in a record")), "{:?}", trace.damage());
+    assert_eq!(trace.events().unwrap().filter_map(Result::ok).count(), all);
+}
+
+#[test]
+fn says_how_to_make_a_readable_file() {
+    let mut piped = small::perf_data(false);
+    piped[8..16].copy_from_slice(&16u64.to_le_bytes());
+    let why = |bytes| open(bytes).err().unwrap().to_string();
+    assert!(why(piped).contains("perf inject"));
+    let mut without = small::perf_data(false);
+    without[72..80].fill(0);
+    assert!(why(without).contains("perf sched record"));
+    let mut cut = recorded();
+    cut.truncate(200_000);
+    assert!(matches!(open(cut).err(), Some(ReadError::Truncated { .. })), "the formats are at its end");
+}

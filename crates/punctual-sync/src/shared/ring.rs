@@ -71,9 +71,13 @@ unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
 // SAFETY: a ring owns its items.
 unsafe impl<T: Send, const N: usize> Send for Ring<T, N> {}
 
+const fn is_possible(capacity: usize) -> bool {
+    capacity.is_power_of_two() && capacity <= 1 << 31
+}
+
 impl<T, const N: usize> Ring<T, N> {
     const MASK: u32 = {
-        assert!(N.is_power_of_two() && N <= 1 << 31, "a ring's capacity is a power of two up to 2^31");
+        assert!(is_possible(N), "a ring's capacity is a power of two up to 2^31");
         N as u32 - 1
     };
 
@@ -511,5 +515,11 @@ mod tests {
         // SAFETY: nobody has the ends.
         drop(unsafe { (ring.take_over_producer_unchecked(), ring.take_over_consumer_unchecked()) });
         assert!(ring.split().is_ok(), "it gave them back");
+    }
+
+    #[test]
+    fn a_capacity_is_a_power_of_two_that_counters_can_tell_from_nothing() {
+        let possible = [0, 1, 2, 3, 1 << 31, 1 << 32].map(is_possible);
+        assert_eq!(possible, [false, true, true, false, true, false]);
     }
 }

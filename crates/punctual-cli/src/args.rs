@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
 
 use crate::doctor::args::Doctor;
+use crate::isolate::args::Isolate;
 use crate::rta::args::Rta;
 use crate::trace::args::Trace;
 
@@ -22,6 +23,7 @@ pub(crate) struct Punctual {
 pub(crate) enum Command {
     Bench(Bench),
     Doctor(Doctor),
+    Isolate(Isolate),
     Rta(Rta),
     Trace(Trace),
 }
@@ -138,7 +140,9 @@ mod tests {
     fn options(line: &str) -> Result<Options, clap::Error> {
         match Punctual::try_parse_from(line.split(' '))?.command {
             Command::Bench(bench) => Ok(bench.options()),
-            Command::Doctor(_) | Command::Rta(_) | Command::Trace(_) => panic!("{line}"),
+            Command::Doctor(_) | Command::Isolate(_) | Command::Rta(_) | Command::Trace(_) => {
+                panic!("{line}")
+            }
         }
     }
 

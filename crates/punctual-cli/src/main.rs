@@ -1,12 +1,12 @@
-//! `punctual`: benchmarks a machine for real-time work, says what is wrong with it, bounds response times, and traces the time
-//! of jobs.
+//! `punctual`: benchmarks a machine for real-time work, says what is wrong with it, takes CPUs from the rest of the
+//! system, bounds response times, and traces the time of jobs.
 //!
 //! If the reader of standard output goes away, as under `| head`, the program ends quietly. Any other failure to write, as on
 //! a full disk, is an error.
 //!
-//! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed, the machine is not fit or a result could not be written, 2 if the command
-//! line or another input is invalid, and 130
-//! if Ctrl-C ended a measurement. `trace record` exits with the status of the command it ran.
+//! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed, the machine is not fit or a result could not be
+//! written, 2 if the command line or another input is invalid, and 130 if Ctrl-C ended a measurement. `trace record` and
+//! `isolate run` exit with the status of the command they ran.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -14,6 +14,7 @@ mod args;
 mod bench;
 mod display;
 mod doctor;
+mod isolate;
 mod output;
 mod rta;
 mod trace;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     output::settle(match command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Isolate(arguments) => isolate::run(&arguments),
         Command::Rta(arguments) => rta::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
     })

@@ -3,6 +3,7 @@
 //! * [`facts`] reads the machine: CPUs, interrupts, threads, control groups, the kernel and how it was booted; from `/proc` and
 //!   `/sys`, or from a recording of them ([`tree`]).
 //! * [`doctor`] says what stands between a real-time thread and its deadline, and how to remove it.
+//! * [`isolate`] takes CPUs from the rest of the system, and gives them back.
 //! * [`change`] changes settings so that they can be changed back, whatever happens to the process that changed them.
 //!
 //! ```
@@ -21,6 +22,7 @@ pub mod change;
 pub mod cpus;
 pub mod doctor;
 pub mod facts;
+pub mod isolate;
 pub mod tree;
 
 #[cfg(doctest)]

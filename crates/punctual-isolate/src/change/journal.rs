@@ -334,6 +334,12 @@ fn finish(
 ) -> Result<Undone, JournalError> {
     let mut undone = Undone::default();
     if head.boot == boot() {
+        // Who is still in a group keeps its files from being set back.
+        for entry in entries {
+            if let Setting::Group(path) = &entry.setting {
+                let _ = settings.set(&Setting::Members(path.clone()), "none");
+            }
+        }
         let mut seen: Vec<&Setting> = Vec::new();
         for entry in entries.iter().rev() {
             // The last line on a setting has what became of it.

@@ -32,6 +32,17 @@ pub enum Setting {
         /// When it began.
         started: u64,
     },
+    /// A control group: `there` or `absent`. Processes of one that goes go to the group above.
+    Group(String),
+    /// Whether groups below one have a controller: `on` or `off`.
+    Controller {
+        /// The directory of the group.
+        group: String,
+        /// The controller.
+        name: String,
+    },
+    /// The processes of a group: `some`, which are those of the group above that can be moved, or `none`.
+    Members(String),
 }
 
 impl Display for Setting {
@@ -40,6 +51,9 @@ impl Display for Setting {
             Self::File(path) => f.write_str(path),
             Self::Policy { thread, .. } => write!(f, "the policy of thread {thread}"),
             Self::Affinity { thread, .. } => write!(f, "the CPUs of thread {thread}"),
+            Self::Group(path) => write!(f, "the control group {path}"),
+            Self::Controller { group, name } => write!(f, "the controller {name} of {group}"),
+            Self::Members(path) => write!(f, "the processes of {path}"),
         }
     }
 }
@@ -51,6 +65,10 @@ impl Setting {
         let value = value.trim();
         let Self::File(path) = self else { return value.to_owned() };
         let name = path.rsplit('/').next().unwrap_or_default();
+        // One that the kernel does not keep to says why behind it.
+        if name == "cpuset.cpus.partition" {
+            return value.split(' ').next().unwrap_or_default().to_owned();
+        }
         // Of choices the one that is made stands in brackets.
         if let Some((_, rest)) = value.split_once('[')
             && let Some((chosen, _)) = rest.split_once(']')
@@ -131,6 +149,15 @@ impl Settings for Live {
                 let cpus = self.find(*thread, *started)?.cpus;
                 Ok(cpus.ok_or_else(gone)?.to_string())
             }
+            Setting::Group(path) => Ok(if self.path(path).is_dir() { "there" } else { "absent" }.into()),
+            Setting::Controller { group, name } => {
+                let text = fs::read_to_string(self.path(group).join(CONTROLLERS))?;
+                Ok(if text.split_whitespace().any(|word| word == name) { "on" } else { "off" }.into())
+            }
+            Setting::Members(path) => {
+                let text = fs::read_to_string(self.path(path).join(PROCESSES))?;
+                Ok(if text.trim().is_empty() { "none" } else { "some" }.into())
+            }
         }
     }
 
@@ -157,8 +184,56 @@ impl Settings for Live {
                 let thread = i32::try_from(*thread).ok().and_then(rustix::process::Pid::from_raw);
                 Ok(rustix::thread::sched_setaffinity(Some(thread.ok_or_else(gone)?), &set)?)
             }
+            Setting::Group(path) if value == "there" => fs::create_dir(self.path(path)),
+            Setting::Group(path) => {
+                let group = self.path(path);
+                empty(&group)?;
+                fs::remove_dir(group)
+            }
+            Setting::Controller { group, name } => {
+                let sign = if value == "on" { '+' } else { '-' };
+                fs::write(self.path(group).join(CONTROLLERS), format!("{sign}{name}"))
+            }
+            Setting::Members(path) if value == "some" => {
+                let group = self.path(path);
+                // Threads of the kernel that are bound to a CPU, and whoever has ended meanwhile, stay.
+                let _stayed = pass(above(&group)?, &group)?;
+                Ok(())
+            }
+            Setting::Members(path) => empty(&self.path(path)),
         }
     }
+}
+
+/// Which controllers the groups below a group have, and the processes in it.
+const CONTROLLERS: &str = "cgroup.subtree_control";
+const PROCESSES: &str = "cgroup.procs";
+
+/// How often it is tried to empty a group whose processes go on to start others.
+const ROUNDS: usize = 100;
+
+/// Hands the processes of a group over to another, one by one. Returns how many stayed.
+fn pass(from: &Path, to: &Path) -> io::Result<usize> {
+    let processes = fs::read_to_string(from.join(PROCESSES))?;
+    Ok(processes.lines().filter(|process| fs::write(to.join(PROCESSES), process).is_err()).count())
+}
+
+/// Hands all processes of a group over to the one above.
+fn empty(group: &Path) -> io::Result<()> {
+    for _ in 0..ROUNDS {
+        match fs::read_to_string(group.join(PROCESSES)) {
+            Ok(processes) if processes.trim().is_empty() => break,
+            Ok(_) => drop(pass(group, above(group)?)?),
+            // What has no such file has no processes.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn above(group: &Path) -> io::Result<&Path> {
+    group.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "there is no group above it"))
 }
 
 fn gone() -> io::Error {

@@ -205,7 +205,7 @@ pub(super) fn quoted(word: &str) -> Cow<'_, str> {
 }
 
 /// Text that does nothing but be read. Threads, interrupts and devices are called what somebody likes.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     Printable(text).to_string()
 }
 

@@ -17,7 +17,7 @@ pub use self::finding::{Cost, Finding, Fix, Lasts, Severity, Source, Unknown};
 use crate::cpus::Cpus;
 use crate::facts::Machine;
 use crate::tree::Lack;
-use finding::clean;
+pub(crate) use finding::clean;
 
 /// The kernel priorities of an app that does not choose: those above the kernel's interrupt threads.
 const USUAL_BAND: RangeInclusive<u8> = 51..=78;

@@ -1,0 +1,154 @@
+//! `punctual isolate`: takes CPUs from the rest of the system, and gives them back.
+
+pub(crate) mod args;
+mod run;
+mod verify;
+
+use std::process::ExitCode;
+
+use punctual_isolate::change::{Live, Store, Undone};
+use punctual_isolate::facts::Machine;
+use punctual_isolate::isolate::{JOURNAL, Plan, Request, boot, take};
+use punctual_isolate::tree::Tree;
+
+use self::args::{Isolate, What, Which};
+use crate::output::{print, say};
+
+/// Something was refused, or not given back.
+const FAILED: u8 = 1;
+/// The command line or the request is invalid.
+const BAD_INPUT: u8 = 2;
+
+pub(crate) fn run(arguments: &Isolate) -> ExitCode {
+    match isolate(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            say!("error: {message}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// Where settings and their journals are.
+struct Place {
+    tree: fn(&Isolate) -> Tree,
+    store: Store,
+    settings: Live,
+}
+
+impl Place {
+    fn of(arguments: &Isolate) -> Self {
+        let tree = |arguments: &Isolate| match &arguments.root {
+            Some(root) => Tree::directory(root),
+            None => Tree::system(),
+        };
+        let (store, settings) = match &arguments.root {
+            Some(root) => (Store::at(root.join("run/punctual")), Live::at(root)),
+            None => (Store::system(), Live::system()),
+        };
+        Self { tree, store, settings }
+    }
+
+    /// Gives CPUs back. Returns the exit code, or why nothing was done.
+    fn give_back(&mut self) -> Result<u8, String> {
+        let undone = self.store.undo(JOURNAL, &mut self.settings).map_err(|error| error.to_string())?;
+        Ok(undone.map_or(0, |undone| tell(&undone)))
+    }
+}
+
+fn isolate(arguments: &Isolate) -> Result<u8, String> {
+    let mut place = Place::of(arguments);
+    if !matches!(arguments.command, What::Plan(_) | What::Boot(_)) {
+        for (held, undone) in place.store.recover(&mut place.settings).map_err(|error| error.to_string())? {
+            say!(
+                "given back first: {}, left by {} ({}), which was killed",
+                held.purpose,
+                held.owner.name,
+                held.owner.process
+            );
+            tell(&undone);
+        }
+    }
+    let look = |place: &Place| Machine::look((place.tree)(arguments));
+    match &arguments.command {
+        What::Plan(which) => {
+            print(&plan(&look(&place), which)?.text());
+            Ok(0)
+        }
+        What::Boot(which) => {
+            let machine = look(&place);
+            plan(&machine, which)?;
+            print(&boot::text(&machine, &which.cpus));
+            Ok(0)
+        }
+        What::Start(which) => {
+            let plan = plan(&look(&place), which)?;
+            let refused =
+                take(&plan, &place.store, true, &mut place.settings).map_err(|error| error.to_string())?;
+            for line in &refused {
+                say!("{line}");
+            }
+            print(&format!("{} taken; punctual isolate stop gives it back\n", plan.cpus.named()));
+            if let Some(group) = &plan.group {
+                print(&format!("to run something there: echo $$ > {group}/cgroup.procs; exec COMMAND\n"));
+            }
+            Ok(0)
+        }
+        What::Status => status(&place),
+        What::Stop => {
+            let held = place.store.held().map_err(|error| error.to_string())?;
+            match held.iter().find(|held| held.name == JOURNAL) {
+                None => print("nothing is taken\n"),
+                Some(held) if !held.keep => {
+                    return Err(format!(
+                        "{} ends with {} ({}); end that",
+                        held.purpose, held.owner.name, held.owner.process
+                    ));
+                }
+                Some(held) => {
+                    let purpose = held.purpose.clone();
+                    let code = place.give_back()?;
+                    print(&format!("undone: {purpose}\n"));
+                    return Ok(code);
+                }
+            }
+            Ok(0)
+        }
+        What::Run { which, command } => {
+            let plan = plan(&look(&place), which)?;
+            run::run(&plan, command, &mut place)
+        }
+        What::Verify { which, seconds } => {
+            let plan = plan(&look(&place), which)?;
+            verify::verify(&plan, *seconds, &mut place)
+        }
+    }
+}
+
+fn plan(machine: &Machine, which: &Which) -> Result<Plan, String> {
+    let request = Request { cpus: which.cpus.clone(), park: which.park };
+    Plan::new(machine, &request).map_err(|error| format!("--cpus {}: {error}", which.cpus))
+}
+
+fn status(place: &Place) -> Result<u8, String> {
+    let held = place.store.held().map_err(|error| error.to_string())?;
+    if held.is_empty() {
+        print("nothing is taken or changed\n");
+    }
+    for held in held {
+        let until = if held.keep { "until it is undone" } else { "while it runs" };
+        print(&format!(
+            "{}: {} settings, by {} ({}), {until}\n",
+            held.purpose, held.changes, held.owner.name, held.owner.process
+        ));
+    }
+    Ok(0)
+}
+
+/// Says what was not set back. Returns the exit code.
+fn tell(undone: &Undone) -> u8 {
+    for left in &undone.left {
+        say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
+    }
+    if undone.left.iter().any(|left| left.is_open) { FAILED } else { 0 }
+}

@@ -1,0 +1,169 @@
+//! Runs a command on CPUs that are taken for as long as it runs.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use punctual_isolate::isolate::{Account, Plan, take};
+use punctual_isolate::tree::Tree;
+use punctual_report::format::format_count;
+use punctual_report::table::{Cell, Column, Table};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::thread::CpuSet;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::{BAD_INPUT, FAILED, Place};
+use crate::output::say;
+
+/// No more kinds of interrupts are shown.
+const SHOWN: usize = 12;
+
+pub(super) fn run(plan: &Plan, command: &[OsString], place: &mut Place) -> Result<u8, String> {
+    let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
+    let refused = take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
+    for line in &refused {
+        say!("{line}");
+    }
+    let tree = Tree::system();
+    let before = Account::look(&tree);
+    let status = start(plan, command, Stdio::inherit()).and_then(|child| signals.wait(child));
+    let after = Account::look(&tree);
+    let given_back = place.give_back();
+    let code = match status {
+        Ok(status) => {
+            say!("{}", account(plan, &before, &after));
+            code_of(status)
+        }
+        Err(error) => {
+            say!("error: {}: {error}", command[0].display());
+            BAD_INPUT
+        }
+    };
+    match given_back? {
+        0 => Ok(code),
+        failed => Ok(failed.max(code)),
+    }
+}
+
+/// As a shell says it: 128 and the signal's number of what a signal ended.
+fn code_of(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(FAILED)
+}
+
+/// Starts a command that is on the plan's CPUs from its first instruction on.
+pub(super) fn start(plan: &Plan, command: &[OsString], output: Stdio) -> io::Result<Pid> {
+    let mut process = Command::new(&command[0]);
+    process.args(&command[1..]).stdout(output);
+    let group: Option<OwnedFd> = match &plan.group {
+        Some(group) => Some(OpenOptions::new().write(true).open(format!("{group}/cgroup.procs"))?.into()),
+        None => None,
+    };
+    let mut cpus = CpuSet::new();
+    plan.cpus.iter().filter(|&cpu| cpu < CpuSet::MAX_CPU).for_each(|cpu| cpus.set(cpu));
+    let enter = move || {
+        if let Some(group) = &group {
+            rustix::io::write(group, b"0")?;
+        }
+        rustix::thread::sched_setaffinity(None, &cpus)?;
+        // Whoever took the CPU may be killed; nobody would give it back while this goes on there.
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        Ok(())
+    };
+    // SAFETY: in the child, before the command, it makes three system calls and neither allocates nor locks.
+    unsafe { process.pre_exec(enter) };
+    let child = process.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the kernel gave it no number"))
+}
+
+/// Signals that are handed on to the command, which ends, so that the CPUs are given back.
+pub(super) struct Signals {
+    child: Arc<AtomicI32>,
+    /// Whether one has come.
+    come: Arc<AtomicBool>,
+}
+
+impl Signals {
+    pub(super) fn catch() -> io::Result<Self> {
+        let signals = Self { child: Arc::default(), come: Arc::default() };
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            let (child, come) = (Arc::clone(&signals.child), Arc::clone(&signals.come));
+            let hand_on = move || {
+                // Sequentially consistent, as in `wait`: either this sees the number there, or that sees this.
+                come.store(true, Ordering::SeqCst);
+                end(child.load(Ordering::SeqCst));
+            };
+            // SAFETY: the handler uses atomics and sends a signal, which a handler may do.
+            unsafe { signal_hook::low_level::register(signal, hand_on) }?;
+        }
+        Ok(signals)
+    }
+
+    /// Waits until the command has ended.
+    pub(super) fn wait(&self, child: Pid) -> io::Result<ExitStatus> {
+        self.child.store(child.as_raw_nonzero().get(), Ordering::SeqCst);
+        if self.come.load(Ordering::SeqCst) {
+            end(child.as_raw_nonzero().get());
+        }
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(error) = rustix::process::waitid(WaitId::Pid(child), ended) {
+            if error != rustix::io::Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        // From the next call on somebody else may have its number.
+        self.child.store(0, Ordering::SeqCst);
+        match rustix::process::waitpid(Some(child), WaitOptions::empty())? {
+            Some((_, status)) => Ok(ExitStatus::from_raw(status.as_raw())),
+            None => Err(io::Error::other("it has ended, but has no status")),
+        }
+    }
+}
+
+/// Asks a process to end, if there is one.
+fn end(process: i32) {
+    if let Some(process) = Pid::from_raw(process) {
+        let _ = rustix::process::kill_process(process, Signal::TERM);
+    }
+}
+
+/// What came to the CPUs, beside what came to the others.
+fn account(plan: &Plan, before: &Account, after: &Account) -> String {
+    let rows = after.since(before, &plan.cpus, &plan.others);
+    let taken = format!("on {}", plan.cpus.named());
+    let mut table = Table::new([Column::left("came"), Column::right(&taken), Column::right("on another")]);
+    for row in rows.iter().take(SHOWN) {
+        let count = |count| Cell::new(format_count(count));
+        table.row([Cell::new(&row.name), count(row.taken), count(row.others)]);
+    }
+    format!(
+        "{table}{} had {} kinds of interruptions, others {}",
+        plan.cpus.named(),
+        kinds(&rows, |row| row.taken),
+        kinds(&rows, |row| row.others)
+    )
+}
+
+fn kinds(
+    rows: &[punctual_isolate::isolate::Row],
+    count: fn(&punctual_isolate::isolate::Row) -> u64,
+) -> usize {
+    rows.iter().filter(|row| count(row) > 0).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_status_is_that_of_a_shell() {
+        assert_eq!(code_of(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(code_of(ExitStatus::from_raw(9)), 137);
+    }
+}

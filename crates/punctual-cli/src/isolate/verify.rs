@@ -1,0 +1,120 @@
+//! Measures a CPU before and after it is taken, by the hourglass of `punctual bench`, each time in a process of its own.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+
+use punctual_bench::model::{Row, Run};
+use punctual_isolate::isolate::{Plan, take};
+use punctual_report::format::format_nanos;
+use punctual_report::table::{Cell, Column, Table};
+use rustix::process::Pid;
+
+use super::run::{Signals, start};
+use super::{FAILED, Place};
+use crate::output::{print, say};
+use crate::rta::app::files;
+
+pub(super) fn verify(plan: &Plan, seconds: u32, place: &mut Place) -> Result<u8, String> {
+    let Some(cpu) = plan.cpus.first() else { return Err("--cpus: there are none".into()) };
+    let files =
+        files().map_err(|error| format!("cannot create a directory for the measurements: {error}"))?;
+    let (before, after) =
+        (files.model.with_file_name("before.json"), files.model.with_file_name("after.json"));
+    let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
+    // Not taken yet, so without its group.
+    let free = Plan { group: None, ..plan.clone() };
+    say!("CPU {cpu} as it is, {seconds} s for each kind of thread");
+    let first = measure(&free, cpu, seconds, &before, &signals)?;
+    let refused = take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
+    for line in &refused {
+        say!("{line}");
+    }
+    say!("CPU {cpu} when it is taken");
+    let second = measure(plan, cpu, seconds, &after, &signals);
+    let code = place.give_back()?;
+    let second = second?;
+    if !(first.success() && second.success()) {
+        say!("error: a measurement failed, or was interrupted");
+        return Ok(FAILED);
+    }
+    print(&side_by_side(&rows(&before)?, &rows(&after)?));
+    Ok(code)
+}
+
+fn measure(
+    plan: &Plan,
+    cpu: usize,
+    seconds: u32,
+    to: &Path,
+    signals: &Signals,
+) -> Result<ExitStatus, String> {
+    let itself = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let words =
+        ["bench", "hourglass", "--cpu", &cpu.to_string(), "--seconds", &seconds.to_string(), "--json"];
+    let mut command: Vec<OsString> = vec![itself.into()];
+    command.extend(words.map(OsString::from));
+    command.push(to.into());
+    let run = |child: Pid| signals.wait(child);
+    start(plan, &command, Stdio::null()).and_then(run).map_err(|error| format!("the measurement: {error}"))
+}
+
+/// The rows of a measurement.
+fn rows(path: &Path) -> Result<Vec<Row>, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("the measurement: {error}"))?;
+    let run: Run = serde_json::from_str(&text).map_err(|error| format!("the measurement: {error}"))?;
+    Ok(run.suites.into_iter().flat_map(|suite| suite.rows).collect())
+}
+
+/// What took the CPU, before and after, for each kind of thread.
+fn side_by_side(before: &[Row], after: &[Row]) -> String {
+    let mut out = String::new();
+    for kind in ["ordinary thread", "SCHED_FIFO"] {
+        let find = |rows: &[Row]| rows.iter().find(|row| row.subject == kind).cloned().unwrap_or_default();
+        let (before, after) = (find(before), find(after));
+        let mut table = Table::new([
+            Column::left(kind),
+            Column::right("before"),
+            Column::right("taken"),
+            Column::right("longest before"),
+            Column::right("taken"),
+        ]);
+        for quantity in &before.quantities {
+            let of = |row: &Row| {
+                let same = row.quantities.iter().find(|other| other.name == quantity.name);
+                same.map_or("–".into(), |same| format!("{:.3} {}", same.value, same.unit))
+            };
+            table.row([
+                Cell::new(&quantity.name),
+                Cell::new(of(&before)),
+                Cell::new(of(&after)),
+                Cell::new(""),
+                Cell::new(""),
+            ]);
+        }
+        let mut names: Vec<&str> =
+            before.causes.iter().chain(&after.causes).map(|cause| &*cause.name).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(*name));
+        for name in names {
+            let of = |row: &Row| row.causes.iter().find(|cause| cause.name == name).cloned();
+            let (one, other) = (of(&before), of(&after));
+            let total = |cause: &Option<punctual_bench::model::Cause>| {
+                cause.as_ref().map_or("0 ns".into(), |cause| format_nanos(cause.total_ns))
+            };
+            let most = |cause: &Option<punctual_bench::model::Cause>| {
+                cause.as_ref().map_or("–".into(), |cause| format_nanos(cause.max_ns))
+            };
+            table.row([
+                Cell::new(punctual_report::escape::Printable(name).to_string()),
+                Cell::new(total(&one)),
+                Cell::new(total(&other)),
+                Cell::new(most(&one)),
+                Cell::new(most(&other)),
+            ]);
+        }
+        out += &format!("{table}\n");
+    }
+    out
+}

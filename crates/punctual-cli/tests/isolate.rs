@@ -1,0 +1,118 @@
+//! `punctual isolate` on a tree of files: nothing of this machine is changed. The lab takes real CPUs.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use self::support::{Scratch, punctual, text};
+
+/// Files of a machine with four CPUs, of which a boot parameter isolates the last.
+fn tree(scratch: &Scratch) -> PathBuf {
+    let root = scratch.file("root");
+    let files = [
+        ("sys/devices/system/cpu/online", "0-3\n"),
+        ("sys/devices/system/cpu/isolated", "3\n"),
+        ("proc/self/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"),
+        ("sys/fs/cgroup/cgroup.controllers", "cpuset\n"),
+        ("sys/fs/cgroup/cgroup.subtree_control", "cpuset\n"),
+        ("proc/interrupts", "CPU0 CPU1 CPU2 CPU3\n 24: 1 2 3 4 eth0\u{1b}[2J\n"),
+        ("proc/irq/24/smp_affinity_list", "0-3\n"),
+        ("proc/irq/default_smp_affinity", "f\n"),
+        ("sys/devices/virtual/workqueue/cpumask", "f\n"),
+        ("proc/sys/vm/stat_interval", "1\n"),
+    ];
+    for (path, text) in files {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut open = vec![root.join("proc"), root.join("sys")];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => files.push((path.clone(), fs::read(&path).unwrap())),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn isolate(root: &Path, words: &[&str]) -> Output {
+    let mut arguments = vec!["isolate", "--root", root.to_str().unwrap()];
+    arguments.extend(words);
+    punctual(&arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn takes_and_gives_back_to_the_byte() {
+    let scratch = Scratch::new("isolate");
+    let root = tree(&scratch);
+    let before = contents(&root);
+    let started = isolate(&root, &["start", "--cpus", "3"]);
+    assert_eq!(started.status.code(), Some(0), "{}", text(&started.stderr));
+    assert_eq!(fs::read_to_string(root.join("proc/irq/24/smp_affinity_list")).unwrap(), "0-2\n");
+    assert_eq!(fs::read_to_string(root.join("sys/devices/virtual/workqueue/cpumask")).unwrap(), "7\n");
+    let status = isolate(&root, &["status"]);
+    assert!(text(&status.stdout).starts_with("the isolation of CPU 3: 4 settings, by punctual ("));
+    let second = isolate(&root, &["start", "--cpus", "2"]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(text(&second.stderr).contains("the isolation of CPU 3: punctual ("), "{}", text(&second.stderr));
+    let stopped = isolate(&root, &["stop"]);
+    assert_eq!(
+        (stopped.status.code(), text(&stopped.stdout)),
+        (Some(0), "undone: the isolation of CPU 3\n".into())
+    );
+    assert_eq!(contents(&root), before);
+    assert_eq!(text(&isolate(&root, &["stop"]).stdout), "nothing is taken\n");
+}
+
+#[test]
+fn leaves_nothing_half_done_when_the_kernel_refuses() {
+    let scratch = Scratch::new("isolate-refused");
+    let root = tree(&scratch);
+    let before = contents(&root);
+    // A directory is made, but no kernel puts files into it.
+    let refused = isolate(&root, &["start", "--cpus", "2"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("cpuset.cpus cannot be set to `2`"), "{}", text(&refused.stderr));
+    assert_eq!(contents(&root), before);
+    assert_eq!(text(&isolate(&root, &["status"]).stdout), "nothing is taken or changed\n");
+}
+
+#[test]
+fn plan_and_boot_change_nothing_and_print_nothing_active() {
+    let scratch = Scratch::new("isolate-plan");
+    let root = tree(&scratch);
+    let before = contents(&root);
+    for words in [&["plan", "--cpus", "3"], &["boot", "--cpus", "3"]] {
+        let output = isolate(&root, words);
+        assert_eq!(output.status.code(), Some(0));
+        let said = text(&output.stdout);
+        assert!(said.contains("CPU 3") && !said.contains('\u{1b}'), "{said}");
+    }
+    assert_eq!(contents(&root), before);
+    assert!(!root.join("run").exists());
+}
+
+#[test]
+fn refuses_bad_requests_with_what_to_do() {
+    let scratch = Scratch::new("isolate-bad");
+    let root = tree(&scratch);
+    for (cpus, what) in [("0-3", "leave at least one"), ("7", "online are 0-3"), ("x", "such as 2 or 2-3")] {
+        for command in ["plan", "start"] {
+            let output = isolate(&root, &[command, "--cpus", cpus]);
+            assert_eq!(output.status.code(), Some(2), "{command} {cpus}");
+            assert!(text(&output.stderr).contains(what), "{command} {cpus}: {}", text(&output.stderr));
+        }
+    }
+}

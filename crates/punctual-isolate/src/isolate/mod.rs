@@ -1,0 +1,48 @@
+//! CPUs taken from the rest of the system, and given back.
+//!
+//! A [`Plan`] has every write before it is made. [`take`] makes them, each noted in a journal before; [`Store::undo`] gives the
+//! CPUs back, and so does the next command if the one that took them was killed.
+
+mod account;
+pub mod boot;
+mod plan;
+
+pub use self::account::{Account, Row};
+pub use self::plan::{Plan, Refusal, Request, Step};
+
+use crate::change::{JournalError, Settings, Store};
+
+/// The name of the journal. There is one isolation at a time: two would change the same masks.
+pub const JOURNAL: &str = "isolate";
+
+/// Takes the CPUs of a plan. With `keep` they stay taken when this process has ended. Returns what the kernel refused of what
+/// is not indispensable, in a line each.
+///
+/// # Errors
+/// Somebody has CPUs already, or the kernel refuses something indispensable: then everything is undone.
+pub fn take(
+    plan: &Plan,
+    store: &Store,
+    keep: bool,
+    settings: &mut dyn Settings,
+) -> Result<Vec<String>, JournalError> {
+    let purpose = format!("the isolation of {}", plan.cpus.named());
+    let mut journal = store.begin(JOURNAL, &purpose, keep, settings)?;
+    let mut refused = Vec::new();
+    for step in &plan.steps {
+        match journal.apply(&step.change, settings) {
+            Ok(()) => {}
+            Err(JournalError::Refused { setting, new, error }) if !step.is_required => {
+                refused.push(format!("{setting} was not set to `{new}`: {error}"));
+            }
+            Err(error) => {
+                store.undo(JOURNAL, settings)?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(refused)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use super::*;
+use crate::change::{Change, Setting};
+use crate::cpus::Cpus;
+use crate::facts::Machine;
+use crate::tree::Tree;
+
+/// A recorded machine of `tests/machines`.
+fn machine(name: &str) -> Machine {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines").join(name).with_extension("txt");
+    Machine::look(Tree::parse(&std::fs::read_to_string(path).unwrap()))
+}
+
+fn request(cpus: &str) -> Request {
+    Request { cpus: Cpus::of_list(cpus), park: false }
+}
+
+/// A version 2 machine of four CPUs.
+fn small() -> Tree {
+    Tree::parse(
+        "==> /sys/devices/system/cpu/online <==\n0-3
+==> /proc/self/mounts <==\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0
+==> /sys/fs/cgroup/cgroup.controllers <==\ncpuset cpu
+==> /proc/interrupts <==\nCPU0 CPU1 CPU2 CPU3\n 24: 1 2 3 4 eth0\n 25: 0 0 0 9 nvme0q3
+==> /proc/irq/24/smp_affinity_list <==\n0-3
+==> /proc/irq/25/smp_affinity_list <==\n3
+==> /proc/irq/default_smp_affinity <==\nf
+==> /sys/devices/virtual/workqueue/cpumask <==\nf
+==> /proc/sys/kernel/timer_migration <==\n1
+",
+    )
+}
+
+/// The settings of a machine in memory, with control groups as the kernel's, which dies at a write.
+#[derive(Clone, Default)]
+struct Fake {
+    values: BTreeMap<Setting, String>,
+    writes: usize,
+    dies_at: Option<usize>,
+    refuses: Option<Setting>,
+}
+
+const GROUP: &str = "/sys/fs/cgroup/punctual-isolated";
+
+impl Fake {
+    fn of(plan: &Plan, machine: &Machine) -> Self {
+        let mut values = BTreeMap::new();
+        for step in &plan.steps {
+            let value = match &step.change.setting {
+                Setting::File(path) => machine.tree.text(path),
+                Setting::Group(_) => Some("absent".into()),
+                Setting::Controller { .. } => Some("off".into()),
+                Setting::Members(_) => Some("none".into()),
+                _ => None,
+            };
+            values.extend(value.map(|value| (step.change.setting.clone(), value)));
+        }
+        Self { values, ..Self::default() }
+    }
+}
+
+impl Settings for Fake {
+    fn get(&self, setting: &Setting) -> io::Result<String> {
+        self.values.get(setting).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn set(&mut self, setting: &Setting, value: &str) -> io::Result<()> {
+        if self.refuses.as_ref() == Some(setting) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        if matches!(setting, Setting::Members(_)) && !self.values.contains_key(setting) {
+            // Nobody is in it.
+            return Ok(());
+        }
+        let dies = self.dies_at == Some(self.writes);
+        self.writes += 1;
+        self.values.insert(setting.clone(), value.to_owned());
+        if let Setting::Group(path) = setting {
+            let file = |name: &str| Setting::File(format!("{path}/{name}"));
+            let files = [
+                ("cpuset.cpus", ""),
+                ("cpuset.mems", ""),
+                ("cpuset.cpus.partition", "member"),
+                ("cpuset.sched_load_balance", "1"),
+            ];
+            for (name, initial) in files {
+                match value {
+                    "there" => drop(self.values.insert(file(name), initial.into())),
+                    _ => drop(self.values.remove(&file(name))),
+                }
+            }
+        }
+        if dies {
+            std::panic::resume_unwind(Box::new("killed"));
+        }
+        Ok(())
+    }
+}
+
+fn scratch(name: &str) -> (Store, std::path::PathBuf) {
+    let path = std::env::temp_dir().join(format!("punctual-isolate-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    (Store::at(&path), path)
+}
+
+#[test]
+fn plan_takes_whatever_can_be_taken() {
+    let plan = Plan::new(&Machine::look(small()), &request("3")).unwrap();
+    assert_eq!(
+        plan.text(),
+        "CPU 3 taken, CPUs 0-2 left for everybody else
+# an interrupt goes elsewhere
+/proc/irq/24/smp_affinity_list = 0-2
+/proc/irq/25/smp_affinity_list = 0-2
+# interrupts of drivers to come go elsewhere
+/proc/irq/default_smp_affinity = 7
+# work that is bound to no CPU is done elsewhere
+/sys/devices/virtual/workqueue/cpumask = 7
+# timers of others stay where they are
+/proc/sys/kernel/timer_migration = 0
+# groups have CPU sets
+the controller cpuset of /sys/fs/cgroup = on
+# a group for what runs there
+the control group /sys/fs/cgroup/punctual-isolated = there
+# its CPUs
+/sys/fs/cgroup/punctual-isolated/cpuset.cpus = 3
+# no other thread runs there, and nothing is balanced
+/sys/fs/cgroup/punctual-isolated/cpuset.cpus.partition = isolated
+note: interrupt 25 (nvme0q3), maybe of a disk, is for CPU 3 only; if the kernel manages it, it stays (9 so far). Boot with \
+         isolcpus=managed_irq,domain,3 to keep it from working there
+note: CPU 3 keeps the tick, which only boot parameters take away (punctual isolate boot)
+"
+    );
+}
+
+#[test]
+fn plan_refuses_what_cannot_be_taken() {
+    let refused =
+        |tree: Tree, cpus: &str| Plan::new(&Machine::look(tree), &request(cpus)).unwrap_err().to_string();
+    assert_eq!(refused(small(), "3-4"), "CPU 4 is not online; online are 0-3");
+    assert!(refused(small(), "0-3").contains("nothing be left"));
+    let siblings = small().with("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3");
+    assert_eq!(
+        refused(siblings, "3"),
+        "CPU 3 is one core with CPU 1: take all of them, or switch the others off with --park"
+    );
+    let taken = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
+    assert!(refused(taken, "2-3").starts_with("CPU 3 is in an isolated partition"));
+    assert!(refused(small().without("/proc/self/mounts"), "3").contains("mount -t cgroup2"));
+}
+
+#[test]
+fn plan_parks_siblings_if_it_may() {
+    let tree = small().with("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3");
+    let plan = Plan::new(&Machine::look(tree), &Request { park: true, ..request("3") }).unwrap();
+    assert_eq!(plan.steps[0].change, Change::file("/sys/devices/system/cpu/cpu1/online", "0"));
+    assert_eq!(plan.others, Cpus::from([0, 2]));
+}
+
+#[test]
+fn plan_makes_no_partition_of_what_boot_parameters_isolate() {
+    let plan = Plan::new(&machine("rt-guest-isolated"), &request("3")).unwrap();
+    assert_eq!(plan.group, None);
+    assert!(plan.steps.iter().all(|step| matches!(step.change.setting, Setting::File(_))));
+}
+
+#[test]
+fn plan_uses_version_1_where_that_has_the_controller() {
+    let plan = Plan::new(&machine("guest"), &request("1")).unwrap();
+    assert_eq!(plan.group.as_deref(), Some("/sys/fs/cgroup/cpuset/punctual-isolated"));
+    let moved = Setting::Members("/sys/fs/cgroup/cpuset/punctual-system".into());
+    assert!(plan.steps.iter().any(|step| step.change.setting == moved));
+}
+
+#[test]
+fn gives_everything_back_after_a_kill_at_any_write() {
+    for (number, (machine, cpus)) in
+        [(Machine::look(small()), "3"), (machine("debian"), "2-3"), (machine("guest"), "1")]
+            .into_iter()
+            .enumerate()
+    {
+        let plan = Plan::new(&machine, &request(cpus)).unwrap();
+        let before = Fake::of(&plan, &machine);
+        let (store, path) = scratch(&format!("kill-{number}"));
+        let mut at = 0;
+        loop {
+            let mut fake = Fake { dies_at: Some(at), ..before.clone() };
+            let is_killed =
+                catch_unwind(AssertUnwindSafe(|| take(&plan, &store, true, &mut fake).unwrap())).is_err();
+            fake.dies_at = None;
+            assert_ne!(fake.values, before.values);
+            let undone = store.undo(JOURNAL, &mut fake).unwrap().unwrap();
+            assert!(undone.left.is_empty(), "{undone:?}");
+            assert_eq!(fake.values, before.values, "killed at write {at}");
+            if !is_killed {
+                break;
+            }
+            at += 1;
+        }
+        assert!(at >= 8, "only {at} writes");
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}
+
+#[test]
+fn undoes_everything_if_something_indispensable_is_refused() {
+    let machine = Machine::look(small());
+    let plan = Plan::new(&machine, &request("3")).unwrap();
+    let before = Fake::of(&plan, &machine);
+    let (store, path) = scratch("refused");
+    let partition = Setting::File(format!("{GROUP}/cpuset.cpus.partition"));
+    let mut fake = Fake { refuses: Some(partition), ..before.clone() };
+    let error = take(&plan, &store, true, &mut fake).unwrap_err().to_string();
+    assert!(error.contains("cpuset.cpus.partition cannot be set to `isolated`"), "{error}");
+    assert_eq!(fake.values, before.values);
+    assert!(store.held().unwrap().is_empty());
+    // An interrupt that the kernel manages is only mentioned.
+    let managed = Setting::File("/proc/irq/25/smp_affinity_list".into());
+    let mut fake = Fake { refuses: Some(managed), ..before };
+    let refused = take(&plan, &store, true, &mut fake).unwrap();
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].starts_with("/proc/irq/25/smp_affinity_list was not set to `0-2`"), "{refused:?}");
+    std::fs::remove_dir_all(path).unwrap();
+}

@@ -113,6 +113,16 @@ impl Fifo {
         self.inbox.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether it holds anything at all.
+    ///
+    /// # Safety
+    /// The calling thread must occupy the level.
+    #[inline]
+    pub(crate) unsafe fn has_jobs(&self) -> bool {
+        // SAFETY: the caller occupies the level, so `ends` is not written meanwhile.
+        self.has_inbox() || self.ends.with(|ends| unsafe { (*ends).head != 0 })
+    }
+
     /// Takes the job at the front.
     ///
     /// # Safety

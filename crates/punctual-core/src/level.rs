@@ -202,6 +202,16 @@ impl Level {
         self.fifo.has_inbox()
     }
 
+    /// Whether jobs wait.
+    ///
+    /// # Safety
+    /// The calling thread occupies this level.
+    #[inline]
+    pub(crate) unsafe fn has_jobs(&self) -> bool {
+        // SAFETY: this thread occupies the level, by this function's contract.
+        unsafe { self.fifo.has_jobs() }
+    }
+
     /// Runs the job at the front; `None` if there is none.
     ///
     /// # Safety

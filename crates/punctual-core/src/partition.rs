@@ -140,7 +140,7 @@ impl<P: Port> Partition<P> {
         debug_assert!(ceiling > highest(held));
         let mut word = self.load(Ordering::Relaxed);
         loop {
-            if word.level() != highest(held) {
+            if !word.is_at_highest_of(held) {
                 self.wait_for_word(me, |word| word.level() == highest(held));
                 word = self.load(Ordering::Relaxed);
                 continue;
@@ -205,7 +205,7 @@ impl<P: Port> Partition<P> {
         let mut word = self.load(Ordering::Relaxed);
         loop {
             let overtakes = unless_ready && word.is_ready(level);
-            if level <= word.level() || overtakes {
+            if !word.is_below(level) || overtakes {
                 return false;
             }
             // Acquire: this thread sees the jobs that were pushed before the level was marked ready.
@@ -223,7 +223,7 @@ impl<P: Port> Partition<P> {
     /// Whether a spawn at `level` from `me` may run as a call at all (rules 1, 3, 6 and 7).
     #[inline]
     fn may_call(me: CurrentWorker, level: &Level) -> bool {
-        level.number() > me.level() && level.number() >= me.base() && me.may_call(level)
+        me.is_below(level.number()) && level.number() >= me.base() && me.may_call(level)
     }
 
     /// Rule 1: occupies `level` for a job that the calling thread runs right now, on the spawner's stack.
@@ -536,7 +536,11 @@ impl<P: Port> Preemption<P> {
     pub fn finish(self, end: Stamp) {
         let Self { running, level } = self;
         let (partition, me) = (running.partition, running.me);
-        let end = partition.drain(me, level, end);
+        let keeps_time = me.is(level.worker()) && level.is_timed();
+        // SAFETY: this thread occupies the level.
+        let more = me.polls() || keeps_time || unsafe { level.has_jobs() };
+        // Mostly there is nothing more, and then `drain` would return `end`.
+        let end = if more { partition.drain(me, level, end) } else { end };
         let word = running.leave();
         if word.may_need_care() {
             partition.after_lowering(me, word, end);

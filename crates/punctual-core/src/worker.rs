@@ -79,6 +79,13 @@ impl Worker {
         highest(self.held.load(Ordering::Relaxed))
     }
 
+    /// Whether all that this thread occupies is below `level`.
+    #[inline]
+    pub(crate) fn is_below(&self, level: u8) -> bool {
+        // See `Word::is_below`.
+        self.held.load(Ordering::Relaxed) < bit(level)
+    }
+
     /// Whether this thread occupies `level`.
     #[inline]
     pub fn holds(&self, level: u8) -> bool {

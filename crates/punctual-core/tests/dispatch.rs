@@ -381,6 +381,19 @@ fn what_is_ready_above_goes_before_what_is_due() {
 }
 
 #[test]
+fn what_has_become_due_during_a_call_on_the_levels_worker_is_run_after_it() {
+    let rig = rig(&[1], &[(1, 1, NOTHING)]);
+    // SAFETY: nothing else uses node 2.
+    let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    let me = rig.worker(1);
+    assert!(rig.call(me, 1, || {}));
+    assert_eq!(rig.ran(), [], "it is not due");
+    assert!(rig.call(me, 1, || rig.partition.port().now.store(5, Ordering::Relaxed)));
+    assert_eq!(rig.ran(), [(1, 2, 1)]);
+}
+
+#[test]
 fn nothing_is_released_by_a_stamp() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses node 2.

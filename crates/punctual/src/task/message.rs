@@ -119,8 +119,15 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let partition = B::partition();
         let Some(me) = current::worker_of(partition) else { return self.release_from_outside(args, stopped) };
         let core = partition.core();
-        // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this preemption is finished.
-        if let Some(preemption) = unsafe { core.preempt(me, self.slots.level()) } {
+        // SAFETY: `new` has checked it. It makes a constant of what the level says.
+        unsafe { core::hint::assert_unchecked(self.slots.level().number() == B::LEVEL) };
+        let preemption = match me.running() {
+            // A job of its own level never is a call.
+            running if running == B::LEVEL => None,
+            // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this preemption is finished.
+            _ => unsafe { core.preempt(me, self.slots.level()) },
+        };
+        if let Some(preemption) = preemption {
             // Not earlier: only now is a fault seen that let this thread occupy the level.
             if core.is_stopping() {
                 preemption.finish(None);

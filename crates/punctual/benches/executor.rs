@@ -1,10 +1,16 @@
-//! What spawning and locking cost, beside what one would use instead, in one run.
+//! What spawning and locking cost, beside what one would use instead.
 //!
-//! `cargo bench -p punctual`. The peers are the predecessor's queue and mutex from the registry, a raw futex
-//! hand-over between two real-time threads on one CPU, and a priority-inheritance pthread mutex. The figures
-//! without monitoring are the bare protocol; those with it include two clock readings a job.
+//! `cargo bench -p punctual --bench executor [-- PART OF A NAME ..]`. Every row, of Punctual or of a peer, is a loop in a job of an
+//! app, so all of them are on one CPU with one SCHED_FIFO priority. The windows of all rows take turns: what else the
+//! machine does comes upon all alike. Of the windows it prints the least, the median and the most; the ratio of medians to that of
+//! the peer, which is the row below with that mark; and the median in units of L, one locked instruction, measured in the same way.
+//!
+//! The peers are the predecessor's queue and mutex from the registry, a hand-over by futex between two real-time threads on one
+//! CPU, and a priority-inheritance pthread mutex.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 #[macro_use]
 #[path = "support/apps.rs"]
@@ -22,76 +28,151 @@ app!(monitored, true, false, false);
 app!(marked, false, true, false);
 app!(profiled, false, false, true);
 
-/// Config of a run whose profile nobody reads.
-fn profile() -> Config {
-    Config::new().profile(std::env::temp_dir().join("punctual-bench-profile.json"))
+const WINDOWS: usize = 15;
+/// How long a window should last.
+const WINDOW: Duration = Duration::from_millis(3);
+/// Operations in a window, at most.
+const MOST: u64 = 2_000_000;
+
+type App = fn(Config, Operation, u64) -> Duration;
+
+struct Row {
+    name: &'static str,
+    app: App,
+    operation: Operation,
+    /// Whether a profile is written.
+    profile: bool,
+    /// What it is compared with.
+    peer: Option<&'static str>,
+    /// If it does not depend on the window.
+    iterations: Option<u64>,
 }
 
-fn spawns(c: &mut Criterion) {
-    let mut group = c.benchmark_group("spawn to run");
-    group.bench_function("same level", |b| {
-        b.iter_custom(|n| plain::measure(Config::new(), Operation::SameLevel, n))
-    });
-    group.bench_function("peer: futex-queue send + recv", |b| b.iter_custom(peers::futex_queue));
-    group.bench_function("higher level, one CPU", |b| {
-        b.iter_custom(|n| plain::measure(Config::new(), Operation::HigherLevel, n))
-    });
-    group.bench_function("peer: futex hand-over, one CPU", |b| b.iter_custom(peers::futex_hand_over));
-    group.bench_function("same level, monitored", |b| {
-        b.iter_custom(|n| monitored::measure(Config::new(), Operation::SameLevel, n))
-    });
-    group.bench_function("higher level, monitored", |b| {
-        b.iter_custom(|n| monitored::measure(Config::new(), Operation::HigherLevel, n))
-    });
-    // Without a trace to write to, which the app says, this is the row without marks once more.
-    group.bench_function("higher level, marked in the kernel's trace", |b| {
-        b.iter_custom(|n| marked::measure(Config::new(), Operation::HigherLevel, n))
-    });
-    group.bench_function("same level, profiled", |b| {
-        b.iter_custom(|n| profiled::measure(profile(), Operation::SameLevel, n))
-    });
-    group.bench_function("higher level, profiled", |b| {
-        b.iter_custom(|n| profiled::measure(profile(), Operation::HigherLevel, n))
-    });
-    group.bench_function("higher level, could be profiled", |b| {
-        b.iter_custom(|n| profiled::measure(Config::new(), Operation::HigherLevel, n))
-    });
-    group.bench_function("one clock reading", |b| b.iter(|| std::hint::black_box(punctual::now())));
-    group.bench_function("wake of an async task of a higher level", |b| {
-        b.iter_custom(|n| plain::measure(Config::new(), Operation::Wake, n))
-    });
-    group.bench_function("arm + cancel", |b| {
-        b.iter_custom(|n| plain::measure(Config::new(), Operation::ArmAndCancel, n))
-    });
-    group.finish();
+fn row(name: &'static str, app: App, operation: Operation) -> Row {
+    Row { name, app, operation, profile: false, peer: None, iterations: None }
 }
 
-fn locks(c: &mut Criterion) {
-    let mut group = c.benchmark_group("lock + unlock");
-    group.bench_function("shared with a higher task", |b| {
-        b.iter_custom(|n| plain::measure(Config::new(), Operation::Lock, n))
-    });
-    group.bench_function("shared with a higher task, profiled", |b| {
-        b.iter_custom(|n| profiled::measure(profile(), Operation::Lock, n))
-    });
-    group.bench_function("shared with a higher task, could be profiled", |b| {
-        b.iter_custom(|n| profiled::measure(Config::new(), Operation::Lock, n))
-    });
-    group.bench_function("shared with nobody", |b| {
-        b.iter_custom(|n| plain::measure(Config::new(), Operation::LockAlone, n))
-    });
-    group.bench_function("peer: pcp-mutex", |b| b.iter_custom(peers::pcp_mutex));
-    group.bench_function("peer: PI pthread mutex", |b| b.iter_custom(peers::pi_mutex));
-    group.bench_function("limit: one compare-and-swap pair", |b| {
-        let word = std::sync::atomic::AtomicU64::new(0);
-        b.iter(|| {
-            use std::sync::atomic::Ordering::{Acquire, Release};
-            let _ = std::hint::black_box(&word).compare_exchange(0, 1, Acquire, Acquire);
-            let _ = std::hint::black_box(&word).compare_exchange(1, 0, Release, Acquire);
+fn other(name: &'static str, other: fn(u64) -> Duration) -> Row {
+    row(name, plain::measure, Operation::Other(other))
+}
+
+impl Row {
+    fn beside(self, peer: &'static str) -> Self {
+        Self { peer: Some(peer), ..self }
+    }
+
+    fn with_profile(self) -> Self {
+        Self { profile: true, ..self }
+    }
+
+    fn always(self, iterations: u64) -> Self {
+        Self { iterations: Some(iterations), ..self }
+    }
+
+    fn measure(&self, iterations: u64) -> Duration {
+        // Nobody reads it.
+        let profile = || Config::new().profile(std::env::temp_dir().join("punctual-bench-profile.json"));
+        let config = if self.profile { profile() } else { Config::new() };
+        (self.app)(config, self.operation, iterations)
+    }
+
+    /// The operations of a window.
+    fn calibrate(&self) -> u64 {
+        self.iterations.unwrap_or_else(|| {
+            let few = 1_000;
+            let took = self.measure(few).as_nanos().max(1);
+            (u128::from(few) * WINDOW.as_nanos() / took).clamp(100, MOST.into()) as u64
         })
-    });
-    group.finish();
+    }
 }
 
-criterion_group!(benches, spawns, locks);
-criterion_main!(benches);
+const LOCKED: &str = "L: one locked instruction";
+const QUEUE: &str = "peer: futex-queue, send + recv";
+const HAND_OVER: &str = "peer: hand-over by futex";
+const PCP: &str = "peer: pcp-mutex";
+const PI: &str = "peer: PI pthread mutex";
+
+fn rows() -> Vec<Row> {
+    use Operation::{ArmAndCancel, DueAtOnce, HigherLevel, Lock, LockAlone, SameLevel, SameLevelTimed, Wake};
+    vec![
+        row("spawn to run, same level, monitored", monitored::measure, SameLevel).beside(QUEUE),
+        row("spawn to run, higher level, monitored", monitored::measure, HigherLevel).beside(HAND_OVER),
+        row("spawn to run, same level", plain::measure, SameLevel).beside(QUEUE),
+        other(QUEUE, peers::futex_queue),
+        row("spawn to run, higher level", plain::measure, HigherLevel).beside(HAND_OVER),
+        other(HAND_OVER, peers::futex_hand_over),
+        row("spawn to run, higher level, marked in the kernel's trace", marked::measure, HigherLevel),
+        row("spawn to run, same level, profiled", profiled::measure, SameLevel).with_profile(),
+        row("spawn to run, higher level, profiled", profiled::measure, HigherLevel).with_profile(),
+        row("spawn to run, higher level, could be profiled", profiled::measure, HigherLevel),
+        row("wake of an async task of a higher level", plain::measure, Wake),
+        row("arm + cancel", plain::measure, ArmAndCancel),
+        row("spawn to run, same level, 1 timer armed", plain::measure, SameLevelTimed(1)),
+        row("spawn to run, same level, 1000 timers armed", plain::measure, SameLevelTimed(1000)),
+        row(
+            "spawn to run, same level, 1000 timers armed, monitored",
+            monitored::measure,
+            SameLevelTimed(1000),
+        ),
+        row("due at once, each of 100 timers", plain::measure, DueAtOnce).always(100),
+        row("due at once, each of 1000 timers", plain::measure, DueAtOnce).always(1000),
+        row("lock + unlock, shared with a higher task", plain::measure, Lock).beside(PCP),
+        row("lock + unlock, shared with a higher task, profiled", profiled::measure, Lock).with_profile(),
+        row("lock + unlock, shared with a higher task, could be profiled", profiled::measure, Lock),
+        row("lock + unlock, shared with nobody", plain::measure, LockAlone),
+        other(PCP, peers::pcp_mutex),
+        other(PI, peers::pi_mutex),
+        other("one clock reading", |n| timed(n, punctual::now)),
+        other(LOCKED, |n| {
+            let word = AtomicU64::new(0);
+            timed(n, || black_box(&word).fetch_add(1, Ordering::AcqRel))
+        }),
+    ]
+}
+
+/// How long it takes to do something so many times.
+fn timed<T>(times: u64, mut what: impl FnMut() -> T) -> Duration {
+    let start = Instant::now();
+    for _ in 0..times {
+        black_box(what());
+    }
+    start.elapsed()
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let named = |row: &Row| wanted.iter().any(|part| row.name.contains(part.as_str()));
+    let mut rows = rows();
+    if !wanted.is_empty() {
+        let peers: Vec<_> = rows.iter().filter(|row| named(row)).filter_map(|row| row.peer).collect();
+        rows.retain(|row| named(row) || row.name == LOCKED || peers.contains(&row.name));
+    }
+    let iterations: Vec<u64> = rows.iter().map(Row::calibrate).collect();
+    let mut windows = vec![Vec::with_capacity(WINDOWS); rows.len()];
+    for _ in 0..WINDOWS {
+        for ((row, &iterations), windows) in rows.iter().zip(&iterations).zip(&mut windows) {
+            windows.push(row.measure(iterations).as_nanos() as f64 / iterations as f64);
+        }
+    }
+    for windows in &mut windows {
+        windows.sort_by(f64::total_cmp);
+    }
+    let median = |name: &str| {
+        let at = rows.iter().position(|row| row.name == name).expect("it is among the rows");
+        windows[at][WINDOWS / 2]
+    };
+    let locked = median(LOCKED);
+    println!(
+        "{:>9} {:>9} {:>9} {:>7}  {:>9}  {WINDOWS} windows each",
+        "min", "median", "max", "L", "of peer"
+    );
+    for (row, windows) in rows.iter().zip(&windows) {
+        let [least, middle, most] = [windows[0], windows[WINDOWS / 2], windows[WINDOWS - 1]];
+        let ratio = row.peer.map_or(String::new(), |peer| format!("{:.3} ×", middle / median(peer)));
+        println!(
+            "{least:>6.1} ns {middle:>6.1} ns {most:>6.1} ns {:>7.2}  {ratio:>9}  {}",
+            middle / locked,
+            row.name
+        );
+    }
+}

@@ -20,11 +20,17 @@ app!(profile, false, false, true);
 
 type Measure = fn(Config, Operation, u64) -> std::time::Duration;
 
-const ROWS: [(&str, Operation, Measure); 11] = [
+const ROWS: [(&str, Operation, Measure); 13] = [
     ("spawn to run, same level", Operation::SameLevel, plain::measure),
     ("spawn to run, higher level", Operation::HigherLevel, plain::measure),
     ("wake of an async task of a higher level", Operation::Wake, plain::measure),
     ("arm + cancel", Operation::ArmAndCancel, plain::measure),
+    ("spawn to run, same level, 1000 timers armed", Operation::SameLevelTimed(1000), plain::measure),
+    (
+        "spawn to run, same level, 1000 timers armed, monitored",
+        Operation::SameLevelTimed(1000),
+        monitored::measure,
+    ),
     ("lock + unlock, shared with a higher task", Operation::Lock, plain::measure),
     ("lock + unlock, shared with nobody", Operation::LockAlone, plain::measure),
     ("spawn to run, same level, monitored", Operation::SameLevel, monitored::measure),

@@ -6,6 +6,7 @@
 
 /// What the driver is to do.
 #[derive(Debug, Clone, Copy)]
+#[allow(dead_code, reason = "not every bench does everything")]
 pub(crate) enum Operation {
     /// A job spawns the next one of its own level, which runs after it.
     SameLevel,
@@ -19,6 +20,13 @@ pub(crate) enum Operation {
     ArmAndCancel,
     /// The driver wakes an async task of a higher level, which is polled as a call and waits again.
     Wake,
+    /// As [`SameLevel`](Self::SameLevel), while so many timers of the level are armed, at most 1000.
+    SameLevelTimed(u64),
+    /// The driver arms as many timers of its level as there are iterations, at most 1000, which are due at its end. The time is that from its end to
+    /// the end of the last of their jobs.
+    DueAtOnce,
+    /// Something else, on the driver's thread.
+    Other(fn(u64) -> std::time::Duration),
 }
 
 macro_rules! app {
@@ -81,6 +89,24 @@ macro_rules! app {
                 fn driver(mut cx: driver::Context, operation: Operation, iterations: u64) {
                     let start = Instant::now();
                     match operation {
+                        Operation::Other(other) => {
+                            return done::spawn(other(iterations)).expect("it runs at once");
+                        }
+                        Operation::SameLevelTimed(timers) => {
+                            for i in 0..timers {
+                                later::spawn_after((10 + i % 7).minutes(), 0).expect("there is room");
+                            }
+                            *cx.shared.start = Some(Instant::now());
+                            return link::spawn(iterations).expect("it fits");
+                        }
+                        Operation::DueAtOnce => {
+                            let now = punctual::now();
+                            for i in 0..iterations {
+                                later::spawn_at(now, iterations - 1 - i).expect("there is room");
+                            }
+                            *cx.shared.start = Some(Instant::now());
+                            return;
+                        }
                         Operation::SameLevel => {
                             *cx.shared.start = Some(start);
                             return link::spawn(iterations).expect("it fits");
@@ -126,6 +152,15 @@ macro_rules! app {
                             done::spawn(took.expect("the driver has set it")).expect("it runs at once");
                         }
                         left => link::spawn(left - 1).expect("one link waits at a time"),
+                    }
+                }
+
+                /// A job of a timer; the last one is 0.
+                #[task(priority = 1, capacity = 1000, shared = [start])]
+                fn later(cx: later::Context, left: u64) {
+                    if left == 0 {
+                        let took = cx.shared.start.map(|start| start.elapsed());
+                        done::spawn(took.expect("the driver has set it")).expect("it runs at once");
                     }
                 }
 

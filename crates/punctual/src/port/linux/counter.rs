@@ -10,7 +10,8 @@
 //! ns, and [`ERROR`] whatever happens. That is good for measuring what has happened. What is due is decided by the clock.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::{Duration, Instant};
 
@@ -27,9 +28,14 @@ const WINDOW_NS: u64 = 16_000_000;
 const LONGEST_WINDOW_NS: u64 = 1_000_000_000;
 /// The fraction bits of a rate.
 const FRACTION: u32 = 32;
+/// Those of 16 GHz and of 16 MHz.
+const RATES: std::ops::RangeInclusive<u64> = 1 << (FRACTION - 4)..=125 << (FRACTION - 1);
 
-/// Whether the kernel's clock is the counter, as far as [`choose`] has found out.
+/// Whether the kernel's clock is the counter, as [`choose`] has found out.
 static IS_THE_CLOCK: AtomicBool = AtomicBool::new(false);
+
+/// What the threads of this process have found out together.
+static COUNTER: Counter = Counter::new();
 
 thread_local! {
     static STAMPS: Stamps = const { Stamps::new() };
@@ -44,7 +50,27 @@ pub(crate) fn choose() -> Result<(), String> {
         Err(error) => Err(format!("the kernel's clock source is unknown ({error})")),
     };
     IS_THE_CLOCK.store(allowed.is_ok(), Ordering::Relaxed);
+    if allowed.is_ok()
+        && let Some(sample) = Sample::take().1
+    {
+        // Well before the first job, for which it leads to a rate.
+        let _ = COUNTER.first.set(sample);
+    }
     allowed
+}
+
+/// What is the same for all threads.
+#[derive(Debug)]
+struct Counter {
+    /// The rate that was found last, in 2^-32 ns per count; 0 as long as none is known.
+    rate: AtomicU64,
+    first: OnceLock<Sample>,
+}
+
+impl Counter {
+    const fn new() -> Self {
+        Self { rate: AtomicU64::new(0), first: OnceLock::new() }
+    }
 }
 
 /// Now, for measuring; see the module.
@@ -108,43 +134,57 @@ impl Stamps {
             self.valid.set(0);
             return clock::now();
         }
-        let before = raw::read();
-        let now = clock::now();
-        let sample = Sample { counter: raw::read(), time: now.as_ticks() };
-        // Otherwise something came between, and the next reading tries again.
-        if sample.counter.wrapping_sub(before) <= raw::TOGETHER {
-            self.lay(sample);
+        let (now, sample) = Sample::take();
+        if let Some(sample) = sample {
+            self.lay(sample, &COUNTER);
         }
         now
     }
 
     /// Counts on from `sample`, once the rate is known.
-    fn lay(&self, sample: Sample) {
-        let begin_again = || {
-            self.base.set(Some(sample));
-            self.valid.set(0);
-        };
-        let Some(base) = self.base.get() else { return begin_again() };
-        let known = self.valid.get() != 0;
-        let (Some(counts), Some(nanos)) =
-            (sample.counter.checked_sub(base.counter), sample.time.checked_sub(base.time))
-        else {
-            return begin_again();
-        };
-        if nanos >= if known { WINDOW_NS } else { FIRST_WINDOW_NS } {
-            let rate = (u128::from(nanos) << FRACTION) / u128::from(counts.max(1));
-            // Less than 16 MHz or more than 16 GHz is no counter that has kept running.
-            if !(1 << (FRACTION - 4)..1 << (FRACTION + 6)).contains(&rate) {
-                return begin_again();
+    fn lay(&self, sample: Sample, shared: &Counter) {
+        let first = || shared.first.get().copied().filter(|first| sample.is_soon_after(*first));
+        let base =
+            self.base.get().filter(|base| sample.counter >= base.counter).or_else(first).unwrap_or(sample);
+        self.base.set(Some(base));
+        let (known, nanos) = (shared.rate.load(Ordering::Relaxed), sample.time.saturating_sub(base.time));
+        let mut rate = known;
+        if nanos >= if known == 0 { FIRST_WINDOW_NS } else { WINDOW_NS } {
+            rate = sample.rate_since(base);
+            // A counter that runs otherwise than before, or not between 16 MHz and 16 GHz, has not been running all the time, or
+            // the clock has not.
+            if !RATES.contains(&rate) || (known != 0 && rate.abs_diff(known) > known / 1024) {
+                rate = 0;
             }
-            self.rate.set(rate as u64);
-            self.valid.set((VALID_NS << FRACTION) / rate as u64);
-            if nanos > LONGEST_WINDOW_NS {
+            shared.rate.store(rate, Ordering::Relaxed);
+            if rate == 0 || nanos > LONGEST_WINDOW_NS {
                 self.base.set(Some(sample));
             }
         }
+        self.rate.set(rate);
+        self.valid.set((VALID_NS << FRACTION).checked_div(rate).unwrap_or(0));
         self.counter.set(sample.counter);
         self.time.set(sample.time);
+    }
+}
+
+impl Sample {
+    /// Reads the clock, and the counter with it unless something came between.
+    fn take() -> (Instant, Option<Self>) {
+        let before = raw::read();
+        let now = clock::now();
+        let sample = Self { counter: raw::read(), time: now.as_ticks() };
+        (now, Some(sample).filter(|sample| sample.counter.wrapping_sub(before) <= raw::TOGETHER))
+    }
+
+    fn is_soon_after(self, earlier: Self) -> bool {
+        self.counter >= earlier.counter && self.time.saturating_sub(earlier.time) <= LONGEST_WINDOW_NS
+    }
+
+    /// In 2^-32 ns per count.
+    fn rate_since(self, earlier: Self) -> u64 {
+        let (counts, nanos) = (self.counter - earlier.counter, self.time.saturating_sub(earlier.time));
+        ((u128::from(nanos) << FRACTION) / u128::from(counts.max(1))) as u64
     }
 }
 
@@ -206,27 +246,45 @@ mod tests {
 
     #[test]
     fn counts_on_from_the_last_anchor_for_a_millisecond() {
-        let stamps = Stamps::new();
-        stamps.lay(at(5 * MS));
+        let (shared, stamps) = (Counter::new(), Stamps::new());
+        stamps.lay(at(5 * MS), &shared);
         assert_eq!(shown(&stamps, 15 * MS + 3), None, "the rate is not known");
-        stamps.lay(at(9 * MS));
+        stamps.lay(at(9 * MS), &shared);
         assert!(shown(&stamps, 27 * MS + 3_000).unwrap().abs_diff(9 * MS + 1_000) <= 1);
         assert_eq!(shown(&stamps, 3 * (10 * MS + 1_000)), None, "the anchor is too old");
         assert_eq!(shown(&stamps, 27 * MS - 3), None, "the counter has gone back");
         // The clock was set forward by steering; nothing accumulates.
-        stamps.lay(Sample { counter: 30 * MS, time: 10 * MS + 500 });
+        stamps.lay(Sample { counter: 30 * MS, time: 10 * MS + 500 }, &shared);
         assert!(shown(&stamps, 30 * MS + 3_000).unwrap().abs_diff(10 * MS + 1_500) <= 1);
     }
 
     #[test]
+    fn what_one_thread_has_found_out_another_uses_at_once() {
+        let (shared, one, other) = (Counter::new(), Stamps::new(), Stamps::new());
+        shared.first.set(at(5 * MS)).unwrap();
+        one.lay(at(9 * MS), &shared);
+        assert!(shown(&one, 27 * MS + 3_000).is_some(), "it goes by the first sample");
+        other.lay(at(10 * MS), &shared);
+        assert!(shown(&other, 30 * MS + 3_000).unwrap().abs_diff(10 * MS + 1_000) <= 1);
+        // Not by the first sample if that is old: the machine may have slept since.
+        let (shared, late) = (Counter::new(), Stamps::new());
+        shared.first.set(at(5 * MS)).unwrap();
+        late.lay(at(5_000 * MS), &shared);
+        assert_eq!(shown(&late, 15_000 * MS + 3), None);
+    }
+
+    #[test]
     fn begins_again_when_the_counter_has_not_kept_running() {
-        for sample in [Sample { counter: 1, time: 60 * MS }, Sample { counter: u64::MAX / 2, time: 60 * MS }]
+        let slept = Sample { counter: 60 * MS, time: 60 * MS };
+        for sample in
+            [Sample { counter: 1, time: 60 * MS }, Sample { counter: u64::MAX / 2, time: 60 * MS }, slept]
         {
-            let stamps = Stamps::new();
-            stamps.lay(at(5 * MS));
-            stamps.lay(at(9 * MS));
-            stamps.lay(sample);
-            assert_eq!(shown(&stamps, sample.counter + 1), None, "{sample:?}");
+            let (shared, stamps) = (Counter::new(), Stamps::new());
+            stamps.lay(at(5 * MS), &shared);
+            stamps.lay(at(9 * MS), &shared);
+            stamps.lay(sample, &shared);
+            let ahead = shown(&stamps, sample.counter + 1);
+            assert!(ahead.is_none_or(|ahead| ahead - sample.time <= 1), "{sample:?} {ahead:?}");
         }
     }
 

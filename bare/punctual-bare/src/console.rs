@@ -1,6 +1,6 @@
 //! The first UART, a PL011 on every board, as the place where messages go.
 //!
-//! It only sends, waits while the UART is busy, and has no state, so that it also works when everything else is broken.
+//! It sends, waits while the UART is busy, and has no state, so that it also works when everything else is broken.
 //! What two cores, or an interrupt and what it interrupts, print at the same time may be mixed up.
 
 use core::fmt::{self, Write};
@@ -22,6 +22,8 @@ enum Register {
 
 /// UARTFR: the FIFO for transmission is full.
 const FULL: u32 = 1 << 5;
+/// UARTFR: nothing has been received.
+const NOTHING: u32 = 1 << 4;
 /// UARTFR: something is yet to be transmitted.
 const BUSY: u32 = 1 << 3;
 /// UARTLCR_H: eight bits, with FIFOs.
@@ -37,7 +39,7 @@ const CLOCK: u32 = 48_000_000;
 const BAUD_RATE: u32 = 115_200;
 
 fn read(register: Register) -> u32 {
-    // SAFETY: there is a UART on the board, which is mapped as a device, and reading these registers changes nothing.
+    // SAFETY: there is a UART on the board, which is mapped as a device, and no memory depends on it.
     unsafe { ((UART + register as usize) as *const u32).read_volatile() }
 }
 
@@ -101,6 +103,11 @@ pub fn flush() {
 pub struct Console;
 
 impl Console {
+    /// The next byte that was received, if there is one.
+    pub fn receive(self) -> Option<u8> {
+        (read(Register::Flags) & NOTHING == 0).then(|| read(Register::Data) as u8)
+    }
+
     /// Sends one byte as it is. Waits while there is no room.
     pub fn send(self, byte: u8) {
         while read(Register::Flags) & FULL != 0 {}

@@ -52,10 +52,12 @@ mod end;
 mod fault;
 pub mod interrupt;
 mod layout;
+mod leave;
 pub mod memory;
 pub mod time;
 
 pub use end::exit;
+pub use leave::enter;
 
 /// Names the function that the program begins with, a `fn() -> !`.
 #[macro_export]

@@ -93,6 +93,11 @@ impl Board {
         }
     }
 
+    /// Whether the boot loader is tested there: once for each instruction set.
+    pub(super) fn loads(self) -> bool {
+        matches!(self, Self::VirtA7 | Self::VirtA72)
+    }
+
     /// Whether QEMU loads and enters a raw image as the firmware does: where it is linked, on core 0, at EL2.
     ///
     /// To the Raspberry Pi 2 it gives another address than the firmware, and for its own boards there is no firmware.

@@ -1,7 +1,7 @@
 //! A program on a board that QEMU emulates.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
@@ -71,6 +71,22 @@ impl Machine {
         }
         let code = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
         Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    }
+
+    /// Runs the program on the clock of the host while `user` uses its UART, a pseudo terminal.
+    pub(super) fn with_line(&self, user: impl FnOnce(&Path) -> Result) -> Result {
+        let mut child =
+            self.command(&[]).args(["-serial", "pty"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().expect("it is piped");
+        // QEMU says "char device redirected to /dev/pts/1 (label serial0)".
+        let mut said = String::new();
+        let used = BufReader::new(stdout).read_line(&mut said).map_err(Into::into).and_then(|_| {
+            let line = said.split_whitespace().find(|word| word.starts_with("/dev/"));
+            user(Path::new(line.ok_or_else(|| format!("QEMU names no terminal: {said:?}"))?))
+        });
+        let _ = child.kill();
+        child.wait()?;
+        used
     }
 
     /// Runs the program halted at its first instruction, with gdb attached, which is given `commands` and then ended, if there

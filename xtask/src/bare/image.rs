@@ -35,10 +35,15 @@ pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Re
     let Some(firmware) = firmware(board) else {
         return Err(format!("{board} exists in QEMU only, and boots from no card").into());
     };
-    let program = Program::named(program)?;
-    let elf = Elf::read(&toolchain::build(board, program.features(Place::Board), &program.name)?)?;
+    let path = if program == "punctual-boot" {
+        toolchain::build_loader(board)?
+    } else {
+        let program = Program::named(program)?;
+        toolchain::build(board, program.features(Place::Board), &program.name)?
+    };
+    let elf = Elf::read(&path)?;
     firmware.check(&elf)?;
-    let default = || toolchain::workspace().join("target/sd").join(board.to_string()).join(&program.name);
+    let default = || toolchain::workspace().join("target/sd").join(board.to_string()).join(program);
     let directory = directory.map_or_else(default, PathBuf::from);
     fs::create_dir_all(&directory)?;
     fs::write(directory.join(firmware.kernel), &elf.image)?;

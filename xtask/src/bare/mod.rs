@@ -4,6 +4,7 @@ mod board;
 mod elf;
 mod emulator;
 mod image;
+mod load;
 mod programs;
 mod test;
 mod toolchain;
@@ -54,6 +55,16 @@ enum Chore {
         #[arg(long)]
         output: Option<PathBuf>,
     },
+    /// Send a program to the boot loader of a board, and then show what it prints
+    Load {
+        #[arg(long)]
+        board: Board,
+        /// The serial line, as /dev/ttyUSB0
+        #[arg(long)]
+        serial: PathBuf,
+        /// Its name in programs/src/bin
+        program: String,
+    },
     /// Run programs in QEMU and compare their output with the expected one
     Test(test::Options),
 }
@@ -70,6 +81,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         }
         Chore::Image { board, program, output } => {
             image::write(*board, program, output.as_deref()).map(|()| ExitCode::SUCCESS)
+        }
+        Chore::Load { board, serial, program } => {
+            let program = Program::named(program)?;
+            let elf = toolchain::build(*board, program.features(Place::Board), &program.name)?;
+            let line = load::load(serial, &elf::Elf::read(&elf)?.image)?;
+            line.show().map(|()| ExitCode::SUCCESS)
         }
         Chore::Test(options) => test::run(options).map(|()| ExitCode::SUCCESS),
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::board::Board;
+use super::elf::Elf;
 use super::emulator::Machine;
+use super::load;
 use super::programs::{Place, Program, comparable, with_measured};
 use super::toolchain;
 use crate::Result;
@@ -15,6 +17,12 @@ use crate::process::End;
 
 /// A run that takes longer hangs. Each takes a second at most, on a machine that has nothing else to do.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// The boot loader, among the names of programs.
+const LOADER: &str = "punctual-boot";
+
+/// A program that has been loaded and says nothing for so long does not run.
+const LOAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// Which programs on which boards.
 #[derive(Args)]
@@ -34,8 +42,10 @@ pub(super) struct Options {
 
 pub(super) fn run(options: &Options) -> Result {
     let mut programs = Program::all()?;
-    if let Some(name) =
-        options.names.iter().find(|&name| programs.iter().all(|program| program.name != *name))
+    if let Some(name) = options
+        .names
+        .iter()
+        .find(|&name| name != LOADER && programs.iter().all(|program| program.name != *name))
     {
         return Err(format!("no program is named `{name}`").into());
     }
@@ -66,6 +76,21 @@ pub(super) fn run(options: &Options) -> Result {
             }
         }
     }
+    if options.names.is_empty() || options.names.iter().any(|name| name == LOADER) {
+        for &board in boards {
+            if board.loads() && Machine::exists(board)? {
+                runs += 1;
+                print!("{board:9} {LOADER:16} ");
+                match load_and_run(board) {
+                    Ok(()) => println!("ok"),
+                    Err(error) => {
+                        failures += 1;
+                        println!("FAILED: {error}");
+                    }
+                }
+            }
+        }
+    }
     match failures {
         0 => println!("all as expected: {runs} runs"),
         _ => return Err(format!("failed runs: {failures} of {runs}").into()),
@@ -84,6 +109,17 @@ fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program,
         built.extend(same.iter().copied().zip(elves));
     }
     Ok(built)
+}
+
+/// Sends `hello` to the boot loader, and waits for what it says.
+fn load_and_run(board: Board) -> Result {
+    let hello = Program::named("hello")?;
+    let hello = toolchain::build(board, hello.features(Place::Board), &hello.name)?;
+    let image = Elf::read(&hello)?.image;
+    let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
+    loader.with_line(|line| {
+        load::load(line, &image)?.wait_for(&format!("Hello from {}", board.full_name()), LOAD_LIMIT)
+    })
 }
 
 fn check(program: &Program, board: Board, machine: &Machine) -> Result {

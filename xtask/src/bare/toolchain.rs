@@ -46,12 +46,31 @@ pub(super) fn build_all(board: Board, features: &str, programs: &[&str]) -> Resu
         .collect()
 }
 
+/// Builds the boot loader for a board; returns the executable.
+pub(super) fn build_loader(board: Board) -> Result<PathBuf> {
+    let mut command = command(board)?;
+    command.args([
+        "build",
+        "--locked",
+        "--release",
+        "--package",
+        "punctual-boot",
+        "--target",
+        board.target(),
+    ]);
+    command.args(["--features", board.name(), "--bin", "punctual-boot"]);
+    let artifacts = cargo::build(&mut command)?;
+    let artifact = artifacts.iter().find(|artifact| artifact.target == "punctual-boot");
+    Ok(artifact.ok_or("cargo built no punctual-boot")?.path.clone())
+}
+
 /// Runs the unit tests of what also compiles for this machine: registers and their drivers, for each kind of chip.
 pub(super) fn test_drivers() -> Result {
     for chip in ["bcm2836", "bcm2711"] {
         let mut command = cargo::command();
         command.current_dir(workspace()).env("CARGO_TARGET_DIR", target_dir());
         command.args(["test", "--locked", "--quiet", "--package", "rpi-registers", "--package", "rpi-hal"]);
+        command.args(["--package", "punctual-boot"]);
         command.args(["--features", &format!("rpi-registers/{chip},rpi-hal/{chip}")]);
         process::succeed(&mut command)?;
     }

@@ -8,6 +8,7 @@ use aarch64_cpu::registers::{ESR_EL1, FAR_EL1, Readable};
 pub(crate) mod mmu;
 pub(crate) mod timer;
 
+global_asm!(include_str!("leave.s"), options(raw));
 global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
 

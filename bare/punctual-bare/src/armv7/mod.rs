@@ -6,6 +6,7 @@ use core::fmt;
 pub(crate) mod mmu;
 pub(crate) mod timer;
 
+global_asm!(include_str!("leave.s"), options(raw));
 global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
 

@@ -1,0 +1,35 @@
+//! The end of a program by the beginning of another.
+
+use core::alloc::Layout;
+
+use crate::{interrupt, layout, memory};
+
+/// What the code that moves a program has room in, in bytes.
+const MOVER: usize = 256;
+
+unsafe extern "C" {
+    fn __punctual_bare_leave(program: *const u8, size: usize, place: usize, mover: *mut u8, end: usize) -> !;
+}
+
+/// Enters another program, in the place of this one, as the firmware does: with MMU and caches off and interrupts masked.
+///
+/// `program` is its image, whose size is a multiple of 16.
+///
+/// # Panics
+/// If it is empty or of another size, or if there is no memory left.
+///
+/// # Safety
+/// It is an image for this board, and lies behind this program. No other core runs.
+pub unsafe fn enter(program: &mut [u8]) -> ! {
+    assert!(!program.is_empty() && program.len().is_multiple_of(16), "{} bytes are no image", program.len());
+    interrupt::mask();
+    let mover = memory::take(Layout::from_size_align(MOVER, 64).expect("it is a power of two"));
+    let mover = mover.expect("there are 256 bytes of memory").as_ptr();
+    let end = mover.addr() + MOVER;
+    assert!(
+        layout::image_start() + program.len() <= mover.addr(),
+        "the program would overwrite what moves it"
+    );
+    // SAFETY: interrupts are masked, nothing of this program is used any more, and the mover lies behind both programs.
+    unsafe { __punctual_bare_leave(program.as_ptr(), program.len(), layout::image_start(), mover, end) }
+}

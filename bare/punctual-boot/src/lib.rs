@@ -1,0 +1,311 @@
+//! The receiving side of XMODEM and XMODEM-1K.
+//!
+//! *XMODEM/YMODEM Protocol Reference*, Chuck Forsberg, 14 October 1988, chapters 7 and 8.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+use core::fmt;
+
+const SOH: u8 = 0x01;
+const STX: u8 = 0x02;
+const EOT: u8 = 0x04;
+const ACK: u8 = 0x06;
+const NAK: u8 = 0x15;
+const CAN: u8 = 0x18;
+/// Asks for blocks with a CRC.
+const WITH_CRC: u8 = b'C';
+
+/// How long a byte within a block may take, in ms.
+const BYTE: u32 = 1000;
+/// How long a block may take to begin, in ms.
+const BLOCK: u32 = 10_000;
+/// How often is asked for a CRC before a checksum has to do, each time for [`ASK`] ms.
+const CRC_ATTEMPTS: u32 = 4;
+const ASK: u32 = 1000;
+/// How often the sender is asked to begin.
+const ATTEMPTS: u32 = 10;
+/// Errors in a row after which there is no point in going on.
+const MAX_ERRORS: u32 = 10;
+/// The line is silent if nothing comes for so long, in ms.
+const SILENCE: u32 = 100;
+
+/// A serial line.
+pub trait Line {
+    /// The next byte, if one comes within so many milliseconds.
+    fn receive(&mut self, timeout: u32) -> Option<u8>;
+
+    /// Sends a byte.
+    fn send(&mut self, byte: u8);
+}
+
+/// Why nothing was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Nobody sends.
+    NoSender,
+    /// The sender has cancelled.
+    Cancelled,
+    /// What is sent does not fit. The sender has been told.
+    TooLarge,
+    /// The line is too bad, or dead. The sender has been told.
+    TooManyErrors,
+    /// A block that is neither the next one nor the last. The sender has been told.
+    OutOfStep,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSender => "nobody sends",
+            Self::Cancelled => "the sender has cancelled",
+            Self::TooLarge => "there is no room for what is sent",
+            Self::TooManyErrors => "too many errors in a row",
+            Self::OutOfStep => "a block is missing",
+        })
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// What begins with a byte.
+enum Begun {
+    Block { size: usize },
+    End,
+    Cancel,
+    Noise,
+}
+
+/// Receives a file; returns its size, rounded up to whole blocks.
+///
+/// # Errors
+/// See [`Error`]. Nothing is waited for for ever.
+pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> {
+    let (mut first, mut with_crc) = begin(line)?;
+    let (mut received, mut expected, mut errors) = (0, 1_u8, 0);
+    loop {
+        let byte = first.take().or_else(|| line.receive(BLOCK));
+        match byte.map_or(Begun::Noise, begun) {
+            Begun::End => {
+                line.send(ACK);
+                return Ok(received);
+            }
+            // One could be noise.
+            Begun::Cancel if line.receive(BYTE) == Some(CAN) => return Err(Error::Cancelled),
+            Begun::Block { size } => {
+                match block(line, size, with_crc, buffer.get_mut(received..).unwrap_or_default()) {
+                    Ok(number) if number == expected => {
+                        received += size;
+                        expected = expected.wrapping_add(1);
+                        errors = 0;
+                        line.send(ACK);
+                        continue;
+                    }
+                    // Our answer was lost.
+                    Ok(number) if received > 0 && number == expected.wrapping_sub(1) => {
+                        line.send(ACK);
+                        continue;
+                    }
+                    Ok(_) => return Err(cancel(line, Error::OutOfStep)),
+                    Err(Bad::NoRoom) => return Err(cancel(line, Error::TooLarge)),
+                    Err(Bad::Garbled) => {}
+                }
+            }
+            Begun::Cancel | Begun::Noise => {}
+        }
+        errors += 1;
+        if errors > MAX_ERRORS {
+            return Err(cancel(line, Error::TooManyErrors));
+        }
+        while line.receive(SILENCE).is_some() {}
+        // Until a block has come, the sender takes this for the way in which it is to send.
+        with_crc &= received > 0 || errors <= CRC_ATTEMPTS;
+        line.send(if with_crc && received == 0 { WITH_CRC } else { NAK });
+    }
+}
+
+/// Has the sender begin; returns its first byte, and whether it sends a CRC.
+fn begin(line: &mut impl Line) -> Result<(Option<u8>, bool), Error> {
+    for attempt in 0..ATTEMPTS {
+        let with_crc = attempt < CRC_ATTEMPTS;
+        line.send(if with_crc { WITH_CRC } else { NAK });
+        if let Some(byte) = line.receive(ASK) {
+            return Ok((Some(byte), with_crc));
+        }
+    }
+    Err(Error::NoSender)
+}
+
+fn begun(byte: u8) -> Begun {
+    match byte {
+        SOH => Begun::Block { size: 128 },
+        STX => Begun::Block { size: 1024 },
+        EOT => Begun::End,
+        CAN => Begun::Cancel,
+        _ => Begun::Noise,
+    }
+}
+
+enum Bad {
+    Garbled,
+    NoRoom,
+}
+
+/// Receives the rest of a block to the beginning of `buffer`; returns its number.
+fn block(line: &mut impl Line, size: usize, with_crc: bool, buffer: &mut [u8]) -> Result<u8, Bad> {
+    let mut next = || line.receive(BYTE).ok_or(Bad::Garbled);
+    let (number, complement) = (next()?, next()?);
+    let (mut sum, mut crc) = (0_u8, 0_u16);
+    for i in 0..size {
+        let byte = next()?;
+        if let Some(place) = buffer.get_mut(i) {
+            *place = byte;
+        }
+        sum = sum.wrapping_add(byte);
+        crc = crc16(crc, byte);
+    }
+    let right = if with_crc { u16::from_be_bytes([next()?, next()?]) == crc } else { next()? == sum };
+    if number != !complement || !right {
+        return Err(Bad::Garbled);
+    }
+    if buffer.len() < size { Err(Bad::NoRoom) } else { Ok(number) }
+}
+
+/// CRC-16/XMODEM, a byte further.
+pub fn crc16(crc: u16, byte: u8) -> u16 {
+    (0..8).fold(
+        crc ^ u16::from(byte) << 8,
+        |crc, _| if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 },
+    )
+}
+
+fn cancel(line: &mut impl Line, error: Error) -> Error {
+    (0..3).for_each(|_| line.send(CAN));
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// What comes, where nothing is silence until a time is over.
+    #[derive(Default)]
+    struct Script {
+        input: VecDeque<Option<u8>>,
+        sent: Vec<u8>,
+    }
+
+    impl Line for Script {
+        fn receive(&mut self, _: u32) -> Option<u8> {
+            self.input.pop_front().flatten()
+        }
+
+        fn send(&mut self, byte: u8) {
+            self.sent.push(byte);
+        }
+    }
+
+    impl Script {
+        fn with(parts: impl IntoIterator<Item = Vec<u8>>) -> Self {
+            let mut script = Self::default();
+            for part in parts {
+                script.input.extend(part.into_iter().map(Some));
+            }
+            script
+        }
+    }
+
+    fn crc_of(data: &[u8]) -> [u8; 2] {
+        data.iter().fold(0, |crc, &byte| crc16(crc, byte)).to_be_bytes()
+    }
+
+    fn block(start: u8, number: u8, data: &[u8], crc: bool) -> Vec<u8> {
+        let mut block = vec![start, number, !number];
+        block.extend_from_slice(data);
+        match crc {
+            true => block.extend(crc_of(data)),
+            false => block.push(data.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte))),
+        }
+        block
+    }
+
+    fn received(script: &mut Script) -> Result<Vec<u8>, Error> {
+        let mut buffer = vec![0; 4096];
+        let size = receive(script, &mut buffer)?;
+        buffer.truncate(size);
+        Ok(buffer)
+    }
+
+    #[test]
+    fn the_crc_is_that_of_xmodem() {
+        assert_eq!(crc_of(b"123456789"), [0x31, 0xC3]);
+    }
+
+    #[test]
+    fn receives_blocks_of_both_sizes() {
+        let data: Vec<u8> = (0..1152_u32).map(|i| (i * 7) as u8).collect();
+        let mut script =
+            Script::with([block(STX, 1, &data[..1024], true), block(SOH, 2, &data[1024..], true), vec![EOT]]);
+        assert_eq!(received(&mut script).unwrap(), data);
+        assert_eq!(script.sent, [WITH_CRC, ACK, ACK, ACK]);
+    }
+
+    #[test]
+    fn takes_a_checksum_from_those_who_know_no_crc() {
+        let mut script = Script::with([block(SOH, 1, &[9; 128], false), vec![EOT]]);
+        (0..CRC_ATTEMPTS).for_each(|_| script.input.push_front(None));
+        assert_eq!(received(&mut script).unwrap(), [9; 128]);
+        assert_eq!(script.sent, [WITH_CRC, WITH_CRC, WITH_CRC, WITH_CRC, NAK, ACK, ACK]);
+    }
+
+    #[test]
+    fn acknowledges_a_block_twice_and_takes_it_once() {
+        let one = block(SOH, 1, &[1; 128], true);
+        let mut script = Script::with([one.clone(), one, block(SOH, 2, &[2; 128], true), vec![EOT]]);
+        assert_eq!(received(&mut script).unwrap(), [[1; 128], [2; 128]].concat());
+    }
+
+    #[test]
+    fn asks_again_for_what_is_garbled_or_cut_off() {
+        let good = block(SOH, 2, &[5; 128], true);
+        let (mut data, mut number) = (good.clone(), good.clone());
+        data[50] ^= 4;
+        number[2] ^= 1;
+        // With the times that are waited for in vain: for the rest of a block, and for silence.
+        for (bad, silences) in [(data, 1), (number, 1), (good[..40].to_vec(), 2), (b"noise".to_vec(), 1)] {
+            let mut script = Script::default();
+            script.input.extend(block(SOH, 1, &[4; 128], true).into_iter().chain(bad).map(Some));
+            script.input.extend(vec![None; silences]);
+            script.input.extend(good.iter().copied().chain([EOT]).map(Some));
+            assert_eq!(received(&mut script).unwrap(), [[4; 128], [5; 128]].concat());
+            assert_eq!(script.sent, [WITH_CRC, ACK, NAK, ACK, ACK]);
+        }
+    }
+
+    #[test]
+    fn ends_when_cancelled_but_not_by_a_single_byte_of_noise() {
+        assert_eq!(received(&mut Script::with([vec![CAN, CAN]])), Err(Error::Cancelled));
+        let mut script = Script::default();
+        script.input.extend([Some(CAN), None, None]);
+        script.input.extend(block(SOH, 1, &[3; 128], true).into_iter().chain([EOT]).map(Some));
+        assert_eq!(received(&mut script).unwrap(), [3; 128]);
+    }
+
+    #[test]
+    fn gives_up_and_says_so() {
+        assert_eq!(received(&mut Script::default()), Err(Error::NoSender));
+        let mut dead = Script::with([vec![b'x']]);
+        assert_eq!(received(&mut dead), Err(Error::TooManyErrors));
+        assert!(dead.sent.ends_with(&[CAN; 3]));
+        let mut missing = Script::with([block(SOH, 1, &[1; 128], true), block(SOH, 3, &[3; 128], true)]);
+        assert_eq!(received(&mut missing), Err(Error::OutOfStep));
+        let mut large = Script::with((1..=5).map(|number| block(STX, number, &[0; 1024], true)));
+        assert_eq!(received(&mut large), Err(Error::TooLarge));
+        assert!(large.sent.ends_with(&[CAN; 3]));
+    }
+}

@@ -1,0 +1,59 @@
+//! Receives a program over the UART and enters it.
+#![no_std]
+#![no_main]
+
+use core::alloc::Layout;
+
+use punctual_bare::console::{self, Console};
+use punctual_bare::{board, memory, println, time};
+use punctual_boot::{Line, receive};
+
+punctual_bare::entry!(main);
+
+/// The largest image.
+const ROOM: usize = 8 << 20;
+
+/// The board's UART.
+struct Uart;
+
+impl Line for Uart {
+    fn receive(&mut self, timeout: u32) -> Option<u8> {
+        let until = time::now() + u64::from(timeout) * 1_000_000;
+        loop {
+            if let Some(byte) = Console.receive() {
+                return Some(byte);
+            }
+            if time::now() >= until {
+                return None;
+            }
+        }
+    }
+
+    fn send(&mut self, byte: u8) {
+        Console.send(byte);
+    }
+}
+
+fn main() -> ! {
+    println!("punctual-boot on {}: send an image by XMODEM", board::NAME);
+    let layout = Layout::from_size_align(ROOM, 4096).expect("it is a power of two");
+    let place = memory::take(layout).expect("a board has so much memory");
+    // SAFETY: nothing else has this memory, and zeros are bytes.
+    let buffer = unsafe {
+        place.write_bytes(0, ROOM);
+        core::slice::from_raw_parts_mut(place.as_ptr(), ROOM)
+    };
+    loop {
+        match receive(&mut Uart, buffer) {
+            Ok(0) => println!("nothing was sent"),
+            Ok(size) => {
+                println!("{size} bytes received");
+                console::flush();
+                // SAFETY: who has sent it says that it is a program for this board.
+                unsafe { punctual_bare::enter(&mut buffer[..size]) }
+            }
+            Err(punctual_boot::Error::NoSender) => {}
+            Err(error) => println!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `cargo xtask bare load`: the sending side of XMODEM-1K, over a serial line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Result, process};
+
+const STX: u8 = 0x02;
+const EOT: u8 = 0x04;
+const ACK: u8 = 0x06;
+const NAK: u8 = 0x15;
+const CAN: u8 = 0x18;
+const WITH_CRC: u8 = b'C';
+
+/// The data of a block.
+const BLOCK: usize = 1024;
+/// How long the receiver may take to ask for the first block.
+const ASK: Duration = Duration::from_secs(60);
+/// How long it may take for an answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How often a block is sent again.
+const ATTEMPTS: usize = 10;
+
+/// A serial line.
+trait Line {
+    /// The next byte, if one comes in time.
+    fn receive(&mut self, limit: Duration) -> Result<Option<u8>>;
+
+    fn send(&mut self, bytes: &[u8]) -> Result;
+}
+
+/// A serial line of this machine, read by a thread so that waiting can end.
+pub(super) struct Serial {
+    file: File,
+    bytes: Receiver<u8>,
+}
+
+impl Serial {
+    /// Opens it at 115200 baud.
+    fn open(path: &Path) -> Result<Self> {
+        process::succeed(
+            Command::new("stty").arg("-F").arg(path).args(["115200", "raw", "-echo", "clocal", "min", "1"]),
+        )?;
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let mut reader = file.try_clone()?;
+        let (sender, bytes) = mpsc::channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 256];
+            while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                if buffer[..read].iter().any(|&byte| sender.send(byte).is_err()) {
+                    return;
+                }
+            }
+        });
+        Ok(Self { file, bytes })
+    }
+}
+
+impl Line for Serial {
+    fn receive(&mut self, limit: Duration) -> Result<Option<u8>> {
+        match self.bytes.recv_timeout(limit) {
+            Ok(byte) => Ok(Some(byte)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err("the serial line is gone".into()),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result {
+        Ok(self.file.write_all(bytes)?)
+    }
+}
+
+/// Sends an image, with progress on standard error. Returns the line, on which the program is heard from now on.
+pub(super) fn load(path: &Path, image: &[u8]) -> Result<Serial> {
+    let mut line = Serial::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    eprintln!("waiting for the boot loader at {}", path.display());
+    let progress = |sent: usize| eprint!("\r{sent} of {} bytes", image.len());
+    let sent = send(&mut line, image, progress);
+    eprintln!();
+    sent.map(|()| line)
+}
+
+fn send(line: &mut impl Line, image: &[u8], progress: impl Fn(usize)) -> Result {
+    let begin = Instant::now();
+    // What else the board says before is not for us.
+    while line.receive(ASK.saturating_sub(begin.elapsed()))?.ok_or("no boot loader asks for an image")?
+        != WITH_CRC
+    {}
+    for (i, data) in image.chunks(BLOCK).enumerate() {
+        let number = (i + 1) as u8;
+        let mut block = vec![STX, number, !number];
+        block.extend_from_slice(data);
+        block.resize(3 + BLOCK, 0x1A);
+        let crc = block[3..].iter().fold(0, |crc, &byte| crc16(crc, byte));
+        block.extend_from_slice(&crc.to_be_bytes());
+        deliver(line, &block)?;
+        progress((i * BLOCK) + data.len());
+    }
+    deliver(line, &[EOT])
+}
+
+/// Sends until it is acknowledged.
+fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
+    for _ in 0..ATTEMPTS {
+        line.send(bytes)?;
+        loop {
+            match line.receive(ANSWER)? {
+                Some(ACK) => return Ok(()),
+                Some(CAN) if line.receive(ANSWER)? == Some(CAN) => {
+                    return Err("the board has cancelled".into());
+                }
+                Some(NAK) | None => break,
+                // It had asked once more before it saw the first block.
+                Some(_) => {}
+            }
+        }
+    }
+    Err(format!("no answer to a block after {ATTEMPTS} attempts").into())
+}
+
+/// CRC-16/XMODEM, a byte further.
+fn crc16(crc: u16, byte: u8) -> u16 {
+    (0..8).fold(
+        crc ^ u16::from(byte) << 8,
+        |crc, _| if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 },
+    )
+}
+
+impl Serial {
+    /// Shows what comes, until the line is gone.
+    pub(super) fn show(self) -> Result {
+        let mut out = io::stdout().lock();
+        for byte in self.bytes {
+            out.write_all(&[byte])?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until something is said.
+    pub(super) fn wait_for(mut self, expected: &str, limit: Duration) -> Result {
+        let begin = Instant::now();
+        let mut said = String::new();
+        while !said.contains(expected) {
+            match self.receive(limit.saturating_sub(begin.elapsed()))? {
+                Some(byte) => said.push(char::from(byte)),
+                None => return Err(format!("{expected:?} is not in what it says: {said:?}").into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    struct Script {
+        answers: VecDeque<u8>,
+        sent: Vec<Vec<u8>>,
+    }
+
+    impl Line for Script {
+        fn receive(&mut self, _: Duration) -> Result<Option<u8>> {
+            Ok(self.answers.pop_front())
+        }
+
+        fn send(&mut self, bytes: &[u8]) -> Result {
+            self.sent.push(bytes.to_vec());
+            Ok(())
+        }
+    }
+
+    fn sent(answers: &[u8]) -> (Result, Vec<Vec<u8>>) {
+        let mut script = Script { answers: answers.iter().copied().collect(), sent: vec![] };
+        (send(&mut script, &[7; 1030], |_| ()), script.sent)
+    }
+
+    #[test]
+    fn sends_blocks_and_again_those_that_are_refused() {
+        let (result, sent) = sent(&[b'?', WITH_CRC, WITH_CRC, ACK, NAK, ACK, ACK]);
+        result.unwrap();
+        assert_eq!(sent.len(), 4);
+        assert_eq!(sent[0][..4], [STX, 1, 0xFE, 7]);
+        assert_eq!(sent[1], sent[2]);
+        assert_eq!(sent[1][3 + 5..3 + 7], [7, 0x1A]);
+        assert_eq!(sent[3], [EOT]);
+    }
+
+    #[test]
+    fn ends_when_nobody_asks_or_the_board_cancels() {
+        assert!(sent(&[]).0.unwrap_err().to_string().contains("no boot loader asks"));
+        assert!(sent(&[WITH_CRC, CAN, CAN]).0.unwrap_err().to_string().contains("cancelled"));
+        assert!(sent(&[WITH_CRC]).0.unwrap_err().to_string().contains("10 attempts"));
+    }
+}

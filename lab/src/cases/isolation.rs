@@ -1,4 +1,5 @@
-//! Boot parameters that take a CPU away from Linux: what is left of the tick, and what an app says of it.
+//! Boot parameters that take a CPU away from Linux: what is left of the tick, and what an app says of it. And `punctual isolate`,
+//! which does without them and gives everything back.
 
 use std::path::Path;
 
@@ -20,8 +21,77 @@ const SECONDS: u32 = 3;
 const PART: u64 = 20;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
-    Ok(vec![ticks(), reported(find(built, Purpose::Example, golden::PACKAGE, "periodic")?)])
+pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
+    // The benchmark is the same program, built for release, and a guest has room for one of a name.
+    let punctual = match bench {
+        Some(bench) => bench,
+        None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
+    };
+    let periodic = find(built, Purpose::Example, golden::PACKAGE, "periodic")?;
+    Ok(vec![ticks(), reported(periodic), given_back(punctual)])
+}
+
+/// A CPU is taken, has no interrupt of a device while it computes, and everything is as before: after the command's end, after
+/// its crash, and after `punctual` was killed at some moment and called once more.
+fn given_back(program: &Path) -> Case {
+    // What an interrupt has left to do where it was comes with its next one, so a file of the host is written first.
+    let script = format!(
+        "mkdir -p /sys/fs/cgroup
+        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        state() {{
+            for file in /proc/irq/*/smp_affinity_list /proc/irq/default_smp_affinity \
+                /sys/devices/virtual/workqueue/cpumask /sys/devices/virtual/workqueue/writeback/cpumask \
+                /sys/class/net/*/queues/*/?ps_cpus /proc/sys/kernel/watchdog_cpumask \
+                /proc/sys/kernel/timer_migration /proc/sys/vm/stat_interval \
+                /sys/kernel/debug/sched/fair_server/cpu*/runtime \
+                /sys/fs/cgroup/cgroup.subtree_control /sys/fs/cgroup/cpuset.cpus.isolated; do
+                echo \"$file $(cat $file 2>/dev/null)\"
+            done
+            find /sys/fs/cgroup -type d
+        }}
+        compare() {{ state >/tmp/after; cmp -s /tmp/before /tmp/after && echo $1 same || echo $1 differs; }}
+        state >/tmp/before
+        {program} isolate run --cpus 3 -- sh -c '
+            devices() {{ awk \"\\$1 ~ /^[0-9]+:/ {{ n += \\$5 }} END {{ print n + 0 }}\" /proc/interrupts; }}
+            grep Cpus_allowed_list /proc/self/status
+            cat /sys/fs/cgroup/cpuset.cpus.isolated
+            for n in 1 2 3; do echo $n >/results/written; sync; done
+            before=$(devices)
+            i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done
+            echo $(($(devices) - before)) interrupts
+            exit 7'
+        echo ended $?
+        compare ended
+        {program} isolate run --cpus 3 -- sh -c 'kill -SEGV $$'
+        echo crashed $?
+        compare crashed
+        for moment in 100000 250000 350000 500000 1000000; do
+            {program} isolate run --cpus 3 -- sleep 60 &
+            usleep $moment
+            kill -KILL $!
+            wait $! 2>/dev/null
+            {program} isolate status >/dev/null
+            compare killed
+        done",
+        program = in_guest(program)
+    );
+    let name = "punctual isolate takes a CPU and gives it back";
+    Case::new(name, &[Setup::Four], script, Some(program), Box::new(was_given_back))
+        .lacking("a CPU that nobody else needs")
+        .quick(&[Setup::Four])
+}
+
+/// What the command of [`given_back`] and the comparisons printed.
+fn was_given_back(outcome: &Outcome) -> Result {
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    demand(outcome, lines.first() == Some(&"Cpus_allowed_list:\t3"), "the command is not on the CPU")?;
+    demand(outcome, lines.get(1) == Some(&"3"), "the CPU is not isolated")?;
+    demand(outcome, lines.get(2) == Some(&"0 interrupts"), "the CPU has interrupts of devices")?;
+    demand(outcome, lines.contains(&"ended 7"), "the command's status was lost")?;
+    demand(outcome, lines.contains(&"crashed 139"), "the crash was lost")?;
+    let count = |line: &str| lines.iter().filter(|&&said| said == line).count();
+    let same = [count("ended same"), count("crashed same"), count("killed same")];
+    demand(outcome, same == [1, 1, 5], "a setting is not what it was")
 }
 
 /// A loop on the isolated CPU is hardly ever interrupted by the tick; the same loop on the other CPU always.
@@ -115,5 +185,24 @@ mod tests {
         judge(&outcome("", &report("1"))).unwrap();
         assert!(judge(&outcome("", &report("0"))).is_err());
         assert!(judge(&outcome("", "level 1  SCHED_FIFO  51  1\n")).is_err());
+    }
+
+    #[test]
+    fn demands_everything_back() {
+        let whole = format!(
+            "Cpus_allowed_list:\t3\n3\n0 interrupts\nended 7\nended same\ncrashed 139\ncrashed same\n{}",
+            "killed same\n".repeat(5)
+        );
+        was_given_back(&outcome(&whole, "")).unwrap();
+        for (text, other) in [
+            ("list:\t3", "list:\t0-3"),
+            ("\n3\n", "\n\n"),
+            ("0 inter", "2 inter"),
+            ("ended 7", "ended 0"),
+            ("ended same", "ended differs"),
+            ("killed same", "killed differs"),
+        ] {
+            was_given_back(&outcome(&whole.replacen(text, other, 1), "")).unwrap_err();
+        }
     }
 }

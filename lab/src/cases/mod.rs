@@ -211,7 +211,7 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
     cases.extend(examples::cases(built)?);
     cases.extend(locks::cases(built)?);
     cases.extend(load::cases(built)?);
-    cases.extend(isolation::cases(built)?);
+    cases.extend(isolation::cases(built, bench)?);
     cases.extend(figures::cases(measures, bless));
     cases.extend(peers::cases(measures));
     cases.extend(devices::cases(built)?);

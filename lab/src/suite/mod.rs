@@ -61,7 +61,8 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     // Everything at once: a selection of targets could be built with other features, and once more.
     let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
     let bench = cargo::target_dir().join("release/punctual");
-    let cases = cases::all(&built, Some(&bench), selection.bless)?;
+    // Nothing of a quick run measures, so it is spared the build for release.
+    let cases = cases::all(&built, (!quick).then_some(bench.as_path()), selection.bless)?;
     let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
     let programs: Vec<&PathBuf> =
         cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();

@@ -1,0 +1,120 @@
+//! Whatever files say, they are read without a panic and without end, and nothing of them does anything to a terminal: the
+//! machines of `tests/machines`, changed at random with a fixed seed.
+
+use std::fs;
+use std::path::Path;
+
+use punctual_isolate::cpus::Cpus;
+use punctual_isolate::doctor::{App, Scene, examine, json, text};
+use punctual_isolate::facts::Machine;
+use punctual_isolate::isolate::{Account, Plan, Request, boot};
+use punctual_isolate::tree::Tree;
+
+/// How often each machine is changed.
+const ROUNDS: usize = 12;
+
+/// xorshift64
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound.max(1) as u64) as usize
+    }
+}
+
+/// What tends to break readers.
+const PIECES: [&str; 16] = [
+    "18446744073709551615",
+    "-1",
+    "0-99999999999",
+    "\u{1b}[2J",
+    "\u{202e}",
+    "\0",
+    "==> /proc/x <==",
+    "\\u{1b}",
+    "\\u{d800}",
+    ")",
+    "(",
+    ":",
+    "ffffffff,ffffffff",
+    "999999999999999999999999",
+    "",
+    "\n\n",
+];
+
+fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..1 + random.below(40) {
+        let at = random.below(bytes.len());
+        match random.below(4) {
+            0 => bytes[at] = random.below(256) as u8,
+            1 => drop(bytes.drain(at..(at + random.below(30)).min(bytes.len()))),
+            2 => drop(bytes.splice(at..at, PIECES[random.below(PIECES.len())].bytes())),
+            _ => {
+                let piece = bytes[at..(at + random.below(200)).min(bytes.len())].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+        }
+        if bytes.is_empty() {
+            bytes.push(b'=');
+        }
+    }
+    bytes
+}
+
+/// Reads a machine and everything that is made of it.
+fn read(bytes: &[u8]) {
+    let machine = Machine::look(Tree::parse(&String::from_utf8_lossy(bytes)).recorded());
+    let scene = Scene::new(&machine);
+    let report = examine(&scene);
+    let mut printed = vec![text::text(&scene, &report), json::json(&scene, &report)];
+    printed.push(machine.tree.recording());
+    let request = Request { cpus: scene.cpus.clone(), park: true };
+    if let Ok(plan) = Plan::new(&machine, &request) {
+        printed.push(plan.text());
+    }
+    printed.push(boot::text(&machine, &scene.cpus));
+    let rows = Account::look(&machine.tree).since(&Account::default(), &scene.cpus, &Cpus::default());
+    printed.extend(rows.into_iter().map(|row| row.name));
+    let is_active = |c: char| {
+        !matches!(c, '\n' | '\t')
+            && (c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    };
+    for text in printed {
+        assert!(!text.contains(is_active), "{text:?}");
+    }
+}
+
+#[test]
+fn nothing_that_files_say_breaks_a_reader() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines");
+    let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "txt"));
+    paths.sort();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for path in paths {
+        let bytes = fs::read(path).unwrap();
+        for _ in 0..ROUNDS {
+            read(&changed(&bytes, &mut random));
+        }
+    }
+}
+
+#[test]
+fn no_model_and_no_list_breaks_its_reader() {
+    let model = r#"{ "schema": "punctual-model/1", "app": "a", "partitions": [ { "executor": "global", "cpu": 3 } ],
+        "tasks": [ { "name": "t", "kind": "bound", "level": 4 } ] }"#;
+    let mut random = Random(7);
+    for _ in 0..500 {
+        let text = String::from_utf8_lossy(&changed(model.as_bytes(), &mut random)).into_owned();
+        let _ = App::of_model(&text);
+        let _ = Cpus::checked(&text);
+        let (list, mask) = (Cpus::of_list(&text), Cpus::of_mask(&text));
+        assert_eq!(Cpus::of_list(&list.to_string()), list);
+        assert_eq!(Cpus::of_mask(&mask.mask()), mask);
+    }
+}

@@ -168,7 +168,7 @@ impl<P: Port> RawMutex<P> {
         to: &'static ThreadSlot<P>,
     ) {
         let kernel = section.kernel;
-        self.waiters.remove(to);
+        self.waiters.remove_first(to);
         to.waiting_for.set(None);
         self.give(to);
         kernel.wake(to, Wake::Granted);
@@ -199,7 +199,7 @@ impl<P: Port> RawMutex<P> {
     pub(crate) fn abandon(&'static self, kernel: &'static Kernel<P>) -> Option<&'static Self> {
         self.is_abandoned.set(true);
         while let Some(waiter) = self.waiters.first() {
-            self.waiters.remove(waiter);
+            self.waiters.remove_first(waiter);
             waiter.waiting_for.set(None);
             kernel.wake(waiter, Wake::OwnerEnded);
         }

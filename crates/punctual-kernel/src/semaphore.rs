@@ -98,7 +98,7 @@ impl<P: Port> Semaphore<P> {
             self.units.set(units + 1);
             return Ok(());
         };
-        self.waiters.remove(first);
+        self.waiters.remove_first(first);
         section.kernel.wake(first, Wake::Granted);
         section.preempt(first);
         Ok(())
@@ -116,7 +116,7 @@ impl<P: Port> Semaphore<P> {
         let highest = self.waiters.first();
         for _ in 0..waiting {
             if let Some(first) = self.waiters.first() {
-                self.waiters.remove(first);
+                self.waiters.remove_first(first);
                 section.kernel.wake(first, Wake::Granted);
             }
         }

@@ -17,19 +17,15 @@ use core::arch::naked_asm;
 /// As for that.
 #[inline]
 pub unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
-    let mut frame = [0_usize; FRAME];
-    frame[ARGUMENT] = argument.addr();
-    frame[START] = start as usize;
-    frame[RETURN] = begin as *const () as usize;
-    #[cfg(target_arch = "x86_64")]
-    {
-        frame[0] = CONTROL;
-    }
-    // SAFETY: there is that much below `top`, which is aligned to 16 bytes.
+    // SAFETY: there is that much below `top`, which is aligned to 16 bytes. The other registers may begin with anything.
     unsafe {
-        let context = top.sub(size_of_val(&frame));
-        context.cast::<[usize; FRAME]>().write(frame);
-        context
+        let context = top.cast::<usize>().sub(FRAME);
+        context.add(CONTROL.0).write(CONTROL.1);
+        context.add(ARGUMENT).write(argument.expose_provenance());
+        context.add(START).write(start as usize);
+        context.add(FRAME_POINTER).write(0);
+        context.add(RETURN).write(begin as *const () as usize);
+        context.cast()
     }
 }
 
@@ -76,8 +72,10 @@ mod layout {
     /// rbx.
     pub(super) const START: usize = 5;
     pub(super) const RETURN: usize = 7;
+    /// rbp.
+    pub(super) const FRAME_POINTER: usize = 6;
     /// MXCSR and the x87 control word as a process begins with: every exception masked, to the nearest, extended precision.
-    pub(super) const CONTROL: usize = 0x037F_0000_1F80;
+    pub(super) const CONTROL: (usize, usize) = (0, 0x037F_0000_1F80);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -137,6 +135,10 @@ mod layout {
     pub(super) const ARGUMENT: usize = 0;
     /// x20.
     pub(super) const START: usize = 1;
+    /// x29.
+    pub(super) const FRAME_POINTER: usize = 10;
+    /// FPCR: to the nearest, no exceptions.
+    pub(super) const CONTROL: (usize, usize) = (20, 0);
     /// x30.
     pub(super) const RETURN: usize = 11;
 }
@@ -181,6 +183,10 @@ mod layout {
     pub(super) const ARGUMENT: usize = 16 + 1 + 2;
     /// r5.
     pub(super) const START: usize = 16 + 1 + 3;
+    /// r11.
+    pub(super) const FRAME_POINTER: usize = 16 + 1 + 9;
+    /// r2, for FPSCR: to the nearest, no exceptions.
+    pub(super) const CONTROL: (usize, usize) = (16 + 1, 0);
     /// lr.
     pub(super) const RETURN: usize = 16 + 1 + 10;
 }

@@ -207,7 +207,7 @@ fn end<P: Port>() -> ! {
         result = Err(JoinError::EndedHolding(mutex.name()));
     }
     while let Some(joiner) = me.joiners.first() {
-        me.joiners.remove(joiner);
+        me.joiners.remove_first(joiner);
         joiner.result.set(result);
         kernel.wake(joiner, Wake::Granted);
     }

@@ -49,6 +49,21 @@ impl<P: Port> WaitQueue<P> {
         }
     }
 
+    /// Takes out the first.
+    #[inline]
+    pub(crate) fn remove_first(&self, first: &'static ThreadSlot<P>) {
+        first.queue.set(None);
+        let below = first.lower.take();
+        let next = unlink(first);
+        if let Some(next) = next {
+            next.lower.set(below);
+        }
+        if let Some(below) = below {
+            below.higher.set(next);
+        }
+        self.highest.set(next.or(below));
+    }
+
     /// Takes out a thread that waits here.
     pub(crate) fn remove(&self, thread: &'static ThreadSlot<P>) {
         thread.queue.set(None);

@@ -20,6 +20,7 @@ pub mod event;
 pub mod explain;
 pub mod export;
 pub mod jobs;
+pub mod latency;
 pub mod names;
 pub mod priority;
 pub mod read;

@@ -1,0 +1,309 @@
+//! What bounds the scheduling latency of the most urgent thread of a CPU.
+//!
+//! *De Oliveira, Casini, de Oliveira, Cucinotta, "Demystifying the Real-Time Linux Scheduling Latency", ECRTS 2020*: without
+//! interrupts, from the instant at which such a thread is woken to the switch to it takes at most
+//!
+//! > max(ST, POID) + PAIE + PSD
+//!
+//! with the longest of each that a recording with `preemptirq` events has. Handlers of interrupts are in none of them, since they
+//! come on top, as often as they may. Where the scheduler is called and chooses the thread that runs, the section counts as POID,
+//! since no event tells: that is on the safe side.
+//!
+//! While the idle thread runs, preemption is off and delays nobody: there PSD is from the wake-up to the switch.
+
+use crate::event::{Event, Kind, Section, Task};
+
+/// The longest of something, and when it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Longest {
+    /// How long, in ns.
+    pub ns: u64,
+    /// When it ended, by the trace's clock.
+    pub end: u64,
+}
+
+impl Longest {
+    fn see(&mut self, ns: u64, end: u64) {
+        if ns >= self.ns {
+            *self = Self { ns, end };
+        }
+    }
+}
+
+/// What was seen on a CPU, each without the handlers of interrupts in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// Preemption or interrupts disabled, not to schedule.
+    pub poid: Longest,
+    /// From a switch until both are enabled again.
+    pub st: Longest,
+    /// Both enabled while a more urgent thread is ready, until they are disabled to schedule.
+    pub paie: Longest,
+    /// Preemption disabled to schedule, until the switch.
+    pub psd: Longest,
+    /// How many sections there were.
+    pub sections: u64,
+    /// Switches with neither off, which cannot be: events are missing.
+    pub contradictions: u64,
+}
+
+impl Terms {
+    /// The bound without interrupts. None if no section was seen, and so nothing is known.
+    #[must_use]
+    pub fn without_interrupts(&self) -> Option<u64> {
+        let longest = self.st.ns.max(self.poid.ns);
+        let sum = longest.checked_add(self.paie.ns)?.checked_add(self.psd.ns)?;
+        (self.sections > 0 && self.contradictions == 0).then_some(sum)
+    }
+}
+
+/// A moment, and how long handlers had run until then.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    time: u64,
+    handled: u64,
+}
+
+#[derive(Debug, Default)]
+struct Cpu {
+    terms: Terms,
+    current: Option<Task>,
+    /// Interrupts and preemption.
+    off: [bool; 2],
+    section: Option<Mark>,
+    /// The last switch in the section.
+    switched: Option<Mark>,
+    /// Since when both are enabled and a more urgent thread is ready.
+    enabled: Option<Mark>,
+    /// The most urgent thread that waits for this CPU, and since when.
+    pending: Option<(i32, Mark)>,
+    depth: u32,
+    entered: u64,
+    handled: u64,
+}
+
+impl Cpu {
+    fn mark(&self, time: u64) -> Mark {
+        let open = if self.depth > 0 { time.saturating_sub(self.entered) } else { 0 };
+        Mark { time, handled: self.handled + open }
+    }
+
+    /// Without handlers.
+    fn since(&self, from: Mark, time: u64) -> u64 {
+        let handled = self.mark(time).handled - from.handled;
+        time.saturating_sub(from.time).saturating_sub(handled)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.current.is_some_and(|task| task.id == 0)
+    }
+
+    fn disable(&mut self, time: u64, section: Section) {
+        let was_on = self.off == [false; 2];
+        self.off[section as usize] = true;
+        if was_on && !self.is_idle() {
+            if let Some(from) = self.enabled.take() {
+                let ns = self.since(from, time);
+                self.terms.paie.see(ns, time);
+            }
+            (self.section, self.switched) = (Some(self.mark(time)), None);
+        }
+    }
+
+    fn enable(&mut self, time: u64, section: Section) {
+        self.off[section as usize] = false;
+        if self.off != [false; 2] {
+            return;
+        }
+        let Some(from) = self.section.take() else { return };
+        self.terms.sections += 1;
+        match self.switched.take() {
+            Some(switched) => {
+                let ns = self.since(switched, time);
+                self.terms.st.see(ns, time);
+            }
+            None => {
+                let ns = self.since(from, time);
+                self.terms.poid.see(ns, time);
+            }
+        }
+        self.enabled = self.pending.map(|_| self.mark(time));
+    }
+
+    fn waking(&mut self, time: u64, task: Task) {
+        let is_above = |other: i32| task.priority < other;
+        if self.current.is_some_and(|current| is_above(current.priority))
+            && self.pending.is_none_or(|(other, _)| is_above(other))
+        {
+            let since = self.pending.map_or(self.mark(time), |(_, since)| since);
+            self.pending = Some((task.priority, since));
+            if self.off == [false; 2] && self.enabled.is_none() && !self.is_idle() {
+                self.enabled = Some(self.mark(time));
+            }
+        }
+    }
+
+    fn switch(&mut self, time: u64, to: Task) {
+        let before = if self.is_idle() { self.pending.map(|(_, since)| since) } else { self.section };
+        match before {
+            Some(from) => {
+                // After an earlier switch in the same section, it was that one's tail until then.
+                let from = self.switched.unwrap_or(from);
+                let ns = self.since(from, time);
+                self.terms.psd.see(ns, time);
+            }
+            None if self.current.is_some() && !self.is_idle() => self.terms.contradictions += 1,
+            None => {}
+        }
+        let now = self.mark(time);
+        self.current = Some(to);
+        (self.pending, self.enabled) = (None, None);
+        if to.id == 0 {
+            (self.section, self.switched) = (None, None);
+        } else {
+            self.section = Some(self.section.unwrap_or(now));
+            self.switched = Some(now);
+            // It is on the way out of the scheduler, whatever was said of the thread before.
+            if self.off == [false; 2] {
+                self.off[Section::Preemption as usize] = true;
+            }
+        }
+    }
+}
+
+/// Takes events in the order of their times.
+#[derive(Debug, Default)]
+pub struct Latency {
+    cpus: Vec<Cpu>,
+}
+
+impl Latency {
+    /// Takes in an event.
+    pub fn feed(&mut self, event: &Event) {
+        let time = event.time;
+        match event.kind {
+            Kind::Waking { task, cpu } => self.cpu(cpu).waking(time, task),
+            Kind::Switch { to, .. } => self.cpu(event.cpu).switch(time, to),
+            Kind::Disable { section, .. } => self.cpu(event.cpu).disable(time, section),
+            Kind::Enable { section, .. } => self.cpu(event.cpu).enable(time, section),
+            Kind::IrqEntry { .. } | Kind::VectorEntry { .. } => {
+                let cpu = self.cpu(event.cpu);
+                if cpu.depth == 0 {
+                    cpu.entered = time;
+                }
+                cpu.depth += 1;
+            }
+            Kind::IrqExit { .. } | Kind::VectorExit { .. } => {
+                let cpu = self.cpu(event.cpu);
+                if cpu.depth == 1 {
+                    cpu.handled += time.saturating_sub(cpu.entered);
+                }
+                cpu.depth = cpu.depth.saturating_sub(1);
+            }
+            Kind::Lost { .. } => {
+                let cpu = self.cpu(event.cpu);
+                *cpu = Cpu { terms: cpu.terms, ..Cpu::default() };
+            }
+            _ => {}
+        }
+    }
+
+    /// What was seen of each CPU.
+    pub fn terms(&self) -> impl Iterator<Item = (u16, &Terms)> {
+        (0..).zip(self.cpus.iter().map(|cpu| &cpu.terms))
+    }
+
+    fn cpu(&mut self, cpu: u16) -> &mut Cpu {
+        let at = usize::from(cpu);
+        if at >= self.cpus.len() {
+            self.cpus.resize_with(at + 1, Cpu::default);
+        }
+        &mut self.cpus[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::SwitchOut;
+
+    const LOW: Task = Task { id: 7, priority: 120 };
+    const HIGH: Task = Task { id: 8, priority: 20 };
+    const IDLE: Task = Task { id: 0, priority: 120 };
+
+    fn terms(events: &[(u64, Kind)]) -> Terms {
+        let mut latency = Latency::default();
+        events.iter().for_each(|&(time, kind)| latency.feed(&Event { time, cpu: 0, by: 0, kind }));
+        *latency.terms().next().unwrap().1
+    }
+
+    fn off(section: Section) -> Kind {
+        Kind::Disable { section, caller: 0 }
+    }
+
+    fn on(section: Section) -> Kind {
+        Kind::Enable { section, caller: 0 }
+    }
+
+    fn switch(from: Task, to: Task) -> Kind {
+        Kind::Switch { from, reason: SwitchOut::Runnable, to }
+    }
+
+    use Section::{Interrupts, Preemption};
+
+    /// LOW has preemption off from 100 to 400. At 150 a timer, handled until 200, wakes HIGH. It is switched to at 480, and lets go at 500.
+    #[test]
+    fn measures_each_term_without_handlers() {
+        let found = terms(&[
+            (10, off(Preemption)),
+            (20, switch(IDLE, LOW)),
+            (30, on(Preemption)),
+            (100, off(Preemption)),
+            (145, off(Interrupts)),
+            (150, Kind::VectorEntry { vector: 236 }),
+            (170, Kind::Waking { task: HIGH, cpu: 0 }),
+            (200, Kind::VectorExit { vector: 236 }),
+            (205, on(Interrupts)),
+            (400, on(Preemption)),
+            (430, off(Preemption)),
+            (480, switch(LOW, HIGH)),
+            (500, on(Preemption)),
+        ]);
+        assert_eq!(found.poid, Longest { ns: 250, end: 400 });
+        assert_eq!(found.paie, Longest { ns: 30, end: 430 });
+        assert_eq!(found.psd, Longest { ns: 50, end: 480 });
+        assert_eq!(found.st, Longest { ns: 20, end: 500 });
+        // From 170 to 480 is 310, of which 30 are the handler's.
+        assert_eq!(found.without_interrupts(), Some(250 + 30 + 50));
+        assert_eq!((found.sections, found.contradictions), (3, 0));
+    }
+
+    /// Preemption is off as long as the CPU idles, which delays nobody.
+    #[test]
+    fn idling_is_no_section() {
+        let found = terms(&[
+            (10, off(Preemption)),
+            (20, switch(LOW, IDLE)),
+            (30, off(Interrupts)),
+            (900_000, on(Interrupts)),
+            (900_010, Kind::VectorEntry { vector: 236 }),
+            (900_020, Kind::Waking { task: HIGH, cpu: 0 }),
+            (900_050, Kind::VectorExit { vector: 236 }),
+            (900_090, switch(IDLE, HIGH)),
+            (900_100, on(Preemption)),
+        ]);
+        assert_eq!((found.poid.ns, found.psd.ns, found.st.ns), (0, 40, 10));
+    }
+
+    #[test]
+    fn nothing_is_known_without_sections() {
+        let found = terms(&[(20, switch(IDLE, LOW)), (90, switch(LOW, HIGH))]);
+        assert_eq!(found.without_interrupts(), None);
+    }
+
+    #[test]
+    fn forgets_what_was_open_where_events_are_lost() {
+        let found = terms(&[(10, off(Preemption)), (20, Kind::Lost { count: 3 }), (900, on(Preemption))]);
+        assert_eq!((found.poid.ns, found.sections), (0, 0));
+    }
+}

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use machine::Machine;
-use punctual_trace::event::{Event, Kind};
+use punctual_trace::event::{Event, Kind, Section, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 use serde_json::Value;
 use support::{Scratch, punctual, text};
@@ -288,4 +288,49 @@ fn refuses_a_fit_of_what_does_not_vary() {
     assert!(flat.contains("No fit for `vision/102`: 219 jobs are too few: 1000 are needed."), "{out}");
     let (_, _, code) = rta(&trace, &["--pwcet", "2"]);
     assert_eq!(code, 2);
+}
+
+/// A thread has preemption off from 100 to 400 µs and a timer within wakes a more urgent one, twice. All terms are known.
+fn sections(switched: u64) -> Vec<Event> {
+    let (low, high) = (traces::task(7, 120), traces::task(8, 20));
+    let off = |section| Kind::Disable { section, caller: 0 };
+    let on = |section| Kind::Enable { section, caller: 0 };
+    let mut script = traces::Script::new();
+    script.at(5_000, 0, off(Section::Preemption));
+    script.switch(10_000, 0, SwitchOut::Runnable, low);
+    script.at(12_000, 0, on(Section::Preemption));
+    for base in [0, 2_000_000] {
+        script.at(base + 100_000, 0, off(Section::Preemption));
+        script.at(base + 150_000, 0, Kind::VectorEntry { vector: 236 });
+        script.waking(base + 170_000, 0, high, 0);
+        script.wakeup(base + 171_000, 0, high, 0);
+        script.at(base + 200_000, 0, Kind::VectorExit { vector: 236 });
+        script.at(base + 400_000, 0, on(Section::Preemption));
+        script.at(base + 430_000, 0, off(Section::Preemption));
+        script.switch(base + switched, 0, SwitchOut::Runnable, high);
+        script.at(base + switched + 20_000, 0, on(Section::Preemption));
+        script.at(base + 900_000, 0, off(Section::Preemption));
+        script.switch(base + 905_000, 0, SwitchOut::Sleeping, low);
+        script.at(base + 910_000, 0, on(Section::Preemption));
+    }
+    script.events
+}
+
+#[test]
+fn bounds_scheduling_latency() {
+    let scratch = Scratch::new("latency");
+    let (trace, without) = (scratch.file("trace.dat"), scratch.file("without.dat"));
+    write(&scratch, &trace, &sections(480_000), &[(7, "low\u{1b}"), (8, "high")], None);
+    let output = punctual(&["trace", "latency"]).arg(&trace).output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!((err.as_str(), output.status.code()), ("", Some(0)), "{out}");
+    // 250 + 30 + 50 without the handler, and its 50; seen are 310.
+    let row =
+        out.lines().find(|line| line.trim_start().starts_with("0  ")).unwrap_or_else(|| panic!("{out}"));
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells, ["0", "250", "20.0", "30.0", "50.0", "50.0", "380", "310"], "{out}");
+    write(&scratch, &without, &documented(), &NAMES, None);
+    let output = punctual(&["trace", "latency"]).arg(&without).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--events usual,preemptirq"));
 }

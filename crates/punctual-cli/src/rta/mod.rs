@@ -4,7 +4,7 @@ pub(crate) mod app;
 pub(crate) mod args;
 mod page;
 mod text;
-mod trace;
+pub(crate) mod trace;
 
 use std::fs;
 use std::path::Path;

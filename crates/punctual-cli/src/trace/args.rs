@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Report(Report),
     Watch(Watch),
     Convert(Convert),
+    Latency(LatencyArgs),
 }
 
 /// What to record.
@@ -284,4 +285,15 @@ pub(crate) struct Convert {
     /// Remove the directory; if the disk has no room for both, its pages are moved bit by bit
     #[arg(long)]
     pub(crate) remove: bool,
+}
+
+/// Bound the scheduling latency of each CPU, beside the longest that was seen
+///
+/// Needs a recording with the group preemptirq, by a kernel that has its events: punctual trace record --events
+/// usual,preemptirq. Exits with 1 if a thread waited for longer than its bound, or no CPU has one.
+#[derive(Debug, Args)]
+pub(crate) struct LatencyArgs {
+    /// A trace.dat, or the directory of an unfinished recording
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) trace: PathBuf,
 }

@@ -6,6 +6,7 @@ pub(crate) mod args;
 mod chains;
 mod child;
 mod convert;
+mod latency;
 mod lines;
 pub(crate) mod names;
 mod outputs;
@@ -53,6 +54,7 @@ pub(crate) fn run(arguments: &Trace) -> ExitCode {
         Command::Record(arguments) => record::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
+        Command::Latency(arguments) => latency::run(arguments),
         Command::Watch(arguments) => watch::run(arguments),
     };
     match result {

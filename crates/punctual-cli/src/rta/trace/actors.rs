@@ -17,20 +17,20 @@ struct Priority {
 
 /// Priorities of threads.
 #[derive(Debug, Default)]
-pub(super) struct Priorities(HashMap<Tid, Priority>);
+pub(crate) struct Priorities(HashMap<Tid, Priority>);
 
 /// What a stretch in which a job did not run counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Displacement {
+pub(crate) struct Displacement {
     /// By interrupts and by threads that are not below.
-    pub(super) above: u64,
+    pub(crate) above: u64,
     /// Of these, by threads of the same priority.
-    pub(super) equal: u64,
+    pub(crate) equal: u64,
 }
 
 impl Priorities {
     /// Learns from an event.
-    pub(super) fn see(&mut self, event: &Event) {
+    pub(crate) fn see(&mut self, event: &Event) {
         match event.kind {
             Kind::Waking { task, .. } | Kind::Wakeup { task, .. } => self.shows(task),
             Kind::Switch { from, to, .. } => {
@@ -56,12 +56,12 @@ impl Priorities {
     }
 
     /// The thread's own priority, without what it has inherited.
-    pub(super) fn own(&self, thread: Tid) -> Option<i32> {
+    pub(crate) fn own(&self, thread: Tid) -> Option<i32> {
         self.0.get(&thread).map(|known| known.own)
     }
 
     /// Sorts those who kept a thread of this priority from running.
-    pub(super) fn sort(&self, priority: i32, causes: &[Cause]) -> Displacement {
+    pub(crate) fn sort(&self, priority: i32, causes: &[Cause]) -> Displacement {
         let mut sum = Displacement::default();
         for cause in causes {
             match cause.actor {

@@ -1,10 +1,10 @@
 //! `punctual rta --trace`: bounds of the threads of a recording.
 
-mod actors;
+pub(crate) mod actors;
 mod combine;
 mod infer;
 mod json;
-mod observe;
+pub(crate) mod observe;
 mod read;
 mod text;
 

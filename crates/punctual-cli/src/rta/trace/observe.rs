@@ -20,52 +20,52 @@ const MOST_JOBS: usize = 1 << 20;
 
 /// Whose jobs belong together: a thread's, in one of the lives of its number, or those of a task that a Punctual app marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Whose {
+pub(crate) enum Whose {
     Thread(Tid, u32),
     Task(u16),
 }
 
 /// What was seen of one of them.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    pub(super) thread: Thread,
+pub(crate) struct Seen {
+    pub(crate) thread: Thread,
     /// As the kernel counts, the least urgent and the most.
     priorities: Option<(i32, i32)>,
     cpus: Vec<u32>,
     is_unordered: bool,
     /// How many jobs were left out, since events around them are missing.
-    pub(super) flawed: u64,
+    pub(crate) flawed: u64,
     /// What of its terms is not known.
     unknown: Option<&'static str>,
     /// C of the job that was open at the end, so far.
     unended: Option<u64>,
     /// The threads that ran it, if it is a task.
-    pub(super) workers: HashSet<Tid>,
+    pub(crate) workers: HashSet<Tid>,
     /// The executions of its jobs in their order, if they are wanted.
-    pub(super) jobs: Vec<u64>,
+    pub(crate) jobs: Vec<u64>,
     /// The tasks that displace it on the same thread.
     above: HashSet<u16>,
 }
 
 /// Waits of a thread for one thing held by one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Waits {
-    pub(super) times: u64,
-    pub(super) longest: u64,
-    pub(super) total: u64,
+pub(crate) struct Waits {
+    pub(crate) times: u64,
+    pub(crate) longest: u64,
+    pub(crate) total: u64,
 }
 
 /// What was waited for, and who held it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct WaitKey {
-    pub(super) whose: Whose,
-    pub(super) on: On,
-    pub(super) holder: Option<Tid>,
+pub(crate) struct WaitKey {
+    pub(crate) whose: Whose,
+    pub(crate) on: On,
+    pub(crate) holder: Option<Tid>,
 }
 
 /// What a thread waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum On {
+pub(crate) enum On {
     Futex(u64),
     Lock(u64),
     Kernel,
@@ -73,16 +73,16 @@ pub(super) enum On {
 
 /// Takes in jobs and events.
 #[derive(Debug, Default)]
-pub(super) struct Observer {
-    pub(super) priorities: Priorities,
-    pub(super) threads: BTreeMap<Whose, Seen>,
+pub(crate) struct Observer {
+    pub(crate) priorities: Priorities,
+    pub(crate) threads: BTreeMap<Whose, Seen>,
     handlers: HashMap<(Actor, u16), HandlerSeen>,
-    pub(super) waits: HashMap<WaitKey, Waits>,
+    pub(crate) waits: HashMap<WaitKey, Waits>,
     /// CPUs on which a thread of ordinary priority is running softirqs, which displace nobody that matters.
     in_thread: HashSet<u16>,
     softirq_threads: HashSet<Tid>,
     /// Whether to keep the execution of every job.
-    pub(super) keeps_jobs: bool,
+    pub(crate) keeps_jobs: bool,
 }
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ struct HandlerSeen {
 
 impl Observer {
     /// Learns what a thread is called.
-    pub(super) fn name(&mut self, thread: Tid, name: &str) {
+    pub(crate) fn name(&mut self, thread: Tid, name: &str) {
         if name.starts_with("ksoftirqd/") {
             self.softirq_threads.insert(thread);
         } else {
@@ -103,7 +103,7 @@ impl Observer {
     }
 
     /// Takes in an event, before the jobs that end by it.
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, event: &Event) {
         self.priorities.see(event);
         match event.kind {
             Kind::SoftirqEntry { .. } if self.softirq_threads.contains(&event.by) => {
@@ -125,7 +125,7 @@ impl Observer {
     }
 
     /// Takes in a job.
-    pub(super) fn job(&mut self, job: &Job) {
+    pub(crate) fn job(&mut self, job: &Job) {
         match job.kind {
             JobKind::Thread | JobKind::IrqThread => self.of_thread(job),
             JobKind::Irq | JobKind::Vector | JobKind::Softirq => self.of_handler(job),
@@ -236,12 +236,12 @@ impl Observer {
     }
 
     /// No more jobs follow.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.threads.values_mut().for_each(|seen| seen.thread.finish());
     }
 
     /// The interrupts, by their names.
-    pub(super) fn handlers(&self, names: &Names) -> Vec<Handler> {
+    pub(crate) fn handlers(&self, names: &Names) -> Vec<Handler> {
         let mut handlers: Vec<Handler> = self
             .handlers
             .iter()
@@ -259,7 +259,7 @@ impl Observer {
     }
 
     /// The threads whose own priority is a real-time one, and the tasks that apps mark; the most urgent first.
-    pub(super) fn threads(&self, names: &Names) -> Vec<(Whose, InferredThread)> {
+    pub(crate) fn threads(&self, names: &Names) -> Vec<(Whose, InferredThread)> {
         let mut threads: Vec<(Whose, InferredThread)> =
             self.threads.iter().map(|(&whose, seen)| (whose, self.thread(whose, seen, names))).collect();
         threads.sort_by(|a, b| (-a.1.urgency, &a.1.name).cmp(&(-b.1.urgency, &b.1.name)));
@@ -311,7 +311,7 @@ impl Observer {
 }
 
 /// Calls of jobs on one thread are no deeper than an app has levels.
-pub(super) const MOST_CALLS: i64 = 32;
+pub(crate) const MOST_CALLS: i64 = 32;
 
 /// C of a job with its switches, as the most it can be: its window without what others took. None if that is not known.
 fn own_time(job: &Job) -> Option<u64> {

@@ -1,0 +1,236 @@
+//! `punctual trace latency`: bounds the scheduling latency of each CPU, beside the longest that was seen.
+
+use std::collections::BTreeMap;
+
+use punctual_analysis::analyse;
+use punctual_analysis::arrival::Stream;
+use punctual_analysis::infer::system::{Handler, interrupts};
+use punctual_analysis::system::{Observed, Partition, System, Task};
+use punctual_analysis::time::LONGEST;
+use punctual_report::format::{format_clock, format_part};
+use punctual_report::table::{Cell, Column, Table};
+use punctual_report::text::wrapped;
+use punctual_trace::event::Kind;
+use punctual_trace::jobs::{Actor, Config, Decomposer, Job, JobKind, Select};
+use punctual_trace::latency::{Latency, Longest, Terms};
+use punctual_trace::names::Names;
+use punctual_trace::read::Trace;
+
+use super::args::LatencyArgs;
+use super::names::NameWatch;
+use super::{FAILED, Failure, text};
+use crate::output::{print, say};
+use crate::rta::trace::observe::Observer;
+
+/// From wake-up to switch, of a thread that nothing but interrupts and threads below it kept from running.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    ns: u64,
+    thread: u32,
+    at: u64,
+}
+
+/// What was found on a CPU.
+struct Found {
+    cpu: u16,
+    terms: Terms,
+    /// With interrupts; none if it is not known, or there is none.
+    bound: Option<u64>,
+    seen: Option<Seen>,
+}
+
+const LEGEND: &str = "Times in µs. L ≤ max(ST, POID) + PAIE + PSD + interrupts, from the wake-up of the most urgent thread of a CPU by that \
+                      CPU to the switch to it (de Oliveira et al. 2020). POID preemption or interrupts disabled, not to schedule; ST from a \
+                      switch until they are enabled; PAIE enabled until they are disabled to schedule; PSD disabled to schedule until the \
+                      switch; IRQ what interrupts take meanwhile. NMIs and the host of a virtual machine are in what they interrupt.";
+
+pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
+    let path = &arguments.trace;
+    let trace = Trace::open(path)?;
+    let recorded = trace.recorded()?;
+    let mut decomposer = Decomposer::new(Config {
+        select: Select::real_time(),
+        handlers: true,
+        monotonic: trace.clock() == "mono",
+        recorded: recorded.clone(),
+        ..Config::default()
+    });
+    let (mut latency, mut observer) = (Latency::default(), Observer::default());
+    let (mut names, mut watch) = (Names::new(), NameWatch::default());
+    let mut seen: BTreeMap<u16, Seen> = BTreeMap::new();
+    let (mut span, mut sections) = (None, 0_u64);
+    let mut events = trace.events()?;
+    while let Some(run) = events.next_run() {
+        match run {
+            Ok(run) => {
+                for event in run {
+                    span = Some((span.map_or(event.time, |(first, _)| first), event.time));
+                    sections += u64::from(matches!(event.kind, Kind::Disable { .. }));
+                    latency.feed(event);
+                    observer.event(event);
+                    decomposer.feed(event, &mut |job| {
+                        if let Some((cpu, it)) = waited(job, &observer)
+                            && seen.get(&cpu).is_none_or(|other| it.ns > other.ns)
+                        {
+                            seen.insert(cpu, it);
+                        }
+                        observer.job(job);
+                    });
+                }
+            }
+            Err(problem) => say!("warning: {problem}"),
+        }
+        if let Some(news) = watch.news(&events) {
+            news.threads.iter().for_each(|(thread, name)| names.thread(*thread, name));
+            news.irqs.iter().for_each(|(irq, name)| names.irq(*irq, name));
+            news.vectors.iter().for_each(|(vector, name)| names.vector(*vector, name));
+        }
+    }
+    if sections == 0 {
+        return Err(Failure::usage(format!(
+            "{} does not say when preemption and interrupts are disabled: record with --events usual,preemptirq, on a kernel with \
+             CONFIG_PREEMPTIRQ_TRACEPOINTS",
+            path.display()
+        )));
+    }
+    print(&text::absent(&recorded));
+    let handlers = observer.handlers(&names);
+    let length = span.map_or(1, |(first, last)| last - first);
+    let found: Vec<Found> = latency
+        .terms()
+        .map(|(cpu, &terms)| Found {
+            cpu,
+            terms,
+            bound: bound(cpu, &terms, &handlers, length),
+            seen: seen.get(&cpu).copied(),
+        })
+        .collect();
+    print(&table(&found).to_string());
+    print(&wrapped("", LEGEND, 0, 100));
+    for Found { cpu, terms, bound, .. } in &found {
+        print(&wrapped("", &explained(*cpu, terms, *bound), 2, 100));
+    }
+    let defects: Vec<String> = found.iter().filter_map(|found| defect(found, &names)).collect();
+    defects.iter().for_each(|defect| say!("error: {defect}"));
+    let is_whole = defects.is_empty() && found.iter().any(|found| found.bound.is_some());
+    Ok(if is_whole { 0 } else { FAILED })
+}
+
+/// How long a job waited for its CPU, if that is a scheduling latency.
+fn waited(job: &Job, observer: &Observer) -> Option<(u16, Seen)> {
+    let Actor::Thread(thread) = job.actor else { return None };
+    let is_thread = matches!(job.kind, JobKind::Thread | JobKind::IrqThread);
+    let (woken, waker) = (job.woken?, job.waker?);
+    // Another CPU has to be told first, which takes the time of an interrupt between CPUs.
+    if !is_thread || !job.complete() || waker.cpu != job.first_cpu || job.jitter.hi().is_none() {
+        return None;
+    }
+    let is_displaced = job.jitter_causes.iter().any(|cause| match cause.actor {
+        Actor::Thread(other) => {
+            other != 0 && observer.priorities.own(other).is_none_or(|own| own <= job.priority)
+        }
+        Actor::Irq(_) | Actor::Vector(_) | Actor::Softirq(_) => false,
+        _ => true,
+    });
+    (!is_displaced)
+        .then(|| (job.first_cpu, Seen { ns: job.start.saturating_sub(woken), thread, at: job.start }))
+}
+
+/// With interrupts: the response of a task that executes for as long as the bound without them.
+fn bound(cpu: u16, terms: &Terms, handlers: &[Handler], length: u64) -> Option<u64> {
+    let mut system = System { partitions: vec![Partition::default()], ..System::default() };
+    for handler in handlers.iter().filter(|handler| handler.cpu == u32::from(cpu)) {
+        if handler.is_unknown {
+            return None;
+        }
+        // Softirqs run with preemption off, and so are in the sections.
+        if !handler.name.starts_with("softirq ") {
+            interrupts(&mut system, 0, handler.name.clone(), handler, length);
+        }
+    }
+    system.tasks.push(Task {
+        name: String::new(),
+        partition: 0,
+        level: 1,
+        execution: terms.without_interrupts()?,
+        arrivals: Some(Stream::sporadic(LONGEST)),
+        is_periodic: false,
+        jitter: 0,
+        deadline: None,
+        offset: None,
+        sections: Vec::new(),
+        spawns: Vec::new(),
+        suspension: None,
+        observed: Observed::default(),
+    });
+    analyse(&system).tasks.into_iter().next()?.ok().map(|bound| bound.response)
+}
+
+fn table(found: &[Found]) -> Table {
+    let mut table = Table::new([
+        Column::right("CPU"),
+        Column::micros("POID"),
+        Column::micros("ST"),
+        Column::micros("PAIE"),
+        Column::micros("PSD"),
+        Column::micros("IRQ"),
+        Column::micros("L bound"),
+        Column::micros("L seen"),
+    ]);
+    let micros = |ns: Option<u64>| ns.map_or_else(Cell::none, Cell::micros);
+    for Found { cpu, terms, bound, seen } in found {
+        let is_known = terms.sections > 0;
+        let term = |it: Longest| micros(is_known.then_some(it.ns));
+        let interrupts = bound.zip(terms.without_interrupts()).map(|(with, without)| with - without);
+        table.row([
+            Cell::new(cpu.to_string()),
+            term(terms.poid),
+            term(terms.st),
+            term(terms.paie),
+            term(terms.psd),
+            micros(interrupts),
+            micros(*bound),
+            micros(seen.map(|seen| seen.ns)),
+        ]);
+    }
+    table
+}
+
+fn explained(cpu: u16, terms: &Terms, bound: Option<u64>) -> String {
+    if terms.sections == 0 {
+        return format!(
+            "CPU {cpu} has no bound: no section without preemption or interrupts was seen on it."
+        );
+    }
+    if terms.contradictions > 0 {
+        return format!(
+            "CPU {cpu} has no bound: {} switches were recorded while preemption was enabled, so events are missing.",
+            terms.contradictions
+        );
+    }
+    if bound.is_none() {
+        return format!(
+            "CPU {cpu} has no bound: how long its interrupts take is not known, or they take all of it."
+        );
+    }
+    let (name, longest) = if terms.poid.ns >= terms.st.ns { ("POID", terms.poid) } else { ("ST", terms.st) };
+    let terms = [(name, longest), ("PAIE", terms.paie), ("PSD", terms.psd)];
+    let of = terms.map(|(name, it)| format!("{name} {} until {}", format_part(it.ns), format_clock(it.end)));
+    format!("CPU {cpu}: {}, by the trace's clock.", of.join(", "))
+}
+
+/// A thread waited for longer than the bound.
+fn defect(found: &Found, names: &Names) -> Option<String> {
+    let (bound, seen) = (found.bound?, found.seen?);
+    (seen.ns > bound).then(|| {
+        format!(
+            "the model is not that of the run: `{}`, which was switched to at {} by the trace's clock, waited {} for CPU {}, {} more \
+             than its bound",
+            names.of(Actor::Thread(seen.thread)),
+            format_clock(seen.at),
+            format_part(seen.ns),
+            found.cpu,
+            format_part(seen.ns - bound)
+        )
+    })
+}

@@ -1,4 +1,6 @@
 //! Blinks an LED, three times; in QEMU, where a core that waits in a loop takes a host's time for each turn, faster.
+//!
+//! thorough: raspi3b, raspi4b, virt-a72
 #![no_std]
 #![no_main]
 

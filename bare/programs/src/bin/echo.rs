@@ -2,6 +2,7 @@
 //! before the UART was on.
 //!
 //! not-on: virt-a7, virt-a72: their UART has no pins of a Raspberry Pi
+//! thorough: raspi3b
 #![no_std]
 #![no_main]
 

@@ -2,6 +2,7 @@
 //!
 //! emulator: -device tmp105,id=thermometer,bus=i2c-bus.1,address=0x48
 //! not-on: virt-a7, virt-a72: they have no I2C
+//! thorough: raspi3b
 #![no_std]
 #![no_main]
 

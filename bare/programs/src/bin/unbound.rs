@@ -2,6 +2,7 @@
 //!
 //! exit: 101
 //! not-on: raspi2b, raspi3b: no interrupt can be raised by hand
+//! thorough: raspi4b, virt-a72
 #![no_std]
 #![no_main]
 

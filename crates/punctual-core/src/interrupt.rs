@@ -32,7 +32,11 @@ impl<P: Port> Partition<P> {
     /// the timer of a CPU whose one thread, `me`, runs every level; it serves afterwards.
     ///
     /// A timer that is armed from now on for an earlier time [wakes](Port::wake) its level's worker.
+    ///
+    /// # Panics
+    /// If `me` is not the one thread of its partition.
     pub fn tick(&self, me: CurrentWorker, now: Instant) -> Option<Instant> {
+        assert!(me.is_alone(), "another thread keeps the time");
         let mut earliest = NEVER;
         for level in self.levels().iter().copied() {
             let next = if self.is_stopping() {

@@ -62,14 +62,7 @@ pub(crate) fn run(options: &Options) -> Result {
         let of_package = seeds::of(&cargo::root().join("crates").join(package))?;
         seeds.extend(of_package.into_iter().map(|seed| (*package, seed)));
     }
-    for name in &options.seeds {
-        if !seeds.iter().any(|(_, seed)| seed.name == *name) {
-            return Err(format!("no seeded bug is named `{name}`").into());
-        }
-    }
-    seeds.retain(|(_, seed)| options.seeds.is_empty() || options.seeds.contains(&seed.name));
-    // What is built one after the other should differ little.
-    seeds.sort_by(|(a, x), (b, y)| (a, x.test(), &x.file).cmp(&(b, y.test(), &y.file)));
+    choose(&mut seeds, &options.seeds)?;
 
     // The bugs of the others are at least ones that can be planted.
     for package in SEEDED {
@@ -80,7 +73,20 @@ pub(crate) fn run(options: &Options) -> Result {
         let with_models = packages.iter().filter(|package| PACKAGES.contains(package));
         with_models.into_iter().try_for_each(|package| models(&copy, package))?;
     }
-    find_all(copy, &seeds)
+    find_all(copy, 0, &SEEDED, &seeds)
+}
+
+/// Leaves the seeds of these names, or all if there are none, in the order in which they are best built.
+pub(crate) fn choose(seeds: &mut Vec<(&str, Seed)>, names: &[String]) -> Result {
+    for name in names {
+        if !seeds.iter().any(|(_, seed)| seed.name == *name) {
+            return Err(format!("no seeded bug is named `{name}`").into());
+        }
+    }
+    seeds.retain(|(_, seed)| names.is_empty() || names.contains(&seed.name));
+    // What is built one after the other should differ little.
+    seeds.sort_by(|(a, x), (b, y)| (a, x.test(), &x.file).cmp(&(b, y.test(), &y.file)));
+    Ok(())
 }
 
 /// Runs the models of a package, all of which have to pass.
@@ -110,8 +116,13 @@ fn models(copy: &WorkingCopy, package: &str) -> Result {
     Ok(())
 }
 
-/// Demands that every bug is found, in as many copies as there are CPUs.
-fn find_all(first: WorkingCopy, seeds: &[(&str, Seed)]) -> Result {
+/// Demands that every bug is found, in as many copies of the packages as there are CPUs, numbered from that of the first on.
+pub(crate) fn find_all(
+    first: WorkingCopy,
+    number: usize,
+    packages: &[&str],
+    seeds: &[(&str, Seed)],
+) -> Result {
     if seeds.is_empty() {
         return Ok(());
     }
@@ -132,7 +143,7 @@ fn find_all(first: WorkingCopy, seeds: &[(&str, Seed)]) -> Result {
     }
     let mut copies = vec![first];
     for index in 1..cpus().min(seeds.len()) {
-        let copy = WorkingCopy::new(index, &SEEDED)?;
+        let copy = WorkingCopy::new(number + index, packages)?;
         copy.take_builds(&copies[0])?;
         copies.push(copy);
     }

@@ -14,6 +14,7 @@ mod loom;
 mod miri;
 mod mutants;
 mod release;
+mod rta;
 mod sanitize;
 mod schedules;
 mod seeds;
@@ -52,6 +53,8 @@ enum Chore {
     Miri,
     /// Fuzz the readers of traces, then run random apps, for a minute each
     Fuzz(fuzz::Options),
+    /// Compare the response-time analysis with the executor and with another analysis, and seed mistakes in it
+    Rta(rta::Options),
     /// With trace-cmd: fetch recordings of other people, and compare how many events are read of each
     Traces(traces::Options),
     /// Stress each kind of executor on real threads, in a release build
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Chore::Sanitize(options) => sanitize::run(&options),
         Chore::Miri => miri::run(),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Rta(options) => rta::run(&options),
         Chore::Traces(options) => traces::run(&options),
         Chore::Stress(options) => stress::run(&options),
         Chore::Schedules(options) => schedules::run(&options),

@@ -11,6 +11,7 @@ use response_time_analysis::demand::RBF;
 use response_time_analysis::fixed_priority::{floating_nonpreemptive, fully_nonpreemptive, fully_preemptive};
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::wcet::Scalar;
+use serde_json::json;
 use support::random::Random;
 use support::{resource, section, system, task};
 
@@ -127,4 +128,25 @@ fn agrees_on_sets_without_preemption() {
         })
         .sum();
     assert!(compared > 1_000, "{compared}");
+}
+
+/// Writes sets with jitter into the file that `PUNCTUAL_PYCPA_FILE` names, and bounds, but for tasks of which jobs may be late by more than
+/// what is left of a period: like the other oracle, pyCPA counts more of them as late than can be.
+#[test]
+#[ignore = "of use to cargo xtask rta pycpa only"]
+fn writes_sets_for_pycpa() {
+    let path = std::env::var_os("PUNCTUAL_PYCPA_FILE").expect("PUNCTUAL_PYCPA_FILE names a file");
+    let sets = (1..=300).map(|seed| {
+        let system = random_system(&mut Random::new(seed), false);
+        let analysis = punctual_analysis::analyse(&system);
+        let tasks = system.tasks.iter().zip(&analysis.tasks).rev().map(|(task, outcome)| {
+            let (period, jitter) = (task.arrivals.as_ref().unwrap().window(), task.jitter);
+            let bound = outcome.as_ref().ok().filter(|it| jitter == 0 || period > it.window + jitter);
+            let bound = bound.map(|bound| bound.response);
+            let execution = task.execution;
+            json!({ "period": period, "jitter": jitter, "execution": execution, "bound": bound })
+        });
+        tasks.collect::<Vec<_>>()
+    });
+    std::fs::write(path, json!(sets.collect::<Vec<_>>()).to_string()).expect("the file can be written");
 }

@@ -5,7 +5,9 @@ mod support;
 use punctual_analysis::arrival::Stream;
 use punctual_analysis::bound::{Exactness, NoBound};
 use punctual_analysis::chain::reaction;
-use punctual_analysis::system::{Chain, Executor, Link, Partition, Spawn, Suspension, System, Task};
+use punctual_analysis::system::{
+    Chain, Executor, Link, Partition, Protocol, Resource, Spawn, Suspension, System, Task,
+};
 use support::{periodic, resource, responses, section, system, task};
 
 /// Audsley, Burns, Richardson, Tindell, Wellings 1993; Burns & Wellings, *Real-Time Systems and Programming Languages*, 4th ed.,
@@ -177,6 +179,22 @@ fn called_task_competes_with_its_caller_only_once() {
     (tasks[0].arrivals, tasks[0].deadline) = (None, None);
     tasks[1].spawns = vec![Spawn { task: 0, most: 1 }];
     assert_eq!(responses(&system(tasks)), [4, 9, 13]);
+}
+
+/// Gai, Lipari, Di Natale, RTSS 2001 (MSRP), worked by hand: each request spins for at most one section of the other partition.
+#[test]
+fn spinning_is_part_of_execution() {
+    let place = |name, partition, execution, hold| Task {
+        partition,
+        sections: vec![section(0, hold)],
+        ..task(name, 1, 100, execution)
+    };
+    let tasks = vec![place("a", 0, 10, 4), place("b", 1, 20, 6)];
+    let shared = Resource { protocol: Protocol::Msrp { group: 0 }, ..resource("r") };
+    let mut system =
+        System { partitions: vec![Partition::default(); 2], resources: vec![shared], ..system(tasks) };
+    system.update_ceilings();
+    assert_eq!(responses(&system), [10 + 6, 20 + 4]);
 }
 
 /// No bound exists if a level and what is above it need more than the CPU.

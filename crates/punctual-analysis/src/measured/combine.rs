@@ -15,14 +15,29 @@ use crate::time::{LONGEST, Nanos};
 
 type Result<T> = std::result::Result<T, Place>;
 
-pub(super) fn combine(model: Model, profile: Profile, cpus: Option<u64>) -> Result<System> {
+pub(super) fn combine(
+    mut model: Model,
+    mut profile: Profile,
+    cpus: Option<u64>,
+    without: &[String],
+) -> Result<System> {
     if model.app != profile.app {
         let what = format!("this is a profile of `{}`, and the model is of `{}`", profile.app, model.app);
         return in_profile(&[Step::Key("app")], what, "profile the app that the model is of");
     }
+    leave_out(&mut model, &mut profile, without)?;
     let Model { app, partitions, tasks, resources, idle, .. } = model;
     check_complete(&tasks, &profile)?;
-    let mut combination = Combination { profile, names: Names::default(), system: System::default() };
+    let mut combination =
+        Combination { profile, names: Names::default(), system: System::default(), outside: Vec::new() };
+    if combination.profile.tasks.iter().any(|task| task.spawns.is_none()) {
+        let sentence = "Who spawns whom and who holds what for how long was not measured, since the app does not say `profile`: \
+                        spawns are not counted, and resources are taken to be held all the time.";
+        combination.assume(sentence.into());
+    }
+    for name in without {
+        combination.assume(format!("`{name}` is left out: it is taken to have no jobs."));
+    }
     combination.system.name = app;
     combination.names = Names {
         partitions: partitions.iter().map(|it| it.name.clone()).collect(),
@@ -55,6 +70,7 @@ pub(super) fn combine(model: Model, profile: Profile, cpus: Option<u64>) -> Resu
         };
         let partition = combination.partition(partition.name, executor, partition.cpu);
         combination.system.partitions.push(partition);
+        combination.outside.push(None);
     }
     for (at, task) in tasks.into_iter().enumerate() {
         let task = combination.task(at, task)?;
@@ -89,7 +105,26 @@ fn check_complete(tasks: &[ModelTask], profile: &Profile) -> Result<()> {
         return Ok(());
     }
     let what = format!("no job of {} was measured, so its C is not known", missing.join(", no job of "));
-    in_profile(&[Step::Key("tasks")], what, "run the app for longer, or so that these tasks have work")
+    let fix = "run the app for longer, or so that these tasks have work, or leave them out: --without NAME";
+    in_profile(&[Step::Key("tasks")], what, fix)
+}
+
+/// Takes tasks out of the model and the profile, as if they had no jobs. Ceilings stay what they are in the app.
+fn leave_out(model: &mut Model, profile: &mut Profile, without: &[String]) -> Result<()> {
+    for name in without {
+        let Some(at) = model.tasks.iter().position(|task| task.name == *name) else {
+            let what = format!("there is no task `{name}` to be left out");
+            return in_model(&[Step::Key("tasks")], what, "name a task of the model after --without");
+        };
+        model.tasks.remove(at);
+        profile.tasks.retain(|task| task.name != *name);
+        for task in &mut profile.tasks {
+            if let Some(spawns) = &mut task.spawns {
+                spawns.retain(|spawn| spawn.task != *name);
+            }
+        }
+    }
+    Ok(())
 }
 
 #[derive(Default)]
@@ -103,6 +138,8 @@ struct Combination {
     profile: Profile,
     names: Names,
     system: System,
+    /// By partition: the most that the rest of the machine took from a job, if C does not have it in it.
+    outside: Vec<Option<Nanos>>,
 }
 
 /// The distances of 2, 3, … releases, as far as each is known, or the next one to it.
@@ -151,13 +188,21 @@ impl Combination {
         let place = self.profile.tasks.iter().position(|it| it.name == task.name);
         let measured = place.map(|place| std::mem::take(&mut self.profile.tasks[place])).unwrap_or_default();
         // What else is asked of the profile goes by name.
-        let execution = measured.execution_max_ns.unwrap_or(0).min(LONGEST);
         let Some(partition) = self.names.partitions.iter().position(|name| *name == task.partition) else {
             let what = format!("`{}` is in partition `{}`, which there is not", task.name, task.partition);
             return in_model(&path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
         };
+        let execution = match (measured.cpu_max_ns, measured.outside_max_ns) {
+            // What takes the CPU from it is known by name and period, or else as long as the longest.
+            (Some(own), Some(outside)) => {
+                self.outside[partition] = self.outside[partition].max(Some(outside));
+                Some(own)
+            }
+            _ => measured.execution_max_ns,
+        };
+        let execution = execution.unwrap_or(0).min(LONGEST);
         let arrivals = self.arrivals(&task, &measured, &path)?;
-        let sections = self.sections(&task.name, &task.uses, &measured.holds, execution, &path)?;
+        let sections = self.sections(&task.name, &task.uses, measured.holds(), execution, &path)?;
         let spawns = self.spawns(&measured, place)?;
         let total = measured.suspension_max_ns.unwrap_or(0).min(LONGEST);
         let times = measured.suspensions_most_per_job;
@@ -234,7 +279,7 @@ impl Combination {
             }
             return Ok(Some(declared));
         }
-        let spawned = |it: &ProfileTask| it.spawns.iter().any(|spawn| spawn.task == task.name);
+        let spawned = |it: &ProfileTask| it.spawns().iter().any(|spawn| spawn.task == task.name);
         let by_earlier = self.system.tasks.iter().any(|other| {
             other.spawns.iter().any(|spawn| self.names.tasks.get(spawn.task) == Some(&task.name))
         });
@@ -300,7 +345,7 @@ impl Combination {
 
     fn spawns(&self, measured: &ProfileTask, place: Option<usize>) -> Result<Vec<Spawn>> {
         let mut spawns = Vec::new();
-        for spawn in measured.spawns.iter().filter(|spawn| spawn.most_per_job > 0) {
+        for spawn in measured.spawns().iter().filter(|spawn| spawn.most_per_job > 0) {
             let Some(task) = self.names.tasks.iter().position(|name| *name == spawn.task) else {
                 let path = [Step::Key("tasks"), Step::At(place.unwrap_or(0)), Step::Key("spawns")];
                 let what = format!("it spawns `{}`, which the model does not have", spawn.task);
@@ -367,9 +412,24 @@ impl Combination {
             let execution = interrupt.execution_max_ns.min(LONGEST);
             self.system.interrupts.push(Interrupt { name: interrupt.name, partition, execution, arrivals });
         }
-        if self.system.interrupts.is_empty() && self.profile.clock.as_deref() != Some("virtual") {
-            self.assume(super::NO_INTERRUPTS.into());
+        if !self.system.interrupts.is_empty() || self.profile.clock.as_deref() == Some("virtual") {
+            return Ok(());
         }
+        let run = self.profile.duration_ns.unwrap_or(LONGEST).clamp(1, LONGEST);
+        for (partition, outside) in std::mem::take(&mut self.outside).into_iter().enumerate() {
+            let Some(execution) = outside.filter(|&outside| outside > 0) else { continue };
+            let (name, arrivals) = (super::THE_REST.to_owned(), Stream::sporadic(run));
+            self.system.interrupts.push(Interrupt {
+                name,
+                partition,
+                execution: execution.min(LONGEST),
+                arrivals,
+            });
+        }
+        self.assume(match self.system.interrupts.is_empty() {
+            true => super::NO_INTERRUPTS.into(),
+            false => super::SEEN_BY_JOBS.into(),
+        });
         Ok(())
     }
 }

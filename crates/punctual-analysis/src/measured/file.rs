@@ -115,8 +115,7 @@ pub(super) struct Profile {
     #[serde(rename = "schema")]
     pub(super) _schema: String,
     pub(super) app: String,
-    #[serde(rename = "duration_ns")]
-    pub(super) _duration_ns: Option<Nanos>,
+    pub(super) duration_ns: Option<Nanos>,
     pub(super) clock: Option<String>,
     #[serde(rename = "machine")]
     pub(super) _machine: Option<serde_json::Value>,
@@ -142,12 +141,24 @@ pub(super) struct ProfileTask {
     pub(super) _overruns: Option<u64>,
     #[serde(default)]
     pub(super) inter_arrival: Vec<Distance>,
-    #[serde(default)]
-    pub(super) spawns: Vec<ProfileSpawn>,
-    #[serde(default)]
-    pub(super) holds: Vec<Hold>,
+    /// Not measured unless the app says `profile`.
+    pub(super) spawns: Option<Vec<ProfileSpawn>>,
+    pub(super) holds: Option<Vec<Hold>>,
+    /// The longest execution without what the rest of the machine took from the job, and the most that it took from one.
+    pub(super) cpu_max_ns: Option<Nanos>,
+    pub(super) outside_max_ns: Option<Nanos>,
     pub(super) suspension_max_ns: Option<Nanos>,
     pub(super) suspensions_most_per_job: Option<u64>,
+}
+
+impl ProfileTask {
+    pub(super) fn spawns(&self) -> &[ProfileSpawn] {
+        self.spawns.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn holds(&self) -> &[Hold] {
+        self.holds.as_deref().unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -14,6 +14,13 @@ use crate::system::System;
 pub const NO_INTERRUPTS: &str =
     "Interrupts and other threads on these CPUs were not recorded: they are not counted.";
 
+/// What is assumed where only the jobs know of it.
+pub const SEEN_BY_JOBS: &str = "What interrupts, other threads and a host took of these CPUs is known only from jobs that took longer \
+    than their threads' CPU time: the most of any job is counted, once in a busy window. A recording knows more of it.";
+
+/// What is called so: whatever took the CPU from a job, where nothing else tells.
+pub const THE_REST: &str = "the rest of the machine";
+
 /// A file with its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
@@ -29,14 +36,20 @@ enum Place {
     Profile(Problem),
 }
 
-/// Combines a declared model with a profile. `cpus` is how many the global executor has, where there is one.
+/// Combines a declared model with a profile. `cpus` is how many the global executor has, where there is one. Tasks `without` are
+/// left out, as if they had no jobs.
 ///
 /// # Errors
 /// What is wrong with either file, or missing in both, with its line and what to do.
-pub fn read(model: Source<'_>, profile: Source<'_>, cpus: Option<u64>) -> Result<System, InputError> {
+pub fn read(
+    model: Source<'_>,
+    profile: Source<'_>,
+    cpus: Option<u64>,
+    without: &[String],
+) -> Result<System, InputError> {
     let declared = schema::parse_json(model.file, model.text, file::MODEL)?;
     let measured = schema::parse_json(profile.file, profile.text, file::PROFILE)?;
-    combine::combine(declared, measured, cpus).map_err(|place| {
+    combine::combine(declared, measured, cpus, without).map_err(|place| {
         let (source, problem) = match place {
             Place::Model(problem) => (model, problem),
             Place::Profile(problem) => (profile, problem),

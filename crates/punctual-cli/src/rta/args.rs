@@ -58,6 +58,10 @@ pub(crate) struct Rta {
     #[arg(long, value_name = "N")]
     pub(super) cpus: Option<u64>,
 
+    /// Leave out a task of the app, which then has no jobs; may be repeated
+    #[arg(long, value_name = "TASK", conflicts_with = "file")]
+    pub(super) without: Vec<String>,
+
     /// How long to run the app
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "5")]
     pub(super) seconds: Duration,

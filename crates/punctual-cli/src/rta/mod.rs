@@ -75,12 +75,12 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
 
 fn input(arguments: &Rta) -> Result<Input, String> {
     if let (Some(model), Some(profile)) = (&arguments.model, &arguments.profile) {
-        return measured(model, profile, arguments.cpus);
+        return measured(model, profile, arguments.cpus, &arguments.without);
     }
     if !arguments.command.is_empty() {
         let files = app::run(&arguments.command, arguments.seconds)?;
         let here = std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64);
-        return measured(&files.model, &files.profile, arguments.cpus.or(here));
+        return measured(&files.model, &files.profile, arguments.cpus.or(here), &arguments.without);
     }
     let path = arguments.file.as_ref();
     let path =
@@ -100,12 +100,12 @@ fn load(path: &Path) -> Result<String, String> {
 }
 
 /// What an app declares, with what a run has measured.
-fn measured(model: &Path, profile: &Path, cpus: Option<u64>) -> Result<Input, String> {
+fn measured(model: &Path, profile: &Path, cpus: Option<u64>, without: &[String]) -> Result<Input, String> {
     let (declared, measured) = (load(model)?, load(profile)?);
     let (model, profile) = (model.display().to_string(), profile.display().to_string());
     let declared = measured::Source { file: &model, text: &declared };
     let measured = measured::Source { file: &profile, text: &measured };
-    let system = measured::read(declared, measured, cpus).map_err(|error| error.to_string())?;
+    let system = measured::read(declared, measured, cpus, without).map_err(|error| error.to_string())?;
     Ok(Input { system, place: Box::new(move |_| model.clone()) })
 }
 

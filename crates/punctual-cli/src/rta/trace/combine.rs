@@ -6,7 +6,7 @@ use std::path::Path;
 use punctual_analysis::bound::Analysis;
 use punctual_analysis::infer::system::{displace, interrupts};
 use punctual_analysis::infer::thread::Observation;
-use punctual_analysis::measured::NO_INTERRUPTS;
+use punctual_analysis::measured::{NO_INTERRUPTS, SEEN_BY_JOBS, THE_REST};
 use punctual_analysis::system::System;
 use punctual_trace::event::Tid;
 
@@ -98,7 +98,8 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
             path.display()
         ));
     }
-    system.assumptions.retain(|assumption| assumption != NO_INTERRUPTS);
+    system.assumptions.retain(|assumption| assumption != NO_INTERRUPTS && assumption != SEEN_BY_JOBS);
+    system.interrupts.retain(|interrupt| interrupt.name != THE_REST);
     Ok(Recorded { slowest })
 }
 

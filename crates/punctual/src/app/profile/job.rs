@@ -100,11 +100,11 @@ impl ProfiledJob {
         CALLED.set(outer_called + thread_time.unwrap_or(0));
         RUNNING.set(outer);
         let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(outer_waited));
-        let (execution, suspension) = match own {
+        let (execution, suspension, outside) = match own {
             // Under the global executor, a job is preempted by threads that are not in its account.
-            Some(own) if partition.model == ThreadModel::Anywhere => (own.min(wall), 0),
-            Some(own) if suspensions > 0 => (own.min(wall), wall.saturating_sub(own)),
-            _ => (wall, 0),
+            Some(own) if partition.model == ThreadModel::Anywhere => (own.min(wall), 0, None),
+            Some(own) if suspensions > 0 => (own.min(wall), wall.saturating_sub(own), None),
+            own => (wall, 0, own.map(|own| wall.saturating_sub(own))),
         };
         let ended = Ended {
             release: release.as_ticks(),
@@ -114,6 +114,7 @@ impl ProfiledJob {
             execution,
             suspension,
             suspensions,
+            outside,
             deadline: deadline.map(|deadline| deadline.as_ticks()),
         };
         // SAFETY: this thread occupies the task's level, by this function's contract.

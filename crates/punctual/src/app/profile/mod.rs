@@ -10,6 +10,8 @@
 //! * `C` is the time from start to end without that of other jobs of the partition, see [`job`]. It includes what the
 //!   kernel took for itself or gave to other processes; only a trace tells that apart. Of a job that suspended itself, and
 //!   under the global executor, `C` is the thread's CPU time less that of the jobs it called.
+//! * So there are two more figures of a job that can read its thread's CPU time and did not suspend itself: what it used of it, and
+//!   how much longer `C` was, which is what the rest of the machine took from it.
 //! * Spinning or waiting for a lock held on another CPU is blocking, and not in `C`, if the app says `profile`.
 //! * A suspension is the rest of the time from start to end, for all of the job's suspensions together.
 //! * A job of an async task is a poll; waking the task is a spawn.

@@ -33,6 +33,9 @@ pub(super) struct Figures {
     pub(super) deadline_misses: u64,
     pub(super) suspension_max: u64,
     pub(super) suspensions_most: u64,
+    /// The longest execution of a job on its thread, as far as that is known of each, and the most that others took of one.
+    pub(super) cpu_max: u64,
+    pub(super) outside_max: Option<u64>,
     /// The last releases, the latest first.
     last: [u64; DISTANCES],
     releases: u64,
@@ -74,6 +77,8 @@ pub(super) struct Ended {
     pub(super) execution: u64,
     pub(super) suspension: u64,
     pub(super) suspensions: u64,
+    /// How much of the execution neither the thread used nor jobs of its partition, if that is known.
+    pub(super) outside: Option<u64>,
     pub(super) deadline: Option<u64>,
 }
 
@@ -98,6 +103,8 @@ impl Figures {
         self.deadline_misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline));
         self.suspension_max = self.suspension_max.max(job.suspension);
         self.suspensions_most = self.suspensions_most.max(job.suspensions);
+        self.cpu_max = self.cpu_max.max(job.execution - job.outside.unwrap_or(0));
+        self.outside_max = self.outside_max.max(job.outside);
         self.released(job.release);
         self.spawns.iter_mut().for_each(|spawns| spawns.now = 0);
         self.holds.iter_mut().for_each(|holds| holds.locks.now = 0);

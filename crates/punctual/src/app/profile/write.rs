@@ -54,6 +54,8 @@ pub(super) fn json(
 fn task(runtime: &'static Runtime, names: &[&str], name: &str, figures: &Figures, report: &Report) -> Json {
     // Nothing is known of a task without jobs.
     let known = |value: u64| Json::from((figures.jobs > 0).then_some(value));
+    // In virtual time, that of a thread has nothing to do with that of a job.
+    let outside = figures.outside_max.filter(|_| !report.virtual_time);
     let distances = figures.least.iter().enumerate().filter(|(_, least)| **least != u64::MAX);
     let distances = distances.map(|(back, &least)| {
         Json::Object(vec![("releases", (back as u64 + 2).into()), ("least_ns", least.into())])
@@ -78,6 +80,8 @@ fn task(runtime: &'static Runtime, names: &[&str], name: &str, figures: &Figures
         ("inter_arrival", distances.collect()),
         ("spawns", spawns),
         ("holds", holds),
+        ("cpu_max_ns", outside.map(|_| figures.cpu_max).into()),
+        ("outside_max_ns", outside.into()),
         ("suspension_max_ns", known(figures.suspension_max)),
         ("suspensions_most_per_job", known(figures.suspensions_most)),
     ])

@@ -3,7 +3,7 @@
 mod support;
 
 use punctual_analysis::assign::assign;
-use punctual_analysis::first_miss;
+use punctual_analysis::{analyse, first_miss};
 use punctual_analysis::margin::{all_executions, margins};
 use punctual_analysis::system::{Executor, Spawn, System};
 use punctual_analysis::time::Ratio;
@@ -38,6 +38,23 @@ fn jitter_of_a_chain_is_tried_up_to_its_deadline() {
     (tasks[0].deadline, tasks[1].deadline) = (Some(1_000), Some(900));
     let jitter = margins(&system(tasks)).tasks[0].jitter;
     assert!(jitter.until < 1_000 && jitter.first.is_some(), "{jitter:?}");
+}
+
+/// The verdict has short cuts where nobody asks for the bound.
+#[test]
+fn verdict_is_that_of_the_bounds() {
+    let (mut met, mut missed) = (0, 0);
+    for seed in 1..=400 {
+        let system = random_system(&mut Random::new(seed), 4, 0.6);
+        let analysis = analyse(&system);
+        let misses = |at: &usize| {
+            let deadline = system.tasks[*at].deadline.expect("each has one");
+            !analysis.tasks[*at].as_ref().is_ok_and(|bound| bound.response <= deadline)
+        };
+        assert_eq!(first_miss(&system, None), (0..system.tasks.len()).find(misses), "seed {seed}");
+        *if first_miss(&system, None).is_none() { &mut met } else { &mut missed } += 1;
+    }
+    assert!(met > 50 && missed > 50, "{met} met, {missed} missed");
 }
 
 #[test]

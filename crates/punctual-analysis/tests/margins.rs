@@ -3,10 +3,10 @@
 mod support;
 
 use punctual_analysis::assign::assign;
-use punctual_analysis::{analyse, first_miss};
 use punctual_analysis::margin::{all_executions, margins};
 use punctual_analysis::system::{Executor, Spawn, System};
 use punctual_analysis::time::Ratio;
+use punctual_analysis::{analyse, first_miss};
 use support::random::Random;
 use support::{overheads, periodic, resource, section, system, task};
 

@@ -107,7 +107,7 @@ impl Semaphore {
 impl<const W: usize> Semaphore<W> {
     const CHECK: () = assert!(is_possible(W), "a semaphore has 1 to 32 places");
 
-    /// The largest number of free units. The remaining bits mark units that threads hold.
+    /// The largest number of free units that can be added to. Higher counts are left to held units that are returned.
     pub const MAX: u32 = u32::MAX / 2;
 
     /// A semaphore with `units` free units.
@@ -451,6 +451,18 @@ mod tests {
     use super::*;
 
     const PAST: Option<Instant> = Some(Instant::from_ticks(1));
+
+    #[test]
+    fn begins_with_at_most_its_largest_count() {
+        let is_possible = |units| std::panic::catch_unwind(|| Semaphore::<1>::with_places(units)).is_ok();
+        assert_eq!(Semaphore::<1>::MAX, 0x7fff_ffff);
+        assert_eq!([0, 0x7fff_ffff, 0x8000_0000].map(is_possible), [true, true, false]);
+    }
+
+    #[test]
+    fn bits_of_all_places_lie_above_the_count() {
+        assert_eq!((0..32).map(held).fold(FREE, |all, bit| all + bit), u64::MAX);
+    }
 
     /// One who came first, waits in the place, and never runs.
     fn wait_forever<const W: usize>(semaphore: &Semaphore<W>, index: usize, level: u32) {

@@ -156,9 +156,13 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
     while left > 0 {
         partition.core.port().take_woken();
         look_at_sources(partition);
+        let preempts = partition.model != ThreadModel::Polling;
+        if preempts && partition.core.snapshot().must_serve() {
+            // Released at the instant at which the time before this was over, or by a source just now.
+            partition.core().serve(me, None);
+        }
         let end = Instant::from_ticks(now().as_ticks().saturating_add(left).min(END));
         // When the app is stopping nothing is released any more; a polling thread looks for releases after the job.
-        let preempts = partition.model != ThreadModel::Polling;
         let released = preempts && !partition.core.is_stopping();
         pause(partition, if released { Until::Due(Some(end)) } else { Until::At(end) });
         left = end.as_ticks().saturating_sub(now().as_ticks());

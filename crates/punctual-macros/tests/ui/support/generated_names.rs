@@ -88,6 +88,7 @@ names! {
     Report
     Resource
     Result
+    Run
     Runtime
     Send
     SharedResources
@@ -156,10 +157,10 @@ names! {
     name
     new
     now
+    of_no_task
     ops
     option
     os
-    owns
     partition
     pedantic
     pend

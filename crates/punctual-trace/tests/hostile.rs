@@ -167,13 +167,14 @@ fn refused(bytes: &[u8]) -> ReadError {
 
 #[test]
 fn rejects_files_of_other_kinds() {
-    for bytes in [&b""[..], b"PERFILE2........", b"\x17\x08\x44tracin"] {
+    for bytes in [&b""[..], b"PERFILE3........", b"\x17\x08\x44tracin"] {
         let error = refused(bytes);
         assert!(
             matches!(error, ReadError::NotATrace { .. }) && error.to_string().contains("byte 0"),
             "{error}"
         );
     }
+    assert!(matches!(refused(b"PERFILE2........"), ReadError::Truncated { .. }));
     let error = refused(b"\x17\x08\x44tracing8\0\0\x08\0\x10\0\0");
     assert!(matches!(&error, ReadError::Version { version, .. } if version == "8"), "{error}");
     assert!(error.to_string().contains("trace-cmd convert"));

@@ -211,7 +211,11 @@ fn names_fix_for_bad_input() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&[], 2, "<FILE|DIR>"),
         (&["missing.dat"], 1, "missing.dat: No such file or directory (os error 2); give a trace.dat"),
-        (&["text"], 1, "text: byte 0: this is no trace.dat and no perf.data; give a file of `punctual trace record`"),
+        (
+            &["text"],
+            1,
+            "text: byte 0: this is no trace.dat and no perf.data; give a file of `punctual trace record`",
+        ),
         (&["short.dat"], 1, "short.dat"),
         (&["damaged.dat"], 1, "damaged.dat"),
         (&["empty"], 1, "empty: there are no scheduler events in it; record again"),

@@ -19,6 +19,18 @@ pub fn format_count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
+/// A count with its noun, in the plural unless it is one.
+///
+/// ```
+/// # use punctual_report::format::format_counted;
+/// assert_eq!([1, 2_000].map(|count| format_counted(count, "CPU")), ["1 CPU", "2 000 CPUs"]);
+/// ```
+#[must_use]
+pub fn format_counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", format_count(count))
+}
+
 /// Three significant digits, or all that stand before the point; at most three decimals.
 ///
 /// ```

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use punctual_report::format::{format_count, format_nanos};
+use punctual_report::format::{format_count, format_counted, format_nanos};
 use punctual_trace::record::{self, Config, Filter, RecordError, Recording, Summary};
 use punctual_trace::write::{WriteError, dat};
 use signal_hook::consts::{SIGKILL, SIGTERM};
@@ -201,10 +201,10 @@ fn report(summary: &Summary, output: &Path, took: Duration) {
     let events = summary.losses.iter().map(|cpu| cpu.read).sum();
     let bytes = fs::metadata(output).map_or(summary.bytes, |file| file.len());
     say!(
-        "{}: {} events of {} CPUs in {}, {:.1} MB",
+        "{}: {} of {} in {}, {:.1} MB",
         output.display(),
-        format_count(events),
-        summary.losses.len(),
+        format_counted(events, "event"),
+        format_counted(summary.losses.len() as u64, "CPU"),
         format_nanos(took.as_nanos() as f64),
         bytes as f64 / 1e6
     );

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use punctual_report::escape::Printable;
-use punctual_report::format::{format_clock, format_count, format_nanos};
+use punctual_report::format::{format_clock, format_count, format_counted, format_nanos};
 use punctual_trace::buffer_stats;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
@@ -180,10 +180,10 @@ fn part(window: Window) -> String {
 fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
     let span = format_nanos(span.map_or(0.0, |(start, end)| (end - start) as f64));
     let mut out = format!(
-        "{}: {} events of {} CPUs in {span}",
+        "{}: {} of {} in {span}",
         path.display(),
-        format_count(counters.events),
-        trace.cpus()
+        format_counted(counters.events, "event"),
+        format_counted(trace.cpus() as u64, "CPU")
     );
     if !trace.clock().is_empty() {
         let _ = write!(out, ", clock {}", Printable(trace.clock()));

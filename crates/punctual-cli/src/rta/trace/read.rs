@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use punctual_report::format::{format_count, format_nanos};
+use punctual_report::format::{format_count, format_counted, format_nanos};
 use punctual_trace::jobs::{Config, Decomposer, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
@@ -79,10 +79,10 @@ pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     }
     let length = span.map_or(0, |(first, last)| last - first);
     let mut head = format!(
-        "{}: {} events of {} CPUs in {}\n",
+        "{}: {} of {} in {}\n",
         path.display(),
-        format_count(counters.events),
-        trace.cpus(),
+        format_counted(counters.events, "event"),
+        format_counted(trace.cpus() as u64, "CPU"),
         format_nanos(length as f64)
     );
     head += &text::missing(&recorded, counters.events, &events.skipped_names(trace.formats()));

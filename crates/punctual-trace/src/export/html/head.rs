@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use punctual_report::escape::Escaped;
-use punctual_report::format::{format_count, format_nanos};
+use punctual_report::format::{format_count, format_counted, format_nanos};
 use punctual_report::page::{Facts, Figure, Frame, Page, note};
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
@@ -48,9 +48,8 @@ fn recorded(report: &Report<'_>) -> String {
     let cpus = report.collector.cpus().count();
     let length = report.collector.span().map_or(0, |(first, last)| last - first);
     let clock = if report.about.clock.is_empty() { "not known" } else { &report.about.clock };
-    let plural = if cpus == 1 { "" } else { "s" };
-    let (events, length) = (format_count(events), format_nanos(length as f64));
-    format!("{events} events of {cpus} CPU{plural} in {length} · clock: {clock}")
+    let (events, cpus) = (format_counted(events, "event"), format_counted(cpus as u64, "CPU"));
+    format!("{events} of {cpus} in {} · clock: {clock}", format_nanos(length as f64))
 }
 
 /// The numbers one looks for first, maxima before everything else.

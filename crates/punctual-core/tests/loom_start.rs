@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom_support::{Model, ModelPort, Region, check, i_am, level, level_with, partition, start, worker};
-use punctual_core::{Duration, Instant, OverrunPolicy, Periodic};
+use punctual_core::{Duration, Instant, OverrunPolicy, Periodic, Slots};
 
 /// The worker of a periodic task is awake when the grid is laid and its first point is due at once. Every
 /// release is one job, none is taken for an overrun.
@@ -93,20 +93,24 @@ fn a_job_that_ended_after_the_grid_point_was_overrun() {
     });
 }
 
-/// As the first model, of a grid that has been laid in an earlier run: the worker sees nothing of that.
+/// As the first model, of a grid that has been laid in an earlier run: the worker sees nothing of that, although a timer that is
+/// due has it look at the grid before it is told of it.
 #[test]
 fn a_grid_is_laid_again_under_a_worker() {
     check(3, |arena| {
         let w2 = worker(arena, 2, 2, true);
         let ticks = Duration::from_ticks;
         let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OverrunPolicy::Skip, None));
-        let l2 = level_with(arena, 2, w2, 1, &[task], |_, _| {});
+        let l2 = level_with(arena, 2, w2, 2, &[task], |_, _| {});
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
+        // SAFETY: node 0 is the periodic task's, and node 1 is these slots'.
+        let slots: &Slots<(), 1, 1> = arena.put(unsafe { Slots::new(l2, 1) });
         i_am(1);
         l2.start(Instant::from_ticks(0));
         p.release_due(l2, Instant::from_ticks(0));
         // SAFETY: there is no other thread yet.
         unsafe { p.reset() };
+        slots.arm((), Instant::from_ticks(100)).unwrap();
         let keeper = start(2, move || p.release_due(l2, Instant::from_ticks(100)));
         l2.start(Instant::from_ticks(100));
         keeper.join().unwrap();

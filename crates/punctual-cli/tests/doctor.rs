@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use self::support::{Scratch, program, punctual, text};
+use self::support::{Scratch, contents, program, punctual, text, write_tree};
 
 /// A recorded machine of the library's tests.
 fn machine(name: &str) -> PathBuf {
@@ -40,30 +40,8 @@ fn tree(scratch: &Scratch) -> PathBuf {
         ("proc/interrupts", "CPU0 CPU1 CPU2 CPU3\n 24: 1 2 3 4 eth0\n"),
         ("proc/irq/24/smp_affinity_list", "0-3\n"),
     ];
-    for (path, text) in files {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    write_tree(&root, &files);
     root
-}
-
-/// Every file of a tree but the journals'.
-fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true if path.ends_with("run") => {}
-                true => open.push(path),
-                false => files.push((path.clone(), fs::read(&path).unwrap())),
-            }
-        }
-    }
-    files.sort();
-    files
 }
 
 #[test]

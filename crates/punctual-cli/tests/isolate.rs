@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use self::support::{Scratch, punctual, text};
+use self::support::{Scratch, contents, punctual, text, write_tree};
 
 /// Files of a machine with four CPUs, of which a boot parameter isolates the last.
 fn tree(scratch: &Scratch) -> PathBuf {
@@ -23,28 +23,8 @@ fn tree(scratch: &Scratch) -> PathBuf {
         ("sys/devices/virtual/workqueue/cpumask", "f\n"),
         ("proc/sys/vm/stat_interval", "1\n"),
     ];
-    for (path, text) in files {
-        let path = root.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    write_tree(&root, &files);
     root
-}
-
-fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
-    let mut open = vec![root.join("proc"), root.join("sys")];
-    while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => open.push(path),
-                false => files.push((path.clone(), fs::read(&path).unwrap())),
-            }
-        }
-    }
-    files.sort();
-    files
 }
 
 fn isolate(root: &Path, words: &[&str]) -> Output {

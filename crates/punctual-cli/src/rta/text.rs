@@ -12,7 +12,7 @@ use punctual_report::format::{format_part, format_significant};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 
-const WIDTH: usize = 100;
+pub(super) const WIDTH: usize = 100;
 
 /// Everything that is printed.
 pub(super) fn report(system: &System, analysis: &Analysis, margins: &Margins, all: bool) -> String {
@@ -24,16 +24,29 @@ pub(super) fn report(system: &System, analysis: &Analysis, margins: &Margins, al
     let _ = write!(out, "\n{}", wrapped("", &verdict(system, analysis, margins.all), 0, WIDTH));
     let explained =
         if all { (0..system.tasks.len()).collect() } else { Vec::from_iter(tightest(system, analysis)) };
-    for at in explained {
+    out += &explanations(system, analysis, explained);
+    if !system.chains.is_empty() {
+        let _ = write!(out, "\n{}", chains(system, analysis));
+    }
+    out + &reservations(system, contradictions(system, analysis))
+}
+
+/// Why these tasks have their bounds, a paragraph for each.
+pub(super) fn explanations(system: &System, analysis: &Analysis, tasks: Vec<usize>) -> String {
+    let mut out = String::new();
+    for at in tasks {
         out.push('\n');
         for sentence in explain(system, analysis, at) {
             out += &wrapped("  ", &sentence, 4, WIDTH);
         }
     }
-    if !system.chains.is_empty() {
-        let _ = write!(out, "\n{}", chains(system, analysis));
-    }
-    for sentence in contradictions(system, analysis) {
+    out
+}
+
+/// What speaks against the bounds, and what they assume.
+pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> String {
+    let mut out = String::new();
+    for sentence in contradictions {
         let _ = write!(out, "\n{}", wrapped("", &sentence, 0, WIDTH));
     }
     if !system.assumptions.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use punctual_analysis::explain::explain;
+use punctual_analysis::explain::tightest;
 use punctual_analysis::infer::curves::Curves;
 use punctual_analysis::infer::pwcet::Test;
 use punctual_analysis::infer::system::InferredThread;
@@ -10,12 +10,12 @@ use punctual_analysis::infer::thread::Reading;
 use punctual_report::format::{format_count, format_part};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
+use punctual_trace::priority::Priority;
 
-use super::super::text::{LEGEND, bounds_of, limits, verdict};
+use super::super::text::{LEGEND, WIDTH, bounds_of, explanations, limits, reservations, verdict};
 use super::infer::{Fit, Result, Wait, contradictions};
 use super::observe::MOST_CALLS;
 
-const WIDTH: usize = 100;
 /// The number of releases and jobs that the tables show beside two of them and one.
 const MANY: usize = 8;
 /// So many waits of each thread are listed.
@@ -82,25 +82,10 @@ pub(super) fn report(result: &Result, all: bool) -> String {
     let explained: Vec<usize> = if all {
         (0..count).collect()
     } else {
-        let tightest = punctual_analysis::explain::tightest(system, analysis);
-        tightest.or_else(|| most_displaced(result)).into_iter().collect()
+        tightest(system, analysis).or_else(|| most_displaced(result)).into_iter().collect()
     };
-    for at in explained {
-        out.push('\n');
-        for sentence in explain(system, analysis, at) {
-            out += &wrapped("  ", &sentence, 4, WIDTH);
-        }
-    }
-    for sentence in contradictions(result) {
-        let _ = write!(out, "\n{}", wrapped("", &sentence, 0, WIDTH));
-    }
-    if !system.assumptions.is_empty() {
-        out += "\nAssumed, since it is not known:\n";
-        for assumption in &system.assumptions {
-            out += &wrapped("  ", assumption, 4, WIDTH);
-        }
-    }
-    out
+    out += &explanations(system, analysis, explained);
+    out + &reservations(system, contradictions(result))
 }
 
 const THREADS: &str = "Times in µs. T period and ± its jitter, if releases are periodic; δ⁻(n) and δ⁺(n) least and largest distance of \
@@ -220,10 +205,10 @@ fn threads(result: &Result) -> Table {
 pub(super) fn priority(thread: &InferredThread) -> String {
     // As the kernel counts, without the order of tasks on one thread.
     let kernel = (-thread.urgency).div_euclid(MOST_CALLS);
-    match kernel {
-        -1 => "deadline".into(),
-        0..=98 => (99 - kernel).to_string(),
-        _ => "ordinary".into(),
+    match Priority::of_kernel(kernel as i32).number() {
+        100 => "deadline".into(),
+        0 => "ordinary".into(),
+        number => number.to_string(),
     }
 }
 

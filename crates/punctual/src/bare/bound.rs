@@ -54,12 +54,6 @@ impl<B: Bound> BoundTask<B> {
         Self { task: unsafe { Task::new(level, base) } }
     }
 
-    /// Whether `node` is this task's.
-    #[inline]
-    pub fn owns(&self, node: u32) -> bool {
-        self.task.owns(node)
-    }
-
     /// Runs the job of `node`.
     ///
     /// # Safety

@@ -63,12 +63,6 @@ impl<B: Bound> BoundTask<B> {
         }
     }
 
-    /// Whether `node` is this task's.
-    #[inline]
-    pub fn owns(&self, node: u32) -> bool {
-        self.task.owns(node)
-    }
-
     /// Runs the job of `node`.
     ///
     /// # Safety

@@ -32,12 +32,6 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         Self { slots: unsafe { Slots::new(level, base) }, monitor: Monitor::new() }
     }
 
-    /// Whether `node` is one of this task's.
-    #[inline]
-    pub fn owns(&self, node: u32) -> bool {
-        self.slots.owns(node)
-    }
-
     /// Runs the job of `node`.
     ///
     /// # Safety

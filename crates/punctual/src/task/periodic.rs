@@ -25,12 +25,6 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
         Self { monitor: Monitor::new(), level, periodic, period, body: core::marker::PhantomData }
     }
 
-    /// Whether `node` is one of this task's.
-    #[inline]
-    pub fn owns(&self, node: u32) -> bool {
-        self.periodic.owns(node)
-    }
-
     /// Runs the job of `node`.
     ///
     /// # Safety

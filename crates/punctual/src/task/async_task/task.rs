@@ -121,12 +121,6 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
     }
 
-    /// Whether `node` is this task's.
-    #[inline]
-    pub fn owns(&self, node: u32) -> bool {
-        node == self.activation.node()
-    }
-
     /// Polls the task, whose `node` it is.
     ///
     /// # Safety

@@ -80,12 +80,6 @@ impl<const N: usize, const W: usize> Timers<N, W> {
         Self { slots: unsafe { Slots::new(level, base) }, partition }
     }
 
-    /// Whether `node` is one of these.
-    #[inline]
-    pub fn owns(&self, node: u32) -> bool {
-        self.slots.owns(node)
-    }
-
     /// Wakes whoever waits for the timer of `node`.
     ///
     /// # Safety

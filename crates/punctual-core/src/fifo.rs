@@ -221,6 +221,24 @@ mod tests {
     }
 
     #[test]
+    fn a_late_timer_is_looked_for_behind_the_one_before() {
+        let nodes: [Node; 5] = Default::default();
+        let fifo = Fifo::new();
+        let mut after = None;
+        let insert = |node: u32, time, after| {
+            nodes[node as usize].set_time(time);
+            // SAFETY: a single thread.
+            unsafe { fifo.insert_by_time(&nodes, node, after) };
+        };
+        insert(0, 20, None);
+        insert(4, 40, None);
+        for (node, time) in [(3, 10), (2, 30), (1, 30)] {
+            insert(node, time, after.replace(node));
+        }
+        assert_eq!(drain(&fifo, &nodes), [3, 0, 2, 1, 4]);
+    }
+
+    #[test]
     fn a_node_leaves_its_link_behind() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();

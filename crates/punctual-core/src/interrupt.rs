@@ -23,6 +23,7 @@
 use crate::Instant;
 use crate::atomic::{Ordering, fence};
 use crate::current::CurrentWorker;
+use crate::level::Level;
 use crate::partition::Partition;
 use crate::port::Port;
 use crate::timers::NEVER;
@@ -37,23 +38,33 @@ impl<P: Port> Partition<P> {
     /// If `me` is not the one thread of its partition.
     pub fn tick(&self, me: CurrentWorker, now: Instant) -> Option<Instant> {
         assert!(me.is_alone(), "another thread keeps the time");
-        let mut earliest = NEVER;
-        for level in self.levels().iter().copied() {
-            let next = if self.is_stopping() {
-                NEVER
-            } else {
-                if level.may_be_due(now.as_ticks()) {
-                    self.release_due(me, level, now);
-                }
-                // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to this handler.
-                unsafe { level.next() }
-            };
-            level.worker().sleeps_until.store(next, Ordering::Relaxed);
-            earliest = earliest.min(next);
-        }
-        // Pairs with the fence in `armed`, as that in `sleep` does.
-        fence(Ordering::SeqCst);
+        let earliest = loop {
+            let mut earliest = NEVER;
+            for level in self.levels().iter().copied() {
+                let next = self.release_and_look(me, level, now);
+                level.worker().sleeps_until.store(next, Ordering::Relaxed);
+                earliest = earliest.min(next);
+            }
+            // Pairs with the fence in `armed`, as that in `sleep` does.
+            fence(Ordering::SeqCst);
+            // What another CPU has armed since the look, without seeing until when this one sleeps.
+            if self.is_stopping() || !self.levels().iter().any(|level| level.has_changes()) {
+                break earliest;
+            }
+        };
         (earliest != NEVER).then(|| Instant::from_ticks(earliest))
+    }
+
+    /// Releases what is due at `level`, and returns when something is next.
+    fn release_and_look(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> u64 {
+        if self.is_stopping() {
+            return NEVER;
+        }
+        if level.may_be_due(now.as_ticks()) {
+            self.release_due(me, level, now);
+        }
+        // SAFETY: the one thread of the partition keeps the time of every level, and leaves that to this handler.
+        unsafe { level.next() }
     }
 }
 

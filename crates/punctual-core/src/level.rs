@@ -100,6 +100,11 @@ impl Level {
         self.level
     }
 
+    /// Whether it has periodic tasks.
+    pub const fn is_periodic(&self) -> bool {
+        !self.periodic.is_empty()
+    }
+
     /// The number of nodes.
     pub(crate) const fn capacity(&self) -> usize {
         self.nodes.len()
@@ -405,9 +410,14 @@ mod tests {
         // SAFETY: only this test uses the level.
         assert!(unsafe { LEVEL.each_due(at(5), |_| ()) } && !LEVEL.is_timed());
         LEVEL.arm(0, at(5));
+        assert_eq!(next(), 5);
         // SAFETY: only this test uses the level.
         unsafe { LEVEL.reset() };
         assert!(!LEVEL.is_timed());
+        LEVEL.arm(0, at(5));
+        // SAFETY: only this test uses the level.
+        unsafe { LEVEL.reset() };
+        assert!(!LEVEL.is_timed(), "nobody had looked");
     }
 
     #[test]

@@ -57,12 +57,15 @@
 mod activation;
 #[doc(hidden)]
 pub mod atomic;
+pub mod cpus;
 mod current;
 mod fifo;
+pub mod heartbeat;
 mod interrupt;
 mod level;
 mod lifecycle;
 mod lock;
+pub mod metrics;
 mod partition;
 mod periodic;
 mod pi_wait;

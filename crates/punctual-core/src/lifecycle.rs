@@ -23,15 +23,21 @@ impl<P: Port> Partition<P> {
     /// The worker has called [`hold_everything`](Self::hold_everything) and has not ended it, and this thread has left all
     /// critical sections that it has entered since.
     pub unsafe fn go(&'static self, me: CurrentWorker, start: Instant) {
+        self.lay_grids(start);
+        self.lower(me, MAX_LEVEL);
+    }
+
+    /// Starts the periodic grids at `start`, on any thread, while those that keep the time may be at work already: once in a run.
+    pub fn lay_grids(&self, start: Instant) {
         for level in self.levels() {
             level.start(start);
             // Its worker may already be asleep without a timeout.
             self.armed(level, start);
         }
-        self.lower(me, MAX_LEVEL);
     }
 
-    /// Ends [`hold_everything`](Self::hold_everything) without starting the grids, after a failed `init`.
+    /// Ends [`hold_everything`](Self::hold_everything) without starting the grids: after a failed `init`, or where they are
+    /// [laid](Self::lay_grids) apart.
     ///
     /// # Safety
     /// As for [`go`](Self::go).

@@ -458,6 +458,21 @@ impl<P: Port> Partition<P> {
         }
     }
 
+    /// Runs `job` at `level` once nothing at or above that runs, and then what has become ready there. For the thread that runs the
+    /// level, after its last job: unlike [`call`](Self::call), this waits.
+    ///
+    /// # Safety
+    /// `level` is one of this partition's, and `me` may run its jobs.
+    pub unsafe fn run_last(&'static self, me: CurrentWorker, level: &'static Level, job: impl FnOnce()) {
+        let number = level.number();
+        while !self.start(me, number, false) {
+            self.wait_for_word(me, |word| word.level() < number);
+        }
+        let preemption = Preemption { running: Running::enter(self, me, number), level };
+        job();
+        preemption.finish(None);
+    }
+
     fn sleep(&self, me: CurrentWorker, level: &'static Level) {
         // SAFETY: `me` is the level's worker, as `work` has checked.
         let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };

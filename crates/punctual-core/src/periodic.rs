@@ -238,6 +238,14 @@ mod tests {
     }
 
     #[test]
+    fn the_shortest_period_is_a_tick() {
+        let (tick, zero) = (Duration::from_ticks(1), Duration::from_ticks(0));
+        let task = Periodic::new(0, 1, tick, zero, OverrunPolicy::Skip, None);
+        task.start(Instant::from_ticks(5));
+        assert_eq!((task.release(), task.next()), (Due::Release(0, 5), 6));
+    }
+
+    #[test]
     #[should_panic(expected = "longer than nothing")]
     fn a_period_of_nothing_is_refused() {
         Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), OverrunPolicy::Skip, None);

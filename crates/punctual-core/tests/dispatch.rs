@@ -49,6 +49,9 @@ impl Port for Recorder {
         false
     }
     fn unboost(&self, _: &AtomicU32) {}
+    fn unwinds(&self) {
+        panic!("every critical section is left at its end");
+    }
 }
 
 type Job = fn(&'static Rig, CurrentWorker, u32);
@@ -435,8 +438,15 @@ fn the_clock_is_read_for_a_timed_level_only_and_handed_on() {
         Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
     rig.level(1).start(at(0));
+    rig.partition.port().ahead.store(7, Ordering::Relaxed);
     rig.spawn(rig.worker(1), 1, 1);
-    assert_eq!((rig.ran().len(), rig.stamps()), (2, vec![Some(0), Some(0)]));
+    assert_eq!(
+        (rig.ran().len(), rig.stamps()),
+        (2, vec![Some(0), Some(0)]),
+        "by the clock if something is due"
+    );
+    rig.spawn(rig.worker(1), 1, 1);
+    assert_eq!(rig.stamps(), [Some(7)], "by the stamp if nothing is");
     let rig = self::rig(&[1], &[(1, 1, NOTHING)]);
     rig.spawn(rig.worker(1), 1, 0);
     assert_eq!(rig.stamps(), [None]);
@@ -486,6 +496,25 @@ fn a_thread_that_polls_releases_at_the_level_that_it_occupies() {
 }
 
 #[test]
+fn a_look_releases_and_marks_and_runs_nothing() {
+    let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
+    let me = rig.worker(0);
+    // SAFETY: there is no other worker.
+    unsafe { me.set_polling() };
+    rig.partition.begin_polling();
+    // SAFETY: nothing else uses node 2.
+    let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
+    slots.arm((), at(5)).unwrap();
+    rig.partition.look(me, at(4));
+    assert_eq!(rig.partition.snapshot(), Word::EMPTY, "it is not due");
+    rig.spawn_from_outside(2, 0);
+    rig.partition.look(me, at(5));
+    assert_eq!((rig.partition.snapshot(), rig.ran()), (Word::EMPTY.mark_ready(1).mark_ready(2), vec![]));
+    rig.partition.serve(me, None);
+    assert_eq!(rig.ran(), [(2, 0, 0), (1, 2, 0)]);
+}
+
+#[test]
 fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
     let low: Job = |rig, _, _| {
         rig.spawn_from_outside(2, 0);
@@ -513,6 +542,23 @@ fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
 fn a_level_is_not_worked_by_another_thread() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING)]);
     rig.partition.work(rig.worker(2), rig.level(1));
+}
+
+#[test]
+fn the_last_job_runs_at_its_level_and_what_it_releases_there_after_it() {
+    let rig = rig(&[0, 2], &[(2, 2, |_, _, _| {})]);
+    let me = rig.worker(2);
+    let mut ran = None;
+    // SAFETY: the level is the partition's, and its worker is this thread.
+    unsafe {
+        rig.partition.run_last(me, rig.level(2), || {
+            rig.spawn(me, 2, 0);
+            ran = Some(rig.ran());
+        });
+    }
+    assert_eq!(ran.as_deref(), Some([].as_slice()), "not before its end");
+    assert_eq!(rig.ran(), [(2, 0, 2)]);
+    assert_eq!(rig.partition.snapshot().level(), 0, "it has left its level");
 }
 
 #[test]

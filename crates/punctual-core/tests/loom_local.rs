@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loom::cell::UnsafeCell;
-use loom_support::{Arena, Model, ModelPort, Region, check, current, level, partition, start, worker};
+use loom_support::{Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker};
 use punctual_core::{Activation, CurrentWorker, Level, Locked, Mutex, Node, Port, Resource, Worker};
 
 /// What the jobs of a model need; the partition is known only after its levels.
@@ -190,5 +190,51 @@ fn an_instance_that_comes_while_its_level_ends() {
         // SAFETY: the other threads have ended.
         let left = unsafe { task.reset() };
         assert!(taken <= put && (taken == put || left.is_some()), "it is taken once, or left");
+    });
+}
+
+/// What a local level's thread does last, outside of its jobs, excludes who holds the level as a ceiling.
+#[test]
+fn what_comes_last_at_a_level_excludes_the_ceiling() {
+    check(3, |arena| {
+        let region = arena.put(Resource::with_value(Region::new()));
+        let (idle, w1) = (worker(arena, 0, 1, false), worker(arena, 1, 2, true));
+        let run = arena.put(|_: CurrentWorker, _: u32, _| None);
+        let l1: &'static Level = arena.put(Level::new(1, w1, &[], &[], run).local());
+        let p = partition(arena, ModelPort::new(2, false), &[l1], &[idle, w1]);
+        i_am(1);
+        let ends = start(2, move || {
+            // SAFETY: the resource is filled, and its ceiling is the level that this runs at.
+            p.run_last(l1, || unsafe { region.get_mut() }.enter());
+        });
+        // SAFETY: idle's own thread, which holds nothing; the ceiling is the level.
+        let mut right: Locked<'_, _, _, 0, 1> = unsafe { Locked::new(region, p, current(idle)) };
+        right.lock(|region| region.enter());
+        ends.join().unwrap();
+    });
+}
+
+/// What comes last at a local level locks as its jobs do.
+#[test]
+fn what_comes_last_at_a_level_locks() {
+    check(2, |arena| {
+        let region = arena.put(Resource::with_value(Region::new()));
+        let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
+        let run = arena.put(|_: CurrentWorker, _: u32, _| None);
+        let l1: &'static Level = arena.put(Level::new(1, w1, &[], &[], run).local());
+        let l2 = level(arena, 2, w2, 1, move |_, _| {
+            // SAFETY: the resource is filled, and its ceiling is this job's level.
+            unsafe { region.get_mut() }.enter();
+        });
+        let p = partition(arena, ModelPort::new(2, false), &[l1, l2], &[w1, w2]);
+        i_am(1);
+        p.spawn_from_outside(l2, 0);
+        let above = start(2, move || p.serve(w2));
+        p.run_last(l1, || {
+            // SAFETY: this runs at level 1, on its own thread, and the job above states the same ceiling.
+            let mut right: Locked<'_, _, _, 1, 2> = unsafe { Locked::new(region, p, current(w1)) };
+            right.lock(|region| region.enter());
+        });
+        above.join().unwrap();
     });
 }

@@ -274,3 +274,22 @@ impl Timers {
         self.partition.serve(self.worker);
     }
 }
+
+#[test]
+fn what_is_next_is_told_with_its_time() {
+    check(3, |arena| {
+        let w1 = worker(arena, 1, 1, true);
+        let l1 = level(arena, 1, w1, 1, |_, _| {});
+        partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
+        let slots: &Slots<(), 1, 1> = slots(arena, l1);
+        let other = start(9, move || {
+            let _ = slots.arm((), at(5)).unwrap();
+        });
+        let reader = start(8, move || {
+            assert!(l1.next_due().is_none_or(|due| due == at(5)));
+        });
+        other.join().unwrap();
+        reader.join().unwrap();
+        assert_eq!(l1.next_due(), Some(at(5)));
+    });
+}

@@ -7,7 +7,9 @@ mod loom_support;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use loom_support::{Model, ModelPort, Region, check, i_am, level, level_with, partition, start, worker};
+use loom_support::{
+    Model, ModelPort, Region, check, current, i_am, level, level_with, partition, start, worker,
+};
 use punctual_core::{Duration, Instant, OverrunPolicy, Periodic, Slots};
 
 /// The worker of a periodic task is awake when the grid is laid and its first point is due at once. Every
@@ -43,6 +45,36 @@ fn a_grid_is_laid_under_a_worker() {
         p.hold_everything(idle);
         let thread = start(2, move || p.work(l2));
         p.go(idle, Instant::from_ticks(0));
+        thread.join().unwrap();
+        assert_eq!(jobs.load(Ordering::Relaxed), 2, "one job for each release");
+        assert_eq!(task.overruns(), 0, "a release was taken for an overrun");
+    });
+}
+
+/// A grid is laid by another thread under the one that polls: each release is one job.
+#[test]
+fn a_grid_is_laid_under_a_thread_that_polls() {
+    check(3, |arena| {
+        let linked = arena.put(OnceLock::<&Model>::new());
+        let poller = worker(arena, 0, 1, false);
+        // SAFETY: it is the only worker of its partition.
+        unsafe { current(poller).set_polling() };
+        let ticks = Duration::from_ticks;
+        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OverrunPolicy::Skip, None));
+        let jobs = arena.put(AtomicU32::new(0));
+        let l1 = level_with(arena, 1, poller, 1, &[task], |_, _| {
+            let &partition = linked.get().unwrap();
+            task.completed(Instant::from_ticks(0));
+            match jobs.fetch_add(1, Ordering::Relaxed) {
+                0 => partition.port().advance(100, &[]),
+                _ => partition.stop(),
+            }
+        });
+        let p = partition(arena, ModelPort::new(1, false), &[l1], &[poller]);
+        linked.set(p).ok().unwrap();
+        i_am(9);
+        let thread = start(1, move || p.poll(poller));
+        p.lay_grids(Instant::from_ticks(0));
         thread.join().unwrap();
         assert_eq!(jobs.load(Ordering::Relaxed), 2, "one job for each release");
         assert_eq!(task.overruns(), 0, "a release was taken for an overrun");

@@ -30,7 +30,7 @@ fn best_case_no_call() {
 /// A thread whose priority is above what others hold is not blocked, and nothing tells the kernel of it.
 #[test]
 fn a_lock_above_the_ceilings_of_others_no_call() {
-    let _alive = watchdog(Duration::from_secs(20));
+    let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();
     let (low, high) = (PcpMutex::new(&group, 1, 0), PcpMutex::new(&group, 2, 0));
     let member = group.join(1).unwrap();
@@ -51,7 +51,7 @@ fn a_lock_above_the_ceilings_of_others_no_call() {
 
 #[test]
 fn worst_case_one_call_to_wait_and_one_to_hand_over() {
-    let _alive = watchdog(Duration::from_secs(20));
+    let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();
     let mutex = PcpMutex::new(&group, 2, 0);
     let (waiter, held) = (AtomicU32::new(0), AtomicBool::new(false));
@@ -81,7 +81,7 @@ fn worst_case_one_call_to_wait_and_one_to_hand_over() {
 /// A thread that both waits and is waited for: the two calls of the table's worst case.
 #[test]
 fn worst_case_two_calls_for_one_lock_and_unlock() {
-    let _alive = watchdog(Duration::from_secs(20));
+    let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();
     let mutex = PcpMutex::new(&group, 2, 0);
     let (held, first, second) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
@@ -130,7 +130,7 @@ fn worst_case_two_calls_for_one_lock_and_unlock() {
 #[test]
 fn deadlock_prevention_runs_to_completion() {
     const ROUNDS: u32 = 20_000;
-    let _alive = watchdog(Duration::from_secs(60));
+    let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();
     let (a, b) = (PcpMutex::new(&group, 2, 0), PcpMutex::new(&group, 2, 0));
     thread::scope(|scope| {
@@ -156,7 +156,7 @@ fn deadlock_prevention_runs_to_completion() {
 /// pcp-mutex 0.2: unlock busy-waits through another thread's critical section.
 #[test]
 fn regression_an_unlock_does_not_wait_for_a_higher_holder() {
-    let _alive = watchdog(Duration::from_secs(20));
+    let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();
     let (low, high) = (PcpMutex::new(&group, 1, ()), PcpMutex::new(&group, 2, ()));
     let (inside, unlocked) = (AtomicBool::new(false), AtomicBool::new(false));

@@ -69,12 +69,24 @@ impl Model {
         self.0.work(current(level.worker()), level);
     }
 
+    pub(crate) fn run_last(&'static self, level: &'static Level, job: impl FnOnce()) {
+        // SAFETY: see `Model`.
+        unsafe { self.0.run_last(current(level.worker()), level, job) };
+    }
+
     pub(crate) fn poll(&'static self, me: &'static Worker) {
         self.0.poll(current(me));
     }
 
     pub(crate) fn release_due(&self, level: &'static Level, now: Instant) {
         self.0.release_due(current(level.worker()), level, now);
+    }
+
+    /// As the one thread that runs every level, from now on.
+    pub(crate) fn tick(&self, me: &'static Worker, now: Instant) -> Option<Instant> {
+        // SAFETY: see `Model`; those that tick have no other thread that runs jobs or keeps the time.
+        unsafe { current(me).set_alone() };
+        self.0.tick(current(me), now)
     }
 
     pub(crate) fn hold_everything(&self, me: &'static Worker) {

@@ -126,6 +126,11 @@ impl ModelPort {
         self.told.load(Ordering::Relaxed)
     }
 
+    /// Whether a worker that does not sleep was woken.
+    pub(crate) fn was_woken(&self, worker: &Worker) -> bool {
+        self.bed(worker).state.lock().unwrap().woken
+    }
+
     /// Sets the clock and rings for those of `workers` that sleep no longer than up to then.
     pub(crate) fn advance(&self, now: u64, workers: &[&Worker]) {
         self.now.store(now, Ordering::Release);

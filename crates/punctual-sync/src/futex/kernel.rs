@@ -8,6 +8,7 @@ use rustix::io::{Errno, Result};
 use rustix::thread::futex::{self, Flags};
 use rustix::time::Timespec;
 
+use super::selector::unwatched;
 use crate::time::Instant;
 
 const ANY: NonZeroU32 = NonZeroU32::MAX;
@@ -54,7 +55,7 @@ pub(crate) fn wake(word: &AtomicU32, threads: u32) {
 pub(crate) fn lock_pi(word: &AtomicU32) -> Result<()> {
     loop {
         count();
-        match futex::lock_pi(word, Flags::PRIVATE, None) {
+        match unwatched(|| futex::lock_pi(word, Flags::PRIVATE, None)) {
             Ok(()) => {
                 // The kernel wrote the word; whoever released it did so before.
                 word.load(Ordering::Acquire);
@@ -68,9 +69,12 @@ pub(crate) fn lock_pi(word: &AtomicU32) -> Result<()> {
 
 /// Hands `word`, which the calling thread owns, to the highest thread that waits for it, or frees it.
 pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<()> {
+    // The kernel writes the word, and what it does carries all that came before. ThreadSanitizer does not see that.
+    #[cfg(thread_sanitizer)]
+    word.fetch_or(0, Ordering::Release);
     loop {
         count();
-        match futex::unlock_pi(word, Flags::PRIVATE) {
+        match unwatched(|| futex::unlock_pi(word, Flags::PRIVATE)) {
             Err(Errno::INTR | Errno::AGAIN) => {}
             other => return other,
         }

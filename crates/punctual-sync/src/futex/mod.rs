@@ -28,6 +28,9 @@ mod kernel;
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod model;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod selector;
 
 pub use kernel_or_model::calls;
 pub(crate) use kernel_or_model::{lock_pi, thread_id, unlock_pi, wait, wake};

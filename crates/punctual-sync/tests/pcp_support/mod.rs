@@ -99,7 +99,7 @@ pub(crate) fn real_time(test: &str) -> Option<RealTime> {
         become_fifo(Some(cpu), 10).map(|()| cpu)
     });
     match tried.join().expect("trying does not panic") {
-        Ok(cpu) => Some(RealTime { cpu, _one: one, _alive: watchdog(Duration::from_secs(30)) }),
+        Ok(cpu) => Some(RealTime { cpu, _one: one, _alive: watchdog(Duration::from_secs(120)) }),
         Err(error) => {
             eprintln!(
                 "SKIPPED {test}: SCHED_FIFO is refused ({error}), so the order of threads is not checked"

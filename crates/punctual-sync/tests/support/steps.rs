@@ -9,7 +9,7 @@ use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
 
 const SIZE: usize = 16 << 10;
 /// No operation here takes as many instructions, not even one that asks the kernel who is alive.
-const MOST_STEPS: usize = 1_000_000;
+const MAX_STEPS: usize = 1_000_000;
 
 /// Memory that is shared with forks.
 pub(crate) struct Shared {
@@ -130,7 +130,7 @@ impl Child {
     fn step(&self, memory: &Shared, size: usize, after: usize, every_step: bool) -> Killed {
         let (mut last, mut changes) = (vec![0; size], 0);
         memory.has_changed(&mut last);
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if changes == after {
                 return Killed::After(after);
             }

@@ -9,6 +9,7 @@ use crate::atomic::Ordering;
 
 /// Why there is no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReceiveError {
     /// All senders have been dropped, and every message has been received.
     NoSender,

@@ -14,6 +14,7 @@ pub struct NoReceiver<T>(pub T);
 
 /// Why [`Sender::try_send`] did not send. Holds the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TrySendError<T> {
     /// The receiver has been dropped.
     NoReceiver(T),

@@ -1,0 +1,43 @@
+//! Heartbeats: whoever reads which job runs sees all of one job, or that there is none.
+#![cfg(loom)]
+
+mod loom_support;
+
+use loom_support::{Arena, Started, check, start};
+use punctual_core::heartbeat::{Beat, Running};
+
+/// The `number`th job of a level. Every field says which one it is.
+fn job(number: u64) -> Running {
+    let name = u32::try_from(number).expect("it is small");
+    Running { task: name, thread: name, since: number * 10, executed: number, number }
+}
+
+/// The level's thread runs `jobs`, the last of which does not end.
+fn runs(arena: &Arena, jobs: u64) -> (&'static Beat, Started) {
+    let beat: &Beat = arena.put(Beat::default());
+    let writer = start(1, move || {
+        for number in 1..=jobs {
+            let Running { task, thread, since, executed, .. } = job(number);
+            beat.begin(task, thread, since, executed);
+            if number < jobs {
+                beat.end(number + 1);
+            }
+        }
+    });
+    (beat, writer)
+}
+
+/// A second thread reads once, while two jobs run.
+#[test]
+fn a_job_is_seen_whole() {
+    check(3, |arena| {
+        let (beat, writer) = runs(arena, 2);
+        let reader = start(2, move || {
+            if let Some(seen) = beat.running() {
+                assert_eq!(seen, job(seen.number), "parts of two jobs");
+            }
+        });
+        reader.join().unwrap();
+        writer.join().unwrap();
+    });
+}

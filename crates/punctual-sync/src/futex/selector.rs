@@ -1,0 +1,86 @@
+//! Whether the calling thread runs the code of a job that is watched, or code that may enter the kernel.
+//!
+//! For the guard of `punctual`. The kernel reads the byte at each system call of a thread that has asked for Syscall User
+//! Dispatch with its address; the guard's allocator reads it at each allocation. What enters the kernel by design, such as the wait
+//! for a lock under its protocol, does so in [`unwatched`].
+
+use std::sync::atomic::{AtomicU8, Ordering, compiler_fence};
+
+/// `SYSCALL_DISPATCH_FILTER_ALLOW`.
+const ALLOW: u8 = 0;
+/// `SYSCALL_DISPATCH_FILTER_BLOCK`.
+const BLOCK: u8 = 1;
+
+std::thread_local! {
+    // Constant and without a destructor: an allocator and a signal handler may use it at any time. Atomic because the kernel and
+    // the handler look at it behind the compiler's back.
+    static SELECTOR: AtomicU8 = const { AtomicU8::new(ALLOW) };
+}
+
+fn replace(selector: u8) -> u8 {
+    SELECTOR.with(|byte| {
+        compiler_fence(Ordering::SeqCst);
+        let before = byte.load(Ordering::Relaxed);
+        byte.store(selector, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        before
+    })
+}
+
+/// Whether the calling thread is watched.
+#[inline]
+pub fn is_watched() -> bool {
+    SELECTOR.with(|byte| byte.load(Ordering::Relaxed)) == BLOCK
+}
+
+/// The address of the byte, which is the calling thread's as long as that lives.
+pub fn address() -> *const u8 {
+    SELECTOR.with(|byte| byte.as_ptr().cast_const())
+}
+
+/// Has the calling thread watched, or not, until this is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    before: u8,
+    /// It is about the calling thread.
+    _not_send: std::marker::PhantomData<*mut ()>,
+}
+
+impl Watch {
+    /// From now on the thread is watched if `watched`.
+    #[inline]
+    pub fn set(watched: bool) -> Self {
+        let before = replace(if watched { BLOCK } else { ALLOW });
+        Self { before, _not_send: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Watch {
+    #[inline]
+    fn drop(&mut self) {
+        replace(self.before);
+    }
+}
+
+/// Runs `f`, which may allocate and enter the kernel.
+#[inline]
+pub fn unwatched<R>(f: impl FnOnce() -> R) -> R {
+    let _watch = Watch::set(false);
+    f()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_nest_and_end_with_a_panic() {
+        assert!(!is_watched());
+        let watch = Watch::set(true);
+        assert!(unwatched(|| !is_watched()) && is_watched());
+        let panicked = std::panic::catch_unwind(|| unwatched(|| std::panic::resume_unwind(Box::new(()))));
+        assert!(panicked.is_err() && is_watched());
+        drop(watch);
+        assert!(!is_watched());
+    }
+}

@@ -23,7 +23,7 @@ use crate::svg::Mark;
 const BARS: f64 = 10.0;
 
 /// Shorter times are drawn as this long, in ns; zeros have a bar of their own.
-const SHORTEST: f64 = 10.0;
+const MIN_TIME: f64 = 10.0;
 
 /// The width of the bar of zeros, and its distance from the scale.
 const ZERO: f64 = 20.0;
@@ -45,10 +45,10 @@ impl Histogram {
 
     /// The decades of nanoseconds that hold all of those, so that their drawings can be compared.
     pub fn decades<'a>(all: impl IntoIterator<Item = &'a Self>) -> RangeInclusive<i32> {
-        let (mut shortest, mut longest) = (f64::INFINITY, SHORTEST);
+        let (mut shortest, mut longest) = (f64::INFINITY, MIN_TIME);
         for Self { buckets, max } in all {
             let times = buckets.iter().map(|bucket| bucket.0).filter(|&ns| ns > 0);
-            shortest = times.fold(shortest, |shortest, ns| shortest.min((ns as f64).max(SHORTEST)));
+            shortest = times.fold(shortest, |shortest, ns| shortest.min((ns as f64).max(MIN_TIME)));
             longest = longest.max(*max as f64);
         }
         decades(shortest.min(longest), longest)
@@ -90,7 +90,7 @@ impl Histogram {
         }
         plot.x_axis(first, x.exponents().map(|exponent| (x.at(at(exponent)), decade_of_time(exponent))));
         if self.max > 0 {
-            let max = x.at((self.max as f64).max(SHORTEST));
+            let max = x.at((self.max as f64).max(MIN_TIME));
             plot.svg.line("max", (max, plot.top - 6.0), (max, bottom));
             plot.max_label(max, &format!("max {}", format_nanos(self.max as f64)));
         }
@@ -105,7 +105,7 @@ impl Histogram {
                 0 => &mut zeros,
                 ns => {
                     // A bar holds the times up to and including its end, as a bucket does.
-                    let number = ((ns as f64).max(SHORTEST).log10() * BARS - 1e-9).ceil() - 1.0;
+                    let number = ((ns as f64).max(MIN_TIME).log10() * BARS - 1e-9).ceil() - 1.0;
                     bars.entry(number.max(lowest) as i32).or_default()
                 }
             };

@@ -159,6 +159,13 @@ impl Svg {
         self.body += "</g>";
     }
 
+    /// What leads to the element `to` of the page, as `draw` adds it. Keys do not stop there: they reach it by other ways.
+    pub fn link(&mut self, to: &str, draw: impl FnOnce(&mut Self)) {
+        let _ = write!(self.body, "<a href=\"#{}\" tabindex=\"-1\">", Escaped(to));
+        draw(self);
+        self.body += "</a>";
+    }
+
     /// The finished drawing of that height; the title of `mark` is read out instead of it.
     #[must_use]
     pub fn finish(self, class: &str, height: f64, mark: &Mark) -> String {
@@ -197,9 +204,10 @@ mod tests {
         svg.dot(evil, (1.0, 2.0), 3.0, &mark);
         svg.path(evil, evil, &mark);
         svg.group(evil, &mark, |svg| svg.line(evil, (0.0, 0.0), (1.0, 1.0)));
+        svg.link(evil, |_| {});
         let drawing = svg.finish(evil, 10.0, &mark);
         assert!(!drawing.contains("<script>"));
-        assert_eq!(drawing.matches("&quot;&gt;&lt;script&gt;").count(), 18);
+        assert_eq!(drawing.matches("&quot;&gt;&lt;script&gt;").count(), 19);
     }
 
     #[test]

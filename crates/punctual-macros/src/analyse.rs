@@ -12,30 +12,30 @@ use crate::model::{Access, App, Handler, IDLE_LEVEL, Role, SharedUse, Size};
 pub(crate) struct Analysis {
     /// Each shared resource, in the order of `app.shared.resources`.
     pub(crate) resources: Vec<ResourceUsers>,
-    /// The parts that run in parallel: the partitions in order of declaration, or each level of the global executor; and last
-    /// that of `idle`, if it is in none of these.
-    pub(crate) parts: Vec<Part>,
-    /// The part of each task, in the order of `app.tasks`.
-    pub(crate) part_of_task: Vec<usize>,
-    /// The part of `idle`.
+    /// What runs in parallel: the partitions in order of declaration, or each level of the global executor; and last that of
+    /// `idle`, if it is in none of these.
+    pub(crate) partitions: Vec<Partition>,
+    /// The partition of each task, in the order of `app.tasks`.
+    pub(crate) partition_of_task: Vec<usize>,
+    /// The partition of `idle`.
     pub(crate) home: usize,
     /// For each group of resources that are shared across partitions, whether its users only ever spin.
     pub(crate) groups: Vec<bool>,
 }
 
 /// The levels that share one CPU; under the global executor, a single level.
-pub(crate) struct Part {
+pub(crate) struct Partition {
     pub(crate) name: String,
-    pub(crate) style: Style,
+    pub(crate) model: ThreadModel,
     pub(crate) cpu: Option<Expr>,
     pub(crate) stack: Option<Size>,
     /// Its levels, each with the indices of its tasks in order of declaration.
     pub(crate) levels: BTreeMap<u8, Vec<usize>>,
 }
 
-/// How a part is run; the names are those of the runtime.
+/// How a partition is run; the names are those of the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Style {
+pub(crate) enum ThreadModel {
     Levels,
     Polling,
     Anywhere,
@@ -46,8 +46,8 @@ pub(crate) enum Style {
 pub(crate) struct ResourceUsers {
     /// The levels of the users, 0 for `idle`; empty if nobody uses the resource.
     pub(crate) levels: BTreeSet<u8>,
-    /// The parts of the users.
-    pub(crate) parts: BTreeSet<usize>,
+    /// The partitions of the users.
+    pub(crate) partitions: BTreeSet<usize>,
     /// Whether it has users, and all of them take it by `&`.
     pub(crate) by_reference: bool,
     /// Its group of resources shared across partitions, if any.
@@ -84,23 +84,30 @@ impl ResourceUsers {
 
     /// Whether its users run in parallel and lock it.
     pub(crate) fn is_across(&self) -> bool {
-        self.parts.len() > 1 && !self.by_reference
+        self.partitions.len() > 1 && !self.by_reference
     }
 }
 
 impl Analysis {
     pub(crate) fn new(app: &App) -> Self {
-        let (mut parts, part_of_task) =
+        let (mut partitions, partition_of_task) =
             if app.args.global.is_some() { levels_apart(app) } else { partitions(app) };
-        let home = match parts.iter().position(|part| part.style == Style::Levels) {
+        let home = match partitions.iter().position(|partition| partition.model == ThreadModel::Levels) {
             Some(home) => home,
             None => {
                 let (name, levels) = ("idle".to_owned(), BTreeMap::new());
-                parts.push(Part { name, style: Style::Anywhere, cpu: None, stack: None, levels });
-                parts.len() - 1
+                partitions.push(Partition {
+                    name,
+                    model: ThreadModel::Anywhere,
+                    cpu: None,
+                    stack: None,
+                    levels,
+                });
+                partitions.len() - 1
             }
         };
-        let mut analysis = Analysis { resources: Vec::new(), parts, part_of_task, home, groups: Vec::new() };
+        let mut analysis =
+            Analysis { resources: Vec::new(), partitions, partition_of_task, home, groups: Vec::new() };
         analysis.resources = app
             .shared
             .resources
@@ -110,7 +117,7 @@ impl Analysis {
                 for (level, handler) in app.concurrent() {
                     for used in handler.shared.iter().filter(|used| used.ident == resource.ident) {
                         users.levels.insert(level);
-                        users.parts.insert(analysis.part(app, handler));
+                        users.partitions.insert(analysis.partition(app, handler));
                         users.by_reference &= used.access.is_reference();
                     }
                 }
@@ -124,9 +131,9 @@ impl Analysis {
         analysis
     }
 
-    /// The part that a handler runs in.
-    pub(crate) fn part(&self, app: &App, handler: &Handler) -> usize {
-        let tasks = app.tasks.iter().zip(&self.part_of_task);
+    /// The partition that a handler runs in.
+    pub(crate) fn partition(&self, app: &App, handler: &Handler) -> usize {
+        let tasks = app.tasks.iter().zip(&self.partition_of_task);
         match handler.role {
             Role::Task => tasks
                 .into_iter()
@@ -136,14 +143,16 @@ impl Analysis {
         }
     }
 
-    /// The part and the level of the thread that waits for the descriptors of async tasks, if any of them may enter the
+    /// The partition and the level of the thread that waits for the descriptors of async tasks, if any of them may enter the
     /// kernel: those of the highest such task, so that the thread can poll what it wakes.
     ///
     /// Tasks that are configured out count, as they do for the levels.
     pub(crate) fn reactor(&self, app: &App) -> Option<(usize, u8)> {
-        let tasks = app.tasks.iter().zip(&self.part_of_task).filter(|(task, _)| task.is_async());
-        let places = tasks.map(|(task, &part)| (part, task.priority));
-        places.filter(|&(part, _)| self.parts[part].style != Style::Polling).max_by_key(|&(_, level)| level)
+        let tasks = app.tasks.iter().zip(&self.partition_of_task).filter(|(task, _)| task.is_async());
+        let places = tasks.map(|(task, &partition)| (partition, task.priority));
+        places
+            .filter(|&(partition, _)| self.partitions[partition].model != ThreadModel::Polling)
+            .max_by_key(|&(_, level)| level)
     }
 
     /// Puts into one group the resources shared across partitions that one handler may hold at once.
@@ -169,8 +178,8 @@ impl Analysis {
             let next = numbers.len();
             let number = *numbers.entry(of).or_insert(next);
             self.groups.resize(numbers.len(), false);
-            let polls = |&part: &usize| self.parts[part].style == Style::Polling;
-            self.groups[number] |= self.resources[index].parts.iter().any(polls);
+            let polls = |&partition: &usize| self.partitions[partition].model == ThreadModel::Polling;
+            self.groups[number] |= self.resources[index].partitions.iter().any(polls);
             self.resources[index].group = Some(number);
         }
     }
@@ -194,39 +203,53 @@ impl Analysis {
 }
 
 /// The partitions as declared, or one without a name of its own.
-fn partitions(app: &App) -> (Vec<Part>, Vec<usize>) {
-    let declared = app.args.partitions.iter().map(|partition| Part {
+fn partitions(app: &App) -> (Vec<Partition>, Vec<usize>) {
+    let declared = app.args.partitions.iter().map(|partition| Partition {
         name: partition.ident.to_string(),
-        style: if partition.poll { Style::Polling } else { Style::Levels },
+        model: if partition.poll { ThreadModel::Polling } else { ThreadModel::Levels },
         cpu: partition.cpu.clone(),
         stack: partition.stack.clone(),
         levels: BTreeMap::new(),
     });
-    let mut parts: Vec<Part> = declared.collect();
-    if parts.is_empty() {
+    let mut partitions: Vec<Partition> = declared.collect();
+    if partitions.is_empty() {
         let (name, cpu) = ("main".to_owned(), app.args.cpu.clone());
-        parts.push(Part { name, style: Style::Levels, cpu, stack: None, levels: BTreeMap::new() });
+        partitions.push(Partition {
+            name,
+            model: ThreadModel::Levels,
+            cpu,
+            stack: None,
+            levels: BTreeMap::new(),
+        });
     }
     let mut of_task = Vec::new();
     for (index, task) in app.tasks.iter().enumerate() {
         let named = task.core.as_ref().map(syn::LitStr::value);
-        let part = named.and_then(|name| parts.iter().position(|part| part.name == name)).unwrap_or(0);
-        parts[part].levels.entry(task.priority).or_default().push(index);
-        of_task.push(part);
+        let partition = named
+            .and_then(|name| partitions.iter().position(|partition| partition.name == name))
+            .unwrap_or(0);
+        partitions[partition].levels.entry(task.priority).or_default().push(index);
+        of_task.push(partition);
     }
-    (parts, of_task)
+    (partitions, of_task)
 }
 
-/// Each level alone, and a part for `idle`.
-fn levels_apart(app: &App) -> (Vec<Part>, Vec<usize>) {
+/// Each level is a partition by itself.
+fn levels_apart(app: &App) -> (Vec<Partition>, Vec<usize>) {
     let levels: BTreeSet<u8> = app.tasks.iter().map(|task| task.priority).collect();
-    let parts = levels.iter().map(|&level| {
+    let partitions = levels.iter().map(|&level| {
         let tasks = app.tasks.iter().enumerate().filter(|(_, task)| task.priority == level);
         let levels = BTreeMap::from([(level, tasks.map(|(index, _)| index).collect())]);
-        Part { name: format!("level {level}"), style: Style::Anywhere, cpu: None, stack: None, levels }
+        Partition {
+            name: format!("level {level}"),
+            model: ThreadModel::Anywhere,
+            cpu: None,
+            stack: None,
+            levels,
+        }
     });
     let place = |level| levels.iter().position(|&other| other == level).unwrap_or(0);
-    (parts.collect(), app.tasks.iter().map(|task| place(task.priority)).collect())
+    (partitions.collect(), app.tasks.iter().map(|task| place(task.priority)).collect())
 }
 
 #[cfg(test)]
@@ -338,8 +361,8 @@ mod tests {
             },
         );
         let analysis = Analysis::new(&app);
-        assert_eq!((analysis.parts.len(), analysis.home), (3, 2));
-        assert_eq!(analysis.part_of_task, [0, 0, 1]);
+        assert_eq!((analysis.partitions.len(), analysis.home), (3, 2));
+        assert_eq!(analysis.partition_of_task, [0, 0, 1]);
         assert_eq!(kinds(&app, &analysis, "a"), [LockKind::Exclusive, LockKind::Ceiling]);
         assert_eq!(kinds(&app, &analysis, "b"), [LockKind::Exclusive, LockKind::Ceiling]);
         assert_eq!(kinds(&app, &analysis, "c"), [LockKind::Ceiling]);
@@ -350,7 +373,7 @@ mod tests {
         let task = || quote! { #[shared] struct Shared {} #[task] fn t(cx: t::Context) {} };
         let home = |args| {
             let analysis = Analysis::new(&app_with(args, task()));
-            analysis.parts[analysis.home].name.clone()
+            analysis.partitions[analysis.home].name.clone()
         };
         assert_eq!(home(quote!()), "main");
         assert_eq!(home(quote!(partitions = [fast(poll)])), "idle");
@@ -376,6 +399,6 @@ mod tests {
             #[task] fn b(cx: b::Context) {}
             #[task(priority = 5)] fn c(cx: c::Context) {}
         });
-        assert_eq!(Analysis::new(&app).parts[0].levels, BTreeMap::from([(1, vec![1]), (5, vec![0, 2])]));
+        assert_eq!(Analysis::new(&app).partitions[0].levels, BTreeMap::from([(1, vec![1]), (5, vec![0, 2])]));
     }
 }

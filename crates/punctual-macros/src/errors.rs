@@ -2,7 +2,22 @@
 
 use std::fmt::Display;
 
+use proc_macro2::TokenStream;
 use quote::ToTokens;
+use syn::DeriveInput;
+
+/// What `expand` makes of the input of a derive macro, or what is wrong with that.
+pub(crate) fn derive(
+    input: TokenStream,
+    expand: impl FnOnce(&DeriveInput, &mut Errors) -> Option<TokenStream>,
+) -> TokenStream {
+    let mut errors = Errors::default();
+    let expansion = errors.take(syn::parse2(input)).and_then(|input| expand(&input, &mut errors));
+    match (errors.finish(), expansion) {
+        (Err(error), _) => error.into_compile_error(),
+        (Ok(()), expansion) => expansion.unwrap_or_default(),
+    }
+}
 
 /// The errors so far, in order.
 #[derive(Default)]

@@ -9,7 +9,9 @@ mod check;
 mod errors;
 mod generate;
 mod local_levels;
+mod message;
 mod model;
+mod parameters;
 mod parse;
 #[cfg(test)]
 mod testing;
@@ -25,6 +27,18 @@ use crate::model::App;
 #[proc_macro_attribute]
 pub fn app(args: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(args.into(), item.into()).into()
+}
+
+/// Makes a struct a message: see `punctual_bridge::Message`, which it is a part of.
+#[proc_macro_derive(Message, attributes(message))]
+pub fn message(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    message::derive(input.into()).into()
+}
+
+/// Makes a struct a set of parameters: see `punctual_bridge::Parameters`, which it is a part of.
+#[proc_macro_derive(Parameters, attributes(parameter, message))]
+pub fn parameters(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    parameters::derive(input.into()).into()
 }
 
 fn expand(args: TokenStream, item: TokenStream) -> TokenStream {

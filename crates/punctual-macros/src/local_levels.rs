@@ -4,16 +4,16 @@ use crate::analyse::Analysis;
 use crate::model::{App, Handler};
 
 impl Analysis {
-    /// Whether `level` of `part` is a local level.
-    pub(crate) fn is_local(&self, app: &App, part: usize, level: u8) -> bool {
-        let tasks = self.parts[part].levels.get(&level);
+    /// Whether `level` of `partition` is a local level.
+    pub(crate) fn is_local(&self, app: &App, partition: usize, level: u8) -> bool {
+        let tasks = self.partitions[partition].levels.get(&level);
         tasks.is_some_and(|tasks| tasks.iter().any(|&task| app.tasks[task].is_local()))
     }
 
-    /// The part and the level of a task in a local level.
+    /// The partition and the level of a task in a local level.
     pub(crate) fn local_level(&self, app: &App, handler: &Handler) -> Option<(usize, u8)> {
         let task = app.task(handler)?;
-        let place = (self.part(app, handler), task.priority);
+        let place = (self.partition(app, handler), task.priority);
         self.is_local(app, place.0, place.1).then_some(place)
     }
 }

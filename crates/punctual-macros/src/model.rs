@@ -37,7 +37,7 @@ pub(crate) struct AppArgs {
     /// `executor = "global"`, with the place of the value.
     pub(crate) global: Option<LitStr>,
     /// The partitions, in order of declaration; empty if there is one without a name.
-    pub(crate) partitions: Vec<Partition>,
+    pub(crate) partitions: Vec<PartitionArgs>,
     pub(crate) priority_base: Option<u8>,
     /// The stack of each thread.
     pub(crate) stack: Option<Size>,
@@ -59,7 +59,7 @@ pub(crate) struct AppArgs {
 }
 
 /// An entry of `partitions = [..]`.
-pub(crate) struct Partition {
+pub(crate) struct PartitionArgs {
     pub(crate) ident: Ident,
     pub(crate) cpu: Option<Expr>,
     /// The stack of each thread.
@@ -137,6 +137,8 @@ pub(crate) struct Task {
     pub(crate) deadline: Option<Duration>,
     /// How often it may be released, of a message or a bound task.
     pub(crate) interval: Option<Interval>,
+    /// The longest execution of a job, and what a supervisor does about a longer one.
+    pub(crate) budget: Option<Budget>,
     /// The execution time to charge under virtual time.
     pub(crate) execution: Option<Duration>,
     /// How many times, and how many descriptors, an async task may wait for at once.
@@ -175,6 +177,22 @@ pub(crate) struct Interval {
     /// The largest number of releases in any window of this length.
     pub(crate) burst: u16,
     pub(crate) on_early: OnEarly,
+}
+
+/// The longest execution of a task's jobs.
+pub(crate) struct Budget {
+    pub(crate) length: Duration,
+    pub(crate) on_budget: OnBudget,
+    /// The `budget` key.
+    pub(crate) key: Ident,
+}
+
+/// What a supervisor does about a job beyond its budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OnBudget {
+    Report,
+    Stop,
+    Kill,
 }
 
 /// What happens to an early release.

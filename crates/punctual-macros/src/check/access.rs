@@ -14,7 +14,7 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
         lock_free_async(app, resource, errors);
         if users.levels.len() > 1 {
             lock_free_across_levels(app, resource, errors);
-        } else if users.parts.len() > 1 {
+        } else if users.partitions.len() > 1 {
             lock_free_across_partitions(app, analysis, resource, errors);
         }
     }
@@ -89,9 +89,9 @@ fn lock_free_across_levels(app: &App, resource: &Resource, errors: &mut Errors) 
 fn lock_free_across_partitions(app: &App, analysis: &Analysis, resource: &Resource, errors: &mut Errors) {
     let mut uses = uses(app, resource);
     let Some((_, first, _)) = uses.next() else { return };
-    let part = |handler: &Handler| analysis.part(app, handler);
-    if let Some((_, other, used)) = uses.find(|(_, other, _)| part(other) != part(first)) {
-        let [one, two] = [first, other].map(|handler| &analysis.parts[part(handler)].name);
+    let partition = |handler: &Handler| analysis.partition(app, handler);
+    if let Some((_, other, used)) = uses.find(|(_, other, _)| partition(other) != partition(first)) {
+        let [one, two] = [first, other].map(|handler| &analysis.partitions[partition(handler)].name);
         let (name, first, other) = (&resource.ident, &first.ident, &other.ident);
         errors.at(
             used,

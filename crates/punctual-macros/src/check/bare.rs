@@ -32,6 +32,14 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
             format_args!("a bare board has nowhere to write a profile to: remove `profile` ({WITHOUT_STD})"),
         );
     }
+    for budget in app.tasks.iter().filter_map(|task| task.budget.as_ref()) {
+        errors.at(
+            &budget.key,
+            format_args!(
+                "a bare board has no other process that could watch a budget: remove `budget` and `on_budget` ({WITHOUT_STD})"
+            ),
+        );
+    }
     for task in &app.tasks {
         let TaskKind::Bound { source, .. } = &task.kind else { continue };
         if app.local_field(source).is_some() {
@@ -73,6 +81,10 @@ mod tests {
         assert!(cpu.len() == 1 && cpu[0].contains("remove `cpu`"), "{cpu:?}");
         let profile = said(quote!(profile), items());
         assert!(profile.len() == 1 && profile[0].contains("remove `profile`"), "{profile:?}");
+        let budget =
+            quote! { #[shared] struct Shared {} #[task(budget = 1.millis())] fn t(cx: t::Context) {} };
+        let budget = said(TokenStream::new(), budget);
+        assert!(budget.len() == 1 && budget[0].contains("remove `budget`"), "{budget:?}");
         let partitions = said(quote!(partitions = [only]), items());
         assert!(partitions.len() == 1 && partitions[0].contains("remove `partitions`"), "{partitions:?}");
     }

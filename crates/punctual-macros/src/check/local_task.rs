@@ -1,15 +1,15 @@
 //! Local tasks: they are async, and some task of their level can start them.
 
-use crate::analyse::{Analysis, Part};
+use crate::analyse::{Analysis, Partition};
 use crate::errors::Errors;
 use crate::model::{App, Task, TaskKind};
 
 pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
     app.tasks.iter().for_each(|task| released_otherwise(task, errors));
-    for part in &analysis.parts {
-        for (&level, tasks) in &part.levels {
+    for partition in &analysis.partitions {
+        for (&level, tasks) in &partition.levels {
             let tasks: Vec<_> = tasks.iter().map(|&task| &app.tasks[task]).collect();
-            without_spawner(app, part, level, &tasks, errors);
+            without_spawner(app, partition, level, &tasks, errors);
         }
     }
 }
@@ -42,11 +42,11 @@ fn released_otherwise(task: &Task, errors: &mut Errors) {
     }
 }
 
-fn without_spawner(app: &App, part: &Part, level: u8, tasks: &[&Task], errors: &mut Errors) {
+fn without_spawner(app: &App, partition: &Partition, level: u8, tasks: &[&Task], errors: &mut Errors) {
     let Some(first) = tasks.first().filter(|_| tasks.iter().all(|task| task.is_local())) else { return };
     let place = match app.args.partitions.is_empty() {
         true => String::new(),
-        false => format!(" in the partition `{}`", part.name),
+        false => format!(" in the partition `{}`", partition.name),
     };
     let name = &first.handler.ident;
     if let Some(key) = &first.local_task {

@@ -24,6 +24,7 @@ use crate::analyse::Analysis;
 use crate::errors::Errors;
 use crate::model::App;
 
+pub(crate) use args::lifetimes;
 pub(crate) use names::is_model;
 
 /// Applies every rule.

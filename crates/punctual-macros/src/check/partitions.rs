@@ -78,10 +78,10 @@ fn named_by_tasks(app: &App, errors: &mut Errors) {
 
 fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (partition, part) in app.args.partitions.iter().zip(&analysis.parts) {
-        let name = &partition.ident;
+    for (declared, partition) in app.args.partitions.iter().zip(&analysis.partitions) {
+        let name = &declared.ident;
         // Of two with one name, the tasks are in the first.
-        if seen.insert(name.to_string()) && part.levels.is_empty() {
+        if seen.insert(name.to_string()) && partition.levels.is_empty() {
             errors.at(
                 name,
                 format_args!(
@@ -94,11 +94,11 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
 
 /// Reports the first bound task beyond the limit: a partition has at most some thirty other threads.
 fn too_many_in_a_partition(app: &App, analysis: &Analysis, errors: &mut Errors) {
-    let reactor = analysis.reactor(app).map(|(part, _)| part);
-    for (index, part) in analysis.parts.iter().enumerate() {
-        let tasks = app.tasks.iter().zip(&analysis.part_of_task);
+    let reactor = analysis.reactor(app).map(|(partition, _)| partition);
+    for (index, partition) in analysis.partitions.iter().enumerate() {
+        let tasks = app.tasks.iter().zip(&analysis.partition_of_task);
         let bound: Vec<_> = tasks.filter(|(task, of)| task.is_bound() && **of == index).collect();
-        let others = 1 + part.levels.len() + usize::from(reactor == Some(index));
+        let others = 1 + partition.levels.len() + usize::from(reactor == Some(index));
         if let Some((task, _)) = bound.get(THREADS - others) {
             let (name, threads) = (&task.handler.ident, others + bound.len());
             let partition = match app.args.partitions.get(index) {
@@ -118,7 +118,7 @@ fn too_many_in_a_partition(app: &App, analysis: &Analysis, errors: &mut Errors) 
 }
 
 fn too_many_threads(app: &App, analysis: &Analysis, errors: &mut Errors) {
-    let threads = analysis.parts.len() + app.tasks.iter().filter(|task| task.is_bound()).count() + 1;
+    let threads = analysis.partitions.len() + app.tasks.iter().filter(|task| task.is_bound()).count() + 1;
     if let (Some(global), true) = (&app.args.global, threads > MEMBERS) {
         errors.at(
             global,

@@ -56,8 +56,8 @@ fn types(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
             pub released: ::punctual::Instant,
         });
     }
-    if let Some((part, level)) = local {
-        let spawner = local::spawner(part, level);
+    if let Some((partition, level)) = local {
+        let spawner = local::spawner(partition, level);
         fields.extend(quote! {
             /// Starts the local tasks of this level.
             pub local_spawner: #spawner<#life>,
@@ -185,8 +185,8 @@ pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenSt
         let release = names::var("release");
         fields.extend(quote!(released: #release,));
     }
-    if let Some((part, level)) = analysis.local_level(app, handler) {
-        let spawner = local::spawner(part, level);
+    if let Some((partition, level)) = analysis.local_level(app, handler) {
+        let spawner = local::spawner(partition, level);
         fields.extend(quote!(local_spawner: #spawner(::core::marker::PhantomData),));
     }
     let context = names::of("Context", name);
@@ -204,24 +204,24 @@ fn shared_value(app: &App, analysis: &Analysis, handler: &Handler, used: &Shared
 
 fn unmeasured_value(app: &App, analysis: &Analysis, handler: &Handler, used: &SharedUse) -> TokenStream {
     let (resource, worker) = (names::shared(&used.ident), names::var("worker"));
-    let part = names::part("part", analysis.part(app, handler));
+    let partition = names::partition("partition", analysis.partition(app, handler));
     match analysis.lock_kind(app, level(app, handler), used) {
         LockKind::Reference => quote!(::punctual::export::Resource::get(&#resource.0)),
         _ if handler.role == Role::Shutdown => quote!(::punctual::export::Resource::get_mut(&#resource.0)),
         LockKind::Direct => quote!(::punctual::export::Resource::get_mut(&#resource.0)),
         LockKind::Across(group) => {
             let group = names::group(group);
-            quote!(::punctual::export::GroupLocked::new(&#resource.0, &#part, &#group))
+            quote!(::punctual::export::GroupLocked::new(&#resource.0, &#partition, &#group))
         }
         LockKind::Ceiling => {
             let ceiling = names::ceiling(&used.ident);
-            quote!(::punctual::export::CeilingLocked::new(&#resource.0, &#part, &#ceiling))
+            quote!(::punctual::export::CeilingLocked::new(&#resource.0, &#partition, &#ceiling))
         }
         LockKind::Exclusive | LockKind::Locked(_) if is_async(app, handler) => {
-            quote!(::punctual::export::AsyncLocked::new(&#resource.0, &#part))
+            quote!(::punctual::export::AsyncLocked::new(&#resource.0, &#partition))
         }
         LockKind::Exclusive | LockKind::Locked(_) => {
-            quote!(::punctual::export::Lock::new(&#resource.0, ::punctual::export::PartitionState::core(&#part), #worker))
+            quote!(::punctual::export::Lock::new(&#resource.0, ::punctual::export::PartitionState::core(&#partition), #worker))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{FnArg, ItemFn, Lifetime, PathArguments, Type, parse_quote};
 
@@ -54,17 +54,25 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
     let (pattern, variables) = tasks::message(handler);
     let (function, value) = (names::function(ident), contexts::make(app, analysis, handler));
-    let (place, stays) = match analysis.local_level(app, handler) {
-        None => ("future_place", quote!(Nothing)),
-        Some(_) if task.is_local() => ("future_place_local", quote!(Everything)),
-        Some(_) => ("future_place_local", quote!(Future)),
+    let stays = match analysis.local_level(app, handler) {
+        None => quote!(Nothing),
+        Some(_) if task.is_local() => quote!(Everything),
+        Some(_) => quote!(Future),
     };
-    let place = Ident::new(place, Span::call_site());
-    // Where a future that cannot be sent is reported: here and not by the signature of the function that makes it, so that
-    // the checks of what it is made of come first.
+    // Where a future that cannot be sent is reported, unless what it is made of cannot be sent either: that has been reported.
     let at = names::at(ident.span());
-    let place = quote_spanned!(at=> ::punctual::export::#place(#make, (#context, #message), #storage));
-    // An error about an argument comes before those about the future and the spawn.
+    let place = match analysis.local_level(app, handler) {
+        None => quote_spanned! {at=>
+            {
+                use ::punctual::export::OfUnsent as _;
+                ::punctual::export::Place::<(#context_type<'_>, #args)>::NEW
+                    .future(#make, (#context, #message), #storage)
+            }
+        },
+        Some(_) => {
+            quote_spanned!(at=> ::punctual::export::future_place_local(#make, (#context, #message), #storage))
+        }
+    };
     let sent = handler.args.iter().filter(|_| !task.is_local());
     let sent = sent.map(|arg| statics::assert("send", &Vec::from_iter(cfgs), &arg.ty));
     quote! {

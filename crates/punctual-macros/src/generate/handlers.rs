@@ -38,8 +38,8 @@ fn module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
         let (mangled, export) = (names::of(export, ident), format_ident!("{}", export));
         quote!(pub use super::#mangled as #export;)
     });
-    let spawner = analysis.local_level(app, handler).map(|(part, level)| {
-        let spawner = local::spawner(part, level);
+    let spawner = analysis.local_level(app, handler).map(|(partition, level)| {
+        let spawner = local::spawner(partition, level);
         quote!(pub use super::#spawner as LocalSpawner;)
     });
     let name = names::plain(ident);

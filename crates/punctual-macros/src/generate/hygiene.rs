@@ -18,8 +18,8 @@ const USERS: [char; 2] = ['q', 'Q'];
 /// Names that are the framework's in the module of an app.
 const RESERVED: [&str; 5] = ["init", "idle", "shutdown", "run", "MODEL"];
 
-/// Apps that together use every construct.
-fn names() -> BTreeSet<String> {
+/// The code of apps that together use every construct.
+pub(super) fn apps() -> Vec<TokenStream> {
     let everything = quote! {
         #[shared]
         struct Shared {
@@ -38,28 +38,36 @@ fn names() -> BTreeSet<String> {
         fn q_message(q: q_message::Context, q_one: QType, q_two: QType) {}
         #[task(priority = 3, binds = q_source, local = [q_source], shared = [&q_ref])]
         fn q_bound(q: q_bound::Context) {}
-        #[task(period = 1.millis(), offset = 1.millis(), deadline = QValue, on_overrun = stop)]
+        #[task(period = 1.millis(), offset = 1.millis(), deadline = QValue, on_overrun = stop, budget = 1.millis())]
         fn q_stops(q: q_stops::Context) {}
         #[task(period = 1.millis(), on_overrun = q_handler, execution = 1.millis())]
         fn q_periodic(q: q_periodic::Context) {}
         #[task]
         fn q_handler(q: q_handler::Context) {}
-        #[task(min_interval = QValue, burst = 3)]
+        #[task(min_interval = QValue, burst = 3, capacity = 4, budget = QValue, on_budget = kill)]
         fn q_counted(q: q_counted::Context) {}
         #[task(min_interval = 1.millis(), on_early = delay)]
         fn q_delayed(q: q_delayed::Context) {}
         #[task(min_interval = 1.millis(), on_early = reject)]
         fn q_rejected(q: q_rejected::Context) {}
-        #[task(priority = 2, shared = [q_lock])]
+        #[task(priority = 2, shared = [q_lock], waits = 2)]
         async fn q_async(q: q_async::Context, q_one: QType) {}
         #[task(priority = 4)]
         async fn q_starts(q: q_starts::Context) {}
         #[task(priority = 4, local_task)]
         async fn q_local(q: q_local::Context, q_one: QType) {}
+        extern "Rust" {
+            #[task(shared = [q_lock])]
+            fn q_extern(q: q_extern::Context, q_one: QType);
+            #[task(local = [q_own: QType = QValue])]
+            async fn q_extern_async(q: q_extern_async::Context);
+        }
     };
     let one = quote!(
         cpu = 1,
         priority_base = 40,
+        stack = QValue,
+        monitor = false,
         wake_latency = 1.micros(),
         strict,
         trace,
@@ -73,25 +81,25 @@ fn names() -> BTreeSet<String> {
     };
     let apps = [
         (one, everything.clone()),
-        (quote!(partitions = [qqq, q, qq(poll)]), partitioned),
+        (quote!(partitions = [qqq(cpu = QValue, stack = QValue), q, qq(poll)]), partitioned),
         (quote!(executor = "global"), everything),
     ];
-    let mut names = BTreeSet::new();
-    for (args, items) in apps {
-        let module = quote! {
-            mod app {
-                #[init(local = [q_of_init: QType = QValue])]
-                fn init(q: init::Context, q_argument: QType) -> (Shared, Local) {}
-                #items
-            }
-        };
-        let mut errors = Errors::default();
-        let app = crate::front(args, module, &mut errors);
-        errors.finish().expect("the app has no mistakes");
-        let (app, analysis) = app.expect("the app is whole");
-        collect(super::generated(&app, &analysis), &mut names);
-    }
-    names
+    apps.into_iter().map(|(args, items)| generate(args, items)).collect()
+}
+
+fn generate(args: TokenStream, items: TokenStream) -> TokenStream {
+    let module = quote! {
+        mod app {
+            #[init(local = [q_of_init: QType = QValue])]
+            fn init(q: init::Context, q_argument: QType) -> (Shared, Local) {}
+            #items
+        }
+    };
+    let mut errors = Errors::default();
+    let app = crate::front(args, module, &mut errors);
+    errors.finish().expect("the app has no mistakes");
+    let (app, analysis) = app.expect("the app is whole");
+    super::generated(&app, &analysis)
 }
 
 fn collect(tokens: TokenStream, names: &mut BTreeSet<String>) {
@@ -115,7 +123,9 @@ fn named(ident: &Ident) -> Option<String> {
 #[test]
 fn every_name_in_generated_code_is_one_the_user_may_take() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(NAMES);
-    let list = names().into_iter().map(|name| format!("    {name}\n")).collect::<String>();
+    let mut names = BTreeSet::new();
+    apps().into_iter().for_each(|generated| collect(generated, &mut names));
+    let list = names.into_iter().map(|name| format!("    {name}\n")).collect::<String>();
     let text = format!("names! {{\n{list}}}\n");
     if env::var_os("BLESS").is_some() {
         fs::write(&path, &text).expect("the list can be written");

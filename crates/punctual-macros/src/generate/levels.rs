@@ -10,17 +10,17 @@ use super::{names, quiet, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let levels = analysis
-        .parts
+        .partitions
         .iter()
         .enumerate()
-        .flat_map(|(part, of)| of.levels.iter().map(move |level| (part, level)));
-    levels.map(|(part, (&level, tasks))| one(app, analysis, part, level, tasks)).collect()
+        .flat_map(|(partition, of)| of.levels.iter().map(move |level| (partition, level)));
+    levels.map(|(partition, (&level, tasks))| one(app, analysis, partition, level, tasks)).collect()
 }
 
-fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
+fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usize]) -> TokenStream {
     let quiet = quiet();
     let [worker, nodes, statik, run] =
-        ["worker", "nodes", "level", "run"].map(|what| names::level(what, part, level));
+        ["worker", "nodes", "level", "run"].map(|what| names::level(what, partition, level));
     let [me, node, now, table, filled] = ["me", "node", "now", "table", "filled"].map(names::var);
     let own: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
     let each = || tasks.iter().map(|&task| &app.tasks[task]);
@@ -44,8 +44,8 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
     let (waking, timers) = match timers {
         0 => (None, None),
         _ => {
-            let (name, words) = (names::level("timers", part, level), timers.div_ceil(64));
-            let (part, base) = (names::part("part", part), own as u32);
+            let (name, words) = (names::level("timers", partition, level), timers.div_ceil(64));
+            let (partition, base) = (names::partition("partition", partition), own as u32);
             let waking = entry(
                 &[],
                 own,
@@ -60,7 +60,7 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
             let timers = quote! {
                 // After the nodes of the tasks, so they are these timers' alone.
                 #quiet static #name: ::punctual::export::Timers<#timers, #words> =
-                    unsafe { ::punctual::export::Timers::new(&#part, &#statik, #base) };
+                    unsafe { ::punctual::export::Timers::new(&#partition, &#statik, #base) };
             };
             (Some(waking), Some(timers))
         }
@@ -98,7 +98,7 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
     };
     let mut level_value =
         quote!(::punctual::export::Level::new(#level, &#worker, &#nodes, &[#(#periodic),*], &#run));
-    if analysis.is_local(app, part, level) {
+    if analysis.is_local(app, partition, level) {
         level_value = quote!(::punctual::export::Level::local(#level_value));
     }
     quote! {
@@ -122,7 +122,7 @@ fn one(app: &App, analysis: &Analysis, part: usize, level: u8, tasks: &[usize]) 
 ///
 /// Tasks that are configured out keep their nodes, so that the numbers do not depend on `#[cfg]`.
 pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
-    let level = &analysis.parts[analysis.part_of_task[index]].levels[&app.tasks[index].priority];
+    let level = &analysis.partitions[analysis.partition_of_task[index]].levels[&app.tasks[index].priority];
     let before = level.iter().take_while(|&&task| task != index);
     before.map(|&task| nodes_of(&app.tasks[task]) as u32).sum()
 }

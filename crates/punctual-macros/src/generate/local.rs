@@ -9,20 +9,20 @@ use crate::model::{App, Task};
 use super::{names, quiet, tasks};
 
 pub(super) fn spawners(app: &App, analysis: &Analysis) -> TokenStream {
-    let parts = analysis.parts.iter().enumerate();
-    let levels =
-        parts.flat_map(|(part, of)| of.levels.iter().map(move |(&level, tasks)| (part, level, tasks)));
-    let local = levels.filter(|&(part, level, _)| analysis.is_local(app, part, level));
-    local.map(|(part, level, tasks)| one(app, part, level, tasks)).collect()
+    let partitions = analysis.partitions.iter().enumerate();
+    let levels = partitions
+        .flat_map(|(partition, of)| of.levels.iter().map(move |(&level, tasks)| (partition, level, tasks)));
+    let local = levels.filter(|&(partition, level, _)| analysis.is_local(app, partition, level));
+    local.map(|(partition, level, tasks)| one(app, partition, level, tasks)).collect()
 }
 
 /// The type of a level's spawner.
-pub(super) fn spawner(part: usize, level: u8) -> Ident {
-    names::level("localspawner", part, level)
+pub(super) fn spawner(partition: usize, level: u8) -> Ident {
+    names::level("localspawner", partition, level)
 }
 
-fn one(app: &App, part: usize, level: u8, tasks: &[usize]) -> TokenStream {
-    let (quiet, spawner, life) = (quiet(), spawner(part, level), names::lifetime());
+fn one(app: &App, partition: usize, level: u8, tasks: &[usize]) -> TokenStream {
+    let (quiet, spawner, life) = (quiet(), spawner(partition, level), names::lifetime());
     let methods = tasks.iter().map(|&task| &app.tasks[task]).filter(|task| task.is_local()).map(method);
     quote! {
         /// Starts the local tasks of a level. For its tasks, on the thread that runs them.

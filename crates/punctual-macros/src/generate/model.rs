@@ -3,8 +3,8 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use crate::analyse::{Analysis, LockKind, ResourceUsers, Style};
-use crate::model::{App, Handler, Interval, Overrun, Resource, Task, TaskKind};
+use crate::analyse::{Analysis, LockKind, ResourceUsers, ThreadModel};
+use crate::model::{App, Budget, Handler, Interval, Overrun, Resource, Task, TaskKind};
 
 use super::{duration, names, option, tasks};
 
@@ -14,8 +14,8 @@ const GLOBAL: &str = "global";
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let name = names::plain(&app.module.ident);
     let (partitions, resources) = (partitions(app, analysis), resources(app, analysis));
-    let tasks = app.tasks.iter().zip(&analysis.part_of_task).map(|(each, &part)| {
-        let (cfgs, task) = (&each.handler.cfgs, task(app, analysis, each, part));
+    let tasks = app.tasks.iter().zip(&analysis.partition_of_task).map(|(each, &partition)| {
+        let (cfgs, task) = (&each.handler.cfgs, task(app, analysis, each, partition));
         quote!(#(#cfgs)* #task)
     });
     let idle = option(app.idle.as_ref().map(|idle| {
@@ -55,38 +55,38 @@ pub(super) fn ident() -> Ident {
     Ident::new("MODEL", Span::call_site())
 }
 
-/// The partition of a part, as users know it; none for a separate `idle`.
-fn partition_name<'a>(app: &App, analysis: &'a Analysis, part: usize) -> Option<&'a str> {
-    let part = &analysis.parts[part];
-    match part.style {
-        Style::Anywhere if app.args.global.is_some() => Some(GLOBAL),
-        Style::Anywhere => None,
-        Style::Levels | Style::Polling => Some(&part.name),
+/// The name of a partition, as users know it; none for a separate `idle`.
+fn partition_name<'a>(app: &App, analysis: &'a Analysis, partition: usize) -> Option<&'a str> {
+    let partition = &analysis.partitions[partition];
+    match partition.model {
+        ThreadModel::Anywhere if app.args.global.is_some() => Some(GLOBAL),
+        ThreadModel::Anywhere => None,
+        ThreadModel::Levels | ThreadModel::Polling => Some(&partition.name),
     }
 }
 
 // The lists are `const` blocks: references to what expressions of the user's are in would not live long enough otherwise.
 fn partitions(app: &App, analysis: &Analysis) -> TokenStream {
-    let partition = |name: &str, executor: &str, cpu: TokenStream| {
+    let described = |name: &str, executor: &str, cpu: TokenStream| {
         let executor = Ident::new(executor, Span::call_site());
         quote!(::punctual::model::Partition::new(#name, ::punctual::model::Executor::#executor, #cpu))
     };
     if app.args.global.is_some() {
-        let global = partition(GLOBAL, "Global", option(None));
+        let global = described(GLOBAL, "Global", option(None));
         return quote!(const { &[#global] });
     }
-    let all = analysis.parts.iter().filter_map(|part| {
-        let cpu = option(part.cpu.as_ref().map(|cpu| quote!(#cpu)));
-        match part.style {
-            Style::Levels => Some(partition(&part.name, "Preemptive", cpu)),
-            Style::Polling => Some(partition(&part.name, "Polling", cpu)),
-            Style::Anywhere => None,
+    let all = analysis.partitions.iter().filter_map(|partition| {
+        let cpu = option(partition.cpu.as_ref().map(|cpu| quote!(#cpu)));
+        match partition.model {
+            ThreadModel::Levels => Some(described(&partition.name, "Preemptive", cpu)),
+            ThreadModel::Polling => Some(described(&partition.name, "Polling", cpu)),
+            ThreadModel::Anywhere => None,
         }
     });
     quote!(const { &[#(#all),*] })
 }
 
-fn task(app: &App, analysis: &Analysis, task: &Task, part: usize) -> TokenStream {
+fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenStream {
     let (name, level, capacity) = (names::plain(&task.handler.ident), task.priority, task.capacity);
     let kind = match task.kind {
         TaskKind::Periodic { .. } => "Periodic",
@@ -95,12 +95,20 @@ fn task(app: &App, analysis: &Analysis, task: &Task, part: usize) -> TokenStream
         TaskKind::Async => "Async",
     };
     let kind = Ident::new(kind, Span::call_site());
-    let partition = partition_name(app, analysis, part).expect("tasks are in partitions");
+    let partition = partition_name(app, analysis, partition).expect("tasks are in partitions");
     let (deadline, uses) = (tasks::deadline(task), uses(app, analysis, &task.handler));
     let made = quote! {
         ::punctual::model::Task::new(
             #name, ::punctual::model::Kind::#kind, #partition, #level, #deadline, #capacity, #uses
         )
+    };
+    let made = match &task.budget {
+        None => made,
+        Some(Budget { length, on_budget, .. }) => {
+            let (length, on_budget) =
+                (duration(length), Ident::new(&format!("{on_budget:?}"), Span::call_site()));
+            quote!(::punctual::model::Task::budgeted(#made, #length, ::punctual::model::OnBudget::#on_budget))
+        }
     };
     match &task.kind {
         TaskKind::Periodic { period, offset, on_overrun } => {
@@ -156,9 +164,12 @@ fn resources(app: &App, analysis: &Analysis) -> TokenStream {
             let group = group as u16;
             quote!(#group)
         }));
-        let mut partitions: Vec<&str> =
-            users.parts.iter().filter_map(|&part| partition_name(app, analysis, part)).collect();
-        // The levels of the global executor are parts of their own.
+        let mut partitions: Vec<&str> = users
+            .partitions
+            .iter()
+            .filter_map(|&partition| partition_name(app, analysis, partition))
+            .collect();
+        // The levels of the global executor are partitions of their own.
         partitions.dedup();
         quote! {
             #(#cfgs)* ::punctual::model::Resource::new(

@@ -131,14 +131,14 @@ pub(super) fn listener(task: &Ident) -> Ident {
     of("listener", task)
 }
 
-/// An item of a level of a part.
-pub(super) fn level(what: &str, part: usize, level: u8) -> Ident {
-    format_ident!("__punctual_{}_{}_{}", what, part, level)
+/// An item of a level of a partition.
+pub(super) fn level(what: &str, partition: usize, level: u8) -> Ident {
+    format_ident!("__punctual_{}_{}_{}", what, partition, level)
 }
 
-/// An item of a part.
-pub(super) fn part(what: &str, part: usize) -> Ident {
-    format_ident!("__punctual_{}_{}", what, part)
+/// An item of a partition.
+pub(super) fn partition(what: &str, partition: usize) -> Ident {
+    format_ident!("__punctual_{}_{}", what, partition)
 }
 
 /// The lock of a group of resources.

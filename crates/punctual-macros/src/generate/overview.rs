@@ -1,6 +1,6 @@
 //! The page of `run` in the generated documentation: what runs where, and what protects each shared resource.
 
-use crate::analyse::{Analysis, LockKind, Style};
+use crate::analyse::{Analysis, LockKind, ThreadModel};
 use crate::model::{App, Handler, IDLE_LEVEL, Resource};
 
 use super::names;
@@ -9,14 +9,14 @@ use super::names;
 pub(super) fn text(app: &App, analysis: &Analysis) -> String {
     let mut text = String::from("\n# Tasks\n\n| level | tasks | runs |\n|---|---|---|\n");
     let mut rows: Vec<(u8, String)> = Vec::new();
-    for (index, part) in analysis.parts.iter().enumerate() {
-        let place = match (part.style, app.args.partitions.is_empty()) {
-            (Style::Anywhere, _) => "on any CPU".to_owned(),
+    for (index, partition) in analysis.partitions.iter().enumerate() {
+        let place = match (partition.model, app.args.partitions.is_empty()) {
+            (ThreadModel::Anywhere, _) => "on any CPU".to_owned(),
             (_, true) => "on the CPU of the app".to_owned(),
-            (Style::Levels, false) => format!("in the partition `{}`", part.name),
-            (Style::Polling, false) => format!("in the partition `{}`, which polls", part.name),
+            (ThreadModel::Levels, false) => format!("in the partition `{}`", partition.name),
+            (ThreadModel::Polling, false) => format!("in the partition `{}`, which polls", partition.name),
         };
-        for (level, tasks) in &part.levels {
+        for (level, tasks) in &partition.levels {
             let local = if analysis.is_local(app, index, *level) { ", on one thread" } else { "" };
             let names = tasks.iter().map(|&task| code(&app.tasks[task].handler));
             rows.push((

@@ -10,9 +10,9 @@ use super::{levels, names, quiet};
 
 /// The statics, if there are async tasks that may enter the kernel.
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
-    let Some((part, level)) = analysis.reactor(app) else { return TokenStream::new() };
+    let Some((partition, level)) = analysis.reactor(app) else { return TokenStream::new() };
     let (quiet, worker, reactor) = (quiet(), worker(), name());
-    let (part, slots) = (names::part("part", part), names::sole("slots"));
+    let (partition, slots) = (names::partition("partition", partition), names::sole("slots"));
     // One more: see `Reactor`.
     let count = levels::timers_of(app.tasks.iter()) + 1;
     quote! {
@@ -20,7 +20,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         #quiet static #slots: [::punctual::export::WaitSlot<::core::task::Waker>; #count] =
             [const { ::punctual::export::WaitSlot::new() }; #count];
         #quiet static #reactor: ::punctual::export::Reactor =
-            ::punctual::export::Reactor::new(&#part, &#worker, &#slots);
+            ::punctual::export::Reactor::new(&#partition, &#worker, &#slots);
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         let moves = !users.is_idles() || app.shutdown.iter().any(|hook| uses(&hook.handler, &resource.ident));
         let send = moves.then(|| statics::assert("send", &cfgs, ty));
         // Jobs of one level run one after the other.
-        let together = users.levels.len() > 1 || users.parts.len() > 1;
+        let together = users.levels.len() > 1 || users.partitions.len() > 1;
         // A future that keeps such a reference moves from thread to thread; the error has to point at the field first.
         let keeps = |handler: &&Handler| {
             let refers = |used: &SharedUse| used.ident == resource.ident && used.access.is_reference();

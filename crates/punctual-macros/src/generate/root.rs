@@ -31,14 +31,43 @@ pub(super) fn replaced(tokens: TokenStream, root: Option<&Path>) -> TokenStream 
 /// Whether `before` ends in a `::` that stands for the root.
 fn begins_path(before: &[TokenTree]) -> bool {
     let [before @ .., first, second] = before else { return false };
-    let is =
-        |token: &TokenTree, expected| matches!(token, TokenTree::Punct(punct) if punct.as_char() == expected);
-    let continues = match before {
+    is(first, ':') && is(second, ':') && !ends_in_segment(before)
+}
+
+/// Whether `tokens` end in what a `::` continues: a name, or what is in angle brackets behind one.
+fn ends_in_segment(tokens: &[TokenTree]) -> bool {
+    match tokens {
+        // A lifetime, as in `&'a ::punctual::A`.
+        [.., tick, TokenTree::Ident(_)] if is(tick, '\'') => false,
         [.., TokenTree::Ident(name)] => syn::parse_str::<syn::Ident>(&name.to_string()).is_ok(),
-        [.., dash, angle] => is(angle, '>') && !is(dash, '-'),
-        _ => false,
-    };
-    is(first, ':') && is(second, ':') && !continues
+        _ => ends_in_arguments(tokens),
+    }
+}
+
+/// Whether `tokens` end in the arguments of a name or in `<A as B>`, not in the parameters of `impl<..>` and `for<..>`.
+fn ends_in_arguments(tokens: &[TokenTree]) -> bool {
+    let mut open = 0_u32;
+    for (at, token) in tokens.iter().enumerate().rev() {
+        let before = &tokens[..at];
+        let is_arrow = before.last().is_some_and(|last| is(last, '-') || is(last, '='));
+        match open {
+            _ if is(token, '>') && !is_arrow => open += 1,
+            0 => return false,
+            1 if is(token, '<') => {
+                let last = before.last();
+                return !last.is_some_and(
+                    |last| matches!(last, TokenTree::Ident(name) if name == "impl" || name == "for"),
+                );
+            }
+            _ if is(token, '<') => open -= 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn is(token: &TokenTree, expected: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == expected)
 }
 
 #[cfg(test)]
@@ -46,14 +75,58 @@ mod tests {
     use quote::quote;
     use syn::parse_quote;
 
+    use super::super::hygiene;
     use super::*;
 
-    #[test]
-    fn paths_begin_elsewhere() {
+    #[track_caller]
+    fn replaces(tokens: TokenStream, expected: TokenStream) {
         let root: Path = parse_quote!(crate::rt);
-        let tokens = quote!(fn f() -> ::punctual::A { punctual(x::punctual::B, (&::punctual::C, impl ::punctual::D)) });
-        let expected =
-            quote!(fn f() -> crate::rt::A { punctual(x::punctual::B, (&crate::rt::C, impl crate::rt::D)) });
         assert_eq!(replaced(tokens, Some(&root)).to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn replaces_where_a_path_begins() {
+        replaces(
+            quote!(
+                fn f() -> ::punctual::A {
+                    (&::punctual::B)
+                }
+            ),
+            quote!(
+                fn f() -> crate::rt::A {
+                    (&crate::rt::B)
+                }
+            ),
+        );
+        replaces(
+            quote!(impl ::punctual::A for &'a ::punctual::B),
+            quote!(impl crate::rt::A for &'a crate::rt::B),
+        );
+        replaces(quote!(impl<T: A<T>> ::punctual::A<T>), quote!(impl<T: A<T>> crate::rt::A<T>));
+        replaces(quote!(F: for<'a> ::punctual::A<'a>), quote!(F: for<'a> crate::rt::A<'a>));
+        replaces(quote!(A => ::punctual::a(), B => a), quote!(A => crate::rt::a(), B => a));
+    }
+
+    #[test]
+    fn keeps_what_continues_a_path() {
+        for path in [
+            quote!(punctual),
+            quote!(a::punctual::B),
+            quote!(A<fn() -> B>::punctual),
+            quote!(<A as B>::punctual),
+        ] {
+            replaces(path.clone(), path);
+        }
+    }
+
+    #[test]
+    fn generated_code_mentions_no_other_root() {
+        let root: Path = parse_quote!(crate::rt);
+        for generated in hygiene::apps() {
+            let text = replaced(generated, Some(&root)).to_string();
+            let left =
+                text.match_indices(" punctual ").map(|(at, _)| text.get(at.saturating_sub(60)..at + 60));
+            assert_eq!(left.collect::<Vec<_>>(), []);
+        }
     }
 }

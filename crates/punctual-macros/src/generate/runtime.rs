@@ -1,9 +1,9 @@
-//! The static that is the app, and one for each of its parts.
+//! The static that is the app, and one for each of its partitions.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use crate::analyse::{Analysis, Part, Style};
+use crate::analyse::{Analysis, Partition, ThreadModel};
 use crate::model::App;
 
 use super::{duration, levels, locks, model, names, option, quiet, reactor, size, tasks};
@@ -20,8 +20,8 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         let (cfgs, task) = (&task.handler.cfgs, tasks::place(task));
         quote!(#(#cfgs)* &#task)
     });
-    let timers = analysis.parts.iter().enumerate().flat_map(|(index, part)| {
-        let timed = part
+    let timers = analysis.partitions.iter().enumerate().flat_map(|(index, partition)| {
+        let timed = partition
             .levels
             .iter()
             .filter(|(_, tasks)| levels::timers_of(tasks.iter().map(|&t| &app.tasks[t])) > 0);
@@ -33,9 +33,10 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         quote!(&#reactor)
     }));
     let ceilings = option(locks::protocol(app).map(|protocol| quote!(&#protocol)));
-    let parts = (0..analysis.parts.len()).map(|index| names::part("part", index));
-    let home = names::part("part", analysis.home);
-    let statics = analysis.parts.iter().enumerate().map(|(index, of)| part(app, analysis, index, of));
+    let partitions = (0..analysis.partitions.len()).map(|index| names::partition("partition", index));
+    let home = names::partition("partition", analysis.home);
+    let statics =
+        analysis.partitions.iter().enumerate().map(|(index, of)| partition(app, analysis, index, of));
     quote! {
         #quiet static #all: &[&dyn ::punctual::export::Registered] = &[#(#tasks,)* #(&#timers),*];
         #(#statics)*
@@ -50,7 +51,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
                 report: #report,
                 profile: #profile,
             },
-            &[#(&#parts),*],
+            &[#(&#partitions),*],
             &#home,
             #all,
             #reactor,
@@ -59,25 +60,28 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     }
 }
 
-fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStream {
+fn partition(app: &App, analysis: &Analysis, index: usize, partition: &Partition) -> TokenStream {
     let (quiet, runtime) = (quiet(), names::sole("runtime"));
-    let [statik, idle] = ["part", "idle"].map(|what| names::part(what, index));
-    let (name, style) = (&part.name, Ident::new(&format!("{:?}", part.style), Span::call_site()));
-    let cpu = option(part.cpu.as_ref().map(|cpu| quote!(#cpu)));
-    let stack = option(part.stack.as_ref().map(size));
-    let levels = part.levels.keys().map(|&level| names::level("level", index, level));
-    let workers = part.levels.keys().map(|&level| names::level("worker", index, level));
-    let bound =
-        app.tasks.iter().zip(&analysis.part_of_task).filter(|(task, of)| task.is_bound() && **of == index);
+    let [statik, idle] = ["partition", "idle"].map(|what| names::partition(what, index));
+    let (name, model) = (&partition.name, Ident::new(&format!("{:?}", partition.model), Span::call_site()));
+    let cpu = option(partition.cpu.as_ref().map(|cpu| quote!(#cpu)));
+    let stack = option(partition.stack.as_ref().map(size));
+    let levels = partition.levels.keys().map(|&level| names::level("level", index, level));
+    let workers = partition.levels.keys().map(|&level| names::level("worker", index, level));
+    let bound = app
+        .tasks
+        .iter()
+        .zip(&analysis.partition_of_task)
+        .filter(|(task, of)| task.is_bound() && **of == index);
     let listeners = bound.map(|(task, _)| {
         let (cfgs, listener) = (&task.handler.cfgs, names::listener(&task.handler.ident));
         quote!(#(#cfgs)* &#listener)
     });
-    let waiter = analysis.reactor(app).filter(|&(part, _)| part == index).map(|_| {
+    let waiter = analysis.reactor(app).filter(|&(partition, _)| partition == index).map(|_| {
         let worker = reactor::worker();
         quote!(&#worker)
     });
-    let calls = (part.style == Style::Polling).then(|| names::part("calls", index));
+    let calls = (partition.model == ThreadModel::Polling).then(|| names::partition("calls", index));
     let calls_static = calls.as_ref().map(
         |name| quote!(#quiet static #name: ::punctual::export::Calls = ::punctual::export::Calls::new();),
     );
@@ -85,11 +89,11 @@ fn part(app: &App, analysis: &Analysis, index: usize, part: &Part) -> TokenStrea
     quote! {
         #calls_static
         #quiet static #idle: ::punctual::export::Worker = ::punctual::export::Worker::new(0);
-        // Levels and workers are named after their part, and each is in its list once.
+        // Levels and workers are named after their partition, and each is in its list once.
         #quiet static #statik: ::punctual::export::PartitionState = unsafe { ::punctual::export::PartitionState::new(
             ::punctual::export::PartitionConfig {
                 name: #name,
-                model: ::punctual::export::ThreadModel::#style,
+                model: ::punctual::export::ThreadModel::#model,
                 cpu: #cpu,
                 stack: #stack,
             },

@@ -8,11 +8,11 @@ use quote::quote;
 use syn::visit::{self, Visit};
 use syn::{
     AttrStyle, Attribute, FnArg, Generics, Ident, Item, ItemMod, Lifetime, PatType, Signature, Type,
-    TypeImplTrait, TypeReference,
+    TypeImplTrait, TypePath, TypeReference,
 };
 
 use super::root;
-use crate::check::is_model;
+use crate::check::{is_model, lifetimes};
 use crate::errors::Errors;
 use crate::model::{AppArgs, Role};
 use crate::parse::{
@@ -29,7 +29,8 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
         return item;
     };
     let has_model = items.iter().any(is_model);
-    let mut stubs = Stubs::default();
+    let mut stubs =
+        Stubs { types: items.iter().filter(|item| is_type(item)).cloned().collect(), ..Stubs::default() };
     items.into_iter().for_each(|item| stubs.item(item));
     let (inner, outer): (Vec<_>, Vec<_>) =
         attrs.iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
@@ -72,8 +73,14 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
     }
 }
 
+fn is_type(item: &Item) -> bool {
+    matches!(item, Item::Struct(_) | Item::Enum(_) | Item::Union(_) | Item::Type(_))
+}
+
 #[derive(Default)]
 struct Stubs {
+    /// The types of the module.
+    types: Vec<Item>,
     kept: Vec<Item>,
     handlers: TokenStream,
     /// The methods of the spawner of local tasks.
@@ -125,7 +132,7 @@ impl Stubs {
         if mark == Mark::Handler(Role::Init) {
             self.init = params.clone();
         }
-        let plain = mark == Mark::Handler(Role::Task) && is_plain(&sig.generics, &params);
+        let plain = mark == Mark::Handler(Role::Task) && is_plain(&self.types, &sig.generics, &params);
         let release = plain.then(|| release(&params));
         let start = plain.then(|| start(ident, &params));
         self.once(ident.clone(), cfgs, |stubs| {
@@ -200,25 +207,30 @@ fn parameter(input: &FnArg) -> Option<PatType> {
 }
 
 /// Whether the types mean the same in another function's signature.
-fn is_plain(generics: &Generics, params: &[PatType]) -> bool {
-    struct Plain(bool);
-    impl<'ast> Visit<'ast> for Plain {
+fn is_plain(types: &[Item], generics: &Generics, params: &[PatType]) -> bool {
+    struct Plain<'a>(&'a [Item], bool);
+    impl<'ast> Visit<'ast> for Plain<'_> {
         fn visit_type_reference(&mut self, ty: &'ast TypeReference) {
-            self.0 &= ty.lifetime.is_some();
+            self.1 &= ty.lifetime.is_some();
             visit::visit_type_reference(self, ty);
         }
 
+        fn visit_type_path(&mut self, ty: &'ast TypePath) {
+            self.1 &= ty.path.get_ident().is_none_or(|name| lifetimes(self.0, name).is_none());
+            visit::visit_type_path(self, ty);
+        }
+
         fn visit_type_impl_trait(&mut self, _: &'ast TypeImplTrait) {
-            self.0 = false;
+            self.1 = false;
         }
 
         fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
-            self.0 &= lifetime.ident != "_";
+            self.1 &= lifetime.ident != "_";
         }
     }
-    let mut plain = Plain(generics.params.is_empty());
+    let mut plain = Plain(types, generics.params.is_empty());
     params.iter().for_each(|param| plain.visit_type(&param.ty));
-    plain.0
+    plain.1
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
     let (handler, quiet) = (&task.handler, quiet());
     let (cfgs, ident, level) = (&handler.cfgs, &handler.ident, task.priority);
     let (body, runtime, name) = (names::body(ident), names::sole("runtime"), names::plain(ident));
-    let part = names::part("part", analysis.part_of_task[index]);
+    let partition = names::partition("partition", analysis.partition_of_task[index]);
     let (args, call, more) = match task.kind {
         TaskKind::Async => (quote!(()), futures::call(task), futures::body(app, analysis, task)),
         _ => (args_type(handler), call(app, analysis, handler), bound(app, task)),
@@ -102,7 +102,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
 
             #[inline(always)]
             fn partition() -> &'static ::punctual::export::PartitionState {
-                &#part
+                &#partition
             }
 
             #[inline(always)]
@@ -254,8 +254,6 @@ fn release(task: &Task) -> TokenStream {
             let (spawn, args, names) =
                 (names::of("spawn", ident), args_type(handler), names::params(&handler.args));
             let (types, value) = (handler.args.iter().map(|arg| &arg.ty), tuple(&names));
-            // A message that is not `Send` is reported here.
-            let call = quote_spanned!(names::at(args.span())=> ::punctual::export::AsyncTask::spawn);
             quote! {
                 /// Starts the task. If its level is above the partition's, it has been polled when this returns.
                 ///
@@ -264,7 +262,8 @@ fn release(task: &Task) -> TokenStream {
                 /// not running.
                 #(#cfgs)* #quiet #[inline]
                 pub fn #spawn(#(#names: #types),*) -> ::core::result::Result<(), ::punctual::SpawnError<#args>> {
-                    #call(&#place, #value)
+                    // Every argument has an `assert_send`, and so the message is `Send`.
+                    unsafe { ::punctual::export::AsyncTask::spawn(&#place, #value) }
                 }
             }
         }
@@ -345,9 +344,9 @@ fn pend(task: &Task) -> TokenStream {
 
 fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStream {
     let (cfgs, ident, quiet) = (&task.handler.cfgs, &task.handler.ident, quiet());
-    let part = analysis.part_of_task[index];
+    let partition = analysis.partition_of_task[index];
     let (statik, body, level) =
-        (names::task(ident), names::body(ident), names::level("level", part, task.priority));
+        (names::task(ident), names::body(ident), names::level("level", partition, task.priority));
     // The nodes from here on are in nobody else's numbers: see `levels::base`.
     let base = levels::base(app, analysis, index);
     match &task.kind {
@@ -361,7 +360,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
         }
         TaskKind::Async => {
             let (size, wrapper) = (futures::size(task), names::sole("Static"));
-            let timers = names::level("timers", part, task.priority);
+            let timers = names::level("timers", partition, task.priority);
             quote! {
                 #(#cfgs)* #quiet
                 static #statik: #wrapper<::punctual::export::AsyncTask<#body, { #size }>> =

@@ -41,7 +41,7 @@ struct Entry {
 }
 
 enum Value {
-    Expr(Expr),
+    Expr(Box<Expr>),
     /// `[..]`, whose syntax depends on the key.
     List(Group),
 }
@@ -205,8 +205,11 @@ fn entry(input: ParseStream<'_>) -> syn::Result<Entry> {
     if input.parse::<Option<Token![=]>>()?.is_none() || input.is_empty() || input.peek(Token![,]) {
         return Ok(Entry { key, value: None });
     }
-    let value =
-        if input.peek(token::Bracket) { Value::List(input.parse()?) } else { Value::Expr(input.parse()?) };
+    let value = if input.peek(token::Bracket) {
+        Value::List(input.parse()?)
+    } else {
+        Value::Expr(Box::new(input.parse()?))
+    };
     Ok(Entry { key, value: Some(value) })
 }
 

@@ -9,18 +9,18 @@ use super::args;
 use super::keys::{Key, Keys};
 use super::{recover, size};
 use crate::errors::Errors;
-use crate::model::Partition;
+use crate::model::PartitionArgs;
 
 const KEYS: &[Key] = &[args::CPU, args::STACK, Key::flag("poll")];
 
 /// The entries, of which some may have the same name.
-pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<Partition> {
+pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
     let Some(list) = keys.list("partitions", errors) else { return Vec::new() };
     let entries = recover::separated(entry, list, errors);
     let parsed = entries.into_iter().map(|(ident, keys)| {
         let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
-        Partition { ident, cpu: args::cpu(&keys, errors), stack: size::stack(&keys, errors), poll }
+        PartitionArgs { ident, cpu: args::cpu(&keys, errors), stack: size::stack(&keys, errors), poll }
     });
     parsed.collect()
 }
@@ -49,7 +49,7 @@ mod tests {
         let mut errors = Errors::default();
         let args = args(quote!(partitions = [control, io(cpu = 2), r#loop(cpu = 3, poll)]), &mut errors);
         errors.finish().expect("the arguments are right");
-        let read = |p: &super::Partition| (p.ident.to_string(), p.cpu.is_some(), p.poll);
+        let read = |p: &super::PartitionArgs| (p.ident.to_string(), p.cpu.is_some(), p.poll);
         let expected = [("control", false, false), ("io", true, false), ("loop", true, true)];
         assert_eq!(
             args.partitions.iter().map(read).collect::<Vec<_>>(),

@@ -8,7 +8,7 @@ use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
 use super::keys::{Key, Keys, ungrouped};
 use crate::errors::Errors;
-use crate::model::{Interval, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
+use crate::model::{Budget, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
 
 const DURATION: &str = "<duration>";
 
@@ -28,6 +28,8 @@ const KEYS: &[Key] = &[
     Key::new("min_interval", DURATION),
     Key::new("burst", "<integer from 1 to 64>"),
     Key::new("on_early", "<count, delay or reject>"),
+    Key::new("budget", DURATION),
+    Key::new("on_budget", "<report, stop or kill>"),
     Key::new("execution", DURATION),
     Key::new("on_overrun", "<skip, queue, stop or a task>"),
     Key::new("binds", "<name in `local`>"),
@@ -49,6 +51,7 @@ pub(super) fn parse(marked: Marked, constants: &Constants, errors: &mut Errors) 
         kind: kind(&keys, is_async, errors),
         deadline: duration(&keys, "deadline", Purpose::Deadline, errors),
         interval: interval(&keys, is_async, errors),
+        budget: budget(&keys, errors),
         execution: duration(&keys, "execution", Purpose::Other, errors),
         waits: keys.int("waits", 1..=64, errors).unwrap_or(WAITS),
         waits_key: keys.key("waits").cloned(),
@@ -159,6 +162,36 @@ fn on_early(keys: &Keys, errors: &mut Errors) -> OnEarly {
                  before it",
             );
             OnEarly::Count
+        }
+    }
+}
+
+fn budget(keys: &Keys, errors: &mut Errors) -> Option<Budget> {
+    // Not of zero, as deadlines are.
+    let length = duration(keys, "budget", Purpose::Deadline, errors);
+    let on_budget = on_budget(keys, errors);
+    let Some(key) = keys.key("budget") else {
+        if let Some(key) = keys.key("on_budget") {
+            errors.at(key, "`on_budget` is about a `budget`; add one or remove `on_budget`");
+        }
+        return None;
+    };
+    Some(Budget { length: length?, on_budget, key: key.clone() })
+}
+
+fn on_budget(keys: &Keys, errors: &mut Errors) -> OnBudget {
+    let Some(policy) = keys.ident("on_budget", errors) else { return OnBudget::Report };
+    match policy.to_string().as_str() {
+        "report" => OnBudget::Report,
+        "stop" => OnBudget::Stop,
+        "kill" => OnBudget::Kill,
+        _ => {
+            errors.at(
+                &policy,
+                "`on_budget` is `report`, `stop` or `kill`: what `punctual supervise` does about a job that has run for \
+                 longer than its `budget`",
+            );
+            OnBudget::Report
         }
     }
 }
@@ -276,6 +309,34 @@ mod tests {
         assert_eq!(errors.len(), 2, "{errors:#?}");
         assert!(errors[0].contains("remove `min_interval` or `period`"), "{errors:#?}");
         assert!(errors[1].contains("`min_interval` is for messages and bound tasks"), "{errors:#?}");
+    }
+
+    #[test]
+    fn a_task_with_a_budget() {
+        let app = app(quote! {
+            #[shared] struct Shared {}
+            #[task(budget = 5.millis())] fn t(cx: t::Context) {}
+            #[task(budget = 1.secs(), on_budget = kill)] async fn u(cx: u::Context) {}
+        });
+        let given = app.tasks.iter().map(|task| task.budget.as_ref().expect("it says so"));
+        let given: Vec<_> = given.map(|given| (given.length.nanos, given.on_budget)).collect();
+        assert_eq!(given, [(Some(5_000_000), OnBudget::Report), (Some(1_000_000_000), OnBudget::Kill)]);
+    }
+
+    #[test]
+    fn budgets_that_say_nothing() {
+        let errors = errors(quote! {
+            #[task(on_budget = stop)] fn a(cx: a::Context) {}
+            #[task(budget = 0.millis())] fn b(cx: b::Context) {}
+            #[task(budget = 1.millis(), on_budget = panic)] fn c(cx: c::Context) {}
+        });
+        let expected = [
+            "`on_budget` is about a `budget`; add one",
+            "`budget` cannot be zero",
+            "`on_budget` is `report`, `stop` or `kill`",
+        ];
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+        errors.iter().zip(expected).for_each(|(error, part)| assert!(error.contains(part), "{error}"));
     }
 
     #[test]

@@ -16,5 +16,5 @@ mod app {
     const MODEL: u32 = 0;
 
     #[task]
-    fn __punctual_part_0(_: __punctual_part_0::Context) {}
+    fn __punctual_partition_0(_: __punctual_partition_0::Context) {}
 }

@@ -82,7 +82,7 @@ macro_rules! app {
                 *cx.local.field += *cx.local.declared + *cx.shared.two;
             }
 
-            #[task(priority = 2, shared = [one, two, free, __punctual_job], local = [field, __punctual_own: Word = 0])]
+            #[task(priority = 2, shared = [one, two, free, __punctual_job], local = [field, __punctual_own: Word = 0], budget = 5.millis(), on_budget = kill)]
             fn message(cx: message::Context, one: Word, two: Word) {
                 *cx.local.field += one + two + *cx.local.__punctual_own;
                 *cx.shared.free += 1;
@@ -102,7 +102,7 @@ macro_rules! app {
             #[task]
             fn handler(_: handler::Context) {}
 
-            #[task(priority = 2, shared = [one])]
+            #[task(priority = 2, shared = [one], waits = 2)]
             async fn waits(_: waits::Context, _: Word) {}
 
             #[task(priority = 4)]

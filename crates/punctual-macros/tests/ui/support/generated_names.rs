@@ -46,6 +46,7 @@ names! {
     Interval
     IntoDuration
     Kept
+    Kill
     Kind
     LEVEL
     Level
@@ -58,11 +59,14 @@ names! {
     Model
     Msrp
     NAME
+    NEW
     NON_SEND
     Node
     NonSend
     None
     Nothing
+    OfUnsent
+    OnBudget
     OnEarly
     OnIdle
     OnOverrun
@@ -77,6 +81,7 @@ names! {
     Periodic
     PeriodicTask
     PhantomData
+    Place
     Polling
     Preemptive
     Profiled
@@ -118,6 +123,7 @@ names! {
     assert_sync
     atomic
     bool
+    budgeted
     call
     cell
     clippy
@@ -138,7 +144,6 @@ names! {
     from_ticks
     future
     future_drop
-    future_place
     future_place_local
     future_poll
     future_size

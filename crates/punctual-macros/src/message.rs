@@ -1,0 +1,262 @@
+//! `#[derive(Message)]` of the crate `punctual-bridge`.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, LitStr, Type};
+
+use crate::errors::{self, Errors};
+
+/// The implementations for a struct, or what is wrong with it.
+pub(crate) fn derive(input: TokenStream) -> TokenStream {
+    errors::derive(input, expand)
+}
+
+fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
+    let fields = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) if !fields.named.is_empty() => &fields.named,
+            _ => {
+                errors.at(&input.ident, "a message has named fields, at least one");
+                return None;
+            }
+        },
+        _ => {
+            errors.at(&input.ident, "a message is a struct with named fields");
+            return None;
+        }
+    };
+    if !input.generics.params.is_empty() {
+        errors.at(&input.generics, "a message is not generic: recordings know it by one name");
+    }
+    let name = name(input, errors);
+    let described = fields.iter().filter_map(|Field { ident, ty, attrs, .. }| {
+        let ident = ident.as_ref()?;
+        Some(Described { ident, ty, name: field_name(ident, errors), unit: unit(attrs, errors) })
+    });
+    let described: Vec<Described<'_>> = described.collect();
+    Some(implement(&input.ident, &name, &described))
+}
+
+/// A field and what is said of it.
+pub(crate) struct Described<'a> {
+    pub(crate) ident: &'a Ident,
+    pub(crate) ty: &'a Type,
+    pub(crate) name: String,
+    pub(crate) unit: Option<String>,
+}
+
+/// The implementations of a message.
+pub(crate) fn implement(ident: &Ident, name: &TokenStream, fields: &[Described<'_>]) -> TokenStream {
+    let described = fields.iter().map(|Described { ty, name, unit, .. }| {
+        let unit = optional(unit.as_ref());
+        let kind = kind(ty);
+        quote!(::punctual_bridge::message::Field::new(#name, #unit, #kind))
+    });
+    let idents = fields.iter().map(|field| field.ident);
+    quote! {
+        #[automatically_derived]
+        impl ::punctual_bridge::Message for #ident {
+            const DESCRIPTION: &'static ::punctual_bridge::message::Description =
+                &::punctual_bridge::message::Description::new(#name, &[#(#described),*]);
+        }
+
+        #[automatically_derived]
+        impl ::punctual_bridge::message::Value for #ident {
+            const KIND: ::punctual_bridge::message::Kind =
+                ::punctual_bridge::message::Kind::Message(<Self as ::punctual_bridge::Message>::DESCRIPTION);
+
+            fn encode(&self, to: &mut ::punctual_bridge::message::Encoder) {
+                #(::punctual_bridge::message::Value::encode(&self.#idents, to);)*
+            }
+        }
+
+        #[automatically_derived]
+        impl ::punctual_bridge::message::Element for #ident {}
+    }
+}
+
+/// The tokens of an `Option`.
+pub(crate) fn optional(value: Option<impl ToTokens>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
+    }
+}
+
+fn kind(ty: &Type) -> TokenStream {
+    quote!(<#ty as ::punctual_bridge::message::Value>::KIND)
+}
+
+/// The name that was given, or one of the crate and the struct.
+pub(crate) fn name(input: &DeriveInput, errors: &mut Errors) -> TokenStream {
+    let mut given = None;
+    for attribute in own(&input.attrs) {
+        let parsed = attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("name") {
+                return Err(meta.error("of a message only its `name` can be said"));
+            }
+            let name: LitStr = meta.value()?.parse()?;
+            if !is_type_name(&name.value()) {
+                return Err(syn::Error::new(name.span(), "the name of a message is like `package/msg/Type`"));
+            }
+            given = Some(name.into_token_stream());
+            Ok(())
+        });
+        errors.take(parsed);
+    }
+    given.unwrap_or_else(|| {
+        let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default().replace('-', "_").to_lowercase();
+        let name = format!("{package}/msg/{}", input.ident);
+        if !is_type_name(&name) {
+            let message = format!(
+                "`{name}` is no name of a message; give one, `#[message(name = \"package/msg/Type\")]`"
+            );
+            errors.at(&input.ident, message);
+        }
+        name.into_token_stream()
+    })
+}
+
+/// Whether ROS 2 would take it: `package/msg/Type`.
+fn is_type_name(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('/').collect();
+    let [package, "msg", ty] = parts[..] else { return false };
+    is_snake_case(package)
+        && ty.starts_with(|c: char| c.is_ascii_uppercase())
+        && ty.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn is_snake_case(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !name.ends_with('_')
+        && !name.contains("__")
+}
+
+pub(crate) fn field_name(ident: &Ident, errors: &mut Errors) -> String {
+    let name = ident.to_string();
+    if !is_snake_case(&name) {
+        errors.at(ident, "viewers and ROS 2 take names of fields in snake case: a letter, then letters, digits and single `_`");
+    }
+    name
+}
+
+fn unit(attributes: &[Attribute], errors: &mut Errors) -> Option<String> {
+    let mut unit = None;
+    for attribute in own(attributes) {
+        let parsed = attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("unit") {
+                return Err(meta.error("of a field only its `unit` can be said"));
+            }
+            unit = Some(unit_text(&meta.value()?.parse()?)?);
+            Ok(())
+        });
+        errors.take(parsed);
+    }
+    unit
+}
+
+/// A unit, if this is one.
+pub(crate) fn unit_text(text: &LitStr) -> syn::Result<String> {
+    let unit = text.value();
+    if unit.is_empty() || unit.contains(|c: char| c.is_control() || c == ',' || c == '"') {
+        return Err(syn::Error::new(
+            text.span(),
+            "a unit is a short text without commas, quotes and line breaks",
+        ));
+    }
+    Ok(unit)
+}
+
+/// The attributes that are this macro's.
+fn own(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(input: TokenStream) -> Vec<String> {
+        let mut errors = Errors::default();
+        let input = syn::parse2(input).expect("it is an item");
+        expand(&input, &mut errors);
+        errors.finish().err().into_iter().flatten().map(|error| error.to_string()).collect()
+    }
+
+    #[test]
+    fn accepts_numbers_arrays_and_messages() {
+        let message = quote! {
+            #[message(name = "gimbal_msgs/msg/State2")]
+            struct State { #[message(unit = "rad")] pan: f64, last_10: [Angles; 10] }
+        };
+        assert_eq!(errors(message), [""; 0]);
+    }
+
+    #[test]
+    fn refuses_what_is_no_struct_with_fields() {
+        for item in [
+            quote!(
+                enum E {
+                    A,
+                }
+            ),
+            quote!(union U { a: u8 }),
+        ] {
+            assert_eq!(errors(item), ["a message is a struct with named fields"]);
+        }
+        for item in [
+            quote!(
+                struct S;
+            ),
+            quote!(
+                struct S(f64);
+            ),
+            quote!(
+                struct S {}
+            ),
+        ] {
+            assert_eq!(errors(item), ["a message has named fields, at least one"]);
+        }
+        let generic = errors(quote!(
+            struct S<T> {
+                a: T,
+            }
+        ));
+        assert_eq!(generic, ["a message is not generic: recordings know it by one name"]);
+    }
+
+    #[test]
+    fn refuses_names_that_viewers_do_not_take() {
+        for name in
+            ["Type", "package/Type", "package/srv/Type", "Package/msg/Type", "package/msg/type", "a/msg/T/x"]
+        {
+            let errors = errors(quote!(
+                #[message(name = #name)]
+                struct S {
+                    a: u8,
+                }
+            ));
+            assert_eq!(errors, ["the name of a message is like `package/msg/Type`"], "{name}");
+        }
+        for field in ["_a", "a_", "a__b", "aB", "ä"] {
+            let ident = quote::format_ident!("{field}");
+            let errors = errors(quote!(struct S { #ident: u8 }));
+            assert!(errors.len() == 1 && errors[0].contains("snake case"), "{field}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn refuses_attributes_that_it_does_not_know() {
+        let errors = errors(quote! {
+            #[message(title = "x")]
+            struct S { #[message(scale = 2)] a: u8, #[message(unit = "a,b")] b: u8 }
+        });
+        let expected = [
+            "of a message only its `name` can be said",
+            "of a field only its `unit` can be said",
+            "a unit is a short text without commas, quotes and line breaks",
+        ];
+        assert_eq!(errors, expected);
+    }
+}

@@ -1,0 +1,250 @@
+//! `#[derive(Parameters)]` of the crate `punctual-bridge`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Data, DeriveInput, Expr, ExprRange, Field, Fields, LitStr, RangeLimits, Type, TypePath,
+};
+
+use crate::errors::{self, Errors};
+use crate::message::{self, Described, optional};
+
+/// The implementations for a struct, or what is wrong with it.
+pub(crate) fn derive(input: TokenStream) -> TokenStream {
+    errors::derive(input, expand)
+}
+
+/// What is declared of a number or a `bool`.
+struct Declared {
+    default: Expr,
+    range: Option<(Expr, Expr)>,
+    unit: Option<String>,
+}
+
+fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
+    let fields = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) if !fields.named.is_empty() => &fields.named,
+            _ => {
+                errors.at(&input.ident, "parameters are named fields, at least one");
+                return None;
+            }
+        },
+        _ => {
+            errors.at(&input.ident, "parameters are the named fields of a struct");
+            return None;
+        }
+    };
+    if !input.generics.params.is_empty() {
+        errors.at(&input.generics, "a struct of parameters is not generic: recordings know it by one name");
+    }
+    let name = message::name(input, errors);
+    let mut described = Vec::new();
+    let mut defaults = Vec::new();
+    let mut visits = Vec::new();
+    let mut checks = Vec::new();
+    for field in fields {
+        let Field { ident: Some(ident), ty, .. } = field else { continue };
+        let field_name = message::field_name(ident, errors);
+        let unit = match declared(field, errors) {
+            None => {
+                defaults.push(quote!(#ident: <#ty as ::punctual_bridge::Parameters>::DEFAULT));
+                visits.push(quote!(visitor.group(#field_name, &mut self.#ident);));
+                None
+            }
+            Some(Declared { default, range, unit }) => {
+                checks.extend(range.as_ref().map(|range| check(&field_name, ty, &default, range)));
+                let range = optional(range.map(|(min, max)| quote!((#min, #max))));
+                let unit_tokens = optional(unit.as_ref());
+                defaults.push(quote!(#ident: #default));
+                visits.push(quote! {
+                    visitor.parameter::<#ty>(#field_name, #unit_tokens, #default, #range, &mut self.#ident);
+                });
+                unit
+            }
+        };
+        described.push(Described { ident, ty, name: field_name, unit });
+    }
+    let ident = &input.ident;
+    let message = message::implement(ident, &name, &described);
+    Some(quote! {
+        #message
+
+        #(#checks)*
+
+        #[automatically_derived]
+        impl ::punctual_bridge::Parameters for #ident {
+            const DEFAULT: Self = Self { #(#defaults),* };
+
+            fn visit(&mut self, visitor: &mut ::punctual_bridge::parameters::Visitor<'_>) {
+                #(#visits)*
+            }
+        }
+    })
+}
+
+/// Has the compiler look at the numbers, which may be constants.
+fn check(name: &str, ty: &Type, default: &Expr, (min, max): &(Expr, Expr)) -> TokenStream {
+    let finite = format!("the ends of the range of `{name}` have to be finite");
+    let within = format!("the default of `{name}` is not within its range");
+    quote! {
+        #[allow(clippy::eq_op, unused_comparisons)]
+        const _: () = {
+            const DEFAULT: #ty = #default;
+            const MIN: #ty = #min;
+            const MAX: #ty = #max;
+            // The difference of infinities is not a number, which equals nothing.
+            ::core::assert!(MIN - MIN == MIN - MIN && MAX - MAX == MAX - MAX, #finite);
+            ::core::assert!(MIN <= DEFAULT && DEFAULT <= MAX, #within);
+        };
+    }
+}
+
+/// What a field declares; `None` if that is nested parameters, or nothing that can be understood.
+fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
+    let ident = field.ident.as_ref()?;
+    let (mut default, mut range, mut unit, mut nested) = (None, None, None, false);
+    let mut sound = true;
+    for attribute in own(&field.attrs) {
+        let parsed = attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("default") {
+                default = Some(meta.value()?.parse::<Expr>()?);
+            } else if meta.path.is_ident("range") {
+                range = Some(closed(meta.value()?.parse()?)?);
+            } else if meta.path.is_ident("unit") {
+                unit = Some(message::unit_text(&meta.value()?.parse::<LitStr>()?)?);
+            } else if meta.path.is_ident("nested") {
+                nested = true;
+            } else {
+                return Err(meta.error(
+                    "of a parameter its `default`, `range` and `unit` are said, or that it is `nested`",
+                ));
+            }
+            Ok(())
+        });
+        sound &= errors.take(parsed).is_some();
+    }
+    // What was not understood may be what seems to be missing.
+    if !sound {
+        return None;
+    }
+    if nested {
+        if default.is_some() || range.is_some() || unit.is_some() {
+            errors.at(ident, "nested parameters have defaults, ranges and units of their own");
+        }
+        return None;
+    }
+    let Some(default) = default else {
+        errors.at(
+            ident,
+            "a parameter needs a default: `#[parameter(default = 1.2, range = 0.0..=10.0)]`; a struct of parameters is `#[parameter(nested)]`",
+        );
+        return None;
+    };
+    match (&range, is_bool(&field.ty)) {
+        (None, false) => errors.at(
+            ident,
+            "a number needs a range, such as `range = 0.0..=10.0`: what is outside of it is refused",
+        ),
+        (Some(_), true) => errors.at(ident, "a `bool` has no range"),
+        _ => {}
+    }
+    Some(Declared { default, range, unit })
+}
+
+/// The ends of a range that has and includes both.
+fn closed(range: Expr) -> syn::Result<(Expr, Expr)> {
+    let span = range.span();
+    match range {
+        Expr::Range(ExprRange {
+            start: Some(start), limits: RangeLimits::Closed(_), end: Some(end), ..
+        }) => Ok((*start, *end)),
+        _ => Err(syn::Error::new(span, "a range says its smallest and its largest value: `0.0..=10.0`")),
+    }
+}
+
+fn is_bool(ty: &Type) -> bool {
+    matches!(ty, Type::Path(TypePath { qself: None, path }) if path.is_ident("bool"))
+}
+
+/// The attributes of fields.
+fn own(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("parameter"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(input: TokenStream) -> Vec<String> {
+        let mut errors = Errors::default();
+        let input = syn::parse2(input).expect("it is an item");
+        expand(&input, &mut errors);
+        errors.finish().err().into_iter().flatten().map(|error| error.to_string()).collect()
+    }
+
+    #[test]
+    fn accepts_numbers_switches_and_groups() {
+        let parameters = quote! {
+            struct Gains {
+                #[parameter(default = 1.2, range = 0.0..=MAX, unit = "A/rad")] kp: f64,
+                #[parameter(default = -3, range = -10..=10)] offset: i8,
+                #[parameter(default = true)] on: bool,
+                #[parameter(nested)] inner: other::Gains,
+            }
+        };
+        assert_eq!(errors(parameters), [""; 0]);
+    }
+
+    #[test]
+    fn refuses_what_is_no_struct_with_fields() {
+        let of_enum = errors(quote!(
+            enum E {
+                A,
+            }
+        ));
+        assert_eq!(of_enum, ["parameters are the named fields of a struct"]);
+        let of_tuple = errors(quote!(
+            struct S(f64);
+        ));
+        assert_eq!(of_tuple, ["parameters are named fields, at least one"]);
+        let generic = errors(quote!(
+            struct S<T> {
+                #[parameter(nested)]
+                a: T,
+            }
+        ));
+        assert_eq!(generic, ["a struct of parameters is not generic: recordings know it by one name"]);
+    }
+
+    #[test]
+    fn refuses_declarations_that_leave_something_open_each_for_itself() {
+        let errors = errors(quote! {
+            struct S {
+                a: f64,
+                #[parameter(default = 1.0)] b: f64,
+                #[parameter(default = true, range = false..=true)] c: bool,
+                #[parameter(default = 1, range = 0..10)] d: u8,
+                #[parameter(default = 1, range = ..=10)] e: u8,
+                #[parameter(nested, unit = "m")] f: Inner,
+                #[parameter(step = 1)] g: u8,
+                #[parameter(default = 1, range = 0..=1, unit = "a,b")] h: u8,
+            }
+        });
+        let begin = [
+            "a parameter needs a default",
+            "a number needs a range",
+            "a `bool` has no range",
+            "a range says its smallest and its largest value",
+            "a range says its smallest and its largest value",
+            "nested parameters have defaults",
+            "of a parameter its `default`, `range` and `unit` are said",
+            "a unit is a short text",
+        ];
+        assert_eq!(errors.len(), begin.len(), "{errors:?}");
+        for (error, begin) in errors.iter().zip(begin) {
+            assert!(error.starts_with(begin), "{error}");
+        }
+    }
+}

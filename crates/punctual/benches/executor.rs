@@ -32,7 +32,7 @@ const WINDOWS: usize = 15;
 /// How long a window should last.
 const WINDOW: Duration = Duration::from_millis(3);
 /// Operations in a window, at most.
-const MOST: u64 = 2_000_000;
+const MAX_OPERATIONS: u64 = 2_000_000;
 
 type App = fn(Config, Operation, u64) -> Duration;
 
@@ -81,7 +81,7 @@ impl Row {
         self.iterations.unwrap_or_else(|| {
             let few = 1_000;
             let took = self.measure(few).as_nanos().max(1);
-            (u128::from(few) * WINDOW.as_nanos() / took).clamp(100, MOST.into()) as u64
+            (u128::from(few) * WINDOW.as_nanos() / took).clamp(100, MAX_OPERATIONS.into()) as u64
         })
     }
 }

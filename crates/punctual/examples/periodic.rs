@@ -1,6 +1,6 @@
 //! A periodic task is released by the clock, on a grid that does not drift.
 //!
-//! `released` is the nominal time of a job's release: the start of the app plus a whole number of periods,
+//! `released` is the nominal time of a job's release: the origin of the grid plus a whole number of periods,
 //! however late the job really begins and however long it takes. Hence the exact differences.
 
 // ANCHOR: app

@@ -11,15 +11,14 @@
 //!
 //! ```text
 //! cargo build --release --example response_bounds
-//! punctual rta -- target/release/examples/response_bounds
+//! JOBS=1000 punctual rta -- target/release/examples/response_bounds
 //! ```
+//!
+//! The argument is how many jobs of `low` there are, 100 if it is left out.
 
 #[punctual::app(profile)]
 mod app {
     use punctual::prelude::*;
-
-    /// How many jobs of `low` there are.
-    const JOBS: u32 = 100;
 
     #[shared]
     struct Shared {
@@ -27,11 +26,15 @@ mod app {
     }
 
     #[local]
-    struct Local {}
+    struct Local {
+        /// How many jobs of `low` there are to be.
+        most: u32,
+    }
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        (Shared { data: 0 }, Local {})
+        let most = std::env::var("JOBS").map_or(100, |jobs| jobs.parse().expect("JOBS is a number"));
+        (Shared { data: 0 }, Local { most })
     }
 
     #[task(priority = 3, period = 1.millis(), shared = [data])]
@@ -45,14 +48,14 @@ mod app {
         punctual::spend(200.micros());
     }
 
-    #[task(priority = 1, period = 5.millis(), shared = [data], local = [jobs: u32 = 0])]
+    #[task(priority = 1, period = 5.millis(), shared = [data], local = [most, jobs: u32 = 0])]
     fn low(mut cx: low::Context) {
         punctual::spend(300.micros());
         cx.shared.data.lock(|_| punctual::spend(100.micros()));
         punctual::spend(100.micros());
         *cx.local.jobs += 1;
-        if *cx.local.jobs == JOBS {
-            println!("{JOBS} jobs of `low`");
+        if cx.local.jobs == cx.local.most {
+            println!("{} jobs of `low`", cx.local.jobs);
             punctual::shutdown();
         }
     }

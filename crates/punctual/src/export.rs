@@ -12,19 +12,21 @@ pub use punctual_core::{
 
 #[cfg(feature = "std")]
 pub use crate::app::event_source::OnIdle;
+#[cfg(feature = "std")]
+pub use crate::app::log::keep;
 pub use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
 #[cfg(feature = "std")]
 pub use crate::app::profile::Profiled;
 #[cfg(feature = "std")]
 pub use crate::app::reactor::Reactor;
-pub use crate::app::run::{App, Drops, main, run};
+pub use crate::app::run::{App, Drops, main};
 pub use crate::app::runtime::{Options, Registered, Runtime};
 #[cfg(not(feature = "std"))]
 pub use crate::app::{
     bound::OnIdle,
     partition::Calls,
     port::AppPort,
-    run::leak,
+    run::{leak, run},
     runtime::{Ceilings, Reactor},
 };
 #[cfg(feature = "std")]
@@ -32,10 +34,14 @@ pub use crate::background::calls::Calls;
 #[cfg(feature = "std")]
 pub use crate::lock::{AsyncLocked, CeilingLocked, CeilingMutex, Ceilings, Group, GroupLocked};
 #[cfg(feature = "std")]
+pub use crate::logging::Site;
+#[cfg(feature = "std")]
 pub use crate::port::AppPort;
+#[cfg(feature = "std")]
+pub use crate::port::linux::notice::warn;
 #[cfg(feature = "async")]
 pub use crate::task::async_task::{
-    AsyncBody, AsyncTask, NonSend, Timers, future_drop, future_place, future_place_local, future_poll,
+    AsyncBody, AsyncTask, NonSend, OfUnsent, Place, Timers, future_drop, future_place_local, future_poll,
     future_size,
 };
 pub use crate::task::body::Body;
@@ -43,6 +49,19 @@ pub use crate::task::bound::{Bound, BoundTask};
 pub use crate::task::interval::Interval;
 pub use crate::task::message::Task;
 pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};
+#[cfg(feature = "std")]
+pub use ::log;
+
+/// Runs an app until it is shut down, or writes its model and ends the process.
+// Here, for what tasks cost only tasks can measure, and the app knows none.
+#[cfg(feature = "std")]
+pub fn run<A: App>(
+    runtime: &'static Runtime,
+    config: crate::Config,
+    app: A,
+) -> Result<crate::Report, crate::StartError> {
+    crate::app::run::run(runtime, config, app, crate::task::costs::measure)
+}
 
 /// Runs the job of a node: see [`Task::run`] and its like.
 pub type Run = unsafe fn(CurrentWorker, u32, Stamp) -> Stamp;

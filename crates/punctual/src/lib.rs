@@ -85,11 +85,14 @@
 //!
 //! # Messages
 //!
-//! What an app misses when it starts goes to the [`log`] crate at the level of a warning, with the target `punctual`, if the program
+//! What an app misses when it starts goes to the [`log`](mod@log) crate at the level of a warning, with the target `punctual`, if the program
 //! has set a logger, and to standard error otherwise. The logger is called on ordinary threads only, before `init`, on the one that
 //! runs the app, and in [`background::spawn`], on the new one; so it may allocate and block, and holds up what comes after. No thread with a
-//! real-time priority calls it, and nobody does after a fault: what is said of panics, overflowing stacks and jobs that do not end is
-//! written to standard error, without allocating.
+//! real-time priority calls it, and nobody does because of a fault: what is said of panics, overflowing stacks and jobs that do not end
+//! is written to standard error, without allocating.
+//!
+//! Jobs log by [`log!`], which neither allocates nor blocks. An ordinary thread hands what they said to the logger, also what was said
+//! before a fault.
 //!
 //! # Features
 //!
@@ -98,13 +101,15 @@
 //! | feature | without it |
 //! |---|---|
 //! | `monitoring` | jobs are not measured, which saves two readings of the clock a job; the [report](report::TaskReport::measured) says so |
+//! | `guard` | no [`Config::guard`], which finds jobs that allocate or block. Saves `backtrace` |
 //! | `signals` | SIGINT and SIGTERM do what they do without an app: they end the process, unless the program handles them. Saves `signal-hook` |
 //! | `async` | no `async fn` tasks, and nothing that they wait for |
-//! | `std` | no process: the crate is `no_std`, and the app is a program for a bare board, whose crate (`punctual-bare`) starts it. `async` and `signals` need `std` |
+//! | `std` | no process: the crate is `no_std`, and the app is a program for a bare board, whose crate (`punctual-bare`) starts it. `async`, `guard` and `signals` need `std` |
 //!
 //! # Modules
 //!
 //! * [`mod@config`]: where and how to run; [`mod@report`]: what happened; [`model`]: what was declared.
+//! * [`mod@guard`]: which jobs allocate or block, and where.
 //! * [`background`]: threads for everything that is not real-time.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
@@ -120,6 +125,8 @@ mod app;
 #[cfg(feature = "std")]
 mod lock;
 #[cfg(feature = "std")]
+mod logging;
+#[cfg(feature = "std")]
 mod port;
 mod task;
 
@@ -127,6 +134,8 @@ mod task;
 pub mod export;
 
 pub use app::config::Config;
+#[cfg(feature = "guard")]
+pub use app::guard;
 pub use app::report::Report;
 pub use app::services::{now, shutdown, spend, wait_for_event};
 pub use app::start_error::StartError;

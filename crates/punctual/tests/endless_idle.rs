@@ -3,8 +3,6 @@
 #[path = "support/process.rs"]
 mod process;
 
-use std::time::Duration;
-
 #[punctual::app(main = false)]
 mod app {
     #[shared]
@@ -37,6 +35,6 @@ fn program() {
 
 #[test]
 fn is_told_that_time_does_not_pass() {
-    let mut running = process::start(process::program("program"), Duration::from_secs(60));
+    let mut running = process::start(process::program("program"));
     running.wait_for("`idle` has kept virtual time at 0 ns for 2 s");
 }

@@ -7,8 +7,6 @@ mod privileges;
 #[path = "support/process.rs"]
 mod process;
 
-use std::time::Duration;
-
 use process::Ended;
 
 /// Where the program forks.
@@ -153,7 +151,7 @@ fn ends(app: &str, place: Place, port: &str) -> Ended {
     let mut command = process::program(&format!("programs::{app}"));
     privileges::no_runaways(&mut command);
     command.env("PLACE", format!("{place:?}")).env("PUNCTUAL_PORT", port);
-    process::start(command, Duration::from_secs(30)).end()
+    process::start(command).end()
 }
 
 /// How many lines begin like this.
@@ -211,7 +209,7 @@ fn leaves_children_alone_that_do_not_come_back() {
 
 #[test]
 fn runs_in_the_child_what_does_not_run_in_the_parent() {
-    let ended = process::start(process::program("programs::forks_before"), Duration::from_secs(30)).end();
+    let ended = process::start(process::program("programs::forks_before")).end();
     assert!(ended.code == 0 && ended.output.contains("CHILD ENDED WITH 0"), "{}", ended.output);
     assert_eq!(count(&ended, "HOOK"), 2, "{}", ended.output);
 }

@@ -10,7 +10,6 @@ mod privileges;
 mod process;
 
 use std::env;
-use std::time::Duration;
 
 use process::Ended;
 use punctual::StartError;
@@ -96,7 +95,7 @@ fn each(path: &str, operation: &str) -> [Ended; 2] {
     let unprivileged = privileges::unprivileged(&program);
     [program, unprivileged].map(|mut command| {
         privileges::no_runaways(&mut command);
-        process::start(command, Duration::from_secs(30)).end()
+        process::start(command).end()
     })
 }
 

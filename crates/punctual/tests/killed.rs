@@ -24,7 +24,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// No other test bounds idle states so, in µs.
 const BOUND: i32 = 1_234_567;
 /// An app is killed in this time, which begins with its process or with its first job.
-const LONGEST: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_millis(100);
 
 #[punctual::app(main = false, partitions = [home, fast(poll)])]
 mod app {
@@ -114,7 +114,7 @@ fn a_killed_app_leaves_nothing_behind() {
     }
     let mut moments = Moments::new();
     for round in 0..leftovers::rounds() {
-        let (ready, after) = (round % 2 == 1, moments.next(LONGEST));
+        let (ready, after) = (round % 2 == 1, moments.next(MAX_DELAY));
         let since = if ready { "its first job" } else { "its start" };
         let mut privileged = command();
         privileged.env("PUNCTUAL_TRACE", "1");

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use punctual::Config;
 use punctual_core::trace_marker::{self, Mark};
@@ -113,7 +112,7 @@ fn run(marker: &str) -> (Command, process::Ended) {
     command.env("PUNCTUAL_TRACE", marker);
     privileges::no_runaways(&mut command);
     let again = privileges::unprivileged(&command);
-    let ended = process::start(command, Duration::from_secs(30)).end();
+    let ended = process::start(command).end();
     (again, ended)
 }
 
@@ -210,7 +209,7 @@ fn what_cannot_be_marked_is_said() {
 
     let mut command = unprivileged;
     command.env("PUNCTUAL_TRACE", "1");
-    let ended = process::start(command, Duration::from_secs(30)).end();
+    let ended = process::start(command).end();
     assert!(ended.output.contains("punctual: jobs are not marked in the trace"), "{}", ended.output);
     assert_eq!(ended.code, 0, "{}", ended.output);
 

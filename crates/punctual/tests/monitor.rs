@@ -81,7 +81,9 @@ mod suspension {
             assert_eq!(task.jobs, JOBS, "{name}");
             task.self_suspensions
         };
-        assert_eq!((suspended("asleep"), suspended("called")), (JOBS, JOBS));
+        // If the machine stands still until the time is up, no thread sleeps; but not every time.
+        assert!(suspended("asleep") > JOBS / 2, "{}", suspended("asleep"));
+        assert!(suspended("called") > JOBS / 2, "{}", suspended("called"));
         // The kernel may make any thread wait, for a page for example, but not every time.
         assert!(suspended("busy") < JOBS / 2, "{}", suspended("busy"));
         assert!(suspended("caller") < JOBS / 2, "{}", suspended("caller"));

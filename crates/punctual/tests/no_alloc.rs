@@ -5,19 +5,19 @@
 //! there is one test here, and it is alone.
 #![cfg(all(feature = "async", feature = "monitoring"))]
 
+#[path = "support/allocator.rs"]
+mod allocator;
 #[path = "support/privileges.rs"]
 mod privileges;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use allocator::Telling;
 use punctual::Config;
 use punctual::report::Outcome;
 
-/// Counts while it is told to.
-struct Counting;
-
+/// Whether calls are counted.
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
@@ -27,24 +27,8 @@ fn count() {
     }
 }
 
-// SAFETY: every call is forwarded unchanged to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the layout is not of size zero, by this function's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // Freeing takes the same locks.
-        count();
-        // SAFETY: the pointer is of `alloc`, with this layout, by this function's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Telling = Telling(count);
 
 /// Says whether the thread that spawns from outside is to begin.
 static OUTSIDE: AtomicBool = AtomicBool::new(false);

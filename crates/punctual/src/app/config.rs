@@ -84,6 +84,19 @@ impl Marks {
     }
 }
 
+/// What happens when a job allocates or makes a system call that can block; see [`Config::guard`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Guard {
+    /// Nothing. Jobs pay nothing either.
+    #[default]
+    Off,
+    /// The [report](crate::report::TaskReport::findings) tells of it.
+    Report,
+    /// The report tells of it, and the app stops, with [`Outcome::Guard`](crate::report::Outcome::Guard).
+    Stop,
+}
+
 /// Where and how to run an app. Whatever is not set here comes from the `#[app]` attribute.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -98,6 +111,8 @@ pub struct Config {
     pub(crate) report: Option<Reporting>,
     /// Whether `main` was generated, so that the report is what the user waits for.
     pub(crate) is_program: bool,
+    pub(crate) metrics: Option<bool>,
+    pub(crate) guard: Guard,
     pub(crate) profile: Option<PathBuf>,
     /// Where the model is written instead of running the app.
     pub(crate) model: Option<PathBuf>,
@@ -121,6 +136,8 @@ impl Config {
     /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
     /// * `PUNCTUAL_STRICT`: `1` or `0`.
     /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` to [mark](Self::trace) jobs by.
+    /// * `PUNCTUAL_METRICS`: `1` or `0`, see [`metrics`](Self::metrics). Always overrides the program.
+    /// * `PUNCTUAL_GUARD`: `report`, `stop` or `off`, see [`Guard`].
     /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file, with a `/` in it, see
     ///   [`report`](Self::report).
     /// * `PUNCTUAL_PROFILE`: the path of a file for the [profile](Self::profile).
@@ -141,6 +158,7 @@ impl Config {
         };
         let (mut platform, mut cpus, mut strict) = (Platform::Linux, PerPartition::default(), None);
         let (mut wake_latency, mut trace, mut stacks) = (None, None, PerPartition::default());
+        let (mut metrics, mut guard) = (None, Guard::Off);
         read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
             platform = match value {
                 "linux" => Platform::Linux,
@@ -165,19 +183,34 @@ impl Config {
             wake_latency = value.parse::<u32>().ok().map(|micros| Duration::from_micros(micros.into()));
             wake_latency.is_some()
         });
-        read("PUNCTUAL_STRICT", "1 or 0", &mut |value| {
-            strict = match value {
-                "1" => Some(true),
-                "0" => Some(false),
-                _ => return false,
-            };
-            true
-        });
+        for (name, flag) in [("PUNCTUAL_STRICT", &mut strict), ("PUNCTUAL_METRICS", &mut metrics)] {
+            read(name, "1 or 0", &mut |value| {
+                *flag = match value {
+                    "1" => Some(true),
+                    "0" => Some(false),
+                    _ => return false,
+                };
+                true
+            });
+        }
         read("PUNCTUAL_TRACE", "1 or 0, or to the path of a trace_marker_raw", &mut |value| {
             trace = match value {
                 "1" => Some(Marks::On),
                 "0" => Some(Marks::Off),
                 path if path.starts_with('/') => Some(Marks::In(path.into())),
+                _ => return false,
+            };
+            true
+        });
+        let guards = match cfg!(feature = "guard") {
+            true => "report, stop or off",
+            false => "off, or build the program with the feature `guard` of `punctual`",
+        };
+        read("PUNCTUAL_GUARD", guards, &mut |value| {
+            guard = match value {
+                "off" => Guard::Off,
+                "report" if cfg!(feature = "guard") => Guard::Report,
+                "stop" if cfg!(feature = "guard") => Guard::Stop,
                 _ => return false,
             };
             true
@@ -202,7 +235,7 @@ impl Config {
                 path => *file = path.map(PathBuf::from),
             }
         }
-        Self { platform, cpus, stacks, wake_latency, strict, trace, ..config }
+        Self { platform, cpus, stacks, wake_latency, strict, trace, metrics, guard, ..config }
     }
 
     /// Runs in virtual time: on the calling thread, with a clock that moves only when nothing is left to do at the
@@ -302,6 +335,32 @@ impl Config {
         self
     }
 
+    /// Whether `punctual top` and others can watch the app while it runs. Default: `true`. Never in virtual time.
+    ///
+    /// The figures of jobs are then in an anonymous file of the process, open under `/proc/PID/fd`. Whoever may trace the process,
+    /// such as its user, if without fewer capabilities, and root, can read it, and nobody can write to it. It takes 47 KiB a task and
+    /// costs jobs nothing; an ordinary thread wakes four times a second for what is not measured of jobs. If the kernel refuses the memory,
+    /// the app runs without, with a note in its [report](crate::report::Settings::notes).
+    pub fn metrics(mut self, metrics: bool) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Finds jobs that allocate or make system calls that can block: it names the task, the call and the stack. For development.
+    /// Default: [`Guard::Off`].
+    ///
+    /// Memory is watched if the program's allocator is [`guard::Allocator`](crate::guard::Allocator), and the system calls of a job by Syscall
+    /// User Dispatch, which takes Linux 5.11 on x86-64 and no privileges. What cannot be watched is said on standard error and in the
+    /// report's [notes](crate::report::Settings::notes). See [`guard`](mod@crate::guard) for what counts.
+    ///
+    /// While it is off, jobs pay nothing for it. While it is on, each system call of a job takes a few µs more, each finding some 10 µs,
+    /// and the report some 100 ms for the names of functions; do not look at response times meanwhile.
+    #[cfg(feature = "guard")]
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guard = guard;
+        self
+    }
+
     /// Where the [report](crate::report) is written at the end of the run, beside being returned. Default: what the `report` of
     /// the `#[app]` attribute says; without that nowhere, but [`Reporting::Auto`] for a generated `main`.
     ///
@@ -314,8 +373,8 @@ impl Config {
     /// Measures every job for a response-time analysis, and writes the figures to this file as JSON at the end of the run, however
     /// that ends but by a kill. Default: no profile.
     ///
-    /// Of each task: the largest and the least execution time C, the largest response time R and release jitter J, the least times
-    /// between 2 to 9 releases in a row, and the longest suspension. In apps that say `#[app(profile)]` also whom a job spawns and how often,
+    /// Of each task: the largest and the least execution time C, the largest response time R and release jitter J, how much of J no job
+    /// and no critical section of its partition took, the least times between 2 to 9 releases in a row, and the longest suspension. In apps that say `#[app(profile)]` also whom a job spawns and how often,
     /// how often it locks a resource, and how long it holds that. Of each partition: its CPU, and what release, dispatch, lock and
     /// preemption take there, measured before `init`, which takes some 20 ms for each.
     ///

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use punctual_core::{CurrentWorker, Worker};
 use punctual_sync::{PcpGroup, pcp};
 
+use crate::app::guard::WatchedThread;
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
 use crate::app::spawn_gate::GatePass;
@@ -12,12 +13,43 @@ use crate::app::spawn_gate::GatePass;
 thread_local! {
     static CURRENT: Cell<Option<(&'static PartitionState, CurrentWorker)>> = const { Cell::new(None) };
     static CEILING_MEMBER: Cell<Option<&'static pcp::Member<'static>>> = const { Cell::new(None) };
+    static ENDING: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
+}
+
+/// The calling thread is the only one left of a run until this is dropped.
+#[derive(Debug)]
+pub(crate) struct LastThread {
+    /// The app that this thread was ending before: its destructors may run another app.
+    before: Option<&'static Runtime>,
+}
+
+impl LastThread {
+    /// The calling thread ends the run of `runtime`.
+    ///
+    /// # Safety
+    /// Until the value is dropped, no other thread uses the resources of `runtime`.
+    pub(crate) unsafe fn of(runtime: &'static Runtime) -> Self {
+        Self { before: ENDING.replace(Some(runtime)) }
+    }
+}
+
+impl Drop for LastThread {
+    fn drop(&mut self) {
+        ENDING.set(self.before);
+    }
+}
+
+/// Whether the calling thread is the only one left of a run of `runtime`; see [`LastThread::of`].
+#[cold]
+pub(crate) fn is_last_of(runtime: &'static Runtime) -> bool {
+    ENDING.get().is_some_and(|ending| std::ptr::eq(ending, runtime))
 }
 
 /// Makes the calling thread a thread of `partition` until dropped.
 #[derive(Debug)]
 pub(crate) struct Member {
     _membership: Option<Membership>,
+    _watched: Option<WatchedThread>,
     /// The thread's previous partition: an app may run another app.
     before: Option<(&'static PartitionState, CurrentWorker)>,
 }
@@ -26,7 +58,11 @@ impl Member {
     pub(crate) fn join(partition: &'static PartitionState, worker: CurrentWorker) -> Self {
         let before = CURRENT.replace(Some((partition, worker)));
         let ceilings = partition.runtime.ceilings.filter(|_| !partition.core.port().is_virtual());
-        Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)), before }
+        Self {
+            _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)),
+            _watched: WatchedThread::begin(partition.runtime),
+            before,
+        }
     }
 }
 

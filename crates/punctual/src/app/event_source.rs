@@ -1,23 +1,24 @@
-//! Event sources, and those that are *idle*: ready with nothing to read, at the end of a file or after a hang-up.
+//! Event sources, and those that are *idle*: ready with nothing to read, at the end of a file, after a hang-up, or with an
+//! error that stays.
 //!
 //! Readiness is level-triggered, and reading does not clear the idle state. So a task that does not handle it is
 //! released again and again, and starves lower levels. The first job in the state is an event like others, which tells the
 //! task of the end. What happens next is up to the [task](OnIdle).
 //!
 //! The state follows from the other bits that `poll` returns; for regular files, which are always
-//! readable, from the number of bytes left. So events of a live source cost no further system call. An error alone is not
-//! the idle state: reading clears it.
+//! readable, from the number of bytes left. So events of a live source cost no further system call. An error that a job
+//! clears is an event; one that is still there afterwards, such as that of a pipe without a reader, is the idle state.
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::Worker;
 use rustix::event::PollFlags;
 use rustix::io::ioctl_fionread;
 
 use crate::app::partition::PartitionState;
-use crate::port::linux;
 use crate::port::linux::stderr;
+use crate::port::linux::{self, FileKind};
 
 /// A task released by the readiness of a file descriptor.
 pub trait Source: Sync {
@@ -81,9 +82,9 @@ pub struct Idleness {
     in_a_row: AtomicU32,
     repeated: AtomicU64,
     warned: AtomicBool,
-    /// The descriptor last checked for being a regular file, and the result.
+    /// The descriptor last asked of what it is, and the answer, a [`FileKind`].
     asked: AtomicI32,
-    is_file: AtomicBool,
+    kind: AtomicU8,
 }
 
 impl Idleness {
@@ -96,7 +97,7 @@ impl Idleness {
             repeated: AtomicU64::new(0),
             warned: AtomicBool::new(false),
             asked: AtomicI32::new(NONE),
-            is_file: AtomicBool::new(false),
+            kind: AtomicU8::new(FileKind::Other as u8),
         }
     }
 
@@ -159,9 +160,16 @@ impl Idleness {
 
     fn has_nothing(&self, fd: BorrowedFd<'_>, ready: PollFlags) -> bool {
         if self.asked.swap(fd.as_raw_fd(), Ordering::Relaxed) != fd.as_raw_fd() {
-            self.is_file.store(linux::is_file(fd), Ordering::Relaxed);
+            self.kind.store(linux::file_kind(fd) as u8, Ordering::Relaxed);
         }
-        let is_file = self.is_file.load(Ordering::Relaxed);
+        let kind = self.kind.load(Ordering::Relaxed);
+        if kind == FileKind::Empty as u8 {
+            return true;
+        }
+        if ready.contains(PollFlags::ERR) && !ready.contains(PollFlags::IN) {
+            return true;
+        }
+        let is_file = kind == FileKind::Regular as u8;
         if !is_file && !ready.intersects(PollFlags::HUP | ENDS) {
             return false;
         }

@@ -46,7 +46,7 @@ pub(crate) fn contained<R>(runtime: &'static Runtime, culprit: Culprit, f: impl 
 thread_local! {
     /// Whether a panic has unwound out of a critical section of the current job on this thread.
     static UNWOUND_SECTION: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread unwinds out of `idle` because the app is stopping, which is no fault.
+    /// Whether this thread unwinds out of `idle` because the app is stopping, which is no fault, and has not panicked since.
     static LEAVING_IDLE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn section_unwinds(runtime: &'static Runtime) {
     }
 }
 
-/// At the end of a job, `idle` or the hook: stops the app if it panicked, or caught a panic that had unwound out of a
-/// critical section.
+/// At the end of a job, of `idle`, or of what drops a future: stops the app if it panicked, or caught a panic that had unwound
+/// out of a critical section.
 #[cold]
 pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::thread::Result<()>) {
     let left_section = UNWOUND_SECTION.take();
@@ -85,12 +85,22 @@ pub(crate) fn leave_idle() -> ! {
     resume_unwind(Box::new(IdleExit))
 }
 
+/// What unwinds next is a panic, or may be: the thread panics, or has caught what left `idle`.
+pub(crate) fn is_not_leaving_idle() {
+    LEAVING_IDLE.set(false);
+}
+
 /// [`ended`] for `idle`; unwinding by [`leave_idle`] is no fault.
 pub(crate) fn idle_ended(runtime: &'static Runtime, result: std::thread::Result<()>) {
-    LEAVING_IDLE.set(false);
     let result = result.or_else(|payload| if payload.is::<IdleExit>() { Ok(()) } else { Err(payload) });
     ended(runtime, Culprit::Handler("idle"), result);
 }
 
-/// The payload of [`leave_idle`].
+/// The payload of [`leave_idle`], which lives as long as that unwinds.
 struct IdleExit;
+
+impl Drop for IdleExit {
+    fn drop(&mut self) {
+        is_not_leaving_idle();
+    }
+}

@@ -7,8 +7,17 @@ pub mod report;
 pub(crate) mod current;
 pub(crate) mod event_source;
 pub(crate) mod fault;
+pub(crate) mod figures;
 pub(crate) mod forked;
+#[cfg(feature = "guard")]
+pub mod guard;
+#[cfg(not(feature = "guard"))]
+#[path = "no_guard.rs"]
+pub(crate) mod guard;
+pub(crate) mod heartbeat;
 pub(crate) mod json;
+pub(crate) mod log;
+pub(crate) mod metrics;
 pub(crate) mod panic_hook;
 pub(crate) mod partition;
 pub(crate) mod profile;
@@ -22,6 +31,7 @@ pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod services;
 pub(crate) mod spawn_gate;
+pub(crate) mod stage;
 pub(crate) mod start_error;
 pub(crate) mod stop;
 pub(crate) mod trace_markers;

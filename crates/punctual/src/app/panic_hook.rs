@@ -12,6 +12,7 @@ use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use crate::app::fault;
 use crate::app::runtime::Runtime;
 use crate::app::stop::panic_text;
 use crate::port::linux::stderr::{defer, write_deferred};
@@ -25,7 +26,7 @@ thread_local! {
 static IN_FORCE: AtomicBool = AtomicBool::new(false);
 
 /// Installs the hook unless it is installed.
-pub(crate) fn record_panics() {
+pub(crate) fn install() {
     // A panicking thread cannot set the hook, and a destructor may run an app while its thread panics.
     if thread::panicking() || IN_FORCE.swap(true, Ordering::AcqRel) {
         return;
@@ -34,6 +35,8 @@ pub(crate) fn record_panics() {
     set_hook(Box::new(move |info| {
         // Dropped with the hook, if somebody sets another in its place.
         let _ = &presence;
+        // It panics in a destructor, if at all.
+        fault::is_not_leaving_idle();
         match RUN.get() {
             Some(runtime) => record(runtime, info),
             None => before(info),

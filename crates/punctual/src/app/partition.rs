@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Partition, Worker};
 
-use crate::app::profile::Used;
+use crate::app::profile::{Recent, Used};
 use crate::app::runtime::Runtime;
 use crate::background::calls::Calls;
 use crate::port::linux::tsc::Tsc;
@@ -51,6 +51,8 @@ pub struct PartitionState {
     executed: AtomicU64,
     /// The time that profiled jobs have used.
     pub(crate) used: Used,
+    /// What profiled jobs did last.
+    pub(crate) recent: Recent,
 }
 
 impl std::fmt::Debug for PartitionState {
@@ -86,6 +88,7 @@ impl PartitionState {
             calls,
             executed: AtomicU64::new(0),
             used: Used::new(0),
+            recent: Recent::new(),
         }
     }
 
@@ -153,14 +156,17 @@ impl PartitionState {
         self.executed.store(0, Ordering::Relaxed);
     }
 
-    /// Drops what the tasks of a local `level` keep on the calling thread, which is about to end.
+    /// Drops what the tasks of a local `level` keep on the calling thread, which is about to end. Destructors may lock what
+    /// their tasks may lock.
     ///
     /// # Safety
-    /// As for [`Registered::retire`](crate::app::runtime::Registered::retire).
-    pub(crate) unsafe fn retire(&self, level: &'static Level) {
+    /// As for [`Registered::retire`](crate::app::runtime::Registered::retire), and the level is one of this partition's.
+    pub(crate) unsafe fn retire(&'static self, me: CurrentWorker, level: &'static Level) {
         if level.is_local() {
             // SAFETY: this thread alone runs jobs of the level, and runs none now, by this function's contract.
-            self.runtime.tasks.iter().for_each(|task| unsafe { task.retire(level) });
+            let retire = || self.runtime.tasks.iter().for_each(|task| unsafe { task.retire(level) });
+            // SAFETY: this is the thread that runs the level's jobs, and the level is the partition's, by this function's contract.
+            unsafe { self.core.run_last(me, level, retire) };
         }
     }
 

@@ -48,6 +48,11 @@ pub enum Outcome {
         /// The name of the task.
         task: String,
     },
+    /// The [guard](crate::Config::guard) found a job that allocates or blocks, and was to stop the app.
+    Guard {
+        /// The name of the task.
+        task: String,
+    },
     /// The event source of a task with `on_idle_source = stop` was at its end, and still was after a job.
     IdleSource {
         /// The name of the task.
@@ -64,6 +69,7 @@ impl fmt::Display for Outcome {
             Self::Signal(number) => write!(f, "signal {number}"),
             Self::Panicked { task, message } => write!(f, "`{task}` panicked: {message}"),
             Self::Overrun { task } => write!(f, "overrun of `{task}`"),
+            Self::Guard { task } => write!(f, "the guard found `{task}` allocating or blocking"),
             Self::IdleSource { task } => write!(f, "the event source of `{task}` is at its end"),
         }
     }
@@ -83,6 +89,19 @@ pub struct Summary {
     pub mean: f64,
     /// The histogram: upper end of each bucket that is not empty, and its count.
     pub buckets: Vec<(u64, u64)>,
+}
+
+/// Something that the [guard](crate::Config::guard) found the jobs of a task do, which takes unbounded time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Finding {
+    /// `allocation`, `deallocation`, or the name of a system call, such as `write`.
+    pub call: String,
+    /// How often.
+    pub count: u64,
+    /// The stack of the first time, from the call to the task's function: functions, with file and line where the program has debug
+    /// information.
+    pub stack: Vec<String>,
 }
 
 /// How a task fared.
@@ -119,6 +138,9 @@ pub struct TaskReport {
     pub misses: u64,
     /// How many jobs suspended themselves; for those the bounds of the analysis do not hold.
     pub self_suspensions: u64,
+    /// What the [guard](crate::Config::guard) found its jobs do, if it was on, in the order of the first time. The first eight calls are told
+    /// apart, and what comes after them are `other calls`.
+    pub findings: Vec<Finding>,
     /// The number of jobs released by an idle event source (end of file or hang-up), not counting the first one each time.
     pub idle_releases: u64,
     /// Release jitter J: start - release.
@@ -182,11 +204,12 @@ impl Report {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// The exit code of the process: 0; 101 after a panic; 1 after an overrun, or an idle event source that stops the app.
+    /// The exit code of the process: 0; 101 after a panic; 1 after an overrun, an idle event source, or a finding of the
+    /// guard that stops the app.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Panicked { .. } => 101,
-            Outcome::Overrun { .. } | Outcome::IdleSource { .. } => 1,
+            Outcome::Overrun { .. } | Outcome::IdleSource { .. } | Outcome::Guard { .. } => 1,
             _ => 0,
         }
     }
@@ -227,8 +250,12 @@ impl fmt::Display for Report {
                 task.idle_releases, task.name
             )?;
         }
+        for task in &self.tasks {
+            explain_findings(f, task)?;
+        }
         if self.dropped_jobs > 0 {
-            writeln!(f, "{} released jobs were not run, because the app ended first", self.dropped_jobs)?;
+            let jobs = counted(self.dropped_jobs, "released job");
+            writeln!(f, "{jobs} not run, because the app ended first")?;
         }
         if !self.virtual_time {
             writeln!(f, "\n{}; memory: {}", self.settings.kernel, self.settings.memory)?;
@@ -244,19 +271,37 @@ impl fmt::Display for Report {
     }
 }
 
+/// "1 job", "2 jobs".
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What the guard found the jobs of a task do, and where.
+fn explain_findings(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+    for finding in &task.findings {
+        let times = counted(finding.count, "time");
+        writeln!(f, "guard: {}: {} {times} in its jobs, first here:", task.name, finding.call)?;
+        for frame in &finding.stack {
+            writeln!(f, "    {frame}")?;
+        }
+    }
+    Ok(())
+}
+
 /// A line on the early releases of a task.
 fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
     let interval = task.min_interval.map_or(0, |interval| interval.as_ticks());
     let became = match task.on_early {
         Some(OnEarly::Delay) => " and waited",
+        Some(OnEarly::Reject) if task.early == 1 => " and was refused",
         Some(OnEarly::Reject) => " and were refused",
         _ => "",
     };
     writeln!(
         f,
-        "{}: {} releases came too early{became}: more than {} in {}",
+        "{}: {} came too early{became}: more than {} in {}",
         task.name,
-        task.early,
+        counted(task.early, "release"),
         task.burst,
         format_nanos(interval as f64)
     )
@@ -270,10 +315,10 @@ impl Report {
         let nanos = |ns: u64| format_nanos(ns as f64);
         write!(
             f,
-            "{}: {} of {} jobs missed the deadline of {}",
+            "{}: {} of {} missed the deadline of {}",
             task.name,
             task.misses,
-            task.jobs,
+            counted(task.jobs, "job"),
             nanos(deadline)
         )?;
         if task.jitter.max > deadline {
@@ -444,6 +489,7 @@ mod tests {
         assert_eq!(ended(Outcome::Signal(15)), 0);
         assert_eq!(ended(Outcome::Overrun { task: "t".into() }), 1);
         assert_eq!(ended(Outcome::IdleSource { task: "t".into() }), 1);
+        assert_eq!(ended(Outcome::Guard { task: "t".into() }), 1);
         assert_eq!(ended(Outcome::Panicked { task: "t".into(), message: "m".into() }), 101);
     }
 }

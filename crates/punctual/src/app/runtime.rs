@@ -7,14 +7,20 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use punctual_core::{Duration, Instant, Level, Port};
 use punctual_sync::PcpGroup;
+use punctual_sync::futex::selector::unwatched;
 
+use crate::app::current::LastThread;
 use crate::app::event_source::Source;
+use crate::app::figures::FiguresCell;
+use crate::app::guard::GuardSlot;
+use crate::app::heartbeat::BeatSlot;
 use crate::app::model::Model;
 use crate::app::partition::PartitionState;
 use crate::app::profile::ProfileSlot;
 use crate::app::reactor::Reactor;
 use crate::app::report::{Outcome, TaskReport};
 use crate::app::spawn_gate::{GatePass, SpawnGate};
+use crate::app::stage::Stage;
 use crate::app::start_error::StartError;
 use crate::app::stop::Fault;
 use crate::app::stop::{FirstStopReason, StopReason};
@@ -37,9 +43,14 @@ const MARKS: u8 = 2;
 const COPY: u8 = 4;
 /// Jobs are profiled.
 const PROFILES: u8 = 8;
+/// A supervisor in another process is told of jobs.
+const SUPERVISED: u8 = 16;
+
+/// Jobs are watched by the guard.
+const GUARDED: u8 = 32;
 
 /// The settings in the `#[app]` attribute.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The kernel priority of level 0, if one is given.
     pub priority_base: Option<u8>,
@@ -57,6 +68,19 @@ pub struct Options {
     pub report: Option<&'static str>,
 }
 
+impl Options {
+    /// Those of an attribute without arguments: the default, for constants.
+    pub(crate) const NONE: Self = Self {
+        priority_base: None,
+        stack: None,
+        wake_latency: None,
+        strict: false,
+        trace: false,
+        profile: false,
+        report: None,
+    };
+}
+
 /// A task as marks, profiles and messages see it.
 pub struct TaskInfo {
     pub(crate) name: &'static str,
@@ -64,6 +88,18 @@ pub struct TaskInfo {
     pub(crate) partition: &'static PartitionState,
     pub(crate) mark: &'static Mark,
     pub(crate) profile: &'static ProfileSlot,
+    pub(crate) beat: &'static BeatSlot,
+    pub(crate) figures: &'static FiguresCell,
+    #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
+    pub(crate) guard: &'static GuardSlot,
+}
+
+/// Counts of a task that are not its jobs' measurements. They may be read while the app runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub(crate) overruns: u64,
+    pub(crate) early: u64,
+    pub(crate) idle_releases: u64,
 }
 
 /// A task, as starting, stopping and reporting see it.
@@ -92,6 +128,11 @@ pub trait Registered: Sync {
     /// The task as marks in the kernel's trace see it, if it has jobs.
     fn info(&'static self) -> Option<TaskInfo>;
 
+    /// What is counted besides jobs.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
     /// The task's event source, if it is bound to one.
     fn source(&'static self) -> Option<&'static dyn Source> {
         None
@@ -113,7 +154,7 @@ pub struct Runtime {
     /// [`FREE`], [`TAKEN`] or [`NOT_RESET`].
     state: AtomicU8,
     gate: SpawnGate,
-    /// [`ABORTS`], [`MARKS`], [`COPY`] and [`PROFILES`]: in one byte, so that a queued job checks all of them at once.
+    /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`] and [`GUARDED`]: in one byte, so that a queued job checks all of them at once.
     job_flags: AtomicU8,
     /// The number of jobs released and never run.
     dropped: AtomicU64,
@@ -124,6 +165,8 @@ pub struct Runtime {
     watched: AtomicBool,
     /// Whether a panic on a thread of the app goes to the panic hook of the program.
     keeps_panic_hook: AtomicBool,
+    /// A [`Stage`].
+    stage: AtomicU8,
     /// 0 while running, 1 once it is to stop; a futex.
     stop_requested: AtomicU32,
     /// The descriptor that wakes the supervisor, -1 if there is none.
@@ -192,6 +235,7 @@ impl Runtime {
             fault: Mutex::new(None),
             watched: AtomicBool::new(false),
             keeps_panic_hook: AtomicBool::new(false),
+            stage: AtomicU8::new(Stage::Tasks as u8),
             stop_requested: AtomicU32::new(0),
             supervisor_fd: AtomicI32::new(-1),
             first_mark: OnceLock::new(),
@@ -235,7 +279,7 @@ impl Runtime {
         self.partitions.iter().copied().filter(|partition| !partition.is_home())
     }
 
-    /// Records when the app started, which is the origin of the periodic grids.
+    /// Records when the app started: when what `init` has spawned was released. The periodic grids begin then, or a little later.
     pub(crate) fn set_started(&self, start: Instant) {
         self.started.store(start.as_ticks(), Ordering::Relaxed);
     }
@@ -300,6 +344,16 @@ impl Runtime {
     /// Notifies the supervisor. For threads of the app.
     pub(crate) fn notify_supervisor(&self) {
         notify(self.supervisor_fd.load(Ordering::Acquire));
+    }
+
+    /// Notes what the thread of the run does next.
+    pub(crate) fn enter(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// What the thread of the run does.
+    pub(crate) fn stage(&self) -> Stage {
+        Stage::from_number(self.stage.load(Ordering::Relaxed))
     }
 
     /// Notes whether a panic on a thread of the app goes to the panic hook of the program, before there are threads.
@@ -379,6 +433,29 @@ impl Runtime {
         };
     }
 
+    /// Notes whether a supervisor is told of jobs, while none can run.
+    pub(crate) fn set_supervised(&self, supervised: bool) {
+        match supervised {
+            true => self.job_flags.fetch_or(SUPERVISED, Ordering::Relaxed),
+            false => self.job_flags.fetch_and(!SUPERVISED, Ordering::Relaxed),
+        };
+    }
+
+    /// Notes whether the guard watches jobs, while none can run.
+    #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
+    pub(crate) fn set_guarded(&self, guarded: bool) {
+        match guarded {
+            true => self.job_flags.fetch_or(GUARDED, Ordering::Relaxed),
+            false => self.job_flags.fetch_and(!GUARDED, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether the guard watches jobs.
+    #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.job_flags.load(Ordering::Relaxed) & GUARDED != 0
+    }
+
     /// Whether jobs are profiled.
     pub(crate) fn profiles(&self) -> bool {
         self.job_flags.load(Ordering::Relaxed) & PROFILES != 0
@@ -454,7 +531,7 @@ pub(crate) fn notify(fd: RawFd) {
         // SAFETY: whoever published the descriptor keeps it open until every thread of the app has ended.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         // If it is full, the thread has been notified already.
-        let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        let _ = unwatched(|| rustix::io::write(fd, &1_u64.to_ne_bytes()));
     }
 }
 
@@ -482,6 +559,9 @@ impl RunGuard {
     /// Every thread of the run has ended.
     pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
         self.runtime.gate.close();
+        // SAFETY: every thread of the run has ended, by this function's contract; the calling one drops the futures, whose
+        // destructors may lock, one after the other.
+        let _last = unsafe { LastThread::of(self.runtime) };
         // SAFETY: every thread of the run has ended, by this function's contract, and nobody passes the gate any more.
         let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
         let (mut tasks, mut dropped) = (Vec::new(), 0);

@@ -21,6 +21,9 @@ pub(crate) enum StopReason {
     Overrun(&'static str),
     /// The task whose event source has nothing to give.
     IdleSource(&'static str),
+    /// The guard found a job of this task that allocates or blocks.
+    #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
+    Guard(&'static str),
 }
 
 impl From<&StopReason> for Outcome {
@@ -32,6 +35,7 @@ impl From<&StopReason> for Outcome {
             StopReason::Signal(signal) => Self::Signal(signal),
             StopReason::Overrun(task) => Self::Overrun { task: task.into() },
             StopReason::IdleSource(task) => Self::IdleSource { task: task.into() },
+            StopReason::Guard(task) => Self::Guard { task: task.into() },
         }
     }
 }

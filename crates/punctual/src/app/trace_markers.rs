@@ -1,8 +1,8 @@
 //! Which tasks of an app mark their jobs in the kernel's trace, and with which numbers.
 //!
 //! There are no marks in virtual time, whose instants mean nothing in the kernel's trace, or of jobs of polling partitions,
-//! whose thread does not enter the kernel. Its helper could, but the kernel would note when the helper wrote, not when the job
-//! started.
+//! whose thread does not enter the kernel. A background thread could, but the kernel would note when
+//! that wrote, not when the job started.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};

@@ -11,6 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::task::Waker;
 
 use punctual_core::{CurrentWorker, Duration, Instant, Port};
+use punctual_sync::futex::selector::unwatched;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::app::event_source::{ENDS, NONE};
@@ -70,17 +71,19 @@ pub(crate) struct Claimed {
 /// Waits until `partition` may have `claim`.
 pub(crate) fn acquire(partition: &'static PartitionState, claim: Claim) -> Claimed {
     let pause = || pause(partition, Until::Woken);
-    partition.runtime.claims.acquire(partition.index(), claim, partition.core.port(), pause);
+    unwatched(|| partition.runtime.claims.acquire(partition.index(), claim, partition.core.port(), pause));
     Claimed { partition, claim }
 }
 
 impl Drop for Claimed {
     fn drop(&mut self) {
         let runtime = self.partition.runtime;
-        for next in runtime.claims.give_up(self.partition.index(), self.claim) {
-            let next = runtime.partitions[next];
-            next.core.port().wake(next.idle);
-        }
+        unwatched(|| {
+            for next in runtime.claims.give_up(self.partition.index(), self.claim) {
+                let next = runtime.partitions[next];
+                next.core.port().wake(next.idle);
+            }
+        });
     }
 }
 
@@ -179,7 +182,7 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
 /// Pauses `partition` and lets time pass.
 pub(crate) fn pause(partition: &'static PartitionState, until: Until) {
     forked::check(partition.runtime);
-    partition.runtime.turns.pause(partition.index(), until);
+    unwatched(|| partition.runtime.turns.pause(partition.index(), until));
 }
 
 /// Releases and serves everything that is due.

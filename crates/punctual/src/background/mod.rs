@@ -14,7 +14,7 @@ pub(crate) mod calls;
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-use crate::port::linux::notice;
+use crate::port::linux::{notice, settings};
 
 pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
@@ -35,6 +35,10 @@ pub fn spawn<T: Send + 'static>(
 ) -> io::Result<JoinHandle<T>> {
     let cpus = crate::port::linux::background_cpus();
     Builder::new().name(name.into()).spawn(move || {
+        // Threads of apps have none that they pass on; a foreign thread may.
+        if let Err(error) = settings::leave_real_time() {
+            notice::warn(format_args!("a background thread keeps its parent's real-time priority: {error}"));
+        }
         if let Some(cpus) = cpus {
             // Staying on the parent's CPUs costs timing, but is no error for this thread.
             if let Err(error) = cpus.apply() {

@@ -50,7 +50,7 @@ impl<B: Bound> BoundTask<B> {
     /// # Safety
     /// As for [`Task::new`].
     pub const unsafe fn new(level: &'static Level, base: u32, _: &'static Worker, _: OnIdle) -> Self {
-        // SAFETY: by this function's contract.
+        // SAFETY: the node is used by this task alone and the level is the partition's, by this function's contract.
         Self { task: unsafe { Task::new(level, base) } }
     }
 
@@ -60,7 +60,7 @@ impl<B: Bound> BoundTask<B> {
     /// As for [`Task::run`].
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: by this function's contract.
+        // SAFETY: this thread has popped the task's node and occupies the level, by this function's contract.
         unsafe { self.task.run(me, node, now) }
     }
 
@@ -101,12 +101,12 @@ impl<B: Bound> Source for BoundTask<B> {
 
 impl<B: Bound> Registered for BoundTask<B> {
     unsafe fn begin(&self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no job of the task can run, by this function's contract.
         unsafe { self.task.begin() };
     }
 
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no job of the task can run and none can be spawned, by this function's contract.
         unsafe { self.task.end() }
     }
 

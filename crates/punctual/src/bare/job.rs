@@ -3,7 +3,7 @@
 use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
 use super::monitor::{Job, Monitor};
-use crate::task::body::{AT_ITS_START, Body, counted, measures};
+use crate::task::body::{Body, counted, measures, released};
 
 /// Runs one job, measured.
 ///
@@ -17,15 +17,11 @@ pub(crate) unsafe fn execute<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    let (runtime, partition) = (B::runtime(), B::partition());
+    let partition = B::partition();
     let port = partition.core.port();
     if !measures::<B>() {
         if let Some(interval) = counted::<B>() {
-            let release = match release {
-                AT_ITS_START => port.now(),
-                release => Instant::from_ticks(release.max(runtime.started())),
-            };
-            interval.observe(release);
+            interval.observe(released::<B>(release, || port.now()));
         }
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         unsafe { B::call(me, Instant::from_ticks(release), args) };
@@ -34,11 +30,7 @@ pub(crate) unsafe fn execute<B: Body>(
         return None;
     }
     let start = now.unwrap_or_else(|| port.now());
-    let release = match release {
-        AT_ITS_START => start,
-        // Jobs spawned by `init` are released when the app starts.
-        release => Instant::from_ticks(release.max(runtime.started())),
-    };
+    let release = released::<B>(release, || start);
     if let Some(interval) = counted::<B>() {
         interval.observe(release);
     }
@@ -69,6 +61,6 @@ pub(crate) unsafe fn execute_queued<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    // SAFETY: by this function's contract.
+    // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { execute::<B>(monitor, me, args, release, now) }
 }

@@ -77,7 +77,7 @@ impl PartitionState {
     /// As for [`CurrentWorker::new`].
     #[inline]
     pub(crate) unsafe fn enter_idle(&self) -> CurrentWorker {
-        // SAFETY: by this function's contract, and the worker is this partition's.
+        // SAFETY: no other use of the worker overlaps with the caller's, by this function's contract, and it is this partition's.
         unsafe { CurrentWorker::new(self.idle) }
     }
 
@@ -92,7 +92,7 @@ impl PartitionState {
     /// # Safety
     /// As for [`Partition::reset`].
     pub(crate) unsafe fn reset(&self) {
-        // SAFETY: by this function's contract.
+        // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
         unsafe { self.core.reset() };
         self.executed.store(0, Ordering::Relaxed);
     }

@@ -138,10 +138,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} after {}", self.app, self.outcome, Nanos(self.elapsed.as_ticks()))?;
         if self.dropped_jobs > 0 {
-            write!(f, "; {} jobs were dropped", self.dropped_jobs)?;
+            write!(f, "; jobs dropped: {}", self.dropped_jobs)?;
         }
         if self.unbound_interrupts > 0 {
-            write!(f, "; {} interrupts came that no task binds", self.unbound_interrupts)?;
+            write!(f, "; interrupts that no task binds: {}", self.unbound_interrupts)?;
         }
         f.write_str("\n\n")?;
         let first = self.tasks().map(|task| task.name.chars().count()).max().unwrap_or(0).max("task".len());

@@ -57,7 +57,7 @@ pub trait Registered: Sync {
     /// # Safety
     /// As for [`end`](Self::end).
     unsafe fn report(&self) -> Option<TaskReport> {
-        // SAFETY: by this function's contract; there are no jobs left to be dropped.
+        // SAFETY: no job of the task can run and none can be spawned, by this function's contract.
         unsafe { self.end() }.0
     }
 

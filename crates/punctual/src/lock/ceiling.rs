@@ -49,7 +49,12 @@ impl<T, const LEVEL: u8> Mutex for CeilingLocked<'_, T, LEVEL> {
     /// If called outside the task, for example on a thread that it has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let (resource, _) = (self.resource, user(self.partition, LEVEL));
+        let resource = self.resource;
+        if user(self.partition, LEVEL).is_none() {
+            // SAFETY: the resource is filled while there are futures, and no other thread uses it; on this one, the value of
+            // `new` is the only one of a task that is being dropped, and is borrowed.
+            return f(unsafe { resource.get_mut() });
+        }
         if self.partition.core.port().is_virtual() {
             let claim = Claim::Ceiling { level: LEVEL, ceiling: self.mutex.ceiling() };
             let _claimed = virtual_time::acquire(self.partition, claim);

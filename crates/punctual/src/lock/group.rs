@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use punctual_core::{CurrentWorker, Mutex, Resource, Worker};
+use punctual_sync::futex::selector;
 use punctual_sync::shared::TicketLock;
 use punctual_sync::{MsrpLock, MsrpThread};
 
@@ -106,7 +107,7 @@ impl Group {
                     return f();
                 }
                 if !polls {
-                    std::thread::sleep(PAUSE);
+                    selector::unwatched(|| std::thread::sleep(PAUSE));
                 }
             },
         }
@@ -161,7 +162,12 @@ impl<T, const LEVEL: u8> Mutex for GroupLocked<'_, T, LEVEL> {
     /// If called outside the task, for example on a thread that it has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let (resource, me) = (self.resource, user(self.partition, LEVEL));
+        let resource = self.resource;
+        let Some(me) = user(self.partition, LEVEL) else {
+            // SAFETY: the resource is filled while there are futures, and no other thread uses it; on this one, the value of
+            // `new` is the only one of a task that is being dropped, and is borrowed.
+            return f(unsafe { resource.get_mut() });
+        };
         self.partition.core().at_top_level(me, || {
             // SAFETY: the group lets one thread at a time in here. Of that thread only the job at hand is in a critical
             // section, since its partition is at the top; it has one right to lock this resource, which is borrowed.

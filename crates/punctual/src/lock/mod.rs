@@ -39,14 +39,17 @@ impl Drop for Section {
     }
 }
 
-/// The worker of the calling thread, which runs a job of `level` of `partition`.
+/// The worker of the calling thread, which runs a job of `level` of `partition`; `None` on the last thread of a run, which
+/// drops what is left of a future: then nobody else uses the resource.
 ///
 /// # Panics
-/// If it does not, because a lock right has left its task.
+/// If it is neither, because a lock right has left its task.
 #[inline]
-pub(crate) fn user(partition: &'static PartitionState, level: u8) -> CurrentWorker {
+fn user(partition: &'static PartitionState, level: u8) -> Option<CurrentWorker> {
     let worker = current::worker_of(partition).filter(|worker| worker.running() == level);
-    worker.expect("a shared resource is locked by its task only, while it runs")
+    let may_lock = worker.is_some() || current::is_last_of(partition.runtime);
+    assert!(may_lock, "a shared resource is locked by its task only, while it runs");
+    worker
 }
 
 /// The right of an async task at `LEVEL` to lock a resource whose ceiling is `CEILING`.
@@ -78,7 +81,11 @@ impl<T, const LEVEL: u8, const CEILING: u8> Mutex for AsyncLocked<'_, T, LEVEL, 
     /// If called outside the task's own polls, for example on a thread that the task has started.
     #[inline]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        let worker = user(self.partition, LEVEL);
+        let Some(worker) = user(self.partition, LEVEL) else {
+            // SAFETY: the resource is filled while there are futures, and no other thread uses it; on this one, the value of
+            // `new` is the only one of a task that is being dropped, and is borrowed.
+            return f(unsafe { self.resource.get_mut() });
+        };
         // SAFETY: the resource is as `new` demands. The calling thread runs a job of this level,
         // and the value lives for this call only. `&mut self` is borrowed for as long, and there is one per task.
         let mut locked = unsafe {

@@ -56,6 +56,16 @@ pub trait Body: 'static {
 /// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time begins.
 pub(crate) const AT_ITS_START: u64 = u64::MAX;
 
+/// When a job was released that starts at `start`.
+#[inline(always)]
+pub(crate) fn released<B: Body>(release: u64, start: impl FnOnce() -> Instant) -> Instant {
+    match release {
+        AT_ITS_START => start(),
+        // Jobs spawned by `init` are released when the app starts.
+        release => Instant::from_ticks(release.max(B::runtime().started())),
+    }
+}
+
 /// Whether jobs are measured: the app and the features of this crate say so.
 pub(crate) const fn measures<B: Body>() -> bool {
     cfg!(feature = "monitoring") && B::MONITOR

@@ -14,7 +14,7 @@ use crate::app::event_source::{Idleness, NONE, OnIdle, Source};
 use crate::app::fault;
 use crate::app::partition::PartitionState;
 use crate::app::report::TaskReport;
-use crate::app::runtime::{self, Registered, TaskInfo};
+use crate::app::runtime::{self, Counters, Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::app::stop::StopReason;
 use crate::model::OnEarly;
@@ -191,6 +191,10 @@ impl<B: Bound> Registered for BoundTask<B> {
 
     fn info(&'static self) -> Option<TaskInfo> {
         self.task.info()
+    }
+
+    fn counters(&self) -> Counters {
+        Counters { idle_releases: self.idleness.repeated(), ..self.task.counters() }
     }
 
     fn source(&'static self) -> Option<&'static dyn Source> {

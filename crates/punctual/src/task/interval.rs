@@ -111,11 +111,16 @@ impl Interval {
         self.last.iter().any(|place| place.load(Ordering::Relaxed) > now.as_ticks().saturating_add(1))
     }
 
+    /// The number of early releases so far.
+    pub(crate) fn early(&self) -> u64 {
+        self.early.load(Ordering::Relaxed)
+    }
+
     /// Fills in `report`.
     pub(crate) fn fill(&self, report: &mut TaskReport) {
         report.min_interval = Some(Duration::from_ticks(self.length));
         report.burst = self.last.len() as u16;
-        report.early = self.early.load(Ordering::Relaxed);
+        report.early = self.early();
         report.on_early = Some(self.on_early);
     }
 

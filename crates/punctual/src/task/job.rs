@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use punctual_core::{CurrentWorker, Instant, Port, Stamp};
 
-use crate::app::stop::Culprit;
+use crate::app::guard;
+use crate::app::stop::{Culprit, StopReason};
 use crate::app::virtual_time;
 use crate::app::{fault, forked};
 use crate::port::linux::suspension;
-use crate::task::body::{AT_ITS_START, Body, counted, measures};
+use crate::task::body::{Body, counted, measures, released};
 use crate::task::monitor::{self, Monitor};
 
 /// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a fault.
@@ -73,26 +74,33 @@ unsafe fn execute_flagged<B: Body>(
     unsafe { execute::<B>(monitor, me, args, release, now) }
 }
 
-/// [`execute`] of a job that is marked, profiled or both. The cost of the marks is in none of this job's measurements: the
-/// clock is read after the first and before the second, and again for the next job.
+/// [`execute`] of a job that is marked, profiled, told a supervisor or guarded. The cost of the marks is in none of this job's
+/// measurements: the clock is read after the first and before the second, and again for the next job.
 ///
 /// # Safety
 /// As for [`Body::call`].
 #[cold]
 #[inline(never)]
 unsafe fn marked<B: Body>(monitor: &Monitor, me: CurrentWorker, args: B::Args, release: u64) -> Stamp {
-    let released = match release {
-        AT_ITS_START => B::partition().core.port().stamp().as_ticks(),
-        release => release.max(B::runtime().started()),
-    };
-    monitor.mark.start(released);
-    // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { measured::<B, true>(monitor, me, args, release, None) };
+    monitor.mark.start(released::<B>(release, || B::partition().core.port().stamp()).as_ticks());
+    let beat = monitor.beat.get();
+    let start = beat.map(|beat| {
+        let start = B::partition().core.port().stamp();
+        beat.begin(me.thread(), start, B::partition().executed());
+        start
+    });
+    guard::job(&monitor.guard, B::runtime(), const { &StopReason::Guard(B::NAME) }, || {
+        // SAFETY: this thread runs this job at the task's level, by this function's contract.
+        unsafe { measured::<B, true>(monitor, me, args, release, start) };
+    });
+    if let Some(beat) = beat {
+        beat.end(B::partition().executed());
+    }
     monitor.mark.end();
     None
 }
 
-/// Runs one job, measured; if `PROFILED`, for the profile too, if there is one.
+/// Runs one job, measured; if `PROFILED`, for the profile too, if there is one, and watched by the guard, if that is on.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -108,15 +116,12 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
     let port = partition.core.port();
     let body = |release| {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        catch_unwind(AssertUnwindSafe(|| unsafe { B::call(me, release, args) }))
+        let call = || unsafe { B::call(me, release, args) };
+        catch_unwind(AssertUnwindSafe(|| if PROFILED { guard::users_code(call) } else { call() }))
     };
     if !measures::<B>() && !PROFILED {
         if let Some(interval) = counted::<B>() {
-            let release = match release {
-                AT_ITS_START => port.stamp(),
-                release => Instant::from_ticks(release.max(runtime.started())),
-            };
-            interval.observe(release);
+            interval.observe(released::<B>(release, || port.stamp()));
         }
         // As below. A closure for both makes a spawn a tenth slower.
         let result = body(Instant::from_ticks(release));
@@ -131,15 +136,11 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
         return None;
     }
     let start = now.unwrap_or_else(|| port.stamp());
-    let release = match release {
-        AT_ITS_START => start,
-        // Jobs spawned by `init` are released when the app starts.
-        release => Instant::from_ticks(release.max(runtime.started())),
-    };
+    let release = released::<B>(release, || start);
     if let Some(interval) = counted::<B>() {
         interval.observe(release);
     }
-    let mut profiled = if PROFILED { monitor.profile.begin() } else { None };
+    let mut profiled = if PROFILED { monitor.profile.begin(release) } else { None };
     let executed = partition.executed();
     let result = body(release);
     if result.is_err() || runtime.has_job_flags() {
@@ -167,7 +168,7 @@ unsafe fn measured<B: Body, const PROFILED: bool>(
     let job = monitor::Job { release, start, end, preempted, suspended, deadline: B::DEADLINE };
     if let Some(profiled) = profiled {
         // SAFETY: by this function's contract this thread occupies the task's level.
-        unsafe { profiled.record(release, B::DEADLINE, suspensions) };
+        unsafe { profiled.record(B::DEADLINE, suspensions) };
     }
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe { monitor.record(job) };

@@ -1,108 +1,114 @@
-//! The figures of a task: counts, and a histogram for each quantity.
+//! How the figures of a task come about: counts, and a histogram for each quantity.
 
-use super::histogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use punctual_core::metrics::{Histogram, Quantity, TaskFigures, bucket_end, bucket_of, quantile};
+
 use super::monitor::{Job, since};
 use crate::app::report::{Summary, TaskReport};
 
-/// One quantity over all jobs of a task, in ns.
-#[derive(Debug)]
-struct Quantity {
-    max: u64,
-    sum: u128,
-    histogram: Histogram,
+/// Adds to a count that no other thread writes meanwhile.
+#[inline]
+fn add(count: &AtomicU64, more: u64) {
+    count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
-impl Quantity {
-    fn new() -> Self {
-        Self { max: 0, sum: 0, histogram: Histogram::new() }
+/// Adds a value. Never allocates and never drops one.
+#[inline]
+fn record(quantity: &Quantity, histogram: &Histogram, value: u64) {
+    quantity.last.store(value, Relaxed);
+    if value > quantity.max.load(Relaxed) {
+        quantity.max.store(value, Relaxed);
     }
-
-    #[inline]
-    fn record(&mut self, value: u64) {
-        self.max = self.max.max(value);
-        self.sum += u128::from(value);
-        self.histogram.record(value);
-    }
-
-    fn summary(&self) -> Summary {
-        let buckets: Vec<_> = self.histogram.recorded().collect();
-        let count: u64 = buckets.iter().map(|bucket| bucket.1).sum();
-        let mean = if count == 0 { 0.0 } else { self.sum as f64 / count as f64 };
-        // The end of the bucket in which the quantile is.
-        let quantile = |quantile: f64| {
-            let rank = ((quantile * count as f64).ceil() as u64).max(1);
-            let mut seen = 0;
-            let bucket = buckets.iter().find(|(_, count)| {
-                seen += count;
-                seen >= rank
-            });
-            bucket.map_or(0, |&(end, _)| end.min(self.max))
-        };
-        Summary { max: self.max, p999: quantile(0.999), p50: quantile(0.5), mean, buckets }
-    }
+    quantity.sum.store(quantity.sum.load(Relaxed).saturating_add(value), Relaxed);
+    let count = &histogram.0[bucket_of(value)];
+    count.store(count.load(Relaxed).saturating_add(1), Relaxed);
 }
 
-/// What was measured of the jobs of a task in a run.
-#[derive(Debug)]
-pub(super) struct Measured {
-    jobs: u64,
-    misses: u64,
-    suspended: u64,
-    jitter: Quantity,
-    response: Quantity,
-    execution: Quantity,
+/// The upper end of each bucket that is not empty, the last value in it, and its count.
+fn recorded(histogram: &Histogram) -> impl Iterator<Item = (u64, u64)> {
+    let buckets = histogram.0.iter().map(|count| count.load(Relaxed)).enumerate();
+    buckets.filter(|(_, count)| *count != 0).map(|(bucket, count)| (bucket_end(bucket), count.into()))
 }
 
-impl Measured {
-    /// Room for a run's measurements.
-    pub(super) fn new() -> Option<Box<Self>> {
-        Some(Box::new(Self {
-            jobs: 0,
-            misses: 0,
-            suspended: 0,
-            jitter: Quantity::new(),
-            response: Quantity::new(),
-            execution: Quantity::new(),
-        }))
-    }
+fn summary(quantity: &Quantity, histogram: &Histogram) -> Summary {
+    let max = quantity.max.load(Relaxed);
+    let buckets: Vec<_> = recorded(histogram).collect();
+    let count: u64 = buckets.iter().map(|bucket| bucket.1).sum();
+    let mean = if count == 0 { 0.0 } else { quantity.sum.load(Relaxed) as f64 / count as f64 };
+    let quantile = |part| quantile(&buckets, part).min(max);
+    Summary { max, p999: quantile(0.999), p50: quantile(0.5), mean, buckets }
+}
 
-    /// Adds a job.
-    #[inline]
-    pub(super) fn record(&mut self, job: Job) {
-        let response = since(job.end, job.release);
-        let gross = since(job.end, job.start);
-        self.jobs += 1;
-        self.jitter.record(since(job.start, job.release));
-        self.response.record(response);
-        self.execution.record(gross.saturating_sub(job.preempted));
-        self.misses += u64::from(job.deadline.is_some_and(|d| response > d.as_ticks()));
-        self.suspended += u64::from(job.suspended);
-    }
+/// Adds a job. For the one thread that may run jobs of the task.
+#[inline]
+pub(super) fn add_job(figures: &TaskFigures, job: Job) {
+    let response = since(job.end, job.release);
+    let gross = since(job.end, job.start);
+    add(&figures.jobs, 1);
+    record(&figures.jitter, &figures.jitters, since(job.start, job.release));
+    record(&figures.response, &figures.responses, response);
+    record(&figures.execution, &figures.executions, gross.saturating_sub(job.preempted));
+    add(&figures.misses, u64::from(job.deadline.is_some_and(|d| response > d.as_ticks())));
+    add(&figures.suspended, u64::from(job.suspended));
+}
 
-    /// Puts the figures into `report`.
-    pub(super) fn fill(&self, report: &mut TaskReport) {
-        report.measured = true;
-        report.jobs = self.jobs;
-        report.misses = self.misses;
-        report.self_suspensions = self.suspended;
-        report.jitter = self.jitter.summary();
-        report.response = self.response.summary();
-        report.execution = self.execution.summary();
-    }
+/// Puts the figures into `report`.
+pub(super) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
+    report.measured = true;
+    report.jobs = figures.jobs.load(Relaxed);
+    report.misses = figures.misses.load(Relaxed);
+    report.self_suspensions = figures.suspended.load(Relaxed);
+    report.jitter = summary(&figures.jitter, &figures.jitters);
+    report.response = summary(&figures.response, &figures.responses);
+    report.execution = summary(&figures.execution, &figures.executions);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    /// The release jitter of a task with these values.
+    fn jitter(values: impl IntoIterator<Item = u64>) -> Summary {
+        // SAFETY: atomics may be zero.
+        let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
+        values.into_iter().for_each(|value| record(&figures.jitter, &figures.jitters, value));
+        summary(&figures.jitter, &figures.jitters)
+    }
 
     #[test]
     fn quantiles_stay_within_one_percent_and_no_value_is_dropped() {
-        let mut quantity = Quantity::new();
-        (1..=100_000).for_each(|value| quantity.record(value));
-        quantity.record(u64::MAX);
-        let summary = quantity.summary();
+        let summary = jitter((1..=100_000).chain([u64::MAX]));
         assert_eq!(summary.max, u64::MAX);
         assert_eq!(summary.buckets.iter().map(|b| b.1).sum::<u64>(), 100_001);
         assert!(summary.p50.abs_diff(50_000) <= 500, "{}", summary.p50);
+    }
+
+    #[test]
+    fn has_the_buckets_of_an_hdr_histogram_of_two_digits() {
+        let mut hdr = hdrhistogram::Histogram::<u32>::new_with_bounds(1, 100_000_000_000, 2).unwrap();
+        let around = |power: u32| {
+            let value = 1_u64 << power;
+            [value - 1, value, value + 1, value + value / 3, value + value / 2]
+        };
+        let values = || (0..1_000).chain((8..36).flat_map(around));
+        values().for_each(|value| hdr.saturating_record(value));
+        let expected: Vec<_> =
+            hdr.iter_recorded().map(|b| (b.value_iterated_to(), u64::from(b.count_at_value()))).collect();
+        assert_eq!(jitter(values()).buckets, expected);
+    }
+
+    #[test]
+    fn what_is_beyond_the_range_counts_in_the_last_bucket() {
+        let last = (1 << 37) - 1;
+        let buckets = jitter([last - (1 << 29), last, last + 1, u64::MAX]).buckets;
+        assert_eq!(buckets, [(last - (1 << 29), 1), (last, 3)]);
+    }
+
+    #[test]
+    fn a_sum_beyond_its_range_stays_at_the_largest() {
+        assert_eq!(jitter([u64::MAX, u64::MAX]).mean, u64::MAX as f64 / 2.0);
     }
 }

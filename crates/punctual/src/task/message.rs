@@ -6,6 +6,8 @@ use crate::app::current;
 use crate::app::fault;
 use crate::app::profile;
 use crate::app::report::TaskReport;
+#[cfg(feature = "std")]
+use crate::app::runtime::Counters;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::model::OnEarly;
@@ -281,6 +283,11 @@ impl<A> core::fmt::Debug for SpawnHandle<A> {
 impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
     fn info(&'static self) -> Option<TaskInfo> {
         Some(self.monitor.info::<B>())
+    }
+
+    #[cfg(feature = "std")]
+    fn counters(&self) -> Counters {
+        Counters { early: B::interval().map_or(0, Interval::early), ..Counters::default() }
     }
 
     unsafe fn begin(&self) {

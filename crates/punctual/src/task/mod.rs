@@ -5,15 +5,12 @@ pub(crate) mod async_task;
 pub(crate) mod body;
 #[cfg(feature = "std")]
 pub(crate) mod bound;
-#[cfg(all(feature = "std", feature = "monitoring"))]
-mod histogram;
+#[cfg(feature = "std")]
+pub(crate) mod costs;
 pub(crate) mod interval;
 #[cfg(feature = "std")]
 pub(crate) mod job;
-#[cfg(all(feature = "std", feature = "monitoring"))]
-mod measured;
-#[cfg(all(feature = "std", not(feature = "monitoring")))]
-#[path = "unmeasured.rs"]
+#[cfg(feature = "std")]
 mod measured;
 pub(crate) mod message;
 #[cfg(feature = "std")]

@@ -12,12 +12,13 @@
 //! * C = end - start, less the time that jobs of higher levels ran meanwhile. Time the kernel took for
 //!   itself or gave to other processes is in C; telling that apart needs a trace.
 
-use std::cell::UnsafeCell;
-
 use punctual_core::{Duration, Instant};
 
 use super::body::Body;
-use super::measured::Measured;
+use super::measured;
+use crate::app::figures::FiguresCell;
+use crate::app::guard::GuardSlot;
+use crate::app::heartbeat::BeatSlot;
 use crate::app::profile::ProfileSlot;
 use crate::app::report::TaskReport;
 use crate::app::runtime::TaskInfo;
@@ -40,18 +41,22 @@ pub(crate) struct Job {
 /// The measurements of one task, and whether its jobs are marked in the kernel's trace.
 #[derive(Debug)]
 pub(crate) struct Monitor {
-    measured: UnsafeCell<Option<Box<Measured>>>,
+    figures: FiguresCell,
     pub(crate) mark: Mark,
     pub(crate) profile: ProfileSlot,
+    pub(crate) beat: BeatSlot,
+    pub(crate) guard: GuardSlot,
 }
-
-// SAFETY: mark and slot are atomics. Of the rest, `record` is called by the thread that occupies the task's level, one at
-// a time and handed over with the level; `start` and `report` while no job of the task can run.
-unsafe impl Sync for Monitor {}
 
 impl Monitor {
     pub(crate) const fn new() -> Self {
-        Self { measured: UnsafeCell::new(None), mark: Mark::off(), profile: ProfileSlot::empty() }
+        Self {
+            figures: FiguresCell::empty(),
+            mark: Mark::off(),
+            profile: ProfileSlot::empty(),
+            beat: BeatSlot::empty(),
+            guard: GuardSlot::empty(),
+        }
     }
 
     /// The task `B`, whose monitor this is, to the rest of the app.
@@ -62,6 +67,9 @@ impl Monitor {
             partition: B::partition(),
             mark: &self.mark,
             profile: &self.profile,
+            beat: &self.beat,
+            figures: &self.figures,
+            guard: &self.guard,
         }
     }
 
@@ -70,8 +78,8 @@ impl Monitor {
     /// # Safety
     /// No job of the task can run.
     pub(crate) unsafe fn start(&self) {
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
-        unsafe { *self.measured.get() = Measured::new() };
+        // SAFETY: no job of the task can run, by this function's contract, so nobody uses the cell.
+        unsafe { self.figures.begin() };
     }
 
     /// Adds a job.
@@ -80,9 +88,9 @@ impl Monitor {
     /// The calling thread occupies the task's level.
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job) {
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
-        if let Some(measured) = unsafe { &mut *self.measured.get() } {
-            measured.record(job);
+        // SAFETY: the cell changes only while no job of the task can run, and this is called by one.
+        if let Some(figures) = unsafe { self.figures.get() } {
+            measured::add_job(figures, job);
         }
     }
 
@@ -91,12 +99,12 @@ impl Monitor {
     /// # Safety
     /// No job of the task can run.
     pub(crate) unsafe fn report(&self, name: &str, level: u8, partition: Option<&str>) -> TaskReport {
-        // SAFETY: by this function's contract nothing else refers to the cell's content.
-        let measured = unsafe { &*self.measured.get() };
+        // SAFETY: the cell changes only when a run begins, and this one has not ended.
+        let figures = unsafe { self.figures.get() };
         let partition = partition.map(str::to_owned);
         let mut report = TaskReport { name: name.into(), level, partition, ..TaskReport::default() };
-        if let Some(measured) = measured {
-            measured.fill(&mut report);
+        if let Some(figures) = figures {
+            measured::fill(figures, &mut report);
         }
         report
     }

@@ -3,6 +3,8 @@
 use punctual_core::{CurrentWorker, Duration, Level, Periodic, Stamp};
 
 use crate::app::report::TaskReport;
+#[cfg(feature = "std")]
+use crate::app::runtime::Counters;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::StopReason;
 use crate::task::body::{Body, measures};
@@ -56,6 +58,11 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
 
     fn info(&'static self) -> Option<TaskInfo> {
         Some(self.monitor.info::<B>())
+    }
+
+    #[cfg(feature = "std")]
+    fn counters(&self) -> Counters {
+        Counters { overruns: self.periodic.overruns(), ..Counters::default() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Async tasks in virtual time: what they wait for, who polls them and when, and how they end.
 #![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
+mod drop_locks;
 mod ends;
 mod gives_up;
 mod local;

@@ -3,6 +3,7 @@
 //! Every app runs as a program of its own, on every executor, with and without privileges.
 #![cfg(feature = "signals")]
 
+mod ends;
 #[path = "../support/privileges.rs"]
 mod privileges;
 #[path = "../support/process.rs"]
@@ -12,7 +13,6 @@ use std::env;
 use std::panic::resume_unwind;
 use std::process::{Command, ExitCode};
 use std::thread;
-use std::time::Duration;
 
 use process::Ended;
 use rustix::process::Signal;
@@ -110,7 +110,7 @@ fn stops(holder: Holder, locked: bool) -> Vec<(&'static str, Ended)> {
     });
     let run = |mut command: Command| {
         privileges::no_runaways(&mut command);
-        let mut running = process::start(command, Duration::from_secs(30));
+        let mut running = process::start(command);
         running.wait_for("READS");
         running.signal(Signal::TERM);
         running.end()

@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -227,7 +226,7 @@ fn each_of(
                 let check = &check;
                 // Each takes a second or more, nearly all of it waiting.
                 scope.spawn(move || {
-                    let mut running = process::start(command, Duration::from_secs(30));
+                    let mut running = process::start(command);
                     running.wait_for("READY");
                     running.signal(Signal::TERM);
                     let ended = running.end();

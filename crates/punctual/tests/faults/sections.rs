@@ -309,49 +309,116 @@ mod across {
 mod leaving {
     use super::*;
 
+    /// What `idle` does in a critical section, in which it has released a job above itself.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Leaving {
+        /// Waits until it is left.
+        Waits,
+        /// Catches that, and panics.
+        CatchesAndPanics,
+        /// Has a destructor that panics in a critical section, and catches that outside of it.
+        PanicsInDestructor,
+    }
+
     #[punctual::app(main = false)]
     mod app {
         use punctual::prelude::*;
 
         use super::*;
 
+        /// Runs what it is given when it is dropped.
+        struct Finally<F: FnMut()>(F);
+
+        impl<F: FnMut()> Drop for Finally<F> {
+            fn drop(&mut self) {
+                (self.0)();
+            }
+        }
+
         #[shared]
         struct Shared {
-            value: u32,
+            value: [u32; 2],
+            other: u32,
         }
 
         #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { value: 0 }, Local {})
+        struct Local {
+            leaving: Leaving,
         }
 
-        #[idle(shared = [value])]
-        fn idle(mut cx: idle::Context) {
-            cx.shared.value.lock(|_| {
+        #[init]
+        fn init(_: init::Context, leaving: Leaving) -> (Shared, Local) {
+            (Shared { value: [0; 2], other: 0 }, Local { leaving })
+        }
+
+        #[idle(local = [leaving], shared = [value, other])]
+        fn idle(cx: idle::Context) {
+            let (mut value, mut other) = (cx.shared.value, cx.shared.other);
+            let wait = || {
                 queued::spawn().unwrap();
                 punctual::shutdown();
                 loop {
                     punctual::wait_for_event();
                 }
-            })
+            };
+            match *cx.local.leaving {
+                Leaving::Waits => value.lock(|_| wait()),
+                Leaving::CatchesAndPanics => value.lock(|value| {
+                    caught(wait);
+                    value[0] = 1;
+                    fail()
+                }),
+                Leaving::PanicsInDestructor => other.lock(|_| {
+                    let _finally = Finally(|| {
+                        caught(|| {
+                            value.lock(|value| {
+                                value[0] = 1;
+                                panic!("half-way")
+                            })
+                        })
+                    });
+                    wait()
+                }),
+            }
         }
 
-        #[task(priority = 2, shared = [value])]
-        fn queued(_: queued::Context) {
+        #[task(priority = 2, shared = [value, other])]
+        fn queued(cx: queued::Context) {
+            let (mut value, mut other) = (cx.shared.value, cx.shared.other);
             AFTER.fetch_add(1, Ordering::Relaxed);
+            other.lock(|_| ());
+            value.lock(|value| assert_eq!(value[0], value[1], "it is half changed"));
+        }
+    }
+
+    fn ends(leaving: Leaving, check: impl Fn(&Report)) {
+        let _turn = turn();
+        for config in [Config::new(), Config::new().virtual_time()] {
+            AFTER.store(0, Ordering::Relaxed);
+            check(&app::run(config, leaving).expect("nothing keeps the app from starting"));
         }
     }
 
     #[test]
-    fn leaving_idle_from_a_critical_section_is_no_fault_and_released_jobs_are_finished() {
-        let _turn = turn();
-        for config in [Config::new(), Config::new().virtual_time()] {
-            AFTER.store(0, Ordering::Relaxed);
-            let report = app::run(config).expect("nothing keeps the app from starting");
-            assert_eq!((report.outcome, AFTER.load(Ordering::Relaxed)), (Outcome::Shutdown, 1));
-        }
+    fn is_no_fault_in_a_critical_section_and_released_jobs_are_finished() {
+        ends(Leaving::Waits, |report| {
+            assert_eq!((&report.outcome, AFTER.load(Ordering::Relaxed)), (&Outcome::Shutdown, 1));
+        });
+    }
+
+    #[test]
+    fn a_panic_after_it_was_caught_is_a_fault() {
+        ends(Leaving::CatchesAndPanics, |report| {
+            let expected = Outcome::Panicked { task: "idle".into(), message: "half-way".into() };
+            assert_eq!((&report.outcome, AFTER.load(Ordering::Relaxed)), (&expected, 0));
+        });
+    }
+
+    #[test]
+    fn a_panic_in_a_destructor_meanwhile_is_a_fault() {
+        ends(Leaving::PanicsInDestructor, |report| {
+            let expected = Outcome::Panicked { task: "idle".into(), message: CAUGHT.into() };
+            assert_eq!((&report.outcome, AFTER.load(Ordering::Relaxed)), (&expected, 0));
+        });
     }
 }

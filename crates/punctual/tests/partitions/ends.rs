@@ -2,7 +2,6 @@
 
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use punctual::Config;
 use rustix::process::Signal;
@@ -144,7 +143,7 @@ fn ends(program: impl Fn() -> Command) {
         privileges::no_runaways(&mut command);
         let ended = match what {
             End::Signal => {
-                let mut running = process::start(command, Duration::from_secs(30));
+                let mut running = process::start(command);
                 running.wait_for("READY");
                 running.signal(Signal::TERM);
                 running.end()

@@ -69,7 +69,7 @@ fn spin_until(flag: &AtomicBool) -> bool {
 /// Runs `command` to its end.
 fn end(mut command: Command) -> Ended {
     privileges::no_runaways(&mut command);
-    process::start(command, Duration::from_secs(30)).end()
+    process::start(command).end()
 }
 
 /// Checks the exit code and that the output has these words.

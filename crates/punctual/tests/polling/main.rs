@@ -7,6 +7,8 @@ mod no_system_calls;
 mod order;
 #[path = "../support/process.rs"]
 mod process;
+#[path = "../support/tracefs.rs"]
+mod tracefs;
 mod witness;
 mod work;
 

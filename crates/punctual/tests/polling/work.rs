@@ -1,7 +1,6 @@
 //! What a polling partition does with the rest of the world: descriptors, calls, the other partition, and its end.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use punctual::Config;
 use punctual::report::Outcome;
@@ -79,6 +78,33 @@ fn descriptors_are_waited_for_by_others() {
         let report = events::app::run(config).expect("it starts");
         assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
         assert!(report.task("received").unwrap().jobs >= 20, "{report}");
+    }
+}
+
+#[test]
+fn what_hit_its_thread_is_in_the_report() {
+    let _one = crate::one_at_a_time();
+    if !crate::two_cpus() {
+        return;
+    }
+    let note = |config: Config| {
+        let report = events::app::run(config).expect("it starts");
+        let hits =
+            report.settings.notes.iter().find_map(|note| note.strip_prefix("while partition fast polled: "));
+        hits.map(str::to_owned).unwrap_or_else(|| panic!("there is no account: {report}"))
+    };
+    let usual = note(Config::new());
+    assert!(usual.starts_with("page faults ") && usual.contains(", system calls not counted, "), "{usual}");
+    assert!(usual.contains(", interrupts of CPU "), "{usual}");
+    // Threads of the app see what this one sees.
+    let is_traceable = crate::tracefs::enter();
+    let counted = note(Config::new().trace(true));
+    let calls =
+        counted.split(", ").find_map(|part| part.strip_prefix("system calls ")).expect("they are named");
+    match is_traceable {
+        // The jobs read a descriptor 21 times.
+        Ok(()) => assert!(calls.parse().is_ok_and(|calls: u64| calls >= 21), "{counted}"),
+        Err(why) => assert!(calls.starts_with("not counted ("), "{counted}, and {why}"),
     }
 }
 
@@ -213,7 +239,7 @@ fn a_signal_stops_it() {
     if !crate::two_cpus() {
         return;
     }
-    let mut program = process::start(process::program("work::until_a_signal"), Duration::from_secs(20));
+    let mut program = process::start(process::program("work::until_a_signal"));
     program.wait_for("tick");
     program.signal(rustix::process::Signal::TERM);
     let ended = program.end();
@@ -233,7 +259,7 @@ fn on_one_cpu() {
 
 #[test]
 fn it_does_not_take_the_only_cpu() {
-    let ended = process::start(process::program("work::on_one_cpu"), Duration::from_secs(20)).end();
+    let ended = process::start(process::program("work::on_one_cpu")).end();
     assert_eq!(ended.code, 2, "{}", ended.output);
     for part in ["the partition `fast` polls", "allow it another CPU", "take `poll` away"] {
         assert!(ended.output.contains(part), "{part} is not in: {}", ended.output);
@@ -282,7 +308,7 @@ fn a_call_that_hangs_does_not_hang_the_end() {
     if !crate::two_cpus() {
         return;
     }
-    let ended = process::start(process::program("work::hanging"), Duration::from_secs(30)).end();
+    let ended = process::start(process::program("work::hanging")).end();
     assert_eq!(ended.code, 1, "{}", ended.output);
     assert!(ended.output.contains("`background::submit`"), "{}", ended.output);
 }

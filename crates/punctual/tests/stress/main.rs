@@ -49,7 +49,8 @@ fn survives(form: &str, mut command: Command) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // In µs of CPU time without a system call that blocks: the first sends SIGXCPU, the second SIGKILL.
     privileges::limit(&mut command, libc::RLIMIT_RTTIME, 5_000_000, 6_000_000);
-    let ended = process::start(command, length() + Duration::from_secs(60)).end();
+    let ended =
+        process::start_with(command, length() + Duration::from_secs(120), std::process::Stdio::piped()).end();
     println!("--- {form}\n{}", without_repetitions(&ended.output));
     assert_eq!(ended.code, 0, "{form}:\n{}", ended.output);
     assert!(ended.output.contains("rounds on"), "{form}: it ended without a word:\n{}", ended.output);
@@ -105,7 +106,7 @@ fn program() {
     println!("{SEED}={seed}");
     kinds::choose(&env::var(KIND).expect("the other tests set it"));
     random::seed(seed);
-    threads::watch(length() + Duration::from_secs(20));
+    threads::watch(length() + Duration::from_secs(100));
 
     let begin = Instant::now();
     let (mut total, mut rounds, mut suspended) = (ledger::Count::default(), 0_u32, 0);

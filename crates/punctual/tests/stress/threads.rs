@@ -50,7 +50,7 @@ pub(crate) fn migrate() {
 /// Checks that no thread of the run is left.
 pub(crate) fn all_are_gone() {
     // The kernel takes a moment to forget a thread after it has been joined.
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let left = |(_, name): &(i32, String)| is_workers(name) || name == "punctual-watch";
     while let Some(thread) = all().into_iter().find(left) {
         if Instant::now() > deadline {

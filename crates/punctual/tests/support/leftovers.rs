@@ -24,12 +24,12 @@ use super::tracefs;
 /// The variable that marks processes.
 const MARK: &str = "PUNCTUAL_TEST_KILLED";
 /// Children need a moment to learn of the death of their parent. What is there after this stays.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many programs are to be killed: 8, or what `PUNCTUAL_KILLS` says.
+/// How many programs are to be killed: 50, or what `PUNCTUAL_KILLS` says.
 pub(crate) fn rounds() -> u32 {
     number("PUNCTUAL_KILLS")
-        .map_or(8, |rounds| u32::try_from(rounds).expect("PUNCTUAL_KILLS is a number of rounds"))
+        .map_or(50, |rounds| u32::try_from(rounds).expect("PUNCTUAL_KILLS is a number of rounds"))
 }
 
 /// Moments to kill at.

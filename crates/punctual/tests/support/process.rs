@@ -27,6 +27,8 @@ pub(crate) fn program(path: &str) -> Command {
         "PUNCTUAL_REPORT",
         "PUNCTUAL_MODEL",
         "PUNCTUAL_PROFILE",
+        "PUNCTUAL_METRICS",
+        "PUNCTUAL_GUARD",
     ]
     .iter()
     .for_each(|name| {
@@ -65,12 +67,15 @@ pub(crate) struct Ended {
     pub(crate) output: String,
 }
 
-/// Starts `command`, which hangs if it takes longer than `limit`.
-pub(crate) fn start(command: Command, limit: Duration) -> Running {
-    start_with(command, limit, Stdio::piped())
+/// A program that takes longer hangs. None needs more than some seconds, unless the machine is very busy.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// Starts `command`.
+pub(crate) fn start(command: Command) -> Running {
+    start_with(command, LIMIT, Stdio::piped())
 }
 
-/// [`start`] with this standard error, of which nothing is collected unless it is piped.
+/// [`start`] with this limit, and with this standard error, of which nothing is collected unless it is piped.
 pub(crate) fn start_with(mut command: Command, limit: Duration, stderr: Stdio) -> Running {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -88,11 +93,6 @@ impl Running {
         while !self.output.contains(text) {
             assert!(self.more(), "it ended without printing `{text}`:\n{}", self.output);
         }
-    }
-
-    /// From now on it hangs if it takes longer than `limit`.
-    pub(crate) fn within(&mut self, limit: Duration) {
-        self.deadline = Instant::now() + limit;
     }
 
     /// Sends it a signal.

@@ -111,7 +111,7 @@ pub struct Task {
     pub level: u8,
     /// The time between two releases of a periodic task.
     pub period: Option<Duration>,
-    /// The time from the start of the app to the first release of a periodic task.
+    /// The time from the origin of the periodic grids to the first release of a periodic task.
     pub offset: Option<Duration>,
     /// The time from release to completion; of a periodic task its period by default.
     pub deadline: Option<Duration>,
@@ -125,6 +125,10 @@ pub struct Task {
     pub on_overrun: Option<OnOverrun>,
     /// What happens to an early release of a task with a [`min_interval`](Self::min_interval).
     pub on_early: Option<OnEarly>,
+    /// The longest execution of a job, if the task declares one.
+    pub budget: Option<Duration>,
+    /// What a supervisor does about a job beyond its [`budget`](Self::budget), if there is one.
+    pub on_budget: Option<OnBudget>,
     /// The shared resources it uses.
     pub uses: &'static [Use],
 }
@@ -167,6 +171,18 @@ pub enum OnEarly {
     Delay,
     /// It is counted, and refused.
     Reject,
+}
+
+/// What a supervisor in another process does about a job that has run for longer than its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnBudget {
+    /// It reports the job, with its stack.
+    Report,
+    /// It reports it and asks the app to stop, and kills the process if that takes too long.
+    Stop,
+    /// It reports it and kills the process.
+    Kill,
 }
 
 /// The use of a resource by a task.
@@ -277,6 +293,7 @@ impl Task {
     ) -> Self {
         let (period, offset, min_interval, burst, on_overrun, on_early) =
             (None, None, None, None, None, None);
+        let (budget, on_budget) = (None, None);
         Self {
             name,
             kind,
@@ -290,6 +307,8 @@ impl Task {
             capacity,
             on_overrun,
             on_early,
+            budget,
+            on_budget,
             uses,
         }
     }
@@ -306,6 +325,15 @@ impl Task {
     #[must_use]
     pub const fn sporadic(mut self, min_interval: Duration, burst: u16, on_early: OnEarly) -> Self {
         (self.min_interval, self.burst, self.on_early) = (Some(min_interval), Some(burst), Some(on_early));
+        self
+    }
+}
+
+#[doc(hidden)]
+impl Task {
+    #[must_use]
+    pub const fn budgeted(mut self, budget: Duration, on_budget: OnBudget) -> Self {
+        (self.budget, self.on_budget) = (Some(budget), Some(on_budget));
         self
     }
 }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use punctual_core::Duration;
 
-use super::{Access, Executor, Kind, Model, OnEarly, OnOverrun, Partition, Protocol, Resource, Task, Use};
+use super::{
+    Access, Executor, Kind, Model, OnBudget, OnEarly, OnOverrun, Partition, Protocol, Resource, Task, Use,
+};
 use crate::app::json::Json;
 use crate::app::start_error::StartError;
 
@@ -60,6 +62,11 @@ fn task(task: &Task) -> Json {
         OnEarly::Delay => "delay",
         OnEarly::Reject => "reject",
     });
+    let on_budget = task.on_budget.map(|policy| match policy {
+        OnBudget::Report => "report",
+        OnBudget::Stop => "stop",
+        OnBudget::Kill => "kill",
+    });
     Json::Object(vec![
         ("name", task.name.into()),
         ("kind", kind.into()),
@@ -73,6 +80,8 @@ fn task(task: &Task) -> Json {
         ("capacity", u64::from(task.capacity).into()),
         ("on_overrun", on_overrun.into()),
         ("on_early", on_early.into()),
+        ("budget_ns", nanos(task.budget)),
+        ("on_budget", on_budget.into()),
         ("uses", task.uses.iter().map(used).collect()),
     ])
 }

@@ -1,237 +1,26 @@
-//! What the executor and the kernel take for themselves on this machine, measured before a profiled run.
-//!
-//! Measured on a partition of its own with one level and a task that does nothing, by a thread on the CPU of the measured
-//! partition, with a real-time priority if the kernel grants one. Each figure is the median of many, with warm caches on an
-//! undisturbed machine. It is not a bound.
+//! What the executor and the kernel take for themselves, as it stands in a profile. Only tasks can measure it.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration as StdDuration, Instant as StdInstant};
+use crate::app::partition::PartitionState;
 
-use punctual_core::{
-    CurrentWorker, Duration, Instant, Level, Locked, Mutex as _, Node, Port, Resource, Stamp, Worker,
-};
-
-use crate::app::current::Member;
-use crate::app::model::Model;
-use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
-use crate::app::runtime::{Options, Registered, Runtime};
-use crate::port::AppPort;
-use crate::port::linux::{clock, cpu, settings};
-use crate::task::body::Body;
-use crate::task::message::Task;
-
-/// In ns; `None` if not applicable.
+/// What the executor and the kernel take for themselves, in ns; `None` if not applicable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Costs {
+pub(crate) struct Costs {
     /// A timed release: finding the timer that is due, queueing its job and marking its level as ready.
-    pub(super) release: Option<u64>,
+    pub(crate) release: Option<u64>,
     /// A job without the user's function: occupying its level, measuring it, vacating the level.
-    pub(super) dispatch: Option<u64>,
+    pub(crate) dispatch: Option<u64>,
     /// Raising the level to a ceiling and lowering it again.
-    pub(super) lock: Option<u64>,
+    pub(crate) lock: Option<u64>,
     /// The kernel's timer, and its switches to a thread of a higher priority and back.
-    pub(super) preemption: Option<u64>,
+    pub(crate) preemption: Option<u64>,
 }
-
-/// A priority that is free: below those of all levels by default.
-const PRIORITY: u8 = 40;
-/// How many operations are timed together, and how many times.
-const BATCH: u32 = 200;
-const BATCHES: usize = 41;
-/// How many times a thread is preempted, at which distance, and the time limit for all of them.
-const PREEMPTIONS: usize = 41;
-const APART: StdDuration = StdDuration::from_micros(200);
-const LIMIT: StdDuration = StdDuration::from_millis(100);
 
 impl Costs {
     /// The costs in virtual time, where only declared execution takes time.
     pub(super) fn of_virtual_time() -> Self {
         Self { release: Some(0), dispatch: Some(0), lock: Some(0), preemption: Some(0) }
     }
-
-    /// Those of `partition` on its CPU.
-    pub(super) fn measure(partition: &PartitionState, on: Option<usize>) -> Self {
-        static TURN: Mutex<()> = Mutex::new(());
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = move || on.map_or(Ok(()), cpu::pin);
-        let own = std::thread::spawn(move || {
-            place().ok()?;
-            settings::boosted(PRIORITY, operations)
-        });
-        let [release, dispatch, lock] = own.join().ok().flatten().map_or([None; 3], |all| all.map(Some));
-        // Nothing preempts a polling thread, and the CPU of a thread that may migrate is not known in advance.
-        let preempts = partition.model == ThreadModel::Levels;
-        let preemption = on.filter(|_| preempts).and_then(preemption);
-        Self { release, dispatch, lock, preemption }
-    }
 }
 
-static MODEL: Model = Model::new("costs", &[], &[], &[], None);
-const OPTIONS: Options = Options {
-    priority_base: None,
-    stack: None,
-    wake_latency: None,
-    strict: false,
-    trace: false,
-    report: None,
-    profile: false,
-};
-static RUNTIME: Runtime = Runtime::new(&MODEL, OPTIONS, &[&PARTITION], &PARTITION, &[], None, None);
-static IDLE: Worker = Worker::new(0);
-static WORKER: Worker = Worker::new(1);
-static NODES: [Node; 1] = [const { Node::new() }; 1];
-static LEVEL: Level = Level::new(1, &WORKER, &NODES, &[], &run);
-static PARTITION: PartitionState = {
-    let config = PartitionConfig { name: "costs", model: ThreadModel::Levels, cpu: None, stack: None };
-    // SAFETY: the level and the workers are of no other partition, and each is named once.
-    unsafe { PartitionState::new(config, &RUNTIME, &[&LEVEL], &[&IDLE, &WORKER], &IDLE, None) }
-};
-// SAFETY: the node is this task's alone, and the level is the partition's.
-static TASK: Task<Nothing, 1, 1> = unsafe { Task::new(&LEVEL, 0) };
-static RESOURCE: Resource<u64> = Resource::new();
-
-fn run(me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-    // SAFETY: the executor has popped the node, which is the task's only one, and occupies the level.
-    unsafe { TASK.run(me, node, now) }
-}
-
-/// A task that does nothing.
-struct Nothing;
-
-impl Body for Nothing {
-    type Args = ();
-    const NAME: &'static str = "nothing";
-    const LEVEL: u8 = 1;
-    const MONITOR: bool = true;
-    const PROFILE: bool = false;
-    const DEADLINE: Option<Duration> = None;
-    const EXECUTION: Duration = Duration::from_ticks(0);
-
-    fn runtime() -> &'static Runtime {
-        &RUNTIME
-    }
-
-    fn partition() -> &'static PartitionState {
-        &PARTITION
-    }
-
-    unsafe fn call(_: CurrentWorker, _: Instant, (): ()) {}
-}
-
-/// The costs of a release, a dispatch and a lock; `None` if they cannot be measured.
-fn operations() -> Option<[u64; 3]> {
-    let taken = RUNTIME.take(false).ok()?;
-    // SAFETY: no thread is left of a run of this app before, and this one is the only thread of this run.
-    let me = unsafe { PARTITION.enter_idle() };
-    me.enter(crate::port::linux::kernel_thread(), true);
-    // SAFETY: it is.
-    unsafe { me.set_alone() };
-    // SAFETY: nobody else uses it, and no job runs.
-    unsafe {
-        RESOURCE.fill(0);
-        TASK.begin();
-    }
-    let member = Member::join(&PARTITION, me);
-    // SAFETY: the resource is filled, this thread is idle and holds nothing, and there is one such value.
-    let mut resource = unsafe { Locked::<u64, AppPort, 0, 1>::new(&RESOURCE, PARTITION.core(), me) };
-    let lock = median(|| resource.lock(|count| *count += 1));
-    let dispatch = median(|| TASK.spawn(()).unwrap_or_default());
-    let released = median(|| {
-        let now = PARTITION.core.port().now();
-        let _ = TASK.spawn_at(now, ());
-        PARTITION.core.release_due(me, &LEVEL, now);
-        PARTITION.core().serve(me, None);
-    });
-    drop(member);
-    // SAFETY: no job of the task runs or can be spawned once the run has ended; no other thread was in it, and nothing refers to
-    // the resource.
-    unsafe {
-        drop(taken.end());
-        TASK.end();
-        RESOURCE.empty();
-    }
-    Some([released.saturating_sub(dispatch), dispatch, lock])
-}
-
-/// The median time of an operation, in ns.
-fn median(mut operation: impl FnMut()) -> u64 {
-    let mut batch = || {
-        let start = clock::now();
-        (0..BATCH).for_each(|_| operation());
-        (clock::now().as_ticks() - start.as_ticks()).div_ceil(BATCH.into())
-    };
-    // The first ones run with cold caches.
-    (0..3).for_each(|_| _ = batch());
-    middle((0..BATCHES).map(|_| batch()).collect()).unwrap_or(0)
-}
-
-fn middle(mut values: Vec<u64>) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
-}
-
-/// The time a thread on this CPU loses when a higher-priority thread is woken by a timer, reads the clock and sleeps again.
-fn preemption(on: usize) -> Option<u64> {
-    let (ready, wakes, done) = (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
-    let end = StdInstant::now() + LIMIT;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let sleep = || {
-                ready.store(true, Ordering::Release);
-                for _ in 0..PREEMPTIONS {
-                    std::thread::sleep(APART);
-                    wakes.fetch_add(1, Ordering::Relaxed);
-                }
-            };
-            if cpu::pin(on).is_ok() {
-                settings::boosted(PRIORITY + 1, sleep);
-            }
-            done.store(true, Ordering::Release);
-        });
-        let spinner = scope.spawn(|| {
-            cpu::pin(on).ok()?;
-            while !ready.load(Ordering::Acquire) && !done.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
-            settings::boosted(PRIORITY, || {
-                middle(gaps(&wakes, || done.load(Ordering::Acquire) || StdInstant::now() > end))
-            })
-        });
-        spinner.join().ok().flatten()
-    })
-}
-
-/// The times between two readings of the clock in which the other thread woke up.
-fn gaps(wakes: &AtomicU32, over: impl Fn() -> bool) -> Vec<u64> {
-    let mut gaps = Vec::with_capacity(PREEMPTIONS);
-    let (mut before, mut seen) = (clock::now().as_ticks(), wakes.load(Ordering::Relaxed));
-    while !over() {
-        let (now, woken) = (clock::now().as_ticks(), wakes.load(Ordering::Relaxed));
-        if woken != seen && gaps.len() < PREEMPTIONS {
-            gaps.push(now - before);
-        }
-        // Without the time that checking for the end takes.
-        (before, seen) = (clock::now().as_ticks(), woken);
-    }
-    gaps
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_are_tried_and_can_be_tried_again() {
-        for _ in 0..2 {
-            let [_, dispatch, lock] = operations().expect("nobody else tries them");
-            assert!(dispatch > 0 && lock > 0, "{dispatch} {lock}");
-        }
-    }
-
-    #[test]
-    fn the_median_of_nothing_is_unknown() {
-        assert_eq!(middle(Vec::new()), None);
-        assert_eq!(middle(vec![9, 1, 5]), Some(5));
-    }
-}
+/// Measures the costs of a partition on its CPU.
+pub(crate) type MeasureCosts = fn(&PartitionState, Option<usize>) -> Costs;

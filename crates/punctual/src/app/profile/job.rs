@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::{Duration, Instant, Port};
 
+use super::recent::Done;
 use super::task::{Ended, TaskProfile};
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::port::linux::clock;
@@ -33,7 +34,7 @@ thread_local! {
 /// Time, and the time that profiled jobs of the partition had used by then, in ns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    time: Instant,
+    pub(super) time: Instant,
     used: u64,
 }
 
@@ -59,6 +60,9 @@ impl Reading {
 /// A job in progress.
 pub(crate) struct ProfiledJob {
     task: &'static TaskProfile,
+    release: u64,
+    /// How much of the time from the release to the start no job and no critical section of the partition took, in ns.
+    lateness: u64,
     entered: Reading,
     start: Reading,
     end: Reading,
@@ -70,15 +74,19 @@ pub(crate) struct ProfiledJob {
 }
 
 impl ProfiledJob {
-    /// Begins a job of `task`, on the thread that occupies its level.
-    pub(super) fn begin(task: &'static TaskProfile) -> Self {
+    /// Begins a job of `task` that was released at `release`, on the thread that occupies its level.
+    pub(super) fn begin(task: &'static TaskProfile, release: Instant) -> Self {
         let partition = task.partition;
         let entered = Reading::now(partition);
+        let (release, start) = (release.as_ticks(), entered.time.as_ticks());
+        let waited = partition.recent.waited_for(release, start, task.level);
+        let lateness = start.saturating_sub(release).saturating_sub(waited);
         let thread_time = partition.core.port().may_sleep().then(clock::thread_cpu_time);
         let (outer, outer_called) = (RUNNING.replace(Some(task)), CALLED.replace(0));
         let outer_waited = WAITED.replace(0);
         let start = Reading::now(partition);
-        Self { task, entered, start, end: start, thread_time, outer, outer_called, outer_waited }
+        let end = start;
+        Self { task, release, lateness, entered, start, end, thread_time, outer, outer_called, outer_waited }
     }
 
     /// Reads the clock at the end of the job.
@@ -87,12 +95,23 @@ impl ProfiledJob {
         self.thread_time = self.thread_time.map(|before| clock::thread_cpu_time().saturating_sub(before));
     }
 
-    /// Records the job after [`stop`](Self::stop). It was released at `release`, and suspended itself `suspensions` times.
+    /// Records the job after [`stop`](Self::stop). It suspended itself `suspensions` times.
     ///
     /// # Safety
     /// The calling thread occupies the task's level since the job began.
-    pub(crate) unsafe fn record(self, release: Instant, deadline: Option<Duration>, suspensions: u64) {
-        let Self { task, entered, start, end, thread_time, outer, outer_called, outer_waited } = self;
+    pub(crate) unsafe fn record(self, deadline: Option<Duration>, suspensions: u64) {
+        let Self {
+            task,
+            release,
+            lateness,
+            entered,
+            start,
+            end,
+            thread_time,
+            outer,
+            outer_called,
+            outer_waited,
+        } = self;
         let partition = task.partition;
         let (gross, others) = end.since(start);
         // Of the thread's CPU time, without that of the jobs it called.
@@ -107,7 +126,8 @@ impl ProfiledJob {
             own => (wall, 0, own.map(|own| wall.saturating_sub(own))),
         };
         let ended = Ended {
-            release: release.as_ticks(),
+            release,
+            lateness,
             // The readings in between are not release jitter.
             start: entered.time.as_ticks(),
             end: end.time.as_ticks(),
@@ -119,8 +139,18 @@ impl ProfiledJob {
         };
         // SAFETY: this thread occupies the task's level, by this function's contract.
         unsafe { task.record(ended) };
-        let (all, others) = Reading::now(partition).since(entered);
-        partition.used.fetch_add(all.saturating_sub(others), Ordering::Relaxed);
+        let now = Reading::now(partition);
+        let (all, others) = now.since(entered);
+        let time = all.saturating_sub(others);
+        let ceiling = if partition.model == ThreadModel::Polling { u8::MAX } else { 0 };
+        partition.recent.add(Done {
+            end: now.time.as_ticks(),
+            time,
+            level: task.level,
+            ceiling,
+            is_job: true,
+        });
+        partition.used.fetch_add(time, Ordering::Relaxed);
     }
 }
 

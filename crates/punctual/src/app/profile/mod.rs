@@ -12,6 +12,8 @@
 //!   under the global executor, `C` is the thread's CPU time less that of the jobs it called.
 //! * So there are two more figures of a job that can read its thread's CPU time and did not suspend itself: what it used of it, and
 //!   how much longer `C` was, which is what the rest of the machine took from it.
+//! * The lateness of a release is the time from it to the start of the job without what jobs and critical sections of the partition
+//!   took of it, see [`recent`]. Under the global executor they take it on other CPUs, too, and nothing is known.
 //! * Spinning or waiting for a lock held on another CPU is blocking, and not in `C`, if the app says `profile`.
 //! * A suspension is the rest of the time from start to end, for all of the job's suspensions together.
 //! * A job of an async task is a poll; waking the task is a spawn.
@@ -22,6 +24,7 @@
 mod costs;
 mod job;
 mod lock;
+mod recent;
 mod task;
 mod write;
 
@@ -30,9 +33,10 @@ use std::sync::atomic::Ordering;
 
 pub(crate) use self::job::Used;
 pub use self::lock::Profiled;
+pub(crate) use self::recent::Recent;
 pub(crate) use self::task::ProfileSlot;
 
-use self::costs::Costs;
+pub(crate) use self::costs::{Costs, MeasureCosts};
 use self::task::TaskProfile;
 use crate::app::partition::PartitionState;
 use crate::app::report::{Outcome, Report};
@@ -40,8 +44,8 @@ use crate::app::runtime::{Runtime, TaskInfo};
 use crate::app::start_error::StartError;
 use crate::port::linux::stderr;
 
-/// The CPU of a partition.
-pub(crate) type CpuOf<'a> = &'a dyn Fn(&PartitionState) -> Option<usize>;
+/// The CPU of a partition, and its costs there.
+pub(crate) type PlaceOf<'a> = &'a dyn Fn(&PartitionState) -> (Option<usize>, Costs);
 
 /// The profile of a run in progress.
 #[derive(Debug)]
@@ -55,21 +59,21 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Begins to profile a run before any job can run. `cpu` gives the CPU of each partition; it is `None` in virtual time.
+    /// Begins to profile a run before any job can run. `place` is `None` in virtual time.
     pub(crate) fn begin(
         runtime: &'static Runtime,
         path: &Path,
-        cpu: Option<CpuOf<'_>>,
+        place: Option<PlaceOf<'_>>,
     ) -> Result<Self, StartError> {
         // Before the run: afterwards its figures would be lost.
         probe(path).map_err(|error| StartError::Profile { path: path.to_owned(), error })?;
         let (count, resources) = (tasks(runtime).count(), runtime.model.resources.len());
-        let partitions = tasks(runtime).map(|task| task.partition).chain([runtime.home]);
-        let profiles = partitions.enumerate();
-        let profiles =
-            profiles.map(|(index, partition)| TaskProfile::new(index, partition, count, resources));
-        let place = |partition: &&'static PartitionState| match cpu {
-            Some(cpu) => (cpu(partition), Costs::measure(partition, cpu(partition))),
+        let places = tasks(runtime).map(|task| (task.level, task.partition)).chain([(0, runtime.home)]);
+        let profiles = places
+            .enumerate()
+            .map(|(index, (level, partition))| TaskProfile::new(index, level, partition, count, resources));
+        let place = |partition: &&'static PartitionState| match place {
+            Some(place) => place(partition),
             None => (None, Costs::of_virtual_time()),
         };
         let places = runtime.partitions.iter().map(place).collect();
@@ -79,7 +83,10 @@ impl Profile {
             unsafe { slot.set(task) };
         }
         tasks(runtime).for_each(|task| task.mark.set_profiled(true));
-        runtime.partitions.iter().for_each(|partition| partition.used.store(0, Ordering::Relaxed));
+        for partition in runtime.partitions {
+            partition.used.store(0, Ordering::Relaxed);
+            partition.recent.clear();
+        }
         runtime.set_profiles(true);
         Ok(profile)
     }

@@ -3,8 +3,12 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use punctual_core::Instant;
+
 use super::job::{ProfiledJob, Reading};
+use super::recent::Done;
 use crate::app::partition::PartitionState;
+use crate::model::Protocol;
 
 /// How many releases back the least distances are kept.
 pub(super) const DISTANCES: usize = 8;
@@ -14,6 +18,8 @@ pub(super) const DISTANCES: usize = 8;
 pub(crate) struct TaskProfile {
     /// Its index among the tasks.
     index: usize,
+    /// 0 for `idle`.
+    pub(super) level: u8,
     pub(super) partition: &'static PartitionState,
     figures: UnsafeCell<Figures>,
 }
@@ -30,6 +36,7 @@ pub(super) struct Figures {
     pub(super) execution_min: u64,
     pub(super) response_max: u64,
     pub(super) jitter_max: u64,
+    pub(super) lateness_max: u64,
     pub(super) deadline_misses: u64,
     pub(super) suspension_max: u64,
     pub(super) suspensions_most: u64,
@@ -72,6 +79,8 @@ pub(super) struct Holds {
 /// A job that has ended. Times in ns.
 pub(super) struct Ended {
     pub(super) release: u64,
+    /// How much of the time from release to start no job and no critical section of the partition took.
+    pub(super) lateness: u64,
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) execution: u64,
@@ -100,6 +109,7 @@ impl Figures {
         self.execution_min = self.execution_min.min(job.execution);
         self.response_max = self.response_max.max(response);
         self.jitter_max = self.jitter_max.max(job.start.saturating_sub(job.release));
+        self.lateness_max = self.lateness_max.max(job.lateness);
         self.deadline_misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline));
         self.suspension_max = self.suspension_max.max(job.suspension);
         self.suspensions_most = self.suspensions_most.max(job.suspensions);
@@ -124,11 +134,12 @@ impl Figures {
 impl TaskProfile {
     pub(super) fn new(
         index: usize,
+        level: u8,
         partition: &'static PartitionState,
         tasks: usize,
         resources: usize,
     ) -> Self {
-        Self { index, partition, figures: UnsafeCell::new(Figures::new(tasks, resources)) }
+        Self { index, level, partition, figures: UnsafeCell::new(Figures::new(tasks, resources)) }
     }
 
     /// # Safety
@@ -155,11 +166,19 @@ impl TaskProfile {
     /// # Safety
     /// As for [`spawned`](Self::spawned).
     pub(super) unsafe fn held(&self, resource: usize, start: Reading) {
-        let (gross, others) = Reading::now(self.partition).since(start);
+        let now = Reading::now(self.partition);
+        let (gross, others) = now.since(start);
+        let time = gross.saturating_sub(others);
+        if let Some(declared) = self.partition.runtime.model.resources.get(resource) {
+            // Whoever has a resource of several partitions is above all levels.
+            let ceiling = if declared.protocol == Protocol::Msrp { u8::MAX } else { declared.ceiling };
+            let end = now.time.as_ticks();
+            self.partition.recent.add(Done { end, time, level: self.level, ceiling, is_job: false });
+        }
         // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
         let holds = unsafe { &mut (*self.figures.get()).holds };
         if let Some(holds) = holds.get_mut(resource) {
-            holds.longest = holds.longest.max(gross.saturating_sub(others));
+            holds.longest = holds.longest.max(time);
             holds.locks.count();
         }
     }
@@ -203,9 +222,9 @@ impl ProfileSlot {
         unsafe { self.0.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Begins a job, if the task is profiled.
-    pub(crate) fn begin(&self) -> Option<ProfiledJob> {
-        self.get().map(ProfiledJob::begin)
+    /// Begins a job that was released then, if the task is profiled.
+    pub(crate) fn begin(&self, release: Instant) -> Option<ProfiledJob> {
+        self.get().map(|task| ProfiledJob::begin(task, release))
     }
 }
 

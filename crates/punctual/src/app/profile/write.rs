@@ -7,7 +7,7 @@ use crate::app::json::Json;
 use crate::app::model;
 use crate::app::partition::ThreadModel;
 use crate::app::report::Report;
-use crate::app::runtime::Runtime;
+use crate::app::runtime::{Runtime, TaskInfo};
 use crate::port::linux;
 use crate::port::linux::tsc::Tsc;
 
@@ -19,8 +19,7 @@ pub(super) fn json(
     places: &[(Option<usize>, Costs)],
 ) -> Json {
     let names: Vec<&str> = tasks(runtime).map(|task| task.name).collect();
-    let figures_of_tasks = names.iter().zip(figures);
-    let all = figures_of_tasks.map(|(name, figures)| task(runtime, &names, name, figures, report));
+    let all = tasks(runtime).zip(figures).map(|(it, figures)| task(runtime, &names, it, figures, report));
     let idle = match (runtime.model.idle, figures.last()) {
         (Some(_), Some(figures)) if runtime.options.profile => {
             Json::Object(vec![("holds", holds(runtime, figures))])
@@ -51,7 +50,9 @@ pub(super) fn json(
     ])
 }
 
-fn task(runtime: &'static Runtime, names: &[&str], name: &str, figures: &Figures, report: &Report) -> Json {
+fn task(runtime: &'static Runtime, names: &[&str], it: TaskInfo, figures: &Figures, report: &Report) -> Json {
+    let TaskInfo { name, partition, .. } = it;
+    let is_on_one_cpu = partition.model != ThreadModel::Anywhere;
     // Nothing is known of a task without jobs.
     let known = |value: u64| Json::from((figures.jobs > 0).then_some(value));
     // In virtual time, that of a thread has nothing to do with that of a job.
@@ -75,6 +76,7 @@ fn task(runtime: &'static Runtime, names: &[&str], name: &str, figures: &Figures
         ("execution_min_ns", known(figures.execution_min)),
         ("response_max_ns", known(figures.response_max)),
         ("jitter_max_ns", known(figures.jitter_max)),
+        ("lateness_max_ns", if is_on_one_cpu { known(figures.lateness_max) } else { Json::Null }),
         ("deadline_misses", figures.deadline_misses.into()),
         ("overruns", report.task(name).map_or(0, |task| task.overruns).into()),
         ("inter_arrival", distances.collect()),

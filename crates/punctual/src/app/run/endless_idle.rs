@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::App;
+use super::functions::Functions;
 use crate::app::fault;
 use crate::app::partition::PartitionState;
 use crate::app::profile;
@@ -74,9 +74,9 @@ pub(super) struct EndlessIdle {
 }
 
 impl EndlessIdle {
-    pub(super) fn of<A: App>(runtime: &'static Runtime) -> Self {
-        let hook = A::HAS_SHUTDOWN.then_some(A::shutdown as unsafe fn());
-        Self { runtime, hook, in_common: A::IDLE_AND_SHUTDOWN, attempts: 0 }
+    pub(super) fn new(runtime: &'static Runtime, functions: &Functions<'_>) -> Self {
+        let hook = functions.has_shutdown.then_some(functions.shutdown);
+        Self { runtime, hook, in_common: functions.idle_and_shutdown, attempts: 0 }
     }
 
     /// Ends the process, after every worker has ended. Returns if `idle` has just returned, or if another attempt later may

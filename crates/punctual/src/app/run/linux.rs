@@ -7,40 +7,43 @@ use std::time::Duration as StdDuration;
 
 use punctual_core::Port;
 
-use super::App;
 use super::caller::Caller;
 use super::endless_idle::EndlessIdle;
 use super::event_threads::Controls;
 use super::event_threads::Opened;
+use super::functions::Functions;
+use super::grid_start;
 use super::plan::Plan;
+use super::supervised::Supervised;
 use super::supervisor::Supervisor;
 use super::threads::{Alive, Threads};
 use crate::app::config::Config;
 use crate::app::current::Member;
-use crate::app::panic_hook::{self, FlushDeferred, PanicRedirect};
-use crate::app::partition::PartitionState;
-use crate::app::profile::Profile;
+use crate::app::guard::Guarded;
+use crate::app::metrics::Metrics;
+use crate::app::panic_hook::{FlushDeferred, PanicRedirect};
+use crate::app::partition::{PartitionState, ThreadModel};
+use crate::app::profile::{MeasureCosts, Profile};
 use crate::app::report::{Report, Settings, ThreadSettings};
 use crate::app::runtime::{RunGuard, Runtime};
 use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::app::trace_markers::Marks;
 use crate::app::{fault, forked};
+use crate::logging::{self, Logging};
 use crate::port::linux::cpu::{self, Allowed};
 use crate::port::linux::stderr;
 use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
 
-pub(super) fn run<A: App>(
+pub(super) fn run(
     runtime: &'static Runtime,
     config: &Config,
-    app: A,
+    mut functions: Functions<'_>,
     taken: &RunGuard,
+    costs: MeasureCosts,
 ) -> Result<Report, StartError> {
     let plan = Plan::new(runtime, config)?;
     runtime.keep_panic_hook(config.keep_panic_hook);
-    if !config.keep_panic_hook {
-        panic_hook::record_panics();
-    }
     let _flush = FlushDeferred;
     let _redirect = PanicRedirect::to(runtime);
     let system =
@@ -54,10 +57,14 @@ pub(super) fn run<A: App>(
     let marks = Arc::new(Marks::new(runtime, &plan.marks));
     let by_clock = counter::choose().err();
     let profile = config.profile.as_deref();
-    let profile = profile
-        .map(|path| Profile::begin(runtime, path, Some(&|partition| plan.cpu(partition))))
-        .transpose()?;
-    let supervisor = Supervisor::start(runtime, until, &marks, EndlessIdle::of::<A>(runtime))?;
+    let place = |partition: &PartitionState| {
+        let cpu = plan.cpu(partition);
+        (cpu, costs(partition, cpu))
+    };
+    let profile = profile.map(|path| Profile::begin(runtime, path, Some(&place))).transpose()?;
+    let supervised = Supervised::begin(runtime, &plan);
+    let guarded = Guarded::begin(runtime, config.guard);
+    let supervisor = Supervisor::start(runtime, until, &marks, EndlessIdle::new(runtime, &functions))?;
     let placement = Placement::new(&plan);
     let progress = Arc::clone(supervisor.progress());
     let alone = move || runtime.is_stopping() && progress.workers.load(Ordering::Acquire) == 1;
@@ -78,12 +85,15 @@ pub(super) fn run<A: App>(
     let me = unsafe { home.enter_idle() };
     // Until the end: the hook is a part of the app, with its clock.
     let _member = Member::join(home, me);
+    let logging = Logging::begin();
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
     let mut granted = report_settings(runtime, &plan, &threads.settings, (&memory, &awake, &marks));
     granted.notes.extend(by_clock.map(|why| {
         format!("jobs are timed by CLOCK_MONOTONIC, since {why}: a reading takes longer than one of the processor's counter")
     }));
+    granted.notes.extend(supervised.notes().iter().cloned());
+    granted.notes.extend(guarded.notes().iter().cloned());
     let missing = granted.all_missing();
     if plan.strict && !missing.is_empty() {
         threads.abandon();
@@ -91,34 +101,61 @@ pub(super) fn run<A: App>(
     }
     threads.allow_calls();
     warn(&granted, &missing);
+    // SAFETY: everything is held, so no job can run.
+    let shown = plan.metrics.then(|| unsafe { Metrics::show(runtime, &granted, plan.cpus()) }).transpose();
+    let _shown = shown.map_or_else(
+        |error| {
+            granted
+                .notes
+                .push(format!("`punctual top` cannot show this app: its memory was refused: {error}"));
+            None
+        },
+        |shown| shown.inspect(|shown| supervisor.copy_counts(shown)),
+    );
 
-    let mut kept = None;
+    let now = || home.core.port().now();
+    let wake = || settings::boosted(plan.highest_priority(), || threads.wake_keepers());
+    let lead = grid_start::lead(&now, wake, || threads.keepers_sleep());
+
+    let (mut filled, mut writer) = (false, None);
     // Only a bug of ours panics in here, since panics of the user's functions are contained. Whatever happens, the threads
     // are joined before their descriptors and resources are dropped.
     fault::contained(runtime, Culprit::Executor, || {
         // SAFETY: everything is held, so no task runs, and a taken app has no resources filled.
-        kept = unsafe { super::init(runtime, me, app) };
-        if let Some(kept) = &mut kept {
+        filled = unsafe { super::init(runtime, me, &mut functions) };
+        if filled {
             // SAFETY: the resources are filled and no task runs.
             unsafe { super::refresh_sources(runtime) };
+            // Now, for `init` may have set the logger.
+            writer = logging::Writer::start();
             placement.idle(runtime, &plan);
             runtime.sources().for_each(|source| source.interrupt());
-            let start = home.core.port().now();
-            runtime.set_started(start);
+            let (polling, others) = starting_order(runtime);
+            // For jobs that polling threads run at once; it is set anew for all others.
+            runtime.set_started(now());
             // SAFETY: this thread holds everything, and has nobody take over yet.
-            let go_one = |partition: &'static PartitionState| unsafe {
-                partition.core().go(partition.enter_idle(), start)
-            };
-            let go = || starting_order(runtime).into_iter().for_each(go_one);
-            match runtime.partitions {
-                [_] => go(),
-                // All at once, not whenever this thread gets a CPU again.
-                _ => settings::boosted(plan.highest_priority(), go),
-            }
+            polling.iter().for_each(|partition| unsafe { partition.core().abandon(partition.enter_idle()) });
             threads.hand_over();
+            grid_start::begin(
+                &now,
+                || threads.all_poll(),
+                lead,
+                |origin| {
+                    // At once, not whenever this thread gets a CPU again.
+                    settings::boosted(plan.highest_priority(), || {
+                        runtime.set_started(now());
+                        let origin = origin();
+                        polling.iter().for_each(|partition| partition.core().lay_grids(origin));
+                        // SAFETY: this thread holds these, and nobody takes them over.
+                        others.iter().for_each(|partition| unsafe {
+                            partition.core().go(partition.enter_idle(), origin);
+                        });
+                    });
+                },
+            );
             supervisor.progress().idle.begins();
             // SAFETY: the resources are filled, and this is the idle thread.
-            unsafe { super::idle::<A>(runtime, me, kept) };
+            unsafe { super::idle(runtime, me, &mut functions) };
             // A panic may have left jobs ready that wait for nobody else.
             home.core().serve(me, None);
             supervisor.progress().idle.ends();
@@ -133,19 +170,27 @@ pub(super) fn run<A: App>(
     forked::check(runtime);
     runtime.wait_for_stop();
     note_stacks(&mut granted, threads.join());
+    granted.notes.append(&mut supervisor.progress().hits.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(writer);
+    drop(logging);
+    logging::write_out();
     drop(caller);
+    drop(supervised);
     // SAFETY: every other thread of the run has ended.
-    Ok(unsafe { super::finish::<A>(runtime, taken, kept, false, granted, profile) })
+    Ok(unsafe {
+        super::finish(runtime, taken, filled.then_some(functions), false, granted, (profile, &guarded))
+    })
 }
 
-/// The partitions in the order in which they are released.
+/// The partitions that poll, which begin first, since their threads have yet to take them over; and the others, in the order
+/// in which they are released.
 ///
 /// Where partitions share CPUs, a job of the first may delay this thread's release of the next. So the highest go first,
 /// as they would if all went at once. Home comes last: without privileges this thread runs its jobs.
-fn starting_order(runtime: &Runtime) -> Vec<&'static PartitionState> {
+fn starting_order(runtime: &Runtime) -> (Vec<&'static PartitionState>, Vec<&'static PartitionState>) {
     let mut partitions = runtime.partitions.to_vec();
     partitions.sort_by_key(|partition| (partition.is_home(), Reverse(partition.highest_level())));
-    partitions
+    partitions.into_iter().partition(|partition| partition.model == ThreadModel::Polling)
 }
 
 /// What the kernel gave the app.
@@ -200,7 +245,7 @@ fn note_stacks(settings: &mut Settings, used: Vec<Option<usize>>) {
     }
 }
 
-/// Keeps helpers off the partitions' CPUs during the run, and puts this thread back afterwards.
+/// Keeps background threads off the partitions' CPUs during the run, and puts this thread back afterwards.
 struct Placement {
     before: Allowed,
 }

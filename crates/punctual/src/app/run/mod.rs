@@ -3,6 +3,8 @@
 mod caller;
 mod endless_idle;
 mod event_threads;
+mod functions;
+mod grid_start;
 mod idle_watch;
 mod linux;
 mod plan;
@@ -12,6 +14,7 @@ mod signals;
 #[path = "no_signals.rs"]
 mod signals;
 mod stacks;
+mod supervised;
 mod supervisor;
 mod threads;
 mod unfinished;
@@ -23,17 +26,20 @@ use std::time::Duration as StdDuration;
 
 use punctual_core::CurrentWorker;
 
-use crate::app::start_error::StartError;
-
+use self::functions::Functions;
 use crate::app::config::Config;
 use crate::app::config::Platform;
 use crate::app::fault;
 use crate::app::forked;
+use crate::app::guard::Guarded;
 use crate::app::model;
-use crate::app::profile::{self, Profile};
+use crate::app::panic_hook;
+use crate::app::profile::{self, MeasureCosts, Profile};
 use crate::app::report::{Report, Settings};
 use crate::app::reporting::Reporting;
 use crate::app::runtime::{RunGuard, Runtime};
+use crate::app::stage::Stage;
+use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::stderr;
@@ -85,8 +91,22 @@ impl Drops {
     }
 }
 
-/// Runs an app until it is shut down, or writes its model and ends the process.
-pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<Report, StartError> {
+/// Runs an app until it is shut down, or writes its model and ends the process. `costs` is called for a profile.
+pub(crate) fn run<A: App>(
+    runtime: &'static Runtime,
+    config: Config,
+    app: A,
+    costs: MeasureCosts,
+) -> Result<Report, StartError> {
+    run_functions(runtime, config, Functions::of(app), costs)
+}
+
+fn run_functions(
+    runtime: &'static Runtime,
+    config: Config,
+    functions: Functions<'_>,
+    costs: MeasureCosts,
+) -> Result<Report, StartError> {
     if let Some(problem) = config.bad_environment {
         return Err(StartError::Environment(problem));
     }
@@ -98,10 +118,11 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     let taken = runtime.take(virtual_time)?;
     forked::begin(runtime)
         .map_err(|error| StartError::System { attempt: "registering a handler of forks", error })?;
+    panic_hook::install();
     let _watched = stacks::watch(Bounds::of_this_thread());
     let ended = match virtual_time {
-        true => virtual_time::run(runtime, &config, app, &taken),
-        false => linux::run(runtime, &config, app, &taken),
+        true => virtual_time::run(runtime, &config, functions, &taken),
+        false => linux::run(runtime, &config, functions, &taken, costs),
     };
     if ended.is_err() {
         // Other threads may have spawned something while the app was about to start.
@@ -126,15 +147,17 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ExitCode 
     }
 }
 
-/// Runs `#[init]` with everything held back; `None` if it panicked, and then no resource may be used.
+/// Runs `#[init]` with everything held back. If it panicked this is `false`, and no resource may be used.
 ///
 /// # Safety
 /// As for [`App::init`].
-unsafe fn init<A: App>(runtime: &'static Runtime, me: CurrentWorker, app: A) -> Option<A::Kept> {
+unsafe fn init(runtime: &'static Runtime, me: CurrentWorker, functions: &mut Functions<'_>) -> bool {
+    runtime.enter(Stage::Init);
     // SAFETY: no task runs, and the resources are empty, by this function's contract.
-    let made = fault::contained(runtime, Culprit::Handler("init"), || unsafe { app.init(me) });
+    let made = fault::contained(runtime, Culprit::Handler("init"), || unsafe { functions.init(me) });
+    runtime.enter(Stage::Tasks);
     forked::check(runtime);
-    made
+    made.is_some()
 }
 
 /// Asks every event source for its descriptor, by the user's `AsFd`.
@@ -152,12 +175,12 @@ unsafe fn refresh_sources(runtime: &'static Runtime) {
 ///
 /// # Safety
 /// As for [`App::idle`].
-unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut A::Kept) {
-    if !A::HAS_IDLE || runtime.is_stopping() {
+unsafe fn idle(runtime: &'static Runtime, me: CurrentWorker, functions: &mut Functions<'_>) {
+    if !functions.has_idle || runtime.is_stopping() {
         return;
     }
     // SAFETY: the resources are filled, and this is the only call, on the idle thread, by this function's contract.
-    let run = || profile::idle(runtime, || unsafe { A::idle(me, kept) });
+    let run = || profile::idle(runtime, || unsafe { functions.idle(me) });
     let left = catch_unwind(AssertUnwindSafe(run));
     forked::check(runtime);
     fault::idle_ended(runtime, left);
@@ -166,27 +189,34 @@ unsafe fn idle<A: App>(runtime: &'static Runtime, me: CurrentWorker, kept: &mut 
 /// Runs `#[shutdown]`, drops the resources, and collects the report.
 ///
 /// # Safety
-/// Every thread of the run but this one has ended; if there is something `kept` the resources are filled.
-unsafe fn finish<A: App>(
+/// Every thread of the run but this one has ended. `functions` are those of an app whose `init` returned, and then the resources
+/// are filled.
+unsafe fn finish(
     runtime: &'static Runtime,
     taken: &RunGuard,
-    kept: Option<A::Kept>,
+    functions: Option<Functions<'_>>,
     virtual_time: bool,
-    settings: Settings,
-    profile: Option<Profile>,
+    mut settings: Settings,
+    (profile, guarded): (Option<Profile>, &Guarded),
 ) -> Report {
     let elapsed = StdDuration::from_nanos(runtime.elapsed());
+    runtime.enter(Stage::Arguments);
     // Foreign threads are refused from here on, and the arguments of waiting jobs are dropped before the hook runs.
     // SAFETY: every other thread of the run has ended, by this function's contract.
     let (mut tasks, waiting) = unsafe { taken.end() };
-    if let Some(kept) = kept {
+    if let Some(functions) = functions {
+        runtime.enter(Stage::Hook);
         // SAFETY: the resources are filled, and every other thread of the run has ended, by this function's contract.
-        fault::contained(runtime, Culprit::Handler("shutdown"), || unsafe { A::shutdown() });
+        fault::contained(runtime, Culprit::Handler("shutdown"), || unsafe { (functions.shutdown)() });
         forked::check(runtime);
+        runtime.enter(Stage::Resources);
         // SAFETY: the resources are filled, every other thread has ended, and nothing uses them afterwards, by this function's contract.
-        fault::contained(runtime, Culprit::Executor, || unsafe { A::drop_resources(kept, &Drops(runtime)) });
+        fault::contained(runtime, Culprit::Executor, || unsafe { functions.drop_resources(&Drops(runtime)) });
         forked::check(runtime);
     }
+    // Now that everything is safe: names of functions take their time.
+    // SAFETY: every other thread of the run has ended, by this function's contract.
+    settings.notes.append(&mut unsafe { guarded.tell(&mut tasks) });
     tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
     let outcome = runtime.outcome();
     runtime.forget_fault();

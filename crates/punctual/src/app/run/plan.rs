@@ -23,6 +23,8 @@ pub(super) struct Plan {
     pub(super) wake_latency: Option<Duration>,
     pub(super) strict: bool,
     pub(super) marks: Marks,
+    /// Whether the figures are shown to other processes.
+    pub(super) metrics: bool,
     /// The CPUs this process may use.
     pub(super) allowed: Allowed,
     partitions: &'static [&'static PartitionState],
@@ -53,13 +55,29 @@ impl Plan {
         let wake_latency = wake_latency.or(runtime.options.wake_latency);
         let marks = from_environment.trace.or(config.trace.clone());
         let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
+        let metrics = from_environment.metrics.or(config.metrics).unwrap_or(true);
         let (stacks, partitions) = (Stacks::new(runtime, config)?, runtime.partitions);
-        Ok(Self { cpus, priority_base: base, wake_latency, strict, marks, allowed, partitions, stacks })
+        Ok(Self {
+            cpus,
+            priority_base: base,
+            wake_latency,
+            strict,
+            marks,
+            metrics,
+            allowed,
+            partitions,
+            stacks,
+        })
     }
 
     /// The CPU of `partition`; `None` for any.
     pub(super) fn cpu(&self, partition: &PartitionState) -> Option<usize> {
         self.cpus[partition.index()]
+    }
+
+    /// The CPU of each partition of the app, in its order; `None` for any.
+    pub(super) fn cpus(&self) -> &[Option<usize>] {
+        &self.cpus
     }
 
     /// The kernel priority of `worker`.

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use super::endless_idle::{EndlessIdle, Idle};
 use super::signals::Signals;
 use super::unfinished;
 use crate::app::fault;
+use crate::app::metrics::{self, Metrics, Shown};
 use crate::app::panic_hook::PanicRedirect;
 use crate::app::partition::ThreadModel;
 use crate::app::profile;
@@ -44,7 +45,11 @@ pub(super) struct Progress {
     pub(super) workers: AtomicUsize,
     /// Whether `idle` is running.
     pub(super) idle: Idle,
+    /// What hit the threads that polled, for the report.
+    pub(super) hits: Mutex<Vec<String>>,
     over: AtomicBool,
+    /// What other processes are shown, if anything.
+    metrics: OnceLock<Arc<Metrics>>,
 }
 
 /// The reason for a stop by this signal.
@@ -95,16 +100,25 @@ impl Supervisor {
             progress: progress_of,
             until,
             endless_idle,
-            stopping_since: None,
+            stopping: None,
             signalled: false,
             named: Instant::now(),
             idle_alone: None,
+            ending_since: None,
+            told_of_slow_end: false,
         };
         let thread = Builder::new()
             .name("punctual-watch".into())
             .spawn(move || watch.run())
             .map_err(system("starting the supervisor thread"))?;
         Ok(Self { runtime, progress, thread: Some(thread), signals, notifier })
+    }
+
+    /// Keeps what is `shown` up to date from now on.
+    pub(super) fn copy_counts(&self, shown: &Shown) {
+        // Only this thread sets it, once.
+        let _ = self.progress.metrics.set(Arc::clone(&shown.metrics));
+        self.runtime.notify_supervisor();
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
@@ -135,13 +149,17 @@ struct Watch {
     runtime: &'static Runtime,
     until: Option<Duration>,
     endless_idle: EndlessIdle,
-    stopping_since: Option<Instant>,
+    /// When the app was last seen stopping, and for how long it has been.
+    stopping: Option<(Instant, Duration)>,
     /// Whether a signal has arrived before. The first one may arrive when the app is already stopping.
     signalled: bool,
     /// When the names of tasks were last written into the trace.
     named: Instant,
     /// Since only `idle` is left: its starvation check, and the ticks in which it could run.
     idle_alone: Option<(StarvationCheck, u32)>,
+    /// Since neither jobs nor `idle` are left.
+    ending_since: Option<Instant>,
+    told_of_slow_end: bool,
     /// Whether threads read the clock from the time-stamp counter.
     polls: bool,
     marks: Arc<Marks>,
@@ -176,6 +194,10 @@ impl Watch {
                 tsc::steer();
                 pause = pause.min(tsc::INTERVAL);
             }
+            if let Some(metrics) = self.progress.metrics.get() {
+                metrics.update();
+                pause = pause.min(metrics::INTERVAL);
+            }
             if self.marks.are_on() {
                 if self.named.elapsed() >= TASK_NAMES_INTERVAL {
                     self.marks.name();
@@ -193,12 +215,17 @@ impl Watch {
 
     /// Ends the process if jobs or `idle` do not end after the stop.
     fn enforce_end(&mut self) {
-        let since = *self.stopping_since.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        let (last, stopping) = self.stopping.get_or_insert((now, Duration::ZERO));
+        // A pause in which not even this thread ran is not the jobs' doing: the machine may have stood still.
+        *stopping += now.duration_since(std::mem::replace(last, now)).min(2 * TICK);
+        let stopping = *stopping;
         // Without privileges the idle thread runs jobs as well, in `idle` and before it.
         let jobs = self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.home.idle.running() > 0;
         if jobs {
-            self.give_up_on_jobs(since);
+            self.give_up_on_jobs(stopping);
             self.idle_alone = None;
+            self.ending_since = None;
         } else if self.progress.idle.is_running() {
             let thread = self.runtime.home.idle.thread();
             let (check, had) = self.idle_alone.get_or_insert_with(|| (StarvationCheck::of(thread), 0));
@@ -206,7 +233,25 @@ impl Watch {
             if *had > IDLE_TIMEOUT_TICKS {
                 self.endless_idle.attempt(&self.progress.idle);
             }
+        } else {
+            self.tell_of_slow_end();
         }
+    }
+
+    /// Says once what the end waits for. Nothing is at stake that the process could be ended for: no job runs any more, and
+    /// a hook may have good reasons to take its time.
+    fn tell_of_slow_end(&mut self) {
+        let since = *self.ending_since.get_or_insert_with(Instant::now);
+        if self.told_of_slow_end || since.elapsed() < JOB_TIMEOUT {
+            return;
+        }
+        self.told_of_slow_end = true;
+        let (outcome, stage) = (self.runtime.outcome(), self.runtime.stage());
+        let signal = if self.signalled { "another signal ends" } else { "two signals end" };
+        stderr::line(format_args!(
+            "{outcome}, and {stage} has not returned within {} s; {signal} the process",
+            JOB_TIMEOUT.as_secs()
+        ));
     }
 
     /// Stops the app when its time is up; returns how long the supervisor may sleep.
@@ -230,9 +275,9 @@ impl Watch {
     }
 
     /// Ends the process if jobs run for too long after the stop.
-    fn give_up_on_jobs(&self, since: Instant) {
+    fn give_up_on_jobs(&self, stopping: Duration) {
         let panicked = self.runtime.aborts();
-        if since.elapsed() < if panicked { JOB_TIMEOUT_AFTER_PANIC } else { JOB_TIMEOUT } {
+        if stopping < if panicked { JOB_TIMEOUT_AFTER_PANIC } else { JOB_TIMEOUT } {
             return;
         }
         let (what, threads) = unfinished::describe(self.runtime);
@@ -269,17 +314,8 @@ mod tests {
     use crate::app::runtime::Options;
 
     static IDLE: Worker = Worker::new(0);
-    const OPTIONS: Options = Options {
-        priority_base: None,
-        stack: None,
-        wake_latency: None,
-        strict: false,
-        trace: false,
-        report: None,
-        profile: false,
-    };
     static MODEL: Model = Model::new("app", &[], &[], &[], None);
-    static RUNTIME: Runtime = Runtime::new(&MODEL, OPTIONS, &[&PART], &PART, &[], None, None);
+    static RUNTIME: Runtime = Runtime::new(&MODEL, Options::NONE, &[&PART], &PART, &[], None, None);
     static PART: PartitionState = {
         let declared =
             PartitionConfig { name: "partition", model: ThreadModel::Anywhere, cpu: None, stack: None };

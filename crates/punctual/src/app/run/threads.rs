@@ -1,8 +1,8 @@
 //! The threads of a run that run tasks.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use punctual_core::{CurrentWorker, Worker};
@@ -10,6 +10,7 @@ use punctual_core::{CurrentWorker, Worker};
 use super::plan::Plan;
 use super::supervisor::Progress;
 use super::{event_threads, stacks};
+use crate::app::config::Marks;
 use crate::app::current::Member;
 use crate::app::fault;
 use crate::app::forked;
@@ -20,9 +21,11 @@ use crate::app::runtime::Runtime;
 use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::background;
+use crate::logging::Logging;
+use crate::port::linux::polled::{Begun, Hits};
 use crate::port::linux::settings::{self, Place, Wanted};
 use crate::port::linux::stack::Bounds;
-use crate::port::linux::{self, polling, suspension};
+use crate::port::linux::{self, futex, polling, suspension};
 
 /// The threads, each with its settings.
 #[derive(Debug)]
@@ -37,6 +40,16 @@ pub(super) struct Threads<'a> {
     real_time: Vec<&'static Worker>,
     /// For the threads that poll: they take over from this one when they are dropped.
     begin: Vec<Sender<()>>,
+    polling: Polling,
+}
+
+/// The threads that poll.
+#[derive(Debug, Default)]
+struct Polling {
+    started: usize,
+    /// How many have done everything that comes before their first look. An atomic, not a channel: they must not enter the
+    /// kernel any more.
+    ready: Arc<AtomicUsize>,
 }
 
 impl<'a> Threads<'a> {
@@ -54,6 +67,7 @@ impl<'a> Threads<'a> {
             settings: Vec::new(),
             real_time: Vec::new(),
             begin: Vec::new(),
+            polling: Polling::default(),
         };
         match threads.add_all() {
             Ok(()) => Ok(threads),
@@ -80,7 +94,7 @@ impl<'a> Threads<'a> {
                 let life = move |me| {
                     core.work(me, level);
                     // SAFETY: this is the level's worker, and there is no other thread that runs every level.
-                    unsafe { partition.retire(level) };
+                    unsafe { partition.retire(me, level) };
                 };
                 self.add(partition, name, worker, move |me| as_member(partition, me, life))?;
             }
@@ -107,12 +121,19 @@ impl<'a> Threads<'a> {
     fn add_polling(&mut self, partition: &'static PartitionState) -> std::io::Result<()> {
         let (begin, begun) = channel::<()>();
         self.begin.push(begin);
+        self.polling.started += 1;
+        let ready = Arc::clone(&self.polling.ready);
+        let (cpu, progress) = (self.plan.cpu(partition), Arc::clone(self.progress));
+        let counts_calls = self.plan.marks != Marks::Off;
         let life = move |_| {
             // Until then the worker is used by the thread of `init`. Nothing is ever sent.
             let _ = begun.recv();
             // SAFETY: the thread of `init` does not use it any more, since it has handed it over.
             let me = unsafe { partition.enter_idle() };
-            as_member(partition, me, |me| poll(partition, me));
+            let mut hits = None;
+            as_member(partition, me, |me| hits = poll(partition, me, (cpu, counts_calls), &ready));
+            let note = hits.map(|hits| format!("while partition {} polled: {hits}", partition.name));
+            progress.hits.lock().unwrap_or_else(PoisonError::into_inner).extend(note);
         };
         self.add_thread(partition, "polling".to_owned(), None, life)
     }
@@ -120,6 +141,28 @@ impl<'a> Threads<'a> {
     /// Lets the polling threads begin; the calling thread does not use their workers any more.
     pub(super) fn hand_over(&mut self) {
         self.begin.clear();
+    }
+
+    /// Whether every thread that polls is in its loop, or one step before it.
+    pub(super) fn all_poll(&self) -> bool {
+        self.polling.ready.load(Ordering::Acquire) == self.polling.started
+    }
+
+    /// The threads that sleep until the next release of a periodic task.
+    fn keepers(&self) -> impl Iterator<Item = &'static Worker> + use<> {
+        let sleeps = |partition: &&PartitionState| partition.model != ThreadModel::Polling;
+        let levels = self.runtime.partitions.iter().copied().filter(sleeps).flat_map(|it| it.core.levels());
+        levels.filter(|level| level.is_periodic()).map(|level| level.worker())
+    }
+
+    /// Wakes each thread that sleeps until the next release of a periodic task, as laying its grid does.
+    pub(super) fn wake_keepers(&self) {
+        self.keepers().for_each(futex::wake);
+    }
+
+    /// Whether all of them sleep.
+    pub(super) fn keepers_sleep(&self) -> bool {
+        self.keepers().all(futex::is_asleep)
     }
 
     /// Starts one thread and waits until it has its settings.
@@ -219,6 +262,7 @@ impl<'a> Threads<'a> {
 
 /// Runs `life` as a thread of `partition`.
 fn as_member(partition: &'static PartitionState, me: CurrentWorker, life: impl FnOnce(CurrentWorker)) {
+    let _logging = Logging::begin();
     let _member = Member::join(partition, me);
     life(me);
     forked::check(partition.runtime);
@@ -226,19 +270,29 @@ fn as_member(partition: &'static PartitionState, me: CurrentWorker, life: impl F
 
 /// The main loop of a polling partition's thread, which alone runs the jobs of `partition`; returns once the app is
 /// stopping.
-fn poll(partition: &'static PartitionState, me: CurrentWorker) {
+fn poll(
+    partition: &'static PartitionState,
+    me: CurrentWorker,
+    (cpu, counts_calls): (Option<usize>, bool),
+    ready: &AtomicUsize,
+) -> Option<Hits> {
     me.enter(linux::kernel_thread(), false);
     // SAFETY: the partition has no threads for its levels, and those that wait for events run no jobs.
     unsafe { me.set_polling() };
     let calls = partition.calls.expect("a polling partition has calls");
+    let mut hits = None;
     polling::as_mine(|| {
         background::with(calls, || {
+            let begun = Begun::new(cpu, counts_calls);
+            ready.fetch_add(1, Ordering::Release);
             partition.core().poll(me);
+            hits = Some(begun.end());
             forked::check(partition.runtime);
             // SAFETY: this thread alone runs jobs of the partition.
-            partition.core.levels().iter().for_each(|level| unsafe { partition.retire(level) });
+            partition.core.levels().iter().for_each(|level| unsafe { partition.retire(me, level) });
         });
     });
+    hits
 }
 
 /// Counts a thread from before its start until after its end.

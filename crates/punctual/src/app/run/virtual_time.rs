@@ -4,13 +4,14 @@ use std::thread::{Builder, JoinHandle};
 
 use punctual_core::{CurrentWorker, Instant};
 
-use super::App;
 use super::event_threads::Opened;
+use super::functions::Functions;
 use super::idle_watch::IdleWatch;
 use super::stacks::{self, Stacks};
 use crate::app::config::Config;
 use crate::app::current::Member;
 use crate::app::fault;
+use crate::app::guard::Guarded;
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::profile::Profile;
 use crate::app::report::{Report, Settings};
@@ -20,10 +21,10 @@ use crate::app::stop::Culprit;
 use crate::app::{forked, virtual_time};
 use crate::port::linux::stack::Bounds;
 
-pub(super) fn run<A: App>(
+pub(super) fn run(
     runtime: &'static Runtime,
     config: &Config,
-    app: A,
+    mut functions: Functions<'_>,
     taken: &RunGuard,
 ) -> Result<Report, StartError> {
     let home = runtime.home;
@@ -33,6 +34,7 @@ pub(super) fn run<A: App>(
     let _opened = Opened::new(runtime, false).map_err(system)?;
     let profile = config.profile.as_deref();
     let profile = profile.map(|path| Profile::begin(runtime, path, None)).transpose()?;
+    let guarded = Guarded::begin(runtime, config.guard);
     for partition in runtime.partitions {
         // SAFETY: the app is taken, so no thread of another run is left. Those of the other partitions take over when they are
         // given their first turn, from when on this thread uses those workers no more.
@@ -61,12 +63,12 @@ pub(super) fn run<A: App>(
         Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),
     };
     // Until the end of the run: a thread that starts allocates, and one that ends frees memory.
-    let watch = A::HAS_IDLE.then(|| IdleWatch::begin(home));
+    let watch = functions.has_idle.then(|| IdleWatch::begin(home));
 
     // SAFETY: everything is held, and a taken app has no resources filled.
-    let mut kept = unsafe { super::init(runtime, me, app) };
+    let filled = unsafe { super::init(runtime, me, &mut functions) };
     runtime.set_started(start);
-    if let Some(kept) = &mut kept {
+    if filled {
         // SAFETY: the resources are filled and no job runs.
         unsafe { super::refresh_sources(runtime) };
         runtime.partitions.iter().for_each(|partition| virtual_time::lay_grids(partition));
@@ -77,7 +79,7 @@ pub(super) fn run<A: App>(
             virtual_time::settle(home, me);
             watch.iter().for_each(IdleWatch::entered);
             // SAFETY: the resources are filled, and this is the idle thread.
-            unsafe { super::idle::<A>(runtime, me, kept) };
+            unsafe { super::idle(runtime, me, &mut functions) };
             watch.iter().for_each(IdleWatch::left);
             live(home, me);
         });
@@ -85,11 +87,14 @@ pub(super) fn run<A: App>(
         // SAFETY: this thread holds everything, and `init` is over.
         unsafe { home.core.abandon(me) };
     }
-    retire(home);
+    retire(home, me);
     runtime.turns.leave(home.index());
     others.join();
+    let settings = Settings { notes: guarded.notes().to_vec(), ..Settings::default() };
     // SAFETY: every other thread of the run has ended.
-    Ok(unsafe { super::finish::<A>(runtime, taken, kept, true, Settings::default(), profile) })
+    Ok(unsafe {
+        super::finish(runtime, taken, filled.then_some(functions), true, settings, (profile, &guarded))
+    })
 }
 
 /// Runs what happens in `partition` until the app stops, and then what was released before.
@@ -103,9 +108,9 @@ fn live(partition: &'static PartitionState, me: CurrentWorker) {
 }
 
 /// Drops what has to be dropped on the partition's thread, which this is.
-fn retire(partition: &'static PartitionState) {
+fn retire(partition: &'static PartitionState, me: CurrentWorker) {
     // SAFETY: this thread alone runs jobs of the partition, and has run the last.
-    partition.core.levels().iter().for_each(|level| unsafe { partition.retire(level) });
+    partition.core.levels().iter().for_each(|level| unsafe { partition.retire(me, level) });
 }
 
 /// The threads of the other partitions.
@@ -127,7 +132,7 @@ impl Others {
                     // SAFETY: everything is held since the start.
                     unsafe { virtual_time::begin(partition, me) };
                     live(partition, me);
-                    retire(partition);
+                    retire(partition, me);
                 };
                 // Jobs' panics are caught where they run; one that arrives here is the executor's own.
                 fault::contained(runtime, Culprit::Executor, life);

@@ -25,7 +25,7 @@ const VALID_NS: u64 = 1_000_000;
 /// How long the rate is looked at before it is first used, and before it is used anew; and when that begins again.
 const FIRST_WINDOW_NS: u64 = 4_000_000;
 const WINDOW_NS: u64 = 16_000_000;
-const LONGEST_WINDOW_NS: u64 = 1_000_000_000;
+const MAX_WINDOW_NS: u64 = 1_000_000_000;
 /// The fraction bits of a rate.
 const FRACTION: u32 = 32;
 /// Those of 16 GHz and of 16 MHz.
@@ -157,7 +157,7 @@ impl Stamps {
                 rate = 0;
             }
             shared.rate.store(rate, Ordering::Relaxed);
-            if rate == 0 || nanos > LONGEST_WINDOW_NS {
+            if rate == 0 || nanos > MAX_WINDOW_NS {
                 self.base.set(Some(sample));
             }
         }
@@ -178,7 +178,7 @@ impl Sample {
     }
 
     fn is_soon_after(self, earlier: Self) -> bool {
-        self.counter >= earlier.counter && self.time.saturating_sub(earlier.time) <= LONGEST_WINDOW_NS
+        self.counter >= earlier.counter && self.time.saturating_sub(earlier.time) <= MAX_WINDOW_NS
     }
 
     /// In 2^-32 ns per count.

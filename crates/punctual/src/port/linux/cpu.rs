@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use punctual_core::cpus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs this process may use.
@@ -53,7 +54,7 @@ pub(crate) fn pin(cpu: usize) -> rustix::io::Result<()> {
 pub(crate) fn usable(allowed: &Allowed) -> Vec<usize> {
     let allowed: Vec<usize> = allowed.iter().collect();
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let left_out = left_out(&allowed, &parse_list(&online), &isolated());
+    let left_out = left_out(&allowed, &listed(&online), &isolated());
     // On a short-lived thread of its own, so that this one stays where it is.
     let may_have = |cpu: &usize| {
         let cpu = *cpu;
@@ -75,7 +76,7 @@ fn left_out(allowed: &[usize], online: &[usize], isolated: &[usize]) -> Vec<usiz
 /// How `cpu` is isolated, if it is.
 pub(crate) fn isolation(cpu: usize) -> Option<String> {
     let without_tick = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
-    describe(cpu, isolated().contains(&cpu), parse_list(&without_tick).contains(&cpu))
+    describe(cpu, isolated().contains(&cpu), listed(&without_tick).contains(&cpu))
 }
 
 /// The isolation of `cpu`, for a message.
@@ -92,33 +93,21 @@ fn describe(cpu: usize, isolated: bool, without_tick: bool) -> Option<String> {
 
 /// CPUs kept free by boot parameters or by an isolated cpuset partition.
 pub(crate) fn isolated() -> Vec<usize> {
-    // With a cpuset partition the first file stays empty and the second tells.
-    ["/sys/devices/system/cpu/isolated", "/sys/fs/cgroup/cpuset.cpus.isolated"]
+    cpus::ISOLATED
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
-        .flat_map(|list| parse_list(&list))
+        .flat_map(|list| listed(&list))
         .collect()
 }
 
-/// Parses the kernel's list format, `0-2,5`; leaves out what is malformed.
-fn parse_list(list: &str) -> Vec<usize> {
-    let ranges = list.trim().split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(CpuSet::MAX_CPU))
-    });
-    ranges.flatten().collect()
+/// The CPUs of a list of the kernel's that there can be affinities for.
+fn listed(list: &str) -> Vec<usize> {
+    cpus::list(list).filter(|&cpu| cpu < CpuSet::MAX_CPU).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parses_kernel_lists() {
-        assert_eq!(parse_list("0-2,5\n"), [0, 1, 2, 5]);
-        assert_eq!(parse_list("\n"), [0_usize; 0]);
-        assert_eq!(parse_list("3-1,x,7"), [7]);
-    }
 
     #[test]
     fn isolated_cpus_count_unless_somebody_chose() {

@@ -9,6 +9,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_core::{Instant, Worker};
+use punctual_sync::futex::selector::unwatched;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
@@ -48,6 +49,11 @@ pub(crate) fn wake_called(worker: &Worker) -> bool {
     called
 }
 
+/// Whether `worker` sleeps, or is about to, and nobody has woken it.
+pub(crate) fn is_asleep(worker: &Worker) -> bool {
+    worker.signal.load(Ordering::Acquire) == ASLEEP
+}
+
 /// See [`Port::wait`](punctual_core::Port::wait).
 pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
     if until.is_some_and(|until| until <= counter::now()) {
@@ -58,7 +64,8 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
     suspension::before_sleeping();
     if signal.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         let timeout = until.map(clock::timespec);
-        match futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY) {
+        let slept = unwatched(|| futex::wait_bitset(signal, Flags::PRIVATE, ASLEEP, timeout.as_ref(), ANY));
+        match slept {
             Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => suspension::woke(),
             // Woken before it slept.
             Err(Errno::AGAIN) => {}
@@ -72,7 +79,7 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) {
 
 /// Sleeps while `word` is `value`, or returns at once.
 pub(crate) fn wait_while(word: &AtomicU32, value: u32) {
-    slept("FUTEX_WAIT", futex::wait(word, Flags::PRIVATE, value, None));
+    slept("FUTEX_WAIT", unwatched(|| futex::wait(word, Flags::PRIVATE, value, None)));
 }
 
 /// Wakes everybody who waits on `word`.
@@ -82,7 +89,7 @@ pub(crate) fn wake_all(word: &AtomicU32) {
 
 fn wake_up_to(word: &AtomicU32, count: u32) {
     // A waiter that is gone counts as woken.
-    if let Err(error) = futex::wake(word, Flags::PRIVATE, count) {
+    if let Err(error) = unwatched(|| futex::wake(word, Flags::PRIVATE, count)) {
         refused("FUTEX_WAKE", error);
     }
 }
@@ -137,7 +144,7 @@ pub(crate) struct Refused {
 /// See [`Port::boost`](punctual_core::Port::boost).
 pub(crate) fn boost(boost: &AtomicU32) -> bool {
     loop {
-        match futex::lock_pi(boost, Flags::PRIVATE, None) {
+        match unwatched(|| futex::lock_pi(boost, Flags::PRIVATE, None)) {
             Ok(()) => break,
             Err(Errno::INTR | Errno::AGAIN) => {}
             // The owner is gone, or the kernel has no priority inheritance: wait without it.
@@ -152,7 +159,7 @@ pub(crate) fn boost(boost: &AtomicU32) -> bool {
 pub(crate) fn unboost(boost: &AtomicU32) {
     let mut last = Errno::PERM;
     for _ in 0..UNBOOST_ATTEMPTS {
-        let Err(error) = futex::unlock_pi(boost, Flags::PRIVATE) else { return };
+        let Err(error) = unwatched(|| futex::unlock_pi(boost, Flags::PRIVATE)) else { return };
         // If a waiter has reset the word meanwhile, there is nothing to release, unless another waiter has written this
         // thread's TID again since.
         if boost.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK != super::kernel_thread() {

@@ -1,13 +1,22 @@
 //! What Linux provides: the clock, futexes, CPUs, scheduling policies, locked memory, event sources.
 
+#[cfg(feature = "guard")]
+pub(crate) mod blocking;
 pub(crate) mod clock;
 pub(crate) mod counter;
 pub(crate) mod cpu;
+#[cfg(all(feature = "guard", target_arch = "x86_64"))]
+pub(crate) mod dispatch;
+#[cfg(all(feature = "guard", not(target_arch = "x86_64")))]
+#[path = "no_dispatch.rs"]
+pub(crate) mod dispatch;
+pub(crate) mod fatal_signal;
 pub(crate) mod futex;
 pub(crate) mod idle_states;
 pub(crate) mod interference;
 pub(crate) mod memory;
 pub(crate) mod notice;
+pub(crate) mod polled;
 pub(crate) mod polling;
 pub(crate) mod settings;
 pub(crate) mod stack;
@@ -20,16 +29,16 @@ pub(crate) mod tsc;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
-static HELPER_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
+static BACKGROUND_CPUS: Mutex<Option<cpu::Allowed>> = Mutex::new(None);
 
 /// The CPUs of background threads while an app runs; `None` leaves them where they are.
 pub(crate) fn background_cpus() -> Option<cpu::Allowed> {
-    HELPER_CPUS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    BACKGROUND_CPUS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Keeps background threads on `cpus` from now on.
 pub(crate) fn set_background_cpus(cpus: Option<cpu::Allowed>) {
-    *HELPER_CPUS.lock().unwrap_or_else(PoisonError::into_inner) = cpus;
+    *BACKGROUND_CPUS.lock().unwrap_or_else(PoisonError::into_inner) = cpus;
 }
 
 /// The kernel's release, and whether it says that it is PREEMPT_RT.
@@ -48,15 +57,34 @@ pub(crate) fn kernel_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// Whether `fd` is of a regular file.
-pub(crate) fn is_file(fd: BorrowedFd<'_>) -> bool {
+/// What a descriptor is of, as far as that tells when it is at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum FileKind {
+    /// A regular file: always readable, also at its end.
+    Regular,
+    /// The null device or a directory: always readable, and always at its end.
+    Empty,
+    /// Whatever says by `poll` whether it is readable.
+    Other,
+}
+
+/// What `fd` is of.
+pub(crate) fn file_kind(fd: BorrowedFd<'_>) -> FileKind {
+    /// `/dev/null`, see `Documentation/admin-guide/devices.txt` of the kernel.
+    const NULL: libc::dev_t = libc::makedev(1, 3);
     let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: `status` is a valid place for what the kernel says, and all-zero is a valid value besides.
     let status = unsafe {
         libc::fstat(fd.as_raw_fd(), status.as_mut_ptr());
         status.assume_init()
     };
-    status.st_mode & libc::S_IFMT == libc::S_IFREG
+    match status.st_mode & libc::S_IFMT {
+        libc::S_IFREG => FileKind::Regular,
+        libc::S_IFDIR => FileKind::Empty,
+        libc::S_IFCHR if status.st_rdev == NULL => FileKind::Empty,
+        _ => FileKind::Other,
+    }
 }
 
 /// Ends the process while threads may hold any lock. So it skips everything that an orderly exit does: C and C++

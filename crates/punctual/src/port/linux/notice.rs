@@ -16,7 +16,7 @@ const TARGET: &str = "punctual";
 /// Warns of something that the app asked for and did not get, and that does not keep it from running.
 ///
 /// Not for real-time threads, and not after a fault.
-pub(crate) fn warn(message: Arguments<'_>) {
+pub fn warn(message: Arguments<'_>) {
     let said = catch_unwind(AssertUnwindSafe(|| {
         let has_logger = has_logger();
         if has_logger {
@@ -36,7 +36,7 @@ pub(crate) fn warn(message: Arguments<'_>) {
 }
 
 /// Whether the program has a logger. `log` itself does not tell: its default logger disables every level.
-fn has_logger() -> bool {
+pub(crate) fn has_logger() -> bool {
     let takes = |level| log::logger().enabled(&Metadata::builder().level(level).target(TARGET).build());
     log::max_level() != LevelFilter::Off && Level::iter().any(takes)
 }

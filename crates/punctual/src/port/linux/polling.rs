@@ -34,7 +34,9 @@ fn block_signals() {
         let mut all = std::mem::MaybeUninit::uninit();
         libc::sigfillset(all.as_mut_ptr());
         // Faults of the thread itself, such as a stack overflow. If they are blocked, the kernel kills the process silently.
-        for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT] {
+        // SIGSYS is the guard's.
+        let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+        for own in faults.into_iter().chain([libc::SIGABRT, libc::SIGSYS]) {
             libc::sigdelset(all.as_mut_ptr(), own);
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());

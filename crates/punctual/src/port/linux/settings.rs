@@ -116,28 +116,39 @@ pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
 
 /// Makes the calling thread SCHED_FIFO. Threads that it starts are ordinary ones.
 fn set_fifo(priority: u8) -> Result<(), Error> {
-    let param = libc::sched_param { sched_priority: priority.into() };
-    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) } {
-        0 => Ok(()),
-        _ => Err(Error::last_os_error()),
+    set_scheduling(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority.into())
+}
+
+/// Makes the calling thread an ordinary one if it has inherited a real-time policy. Any thread may do that.
+pub(crate) fn leave_real_time() -> Result<(), Error> {
+    let (policy, _) = scheduling();
+    if !matches!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO | libc::SCHED_RR) {
+        return Ok(());
     }
+    set_scheduling(libc::SCHED_OTHER, 0)
 }
 
 /// Runs `f` with a real-time priority if the kernel grants one, and restores the calling thread afterwards. `f` must not
 /// start threads, since they would inherit it.
 pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
     let (policy, before) = scheduling();
-    let param = libc::sched_param { sched_priority: priority.into() };
-    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
-    let boosted = policy >= 0 && unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) } == 0;
+    let boosted = policy >= 0 && set_scheduling(libc::SCHED_FIFO, priority.into()).is_ok();
     let result = f();
-    // SAFETY: as above. A thread may always return to its previous policy.
-    if boosted && unsafe { libc::sched_setscheduler(0, policy, &before) } != 0 {
-        let error = Error::last_os_error();
+    // A thread may always return to its previous policy.
+    if boosted && let Err(error) = set_scheduling(policy, before.sched_priority) {
         stderr::line(format_args!("the thread of idle keeps a real-time priority: {error}"));
     }
     result
+}
+
+/// Gives the calling thread this policy.
+fn set_scheduling(policy: i32, priority: i32) -> Result<(), Error> {
+    let param = libc::sched_param { sched_priority: priority };
+    // SAFETY: `param` is a valid `sched_param`, and 0 names the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &param) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
 }
 
 fn explain(error: Error) -> String {
@@ -191,6 +202,18 @@ mod tests {
             let inside = boosted(1, policy);
             assert!(inside == ("SCHED_FIFO", 1) || inside == ("SCHED_OTHER", 0), "{inside:?}");
             assert_eq!(policy(), ("SCHED_OTHER", 0));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn background_threads_of_foreign_real_time_threads_are_ordinary() {
+        std::thread::spawn(|| {
+            // Threads of this one inherit its policy, as it does not say otherwise. Where it is refused, all are ordinary.
+            let _ = set_scheduling(libc::SCHED_FIFO, 1);
+            let background = crate::background::spawn("ordinary", policy).unwrap();
+            assert_eq!(background.join().unwrap(), ("SCHED_OTHER", 0));
         })
         .join()
         .unwrap();

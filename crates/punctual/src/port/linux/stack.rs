@@ -11,6 +11,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
+use super::fatal_signal;
+
 /// What an untouched word holds.
 const PATTERN: usize = 0xa5a5_a5a5_5a5a_5a5a_u64 as usize;
 /// Left out below the frame that fills the stack: more than that frame and its callees take.
@@ -168,6 +170,7 @@ fn install() -> io::Result<()> {
 
 /// On the alternate stack of the thread that the signal is for.
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    fatal_signal::report(signal, info, context);
     // SAFETY: the kernel gives a valid pointer, and these signals come with an address.
     let address = unsafe { (*info).si_addr() }.addr();
     let hit = |(stack, _): &(Bounds, Explain)| (stack.guard.0..stack.guard.1).contains(&address);

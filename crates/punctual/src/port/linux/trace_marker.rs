@@ -24,13 +24,17 @@ pub(crate) struct Mark(AtomicU64);
 const ON: u64 = 1 << 16;
 /// The jobs of the task are profiled, whether they are marked or not.
 const PROFILED: u64 = 1 << 17;
+/// The beginning and end of the jobs of the task are told a supervisor.
+const SUPERVISED: u64 = 1 << 18;
+/// The guard watches the jobs of the task.
+const GUARDED: u64 = 1 << 19;
 
 impl Mark {
     pub(crate) const fn off() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Whether jobs are to be marked or profiled.
+    /// Whether jobs are to be marked, profiled, told a supervisor or watched by the guard.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         // Changes only while no job of the task can run; starting and joining the threads orders that.
@@ -43,7 +47,7 @@ impl Mark {
 
     /// Stops marking jobs.
     pub(crate) fn clear(&self) {
-        self.0.fetch_and(PROFILED, Ordering::Relaxed);
+        self.0.fetch_and(PROFILED | SUPERVISED | GUARDED, Ordering::Relaxed);
     }
 
     /// Says whether jobs are profiled, while none can run.
@@ -51,6 +55,23 @@ impl Mark {
         match profiled {
             true => self.0.fetch_or(PROFILED, Ordering::Relaxed),
             false => self.0.fetch_and(!PROFILED, Ordering::Relaxed),
+        };
+    }
+
+    /// Says whether a supervisor is told of jobs, while none can run.
+    pub(crate) fn set_supervised(&self, supervised: bool) {
+        match supervised {
+            true => self.0.fetch_or(SUPERVISED, Ordering::Relaxed),
+            false => self.0.fetch_and(!SUPERVISED, Ordering::Relaxed),
+        };
+    }
+
+    /// Says whether the guard watches jobs, while none can run.
+    #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
+    pub(crate) fn set_guarded(&self, guarded: bool) {
+        match guarded {
+            true => self.0.fetch_or(GUARDED, Ordering::Relaxed),
+            false => self.0.fetch_and(!GUARDED, Ordering::Relaxed),
         };
     }
 

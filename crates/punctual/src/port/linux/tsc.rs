@@ -1,12 +1,12 @@
 //! `CLOCK_MONOTONIC` from the processor's time-stamp counter: for threads that must not enter the kernel, and faster than
 //! the vDSO.
 //!
-//! The kernel steers `CLOCK_MONOTONIC` all the time, by up to 500 ppm, so a rate found out once is not enough. A helper
+//! The kernel steers `CLOCK_MONOTONIC` all the time, by up to 500 ppm, so a rate found out once is not enough. A background
 //! thread lays an [`Anchor`] now and then: a reading of the counter, what the clock showed, and a rate that leads from there
 //! to where the clock will be at the next anchor. Each anchor begins where the one before it has got to, so the time
 //! never goes backwards.
 //!
-//! Readers never wait for the helper. There are two anchors, of which it writes the one that is not in use; a reader that
+//! Readers never wait for that thread. There are two anchors, of which it writes the one that is not in use; a reader that
 //! finds the number of the anchor changed looks again, and it changes every [`INTERVAL`] at most.
 //!
 //! ```text

@@ -4,6 +4,7 @@
 //! inferred from the function wherever it is needed.
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -16,20 +17,46 @@ pub const fn future_size<J, F: Future>(_: &impl FnOnce(J) -> F) -> usize {
     size_of::<F>()
 }
 
-/// Makes the future of `job` in `storage`.
+/// Where a future is made of `J`, the job, and may move to other threads.
 ///
-/// # Safety
-/// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and is used by nobody else.
-pub unsafe fn future_place<J, F: Future + Send>(make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
-    // SAFETY: the storage is unused, large enough and aligned, by this function's contract; `future_size` has checked that
-    // the future needs no stricter alignment.
-    unsafe { storage.cast::<F>().write(make(job)) }
+/// A future has in it what it is made of. If that is not `Send`, the generated code has said so where the user wrote the type, and
+/// to say it of the future again would only hide that. So [`future`](Self::future) exists if the job is `Send`; otherwise the call
+/// finds [`OfUnsent::future`], which demands nothing of the future.
+pub struct Place<J>(PhantomData<fn(J)>);
+
+impl<J> Place<J> {
+    /// The place.
+    pub const NEW: Self = Self(PhantomData);
 }
 
-/// As [`future_place`], for a future that stays on the calling thread.
+impl<J: Send> Place<J> {
+    /// Makes the future of `job` in `storage`.
+    ///
+    /// # Safety
+    /// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and is used by nobody else.
+    pub unsafe fn future<F: Future + Send>(self, make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
+        // SAFETY: the storage is unused, large enough and aligned, by this function's contract, and the future is `Send`.
+        unsafe { future_place_local(make, job, storage) }
+    }
+}
+
+/// Stands in for [`Place::future`] where that does not exist.
+pub trait OfUnsent<J>: Sized {
+    /// Does not compile: if the generated code has reported no error, this does.
+    ///
+    /// # Safety
+    /// None: it cannot be called.
+    unsafe fn future<F: Future>(self, _: impl FnOnce(J) -> F, _: J, _: *mut u8) {
+        const { panic!("what a future is made of is not `Send`") }
+    }
+}
+
+impl<J> OfUnsent<J> for Place<J> {}
+
+/// Makes the future of `job` in `storage`, which stays on the calling thread.
 ///
 /// # Safety
-/// As for [`future_place`]; and on no other thread is the future polled or dropped.
+/// As for [`Place::future`]; and unless the future is `Send`, it is polled and dropped on no other thread.
 pub unsafe fn future_place_local<J, F: Future>(make: impl FnOnce(J) -> F, job: J, storage: *mut u8) {
     // SAFETY: the storage is unused, large enough and aligned, by this function's contract; `future_size` has checked that
     // the future needs no stricter alignment.

@@ -14,7 +14,7 @@ mod task;
 mod timers;
 
 pub use delay::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
-pub use future::{future_drop, future_place, future_place_local, future_poll, future_size};
+pub use future::{OfUnsent, Place, future_drop, future_place_local, future_poll, future_size};
 pub use readiness::{Readiness, readable, writable};
 pub use task::{AsyncBody, AsyncTask, NonSend};
 pub use timers::Timers;

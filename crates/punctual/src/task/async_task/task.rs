@@ -2,6 +2,7 @@
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 
 use punctual_core::{Activation, CurrentWorker, Level, Stamp};
@@ -40,7 +41,7 @@ pub trait AsyncBody: Body<Args = ()> {
     /// Makes the future.
     ///
     /// # Safety
-    /// `storage` is as for [`future_place`](super::future_place), or if the future stays, as for
+    /// `storage` is as for [`Place::future`](super::Place::future), or if the future stays, as for
     /// [`future_place_local`](super::future_place_local). The resources are filled, and there is no other instance of
     /// the task.
     unsafe fn make(storage: *mut u8, message: Self::Message);
@@ -92,7 +93,7 @@ pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
 
 // SAFETY: message and storage are touched by the one thread that claimed the activation, then by the one that runs the
 // level of the task, and at the end of the run by the one that is left, never at once. What crosses threads in there is
-// `Send`: `spawn` demands it of messages, and `future_place` of futures. What is not, was put there by `spawn_local` or
+// `Send`: `spawn` demands it of messages, and `Place::future` of futures. What is not, was put there by `spawn_local` or
 // by `future_place_local`, and is used and dropped where it was made: both are for local levels alone (`new` checks it),
 // and all jobs of a local level, polls included, run on one thread in a run. `spawn_local` refuses every other thread;
 // `make` is called in a poll. After its last poll that thread drops what is there, in `retire`. `end`, on another
@@ -179,11 +180,11 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     ///
     /// # Errors
     /// See [`SpawnError`]; it is full if there is an instance.
+    ///
+    /// # Safety
+    /// The message is `Send`. That is no bound, since the generated code checks it of each argument, where that stands.
     #[inline]
-    pub fn spawn(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>>
-    where
-        B::Message: Send,
-    {
+    pub unsafe fn spawn(&'static self, message: B::Message) -> Result<(), SpawnError<B::Message>> {
         let Some(_entry) = current::enter(B::runtime()) else {
             return not_released(B::runtime(), message);
         };
@@ -270,7 +271,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             None if future => unsafe { B::drop(storage) },
             None => {}
         };
-        fault::contained(B::runtime(), Culprit::Handler(B::NAME), drop);
+        fault::ended(B::runtime(), Culprit::Handler(B::NAME), catch_unwind(AssertUnwindSafe(drop)));
     }
 
     fn storage(&self) -> *mut u8 {

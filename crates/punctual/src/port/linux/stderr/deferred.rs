@@ -90,7 +90,9 @@ impl Deferred {
         }
         match self.missed.swap(0, Ordering::Relaxed) {
             0 => {}
-            missed => write(format_args!("punctual: {missed} further messages came too fast and are lost\n")),
+            missed => {
+                write(format_args!("punctual: further messages that came too fast and are lost: {missed}\n"))
+            }
         }
     }
 }
@@ -168,7 +170,7 @@ mod tests {
             let taken = taken(&deferred);
             assert_eq!(taken.len() as u32, SLOTS + 1);
             assert_eq!((&*taken[0], &*taken[15]), (&*format!("{round}.0\n"), &*format!("{round}.15\n")));
-            assert_eq!(taken[16], "punctual: 3 further messages came too fast and are lost\n");
+            assert_eq!(taken[16], "punctual: further messages that came too fast and are lost: 3\n");
         }
     }
 

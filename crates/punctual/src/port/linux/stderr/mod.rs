@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
-use crate::port::linux;
+use crate::port::linux::{self, FileKind};
 
 pub(crate) use deferred::{defer, write_deferred};
 
@@ -40,7 +40,7 @@ pub(crate) fn text(text: fmt::Arguments<'_>) {
     let mut chunks = Chunks { room: [0; CHUNK], length: 0, lost: LOST.swap(0, Ordering::Relaxed) };
     if chunks.lost > 0 {
         let lost = std::mem::take(&mut chunks.lost);
-        let _ = writeln!(chunks, "punctual: {lost} lines could not be written to standard error");
+        let _ = writeln!(chunks, "punctual: lines that could not be written to standard error: {lost}");
         chunks.lost = lost;
     }
     // An argument whose `Display` fails is cut off there.
@@ -117,7 +117,7 @@ fn write_some(stderr: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let at_the_end = u64::MAX;
     match pwritev2(stderr, &[std::io::IoSlice::new(bytes)], at_the_end, ReadWriteFlags::NOWAIT) {
         // For a file it means waiting for the disk, for others that the kernel cannot tell.
-        Err(Errno::AGAIN) if !linux::is_file(stderr) => Err(Errno::AGAIN),
+        Err(Errno::AGAIN) if linux::file_kind(stderr) != FileKind::Regular => Err(Errno::AGAIN),
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
             rustix::io::write(stderr, bytes)
         }

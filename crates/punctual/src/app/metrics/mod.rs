@@ -1,0 +1,127 @@
+//! The figures of a run, shown to other processes in [memory](punctual_core::metrics) that they can read.
+//!
+//! It is an anonymous file: it goes with the process, however that ends, and is found through `/proc/PID/fd`, which the kernel
+//! opens to those who may trace the process. It is sealed, so nobody else can write to it or cut it off.
+//!
+//! Real-time safety: the memory is allocated and mapped before `init`, and jobs write to it what they would write to memory of
+//! their own. What they do not count there, the supervisor copies.
+
+mod region;
+mod text;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
+
+use punctual_core::Port;
+use punctual_core::metrics::{Header, MAGIC, TaskFigures, VERSION};
+
+use self::region::Region;
+use crate::app::report::Settings;
+use crate::app::runtime::{Registered, Runtime, TaskInfo};
+
+/// How often the supervisor copies counts.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Where the first task's figures are.
+const TASKS_AT: usize = size_of::<Header>().next_multiple_of(align_of::<TaskFigures>());
+
+/// The CPU of each partition of the app, in its order.
+pub(crate) type Cpus<'a> = &'a [Option<usize>];
+
+/// The memory of a run.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    runtime: &'static Runtime,
+    region: Arc<Region>,
+}
+
+/// Shows the memory to others; no more when dropped.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) metrics: Arc<Metrics>,
+    _file: OwnedFd,
+}
+
+impl Metrics {
+    /// Moves the figures of all tasks to memory that others can read.
+    ///
+    /// # Errors
+    /// If the kernel does not give that memory. Then the figures stay where they are.
+    ///
+    /// # Safety
+    /// The run has not begun: no job can run.
+    pub(crate) unsafe fn show(
+        runtime: &'static Runtime,
+        settings: &Settings,
+        cpus: Cpus<'_>,
+    ) -> io::Result<Shown> {
+        let text = text::of(runtime, settings, cpus);
+        let count = tasks(runtime).count();
+        let text_at = TASKS_AT + count * size_of::<TaskFigures>();
+        let (region, file) = Region::new(runtime.name, text_at + text.len())?;
+        region.write(text_at, text.as_bytes());
+        region::seal(&file);
+        let region = Arc::new(region);
+        for (index, (_, info)) in tasks(runtime).enumerate() {
+            let at: NonNull<TaskFigures> = region.at(TASKS_AT + index * size_of::<TaskFigures>());
+            // SAFETY: no job can run, by this function's contract, and the run's only other user of the cell, its end, is
+            // not yet there. The region keeps the memory, which is zero and used through shared references.
+            unsafe {
+                if info.figures.get().is_some() {
+                    info.figures.place(at, Arc::clone(&region) as Arc<_>);
+                }
+            }
+        }
+        let metrics = Self { runtime, region };
+        let header = metrics.header();
+        header.version.store(VERSION, Relaxed);
+        header.tasks.store(count as u32, Relaxed);
+        header.tasks_at.store(TASKS_AT as u64, Relaxed);
+        header.stride.store(size_of::<TaskFigures>() as u64, Relaxed);
+        header.text_at.store(text_at as u64, Relaxed);
+        header.text_len.store(text.len() as u64, Relaxed);
+        header.process.store(std::process::id().into(), Relaxed);
+        metrics.update();
+        // Release: whoever sees it sees the rest.
+        header.magic.store(MAGIC, Release);
+        Ok(Shown { metrics: Arc::new(metrics), _file: file })
+    }
+
+    /// Copies what jobs do not write. For ordinary threads.
+    pub(crate) fn update(&self) {
+        let header = self.header();
+        header.started.store(self.runtime.started(), Relaxed);
+        header.dropped.store(self.runtime.dropped(), Relaxed);
+        header.stopping.store(self.runtime.is_stopping().into(), Relaxed);
+        for (index, (task, _)) in tasks(self.runtime).enumerate() {
+            let figures: NonNull<TaskFigures> = self.region.at(TASKS_AT + index * size_of::<TaskFigures>());
+            // SAFETY: `show` made room for as many; they are atomics, and zero is a value of each.
+            let occasional = unsafe { &figures.as_ref().occasional };
+            let counters = task.counters();
+            occasional.overruns.store(counters.overruns, Relaxed);
+            occasional.early.store(counters.early, Relaxed);
+            occasional.idle_releases.store(counters.idle_releases, Relaxed);
+        }
+        header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the region begins with room for it; it consists of atomics, and zero is a value of each.
+        unsafe { self.region.at::<Header>(0).as_ref() }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.metrics.header().stopping.store(1, Relaxed);
+    }
+}
+
+/// The tasks that have jobs.
+fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = (&'static dyn Registered, TaskInfo)> {
+    runtime.tasks.iter().filter_map(|task| task.info().map(|info| (*task, info)))
+}

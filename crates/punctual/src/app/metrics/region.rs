@@ -1,0 +1,118 @@
+//! Memory that other processes can read and nobody else can write.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+
+use punctual_core::metrics::NAME;
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// The longest name of an app in that of a file, in bytes; the kernel takes 249 in all.
+const MAX_NAME: usize = 200;
+
+/// A mapping of an anonymous file.
+#[derive(Debug)]
+pub(super) struct Region {
+    start: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: it is an address and a size; what is there is only used as atomics, but for `write`.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Allocates and maps `size` bytes of zero for `app`. The file shows them to those who open it.
+    pub(super) fn new(app: &str, size: usize) -> io::Result<(Self, OwnedFd)> {
+        let app = &app[..app.floor_char_boundary(MAX_NAME)];
+        let file = memfd_create(format!("{NAME}{app}"), MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, size as u64)?;
+        // Now, while it can be refused: a page that is missing later ends the process by SIGBUS, in a job.
+        fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        // SAFETY: the kernel chooses the address, so nothing else is mapped there.
+        let start = unsafe { mmap(std::ptr::null_mut(), size, protection, flags, &file, 0) }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok((Self { start, size }, file))
+    }
+
+    /// The address of a `T` at a distance of `at` bytes from the start.
+    ///
+    /// # Panics
+    /// If it is not within the region or not aligned.
+    pub(super) fn at<T>(&self, at: usize) -> NonNull<T> {
+        assert!(at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.size));
+        assert!(at.is_multiple_of(align_of::<T>()), "the start is that of a page");
+        // SAFETY: it is within the mapping, as was just checked.
+        unsafe { self.start.add(at).cast() }
+    }
+
+    /// Writes `bytes`, before others use the region.
+    pub(super) fn write(&self, at: usize, bytes: &[u8]) {
+        assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.size));
+        // SAFETY: they fit, as was just checked, and are no part of the mapping, to which there are no references yet.
+        unsafe { self.start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped so, and whoever refers to the memory keeps the region.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.size) };
+        debug_assert!(unmapped.is_ok(), "it is mapped");
+    }
+}
+
+/// Lets nobody change the size of `file` or map it for writing anew.
+pub(super) fn seal(file: &OwnedFd) {
+    // Before Linux 5.1 writing cannot be sealed. Whoever may open the file may kill the process as well, so this protects from
+    // mistakes alone.
+    let size = SealFlags::SHRINK | SealFlags::GROW;
+    let _ = fcntl_add_seals(file, size);
+    let _ = fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn others_read_it_and_can_neither_write_nor_cut_it_off() {
+        let (region, file) = Region::new("app", 8192).unwrap();
+        region.write(4096, b"text");
+        seal(&file);
+        // SAFETY: an atomic may be zero, as the region is.
+        unsafe { region.at::<AtomicU64>(64).as_ref() }.store(17, Ordering::Relaxed);
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let target = std::fs::read_link(&link).unwrap();
+        assert!(target.to_str().unwrap().starts_with("/memfd:punctual:app"), "{target:?}");
+
+        let theirs = File::open(&link).unwrap();
+        let mut word = [0; 8];
+        theirs.read_exact_at(&mut word, 64).unwrap();
+        assert_eq!(u64::from_ne_bytes(word), 17);
+        // As root, the file can be opened for writing; it stays as it is all the same.
+        if let Ok(file) = File::options().write(true).open(&link) {
+            assert!(file.write_at(b"!", 64).is_err());
+            assert!(file.set_len(0).is_err());
+        }
+        theirs.read_exact_at(&mut word, 64).unwrap();
+        assert_eq!(u64::from_ne_bytes(word), 17);
+    }
+
+    #[test]
+    #[should_panic(expected = "end <= self.size")]
+    fn nothing_lies_beyond_its_end() {
+        let (region, _file) = Region::new("app", 4096).unwrap();
+        let _ = region.at::<u64>(4096);
+    }
+}

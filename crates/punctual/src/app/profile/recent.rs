@@ -1,0 +1,204 @@
+//! What a partition did last, so that a job can tell why it did not start when it was released.
+//!
+//! From its release to its start a job waits for jobs that go first, for a critical section of a lower level, and for everything else:
+//! the timer, the kernel, other threads. An analysis has the first two as terms of their own. The rest is how late the release was. So
+//! each partition keeps the last jobs and critical sections that have ended. What has been forgotten, or is being written by a
+//! thread that was preempted meanwhile, counts as lateness: a little too much, and never too little.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// How much is kept: more than what runs between the release of a job and its start, as a rule.
+const KEPT: usize = 32;
+
+/// The last jobs and critical sections of a partition.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    next: AtomicU64,
+    entries: [Entry; KEPT],
+}
+
+/// A sequence lock: `version` is odd while the rest is being written.
+#[derive(Debug)]
+struct Entry {
+    version: AtomicU64,
+    end: AtomicU64,
+    time: AtomicU64,
+    /// The level, the ceiling and whether it is a job, a byte each.
+    levels: AtomicU64,
+}
+
+/// What has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Done {
+    /// When, in ns.
+    pub(super) end: u64,
+    /// How long it took, without what ran inside, in ns.
+    pub(super) time: u64,
+    /// The level of the job.
+    pub(super) level: u8,
+    /// The highest level that it kept waiting: of a critical section its ceiling, of a job that cannot be preempted all.
+    pub(super) ceiling: u8,
+    /// A whole job, and not a critical section in one.
+    pub(super) is_job: bool,
+}
+
+impl Done {
+    /// Whether a job at `level` goes after it, if it is ready before it begins.
+    fn goes_before(&self, level: u8) -> bool {
+        // A section is a part of the time of its job.
+        self.is_job && self.level >= level
+    }
+
+    /// Whether a job at `level` has to wait for its end, once it has begun.
+    fn blocks(&self, level: u8) -> bool {
+        self.level < level && self.ceiling >= level
+    }
+}
+
+impl Entry {
+    const fn new() -> Self {
+        Self {
+            version: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            time: AtomicU64::new(0),
+            levels: AtomicU64::new(0),
+        }
+    }
+
+    fn write(&self, done: Done) {
+        let version = self.version.load(Ordering::Relaxed);
+        let next = version + 1;
+        // Whoever is being overtaken by all the other entries while it writes keeps this one to itself. Acquire: the stores below come
+        // after those of the last writer.
+        if !version.is_multiple_of(2)
+            || self.version.compare_exchange(version, next, Ordering::Acquire, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        // With the reader's fence: who reads one of the values below reads the odd version, too, or a later one.
+        fence(Ordering::Release);
+        self.end.store(done.end, Ordering::Relaxed);
+        self.time.store(done.time, Ordering::Relaxed);
+        let levels = u64::from(done.is_job) << 16 | u64::from(done.ceiling) << 8 | u64::from(done.level);
+        self.levels.store(levels, Ordering::Relaxed);
+        self.version.store(next + 1, Ordering::Release);
+    }
+
+    /// `None` if it is being written.
+    fn read(&self) -> Option<Done> {
+        let version = self.version.load(Ordering::Acquire);
+        let [end, time, levels] = [&self.end, &self.time, &self.levels].map(|it| it.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let is_whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
+        let (level, ceiling, is_job) = (levels as u8, (levels >> 8) as u8, levels >> 16 != 0);
+        is_whole.then_some(Done { end, time, level, ceiling, is_job })
+    }
+}
+
+impl Recent {
+    pub(crate) const fn new() -> Self {
+        Self { next: AtomicU64::new(0), entries: [const { Entry::new() }; KEPT] }
+    }
+
+    /// Forgets all, while no job can run.
+    pub(super) fn clear(&self) {
+        self.entries.iter().for_each(|entry| entry.end.store(0, Ordering::Relaxed));
+    }
+
+    pub(super) fn add(&self, done: Done) {
+        let place = self.next.fetch_add(1, Ordering::Relaxed) % KEPT as u64;
+        self.entries[place as usize].write(done);
+    }
+
+    /// Of the time from the release of a job at `level` to its start, what jobs that go first and one critical section took, in ns.
+    pub(super) fn waited_for(&self, release: u64, start: u64, level: u8) -> u64 {
+        let mut done = [None; KEPT];
+        let mut count = 0;
+        let within = |it: &Done| it.end > release && it.end <= start;
+        let matters = |it: &Done| within(it) && (it.goes_before(level) || it.blocks(level));
+        for found in self.entries.iter().filter_map(Entry::read).filter(matters) {
+            done[count] = Some(found);
+            count += 1;
+        }
+        let done = &mut done[..count];
+        done.sort_unstable_by_key(|it| it.map_or(0, |it| it.end));
+        // Once it is ready, a job waits for no more than one section: for that which ended last, the outermost.
+        let last = done.iter().rposition(|it| it.is_some_and(|it| it.blocks(level)));
+        let counts = |&(at, it): &(usize, &Done)| it.goes_before(level) || Some(at) == last;
+        // What began before the release took no more of the time since then than there was.
+        let waited = |sum: u64, (_, it): (usize, &Done)| (sum + it.time).min(it.end - release);
+        done.iter().flatten().enumerate().filter(counts).fold(0, waited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(level: u8, end: u64, time: u64) -> Done {
+        Done { end, time, level, ceiling: 0, is_job: true }
+    }
+
+    fn waited_for(done: &[Done], release: u64, start: u64, level: u8) -> u64 {
+        let recent = Recent::new();
+        done.iter().for_each(|&done| recent.add(done));
+        recent.waited_for(release, start, level)
+    }
+
+    #[test]
+    fn jobs_that_go_first_are_waited_for_and_lower_ones_are_not() {
+        let done = [job(3, 90, 20), job(3, 130, 30), job(2, 150, 20), job(1, 155, 5)];
+        assert_eq!(waited_for(&done, 100, 160, 2), 50);
+        assert_eq!(waited_for(&done, 100, 160, 3), 30);
+        assert_eq!(waited_for(&done, 100, 140, 2), 30, "what ended after the start ran inside");
+    }
+
+    #[test]
+    fn what_began_before_the_release_counts_from_there_on() {
+        // The first ran from 50 to 110, and the second inside of a third, from 20 to 180.
+        assert_eq!(waited_for(&[job(2, 110, 60)], 100, 200, 2), 10);
+        assert_eq!(waited_for(&[job(3, 150, 30), job(2, 180, 130)], 100, 200, 2), 80);
+        assert_eq!(waited_for(&[job(3, 150, 30), job(2, 180, 20)], 100, 200, 2), 50);
+    }
+
+    #[test]
+    fn one_section_of_a_lower_level_blocks_and_only_one() {
+        let section = |level, ceiling, end, time| Done { end, time, level, ceiling, is_job: false };
+        assert_eq!(waited_for(&[section(1, 2, 120, 50)], 100, 130, 2), 20);
+        assert_eq!(waited_for(&[section(1, 1, 120, 50)], 100, 130, 2), 0, "its ceiling is below");
+        assert_eq!(waited_for(&[section(2, 3, 120, 50), job(2, 140, 60)], 100, 150, 2), 40, "twice");
+        let nested = [section(1, 2, 115, 10), section(1, 2, 120, 15)];
+        assert_eq!(waited_for(&nested, 100, 130, 2), 15);
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_preempted_keeps_higher_ones_waiting_and_goes_before_lower_ones() {
+        let polled = |level, end, time| Done { ceiling: u8::MAX, ..job(level, end, time) };
+        assert_eq!(waited_for(&[polled(1, 120, 50), polled(3, 150, 30)], 100, 160, 2), 50);
+    }
+
+    #[test]
+    fn what_was_forgotten_is_not_waited_for() {
+        let recent = Recent::new();
+        (1..=100).for_each(|end| recent.add(job(1, end, 1)));
+        assert_eq!(recent.waited_for(0, 100, 1), KEPT as u64);
+    }
+
+    #[test]
+    fn entries_are_read_whole_while_others_write_them() {
+        let recent = Recent::new();
+        std::thread::scope(|scope| {
+            for level in [1, 2] {
+                let recent = &recent;
+                scope.spawn(move || {
+                    (1..20_000).for_each(|end| recent.add(job(level, end, end * u64::from(level))))
+                });
+            }
+            for _ in 0..2_000 {
+                for done in recent.entries.iter().filter_map(Entry::read) {
+                    assert_eq!(done.time, done.end * u64::from(done.level), "{done:?}");
+                }
+            }
+        });
+    }
+}

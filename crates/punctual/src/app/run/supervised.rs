@@ -1,0 +1,190 @@
+//! A supervisor in another process, and what the app tells it: who it is, its tasks with their budgets, and the jobs that run.
+//!
+//! The supervisor hands the app a file in memory, whose layout is in [`heartbeat`].
+
+use std::ffi::c_void;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use punctual_core::heartbeat::{self, Beat, Region};
+
+use super::plan::Plan;
+use crate::app::partition::PartitionState;
+use crate::app::runtime::Runtime;
+use crate::model::{OnBudget, Task};
+use crate::port::linux::{fatal_signal, notice};
+
+/// What a run tells a supervisor; over when dropped, which is after its threads have ended.
+#[derive(Debug)]
+pub(super) struct Supervised {
+    runtime: &'static Runtime,
+    region: Option<&'static Region>,
+    /// What the report says about it.
+    notes: Vec<String>,
+}
+
+impl Supervised {
+    /// Has the jobs of `runtime`, none of which can run yet, told to a supervisor, if there is one.
+    pub(super) fn begin(runtime: &'static Runtime, plan: &Plan) -> Self {
+        let mut supervised = Self { runtime, region: None, notes: Vec::new() };
+        match region() {
+            Ok(Some(region)) => supervised.enter(region, plan),
+            Ok(None) => {
+                let tasks = runtime.model.tasks.iter().filter(|task| task.budget.is_some());
+                let names: Vec<_> = tasks.map(|task| format!("`{}`", task.name)).collect();
+                if !names.is_empty() {
+                    supervised.notes.push(format!(
+                        "nobody watches the budget of {}: start the app by `punctual supervise`",
+                        names.join(", ")
+                    ));
+                }
+            }
+            Err(why) => supervised.warn(format!("the supervisor does not watch this app: {why}")),
+        }
+        supervised
+    }
+
+    /// What a report says about it.
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn warn(&mut self, note: String) {
+        notice::warn(format_args!("{note}"));
+        self.notes.push(note);
+    }
+
+    fn enter(&mut self, region: &'static Region, plan: &Plan) {
+        let runtime = self.runtime;
+        let claim = |from| {
+            let state = &region.app.state;
+            state.compare_exchange(from, heartbeat::CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        if !claim(heartbeat::NOBODY) && !claim(heartbeat::OVER) {
+            return self
+                .warn("the supervisor does not watch this app: it watches another of this process".into());
+        }
+        self.region = Some(region);
+        let levels: Vec<_> = runtime
+            .partitions
+            .iter()
+            .flat_map(|part| part.core.levels().iter().map(move |level| (*part, level.number())))
+            .collect();
+        if levels.len() > region.beats.len() || runtime.tasks.len() > region.tasks.len() {
+            self.warn(format!(
+                "the supervisor watches only the first {} levels and {} tasks",
+                region.beats.len(),
+                region.tasks.len()
+            ));
+        }
+        region.app.name.set(runtime.name);
+        region.app.process.store(std::process::id(), Ordering::Relaxed);
+        region.app.priority.store(plan.highest_priority().into(), Ordering::Relaxed);
+        region.app.cpus.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        runtime.partitions.iter().filter_map(|part| plan.cpu(part)).for_each(|cpu| region.app.add_cpu(cpu));
+        for (beat, (part, level)) in region.beats.iter().zip(&levels) {
+            // The last run may have been another app's.
+            beat.end(0);
+            beat.partition.store(part.index() as u32, Ordering::Relaxed);
+            beat.level.store(u32::from(*level), Ordering::Relaxed);
+        }
+        let count = self.tell_of_tasks(region, &levels);
+        region.app.tasks.store(count, Ordering::Relaxed);
+        region.app.levels.store(levels.len().min(region.beats.len()) as u32, Ordering::Relaxed);
+        runtime.set_supervised(true);
+        fatal_signal::watch(Some(region));
+        region.app.state.store(heartbeat::RUNNING, Ordering::Release);
+    }
+
+    /// Returns how many they are.
+    fn tell_of_tasks(&self, region: &'static Region, levels: &[(&'static PartitionState, u8)]) -> u32 {
+        let mut count = 0;
+        for task in self.runtime.tasks.iter().filter_map(|task| task.info()) {
+            let here = |(part, level): &(&'static PartitionState, u8)| {
+                std::ptr::eq(*part, task.partition) && *level == task.level
+            };
+            let beat: Option<&'static Beat> =
+                levels.iter().position(here).and_then(|at| region.beats.get(at));
+            let (Some(entry), Some(beat)) = (region.tasks.get(count as usize), beat) else { continue };
+            let declared = self.runtime.model.task(task.name);
+            entry.name.set(task.name);
+            entry.level.store(task.level.into(), Ordering::Relaxed);
+            entry.budget.store(declared.map_or(0, budget), Ordering::Relaxed);
+            entry.policy.store(declared.map_or(heartbeat::REPORT, policy), Ordering::Relaxed);
+            task.beat.set(beat, count);
+            task.mark.set_supervised(true);
+            count += 1;
+        }
+        count
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let Some(region) = self.region else { return };
+        for task in self.runtime.tasks.iter().filter_map(|task| task.info()) {
+            task.mark.set_supervised(false);
+            task.beat.clear();
+        }
+        self.runtime.set_supervised(false);
+        fatal_signal::watch(None);
+        region.app.state.store(heartbeat::OVER, Ordering::Release);
+    }
+}
+
+fn budget(task: &'static Task) -> u64 {
+    task.budget.map_or(0, |budget| budget.as_ticks())
+}
+
+fn policy(task: &'static Task) -> u32 {
+    match task.on_budget {
+        Some(OnBudget::Stop) => heartbeat::STOP,
+        Some(OnBudget::Kill) => heartbeat::KILL,
+        Some(OnBudget::Report) | None => heartbeat::REPORT,
+    }
+}
+
+/// The memory of the supervisor, if there is one. Mapped once, and for good.
+fn region() -> Result<Option<&'static Region>, String> {
+    static REGION: OnceLock<Result<Option<&'static Region>, String>> = OnceLock::new();
+    REGION
+        .get_or_init(|| match std::env::var(heartbeat::VARIABLE) {
+            Ok(number) => {
+                let map = |fd| map(fd).map_err(|error| format!("descriptor {number}: {error}"));
+                number.parse().map_err(|_| format!("`{number}` is no descriptor")).and_then(map).map(Some)
+            }
+            Err(_) => Ok(None),
+        })
+        .clone()
+}
+
+fn map(fd: RawFd) -> Result<&'static Region, String> {
+    // SAFETY: the call takes a number and returns one; of a descriptor that is not open it says so.
+    let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
+    // Somebody else's descriptor, in a process that inherited the variable but not the memory, is no memory of this kind.
+    if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
+        return Err("it is not the memory of a supervisor".into());
+    }
+    // SAFETY: it is open and of the kind that a supervisor passes to its app, which nobody else in this process knows of.
+    let file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    let length = file.metadata().map_err(|error| error.to_string())?.len();
+    if length < size_of::<Region>() as u64 {
+        return Err("it is of another version".into());
+    }
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping, of a file that is long enough; it is never unmapped.
+    let start = unsafe {
+        libc::mmap(std::ptr::null_mut(), size_of::<Region>(), access, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    if start == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error().to_string());
+    }
+    // SAFETY: mapped for good and aligned to a page; the file cannot shrink. Every field is an atomic integer, valid whatever
+    // another process stores there.
+    let region = unsafe { &*start.cast::<c_void>().cast::<Region>() };
+    match region.app.magic.load(Ordering::Relaxed) {
+        heartbeat::MAGIC => Ok(region),
+        _ => Err("it is of another version".into()),
+    }
+}

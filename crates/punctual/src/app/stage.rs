@@ -1,0 +1,54 @@
+//! What the thread of a run does, for the supervisor to say when that does not end.
+
+use std::fmt;
+
+/// What the thread of a run does at present, or what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// `#[init]`.
+    Init,
+    /// Tasks, `idle`, and the end of their threads.
+    Tasks,
+    /// Drops the arguments of jobs that have not run.
+    Arguments,
+    /// `#[shutdown]`.
+    Hook,
+    /// Drops the resources.
+    Resources,
+}
+
+impl Stage {
+    /// The stage of this number.
+    pub(crate) fn from_number(number: u8) -> Self {
+        let all = [Self::Init, Self::Arguments, Self::Hook, Self::Resources];
+        all.into_iter().find(|stage| *stage as u8 == number).unwrap_or(Self::Tasks)
+    }
+}
+
+/// What does not end, if nothing but that is left.
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Init => "`init`",
+            Self::Tasks => {
+                "a thread of the app, in a thread-local destructor or a call given to `background::submit`,"
+            }
+            Self::Arguments => "the destructor of an argument of a job that has not run",
+            Self::Hook => "`shutdown`",
+            Self::Resources => "the destructor of a resource",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_name_their_stages() {
+        for stage in [Stage::Init, Stage::Tasks, Stage::Arguments, Stage::Hook, Stage::Resources] {
+            assert_eq!(Stage::from_number(stage as u8), stage);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The ordinary thread that writes records out.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, park_timeout};
+use std::time::Duration;
+
+use super::take_all;
+use crate::background;
+use crate::port::linux::{notice, stderr};
+
+/// How often records are taken. A thread may write 25 000 a second in bursts no longer than that without a loss.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// Writes records out until dropped.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts it, if the program has a logger. Without one there is nothing to write, and the thread would wake for nothing.
+    pub(crate) fn start() -> Option<Self> {
+        if !notice::has_logger() {
+            return None;
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&over);
+        let life = move || {
+            while !ends.load(Ordering::Acquire) {
+                write_out();
+                park_timeout(INTERVAL);
+            }
+        };
+        match background::spawn("punctual-log", life) {
+            Ok(thread) => Some(Self { over, thread: Some(thread) }),
+            Err(error) => {
+                notice::warn(format_args!(
+                    "records of jobs are written when the app ends, without a thread: {error}"
+                ));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It does not panic: loggers are contained.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Writes out what waits. For ordinary threads.
+pub(crate) fn write_out() {
+    let (records, lost) = take_all();
+    for record in records {
+        contained(|| record.write());
+    }
+    if lost > 0 {
+        notice::warn(format_args!(
+            "{lost} records of jobs were lost: more than 256 of one thread waited to be written; log less, or faster"
+        ));
+    }
+}
+
+/// Calls the program's logger, whose panics end nothing.
+fn contained(write: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(write)) {
+        // Its destructor is the program's as well.
+        std::mem::forget(payload);
+        stderr::line(format_args!("the program's logger panicked on a record of a job"));
+    }
+}

@@ -1,0 +1,336 @@
+//! Looking at the system calls of one thread from within: Syscall User Dispatch, since Linux 5.11, without privileges.
+//!
+//! The kernel looks at a byte of the thread at each of its system calls, the [`selector`]. If that says so, the thread gets SIGSYS
+//! instead. The handler looks at the call, makes it itself, and puts its result where the caller expects it. Its way back is a system call
+//! too, from an address that the kernel lets through.
+//!
+//! Threads and processes that such a thread starts are not dispatched.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, PoisonError};
+
+use punctual_sync::futex::selector::{self, Watch};
+
+/// A system call that a thread is about to make.
+pub(crate) struct Call {
+    /// Its number.
+    pub(crate) number: i64,
+    pub(crate) arguments: [usize; 6],
+    /// The return address.
+    pub(crate) place: usize,
+}
+
+thread_local! {
+    // Constant and without a destructor: a signal handler uses it.
+    static LOOK: Cell<Option<fn(&Call)>> = const { Cell::new(None) };
+}
+
+const PR_SET_SYSCALL_USER_DISPATCH: libc::c_int = 59;
+const OFF: libc::c_ulong = 0;
+const ON: libc::c_ulong = 1;
+/// `SYS_USER_DISPATCH`, the `si_code`.
+const USER_DISPATCH: libc::c_int = 2;
+/// The length of the instruction.
+const SYSCALL: i64 = 2;
+
+/// System calls of the calling thread are dispatched until this is dropped, where the selector says so.
+#[derive(Debug)]
+pub(crate) struct Dispatched {
+    before: Option<fn(&Call)>,
+    /// It is about the calling thread.
+    _not_send: PhantomData<*mut ()>,
+}
+
+impl Dispatched {
+    /// From now on `look`, which has to be async-signal-safe, sees the system calls that the thread makes while it is watched.
+    pub(crate) fn begin(look: fn(&Call)) -> io::Result<Self> {
+        install()?;
+        unblock()?;
+        let before = LOOK.replace(Some(look));
+        if before.is_none() {
+            let (start, length) = restorer();
+            // SAFETY: the byte is the thread's, and lives as long as the thread.
+            let set =
+                unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, ON, start, length, selector::address()) };
+            if set != 0 {
+                LOOK.set(None);
+                let error = io::Error::last_os_error();
+                let what = "prctl(PR_SET_SYSCALL_USER_DISPATCH) is refused, which Linux has since 5.11 and a container may filter";
+                return Err(io::Error::new(error.kind(), format!("{what}: {error}")));
+            }
+        }
+        Ok(Self { before, _not_send: PhantomData })
+    }
+}
+
+impl Drop for Dispatched {
+    fn drop(&mut self) {
+        LOOK.set(self.before);
+        if self.before.is_none() {
+            // It cannot fail, and there would be nothing to do: nobody watches the thread any more.
+            // SAFETY: it takes no pointers.
+            unsafe { libc::prctl(PR_SET_SYSCALL_USER_DISPATCH, OFF, 0, 0, 0) };
+        }
+    }
+}
+
+/// The calling thread takes SIGSYS, which the kernel would otherwise turn into the end of the process.
+fn unblock() -> io::Result<()> {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the set is a valid place for one, and is filled before it is used.
+    let error = unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGSYS);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut())
+    };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+// The kernel's way back from a handler. The bytes of the first two instructions, and that nothing else describes them, are what
+// unwinders know a signal's frame by. The first byte belongs to no function either: unwinders look one byte before an address.
+std::arch::global_asm!(
+    ".pushsection .text.punctual_guard, \"ax\", @progbits",
+    ".weak punctual_guard_restorer",
+    ".hidden punctual_guard_restorer",
+    ".balign 16",
+    "nop",
+    "punctual_guard_restorer:",
+    ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00", // mov rax, 15 (rt_sigreturn)
+    ".byte 0x0f, 0x05",                               // syscall
+    ".byte 0x0f, 0x0b",                               // ud2
+    ".popsection",
+);
+
+/// The address and the length of that.
+fn restorer() -> (usize, usize) {
+    unsafe extern "C" {
+        fn punctual_guard_restorer();
+    }
+    ((punctual_guard_restorer as *const ()).addr(), 11)
+}
+
+/// `struct sigaction` of the kernel. The C library's function has no place for a restorer.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Action {
+    handler: usize,
+    flags: libc::c_ulong,
+    restorer: usize,
+    mask: u64,
+}
+
+const SA_RESTORER: libc::c_ulong = 0x0400_0000;
+
+fn action(new: Option<&Action>) -> io::Result<Action> {
+    let mut before = Action { handler: 0, flags: 0, restorer: 0, mask: 0 };
+    let new: *const Action = new.map_or(std::ptr::null(), |new| new);
+    // SAFETY: both are of the kernel's layout, whose mask has 8 bytes.
+    let set = unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, libc::c_long::from(libc::SIGSYS), new, &raw mut before, 8_usize)
+    };
+    if set == 0 { Ok(before) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Who handled SIGSYS before, which comes from seccomp filters too. Written before there are dispatched threads, or while the process
+/// has replaced our handler.
+static mut BEFORE: Option<Action> = None;
+
+/// Handles SIGSYS, unless it does already.
+fn install() -> io::Result<()> {
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let ours = handle as *const () as usize;
+    let now = action(None)?;
+    if now.handler == ours {
+        return Ok(());
+    }
+    // SAFETY: one thread at a time is here, and the handler that reads it is not installed.
+    unsafe { BEFORE = Some(now) };
+    let flags = (libc::SA_SIGINFO | libc::SA_RESTART) as libc::c_ulong | SA_RESTORER;
+    action(Some(&Action { handler: ours, flags, restorer: restorer().0, mask: 0 }))?;
+    Ok(())
+}
+
+/// Calls after which the thread must not be in a handler: they return twice, or not, or change what a handler's end puts back, or
+/// whether it may end.
+fn is_made_by_the_caller(number: i64) -> bool {
+    matches!(
+        number,
+        libc::SYS_clone
+            | libc::SYS_clone3
+            | libc::SYS_fork
+            | libc::SYS_vfork
+            | libc::SYS_execve
+            | libc::SYS_execveat
+            | libc::SYS_exit
+            | libc::SYS_exit_group
+            | libc::SYS_rt_sigprocmask
+            | libc::SYS_sigaltstack
+            | libc::SYS_arch_prctl
+            | libc::SYS_seccomp
+    )
+}
+
+extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // From here on this thread's calls go to the kernel.
+    let watch = Watch::set(false);
+    // SAFETY: the kernel hands a handler with SA_SIGINFO both.
+    let (code, registers) =
+        unsafe { ((*info).si_code, &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs) };
+    let (Some(look), USER_DISPATCH) = (LOOK.get(), code) else {
+        drop(watch);
+        return pass_on(signal, info, context);
+    };
+    // SAFETY: it is the thread's own, for which it is asked here.
+    let errno = unsafe { *libc::__errno_location() };
+    let register = |register: libc::c_int| register as usize;
+    let number = registers[register(libc::REG_RAX)];
+    let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9];
+    let arguments = arguments.map(|argument| registers[register(argument)] as usize);
+    let place = &mut registers[register(libc::REG_RIP)];
+    if number == libc::SYS_rt_sigreturn {
+        // The end of another handler, which interrupted the job. It goes back from our address, with its own stack pointer.
+        *place = restorer().0 as i64;
+        return drop(watch);
+    }
+    look(&Call { number, arguments, place: *place as usize });
+    if is_made_by_the_caller(number) {
+        // Again, with the registers as they were. The thread stays unwatched: there is no moment after the call.
+        *place -= SYSCALL;
+        std::mem::forget(watch);
+    } else {
+        // SAFETY: the very call that the thread was about to make.
+        registers[register(libc::REG_RAX)] = unsafe { system_call(number, arguments) };
+    }
+    // SAFETY: as above. Between here and the way back is no system call.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// # Safety
+/// That of the call.
+unsafe fn system_call(number: i64, arguments: [usize; 6]) -> i64 {
+    let result;
+    // SAFETY: by this function's contract; the kernel changes the three registers that are given as such.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            out("rcx") _,
+            out("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// Does with a SIGSYS that is not of a dispatched call what was done before.
+fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: written before this handler was installed.
+    let before = unsafe { (&raw const BEFORE).read() };
+    match before {
+        Some(before) if before.handler != libc::SIG_DFL && before.handler != libc::SIG_IGN => {
+            if before.flags & libc::SA_SIGINFO as libc::c_ulong != 0 {
+                // SAFETY: it was installed with SA_SIGINFO, so it is such a function.
+                let handler = unsafe {
+                    std::mem::transmute::<usize, extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void)>(
+                        before.handler,
+                    )
+                };
+                handler(signal, info, context);
+            } else {
+                // SAFETY: it was installed without SA_SIGINFO, so it is such a function.
+                let handler =
+                    unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(before.handler) };
+                handler(signal);
+            }
+        }
+        // The process ends by it when this handler returns, as it would have.
+        // SAFETY: both take no pointers, and are async-signal-safe.
+        _ => unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    thread_local! {
+        static SEEN: Cell<(i64, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    fn see(call: &Call) {
+        SEEN.set((call.number, SEEN.get().1 + 1));
+    }
+
+    #[test]
+    fn calls_are_seen_while_watched_and_have_their_results() {
+        let Ok(dispatched) = Dispatched::begin(see) else {
+            return eprintln!("SKIPPED: this kernel does not dispatch system calls");
+        };
+        let process = std::process::id();
+        assert_eq!(SEEN.get(), (0, 0));
+        let watch = Watch::set(true);
+        // SAFETY: they take no pointers; the second fails.
+        let (pid, refused, errno) = unsafe { (libc::getpid(), libc::close(-1), *libc::__errno_location()) };
+        selector::unwatched(std::process::id);
+        drop(watch);
+        assert_eq!(SEEN.get(), (libc::SYS_close, 2));
+        assert_eq!((pid as u32, refused, errno), (process, -1, libc::EBADF));
+        drop(dispatched);
+        let _watch = Watch::set(true);
+        assert_eq!((std::process::id(), SEEN.get().1), (process, 2));
+    }
+
+    #[test]
+    fn the_end_of_another_handler_does_not_end_the_watch() {
+        static HANDLED: AtomicU64 = AtomicU64::new(0);
+        extern "C" fn count(_: libc::c_int) {
+            HANDLED.fetch_add(1, Ordering::Relaxed);
+        }
+        let Ok(_dispatched) = Dispatched::begin(see) else {
+            return eprintln!("SKIPPED: this kernel does not dispatch system calls");
+        };
+        // SAFETY: the handler is async-signal-safe.
+        unsafe { libc::signal(libc::SIGURG, count as *const () as usize) };
+        let watch = Watch::set(true);
+        // SAFETY: they take no pointers.
+        unsafe {
+            libc::raise(libc::SIGURG);
+            let before = SEEN.get().1;
+            libc::getppid();
+            drop(watch);
+            assert_eq!((SEEN.get(), HANDLED.load(Ordering::Relaxed)), ((libc::SYS_getppid, before + 1), 1));
+        }
+    }
+
+    #[test]
+    fn what_a_watched_thread_starts_is_not_watched() {
+        let Ok(_dispatched) = Dispatched::begin(see) else {
+            return eprintln!("SKIPPED: this kernel does not dispatch system calls");
+        };
+        let watch = Watch::set(true);
+        let seen = std::thread::spawn(|| {
+            // SAFETY: it takes no pointers.
+            unsafe { libc::getppid() };
+            (selector::is_watched(), SEEN.get().1)
+        });
+        let seen = seen.join().expect("it does not panic");
+        drop(watch);
+        assert_eq!(seen, (false, 0));
+    }
+}

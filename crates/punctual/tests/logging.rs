@@ -1,0 +1,170 @@
+//! `punctual::log!`: what jobs say is formatted and written by another thread, in order, and nothing is lost unsaid.
+
+#[path = "support/allocator.rs"]
+mod allocator;
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use allocator::Telling;
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use punctual::Config;
+
+thread_local! {
+    /// How often this thread has allocated or freed.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+}
+
+#[global_allocator]
+static ALLOCATOR: Telling = Telling(count);
+
+/// What the logger was given.
+#[derive(Debug, Clone)]
+struct Said {
+    text: String,
+    level: Level,
+    target: String,
+    at: Option<u64>,
+    thread: String,
+}
+
+/// The logger of this program.
+struct Logger(Mutex<Vec<Said>>);
+
+static LOGGER: Logger = Logger(Mutex::new(Vec::new()));
+
+impl Log for Logger {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let text = record.args().to_string();
+        let at = record.key_values().get("at_ns".into()).and_then(|at| at.to_u64());
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        assert!((text.as_str(), thread.as_str()) != ("panic", "punctual-log"), "a logger that panics");
+        let said = Said { text, level: record.level(), target: record.target().into(), at, thread };
+        self.0.lock().unwrap().push(said);
+    }
+
+    fn flush(&self) {}
+}
+
+/// Runs one app at a time, with this logger, and returns what it was given.
+fn said(run: impl FnOnce()) -> Vec<Said> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one: MutexGuard<'_, ()> = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = log::set_logger(&LOGGER);
+    log::set_max_level(LevelFilter::Info);
+    LOGGER.0.lock().unwrap().clear();
+    run();
+    std::mem::take(&mut *LOGGER.0.lock().unwrap())
+}
+
+#[punctual::app(main = false)]
+mod app {
+    use std::sync::atomic::Ordering;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        count: u32,
+    }
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local { count: 0 })
+    }
+
+    #[task(priority = 2, period = 1.millis(), local = [count])]
+    fn beat(cx: beat::Context) {
+        let (number, name) = (*cx.local.count, "beat");
+        *cx.local.count += 1;
+        let before = super::ALLOCATIONS.get();
+        punctual::log!(Info, "{name} {}, {:.1}", number, 0.25 * f64::from(number));
+        punctual::log!(Debug, "{}", super::never());
+        let allocated = super::ALLOCATIONS.get() - before;
+        assert!(allocated == 0 || super::IS_VIRTUAL.load(Ordering::Relaxed), "a job has allocated");
+        if number == 9 {
+            burst::spawn().expect("nothing else spawns it");
+        }
+    }
+
+    #[task(priority = 1)]
+    fn burst(_: burst::Context) {
+        punctual::log!(Error, "panic");
+        for number in 0..super::BURST {
+            punctual::log!(Warn, "burst {number}");
+        }
+        punctual::shutdown();
+    }
+}
+
+/// In virtual time records are formatted at once.
+static IS_VIRTUAL: AtomicBool = AtomicBool::new(false);
+
+fn never() -> u32 {
+    unreachable!("the level is off")
+}
+
+/// More than there is room for, unless the helper is very fast.
+const BURST: usize = 3_000;
+
+/// Checks what the app has said, in this order, and returns how many records were lost.
+fn check(said: &[Said]) -> usize {
+    let texts = |level| said.iter().filter(move |said| said.level == level && said.target != "punctual");
+    let beats: Vec<&str> = texts(Level::Info).map(|said| said.text.as_str()).take(10).collect();
+    let expected: Vec<String> =
+        (0..10).map(|number| format!("beat {number}, {:.1}", 0.25 * f64::from(number))).collect();
+    assert_eq!(beats, expected);
+    let bursts: Vec<usize> =
+        texts(Level::Warn).map(|said| said.text.strip_prefix("burst ").unwrap().parse().unwrap()).collect();
+    assert!(bursts.is_sorted() && bursts.len() <= BURST);
+    let times: Vec<u64> = texts(Level::Info).map(|said| said.at.expect("it says when")).collect();
+    assert!(times.is_sorted() && times[0] < times[9], "{times:?}");
+    BURST - bursts.len()
+}
+
+#[test]
+fn a_helper_writes_what_jobs_say_and_how_much_was_lost() {
+    let said = said(|| drop(app::run(Config::new()).expect("it can be started")));
+    let lost = check(&said);
+    let about_lost =
+        |said: &&Said| said.target == "punctual" && said.text.contains("records of jobs were lost");
+    let told = said.iter().filter(about_lost);
+    let told: usize = told.map(|said| said.text.split(' ').next().unwrap().parse::<usize>().unwrap()).sum();
+    assert_eq!(told, lost);
+    let by_jobs = said.iter().filter(|said| said.thread.contains("level")).count();
+    assert_eq!(by_jobs, 0, "the logger was called by threads of jobs");
+}
+
+#[test]
+fn virtual_time_writes_at_once_and_loses_nothing() {
+    let said = said(|| {
+        IS_VIRTUAL.store(true, Ordering::Relaxed);
+        let ended = app::run(Config::new().virtual_time());
+        IS_VIRTUAL.store(false, Ordering::Relaxed);
+        drop(ended.expect("it can be started"));
+    });
+    assert_eq!(check(&said), 0);
+    let last = said.iter().rfind(|said| said.level == Level::Info).unwrap();
+    assert!(last.at.is_some_and(|at| at % 1_000_000 == 0), "virtual time: {last:?}");
+}
+
+#[test]
+fn other_threads_write_at_once() {
+    let said = said(|| {
+        punctual::log!(Info, "{} and {}", 1, 2,);
+        punctual::log!(Info, "none");
+        assert_eq!(LOGGER.0.lock().unwrap().len(), 2);
+    });
+    assert_eq!(said[0].text, "1 and 2");
+    assert_eq!(said[0].target, "logging");
+}

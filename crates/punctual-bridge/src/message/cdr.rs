@@ -1,0 +1,194 @@
+//! The bytes of messages: CDR as ROS 2 has it, little-endian, each number aligned to its size.
+
+use std::fmt;
+
+use super::{Description, Element, Kind, Scalar, Value};
+
+/// The encapsulation that goes before a message: plain CDR, little-endian, no options. Alignment counts from its end.
+const HEADER: [u8; 4] = [0, 1, 0, 0];
+
+/// The bytes of a message while it is written.
+#[derive(Debug, Default)]
+pub struct Encoder(Vec<u8>);
+
+impl Encoder {
+    /// The bytes of `value`, which stay until the next call.
+    pub(crate) fn encode(&mut self, value: &impl Value) -> &[u8] {
+        self.0.clear();
+        self.0.extend(HEADER);
+        value.encode(self);
+        &self.0
+    }
+
+    fn put<const SIZE: usize>(&mut self, bytes: [u8; SIZE]) {
+        let length = self.0.len() - HEADER.len();
+        self.0.resize(HEADER.len() + length.next_multiple_of(SIZE), 0);
+        self.0.extend(bytes);
+    }
+}
+
+/// A number that was read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Number {
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Single(f32),
+    Double(f64),
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Signed(value) => value.fmt(f),
+            Self::Unsigned(value) => value.fmt(f),
+            Self::Single(value) => value.fmt(f),
+            Self::Double(value) => value.fmt(f),
+        }
+    }
+}
+
+macro_rules! scalars {
+    ($($name:ident: $type:ty => $number:ident,)*) => {
+        $(
+            impl Value for $type {
+                const KIND: Kind = Kind::Scalar(Scalar::$name);
+
+                fn encode(&self, to: &mut Encoder) {
+                    to.put(self.to_le_bytes());
+                }
+            }
+
+            impl Element for $type {}
+        )*
+
+        impl Scalar {
+            fn read(self, bytes: &mut Bytes<'_>) -> Option<Number> {
+                Some(match self {
+                    Self::Bool => Number::Bool(bytes.take::<1>()? != [0]),
+                    $(Self::$name => Number::$number(<$type>::from_le_bytes(bytes.take()?).into()),)*
+                })
+            }
+        }
+    };
+}
+
+scalars! {
+    I8: i8 => Signed,
+    I16: i16 => Signed,
+    I32: i32 => Signed,
+    I64: i64 => Signed,
+    U8: u8 => Unsigned,
+    U16: u16 => Unsigned,
+    U32: u32 => Unsigned,
+    U64: u64 => Unsigned,
+    F32: f32 => Single,
+    F64: f64 => Double,
+}
+
+impl Value for bool {
+    const KIND: Kind = Kind::Scalar(Scalar::Bool);
+
+    fn encode(&self, to: &mut Encoder) {
+        to.put([u8::from(*self)]);
+    }
+}
+
+impl Element for bool {}
+
+/// Bytes that are read.
+struct Bytes<'a> {
+    all: &'a [u8],
+    at: usize,
+}
+
+impl Bytes<'_> {
+    fn take<const SIZE: usize>(&mut self) -> Option<[u8; SIZE]> {
+        let from = self.at.next_multiple_of(SIZE);
+        let bytes = self.all.get(from..from + SIZE)?;
+        self.at = from + SIZE;
+        bytes.try_into().ok()
+    }
+}
+
+/// Calls `each` for every number of a message, in order; ends early if there are fewer bytes than the message has.
+pub(crate) fn numbers(description: &Description, payload: &[u8], each: &mut impl FnMut(Number)) {
+    if let Some(all) = payload.get(HEADER.len()..) {
+        // What is missing is missing.
+        let _ = fields(description, &mut Bytes { all, at: 0 }, each);
+    }
+}
+
+fn fields(description: &Description, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Number)) -> Option<()> {
+    description.fields().iter().try_for_each(|field| value(field.kind(), bytes, each))
+}
+
+fn value(kind: Kind, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Number)) -> Option<()> {
+    match kind {
+        Kind::Scalar(scalar) => scalar.read(bytes).map(each),
+        Kind::Array(element, length) => (0..length).try_for_each(|_| value(*element, bytes, each)),
+        Kind::Message(description) => fields(description, bytes, each),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Message;
+    use super::*;
+
+    #[derive(Clone, Copy, punctual_macros::Message)]
+    struct Inner {
+        flag: bool,
+        number: i16,
+    }
+
+    #[derive(Clone, Copy, punctual_macros::Message)]
+    struct Outer {
+        small: u8,
+        wide: f64,
+        inner: [Inner; 2],
+        bytes: [u8; 3],
+        single: f32,
+        last: u64,
+    }
+
+    fn outer() -> Outer {
+        let inner = [Inner { flag: true, number: -2 }, Inner { flag: false, number: 513 }];
+        Outer { small: 7, wide: 1.5, inner, bytes: [1, 2, 3], single: 0.25, last: u64::MAX }
+    }
+
+    #[test]
+    fn aligns_each_number_to_its_size_from_the_end_of_the_header() {
+        let mut encoder = Encoder::default();
+        let bytes = encoder.encode(&outer()).to_vec();
+        let mut expected = vec![0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+        expected.extend(1.5_f64.to_le_bytes());
+        expected.extend([1, 0, 0xfe, 0xff, 0, 0, 1, 2, 1, 2, 3, 0]);
+        expected.extend(0.25_f32.to_le_bytes());
+        expected.extend([0xff; 8]);
+        assert_eq!(bytes, expected);
+        assert_eq!(encoder.encode(&outer()), expected, "nothing is left of the one before");
+    }
+
+    #[test]
+    fn reads_what_was_written() {
+        let mut encoder = Encoder::default();
+        let bytes = encoder.encode(&outer()).to_vec();
+        let read = |bytes: &[u8]| {
+            let mut read = Vec::new();
+            numbers(Outer::DESCRIPTION, bytes, &mut |number| read.push(number.to_string()));
+            read
+        };
+        let expected =
+            ["7", "1.5", "true", "-2", "false", "513", "1", "2", "3", "0.25", "18446744073709551615"];
+        assert_eq!(read(&bytes), expected);
+        for length in 0..bytes.len() {
+            let read = read(&bytes[..length]);
+            assert!(
+                read.len() < expected.len()
+                    && expected.starts_with(&read.iter().map(|s| s.as_str()).collect::<Vec<_>>())
+            );
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What messages are: plain data with a description that says how to read them.
+
+pub(crate) mod cdr;
+pub(crate) mod columns;
+#[cfg(feature = "mcap")]
+pub(crate) mod ros2msg;
+
+pub use self::cdr::Encoder;
+
+/// Plain data that can be published: by [`derive(Message)`](punctual_macros::Message).
+///
+/// ```
+/// use punctual_bridge::Message;
+///
+/// /// Named `my_crate/msg/Angles`, after the crate.
+/// #[derive(Clone, Copy, Message)]
+/// struct Angles {
+///     #[message(unit = "rad")]
+///     pan: f64,
+///     #[message(unit = "rad")]
+///     tilt: f64,
+/// }
+///
+/// /// Its bytes are those of the message that the rest of the world knows by this name.
+/// #[derive(Clone, Copy, Message)]
+/// #[message(name = "geometry_msgs/msg/Vector3")]
+/// struct Vector3 {
+///     x: f64,
+///     y: f64,
+///     z: f64,
+/// }
+///
+/// /// Fields are numbers, `bool`, messages, and arrays of them.
+/// #[derive(Clone, Copy, Message)]
+/// struct Batch {
+///     axes: [Angles; 10],
+///     valid: [bool; 10],
+/// }
+/// assert_eq!(Vector3::DESCRIPTION.name(), "geometry_msgs/msg/Vector3");
+/// ```
+pub trait Message: Value + Copy + Send + 'static {
+    /// Its name and its fields.
+    const DESCRIPTION: &'static Description;
+}
+
+/// What a field of a message can be: numbers, `bool`, messages, and arrays of them.
+pub trait Value {
+    /// How its bytes are read.
+    const KIND: Kind;
+
+    /// Appends its bytes.
+    fn encode(&self, to: &mut Encoder);
+}
+
+/// What arrays can be of: everything but arrays, of which the interface language of ROS has one dimension only.
+pub trait Element: Value {}
+
+impl<T: Element, const N: usize> Value for [T; N] {
+    const KIND: Kind = Kind::Array(&T::KIND, N);
+
+    fn encode(&self, to: &mut Encoder) {
+        self.iter().for_each(|value| value.encode(to));
+    }
+}
+
+/// The name and the fields of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Description {
+    name: &'static str,
+    fields: &'static [Field],
+}
+
+impl Description {
+    /// A message with such a name, as in `package/msg/Type`, and these fields.
+    pub const fn new(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields }
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its fields, in the order of their bytes.
+    pub const fn fields(&self) -> &'static [Field] {
+        self.fields
+    }
+}
+
+/// A field of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    name: &'static str,
+    unit: Option<&'static str>,
+    kind: Kind,
+}
+
+impl Field {
+    /// A field, in `unit` if it has one.
+    pub const fn new(name: &'static str, unit: Option<&'static str>, kind: Kind) -> Self {
+        Self { name, unit, kind }
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its unit, if it has one.
+    pub const fn unit(&self) -> Option<&'static str> {
+        self.unit
+    }
+
+    /// What it is.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+/// How a value is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A number or a `bool`.
+    Scalar(Scalar),
+    /// So many values, one after the other.
+    Array(&'static Kind, usize),
+    /// The fields of a message, one after the other.
+    Message(&'static Description),
+}
+
+/// A number or a `bool`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are the types of these names")]
+pub enum Scalar {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+/// Messages that the tests here describe.
+#[cfg(test)]
+mod example {
+    #[derive(Clone, Copy, punctual_macros::Message)]
+    #[message(name = "geometry_msgs/msg/Vector3")]
+    pub(crate) struct Vector3 {
+        x: f64,
+        #[message(unit = "rad")]
+        y: f64,
+    }
+
+    #[derive(Clone, Copy, punctual_macros::Message)]
+    pub(crate) struct State {
+        position: Vector3,
+        last: [Vector3; 2],
+        #[message(unit = "A")]
+        currents: [f32; 2],
+    }
+}

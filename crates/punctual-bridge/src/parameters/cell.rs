@@ -1,0 +1,81 @@
+//! Where tasks read parameters.
+
+use std::fmt;
+
+use punctual_sync::Taken;
+use punctual_sync::shared::{Latest, LatestReader, LatestWriter, Reading};
+
+use super::Parameters;
+
+/// The parameters of an app, for up to `READERS` tasks: a `static`.
+///
+/// Each reader sees a set of values that was checked and set as a whole. Of a change, one task may see the old values for the length
+/// of a store while another sees the new ones; what has to change in one instant for several tasks is read by one of
+/// them and handed on.
+///
+/// See the [module's documentation](super) for an example.
+pub struct Tunable<P, const READERS: usize = 1> {
+    /// One for each, since a [`Latest`] has one reader, whose slot it is that keeps reading wait-free.
+    cells: [Latest<P>; READERS],
+}
+
+impl<P: Parameters, const READERS: usize> Tunable<P, READERS> {
+    /// Parameters at their defaults.
+    pub const fn new() -> Self {
+        const { assert!(READERS > 0, "somebody has to read the parameters") };
+        Self { cells: [const { Latest::new(P::DEFAULT) }; READERS] }
+    }
+
+    /// An end that reads: a local of one task. Dropping it makes it available again.
+    ///
+    /// # Errors
+    /// [`Taken`] if there are as many as `READERS`.
+    pub fn reader(&'static self) -> Result<TunableReader<P>, Taken> {
+        self.cells.iter().find_map(|cell| cell.reader().ok()).map(TunableReader).ok_or(Taken)
+    }
+
+    /// All ends that write.
+    pub(super) fn writer(&'static self) -> Result<TunableWriter<P>, Taken> {
+        self.cells.iter().map(Latest::writer).collect::<Result<_, Taken>>().map(TunableWriter)
+    }
+}
+
+impl<P: Parameters, const READERS: usize> Default for Tunable<P, READERS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P, const READERS: usize> fmt::Debug for Tunable<P, READERS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tunable").field("readers", &READERS).finish_non_exhaustive()
+    }
+}
+
+/// The end of a [`Tunable`] that a task has.
+pub struct TunableReader<P: Parameters>(LatestReader<'static, P>);
+
+impl<P: Parameters> TunableReader<P> {
+    /// The newest values, and whether they are new to this reader.
+    ///
+    /// Real-time safety: wait-free; does not allocate, block or enter the kernel. Copies the struct.
+    #[inline]
+    pub fn read(&mut self) -> Reading<P> {
+        self.0.read()
+    }
+}
+
+impl<P: Parameters> fmt::Debug for TunableReader<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TunableReader").finish()
+    }
+}
+
+/// What publishes to every reader.
+pub(super) struct TunableWriter<P: Parameters>(Vec<LatestWriter<'static, P>>);
+
+impl<P: Parameters> TunableWriter<P> {
+    pub(super) fn write(&mut self, parameters: P) {
+        self.0.iter_mut().for_each(|cell| cell.write(parameters));
+    }
+}

@@ -1,0 +1,121 @@
+//! Files of parameters: TOML.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::Refused;
+
+/// More than any file of parameters has.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Why a file of parameters is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What keeps it from being read.
+        error: io::Error,
+    },
+    /// It is not TOML.
+    #[error("{}: {reason}", path.display())]
+    Toml {
+        /// Which.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        reason: String,
+    },
+    /// What it says is refused.
+    #[error("{}: {}", path.display(), refused.0.join("; "))]
+    Refused {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        refused: Refused,
+    },
+}
+
+/// The assignments in a file: `pan.kp = 1.2`, or `kp = 1.2` in a table `[pan]`.
+///
+/// # Errors
+/// [`FileError`] if it cannot be read, is not TOML, or has something else than numbers and booleans.
+pub fn assignments(path: impl AsRef<Path>) -> Result<Vec<(String, String)>, FileError> {
+    let path = path.as_ref();
+    let read = || {
+        let mut text = String::new();
+        File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        match text.len() as u64 > MAX_BYTES {
+            true => Err(io::Error::other("it is longer than 1 MiB")),
+            false => Ok(text),
+        }
+    };
+    let text = read().map_err(|error| FileError::Read { path: path.into(), error })?;
+    let table = text.parse::<Table>().map_err(|error| FileError::Toml {
+        path: path.into(),
+        reason: error.to_string().trim_end().into(),
+    })?;
+    let (mut found, mut reasons) = (Vec::new(), Vec::new());
+    flatten(&table, "", &mut found, &mut reasons);
+    match reasons.is_empty() {
+        true => Ok(found),
+        false => Err(FileError::Refused { path: path.into(), refused: Refused(reasons) }),
+    }
+}
+
+fn flatten(table: &Table, path: &str, found: &mut Vec<(String, String)>, reasons: &mut Vec<String>) {
+    for (key, value) in table {
+        let name = format!("{path}{key}");
+        match value {
+            Value::Integer(value) => found.push((name, value.to_string())),
+            Value::Float(value) => found.push((name, format!("{value:?}"))),
+            Value::Boolean(value) => found.push((name, value.to_string())),
+            Value::Table(table) => flatten(table, &format!("{name}."), found, reasons),
+            other => reasons
+                .push(format!("{name} is of type {}: a number, true or false is needed", other.type_str())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn of(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
+        let path = std::env::temp_dir().join(format!("punctual-parameters-{name}-{}", std::process::id()));
+        fs::write(&path, text).unwrap();
+        let read = assignments(&path).map_err(|error| error.to_string());
+        fs::remove_file(&path).unwrap();
+        read
+    }
+
+    #[test]
+    fn finds_assignments_in_tables_and_dotted_names() {
+        let found = of("good", "on = true\npan.kp = 1.2\n[tilt]\nkp = 2 # whole\ngain = nan\n").unwrap();
+        let expected = [("on", "true"), ("pan.kp", "1.2"), ("tilt.gain", "NaN"), ("tilt.kp", "2")];
+        let mut found: Vec<_> = found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "what is no number is for its parameter to refuse");
+    }
+
+    #[test]
+    fn says_where_a_file_is_wrong() {
+        let error = of("other", "a = \"1\"\nb = [1, 2]\n").unwrap_err();
+        assert!(error.ends_with("a is of type string: a number, true or false is needed; b is of type array: a number, true or false is needed"), "{error}");
+        let error = of("syntax", "on = true\nkp = \n").unwrap_err();
+        assert!(error.contains("line 2"), "{error}");
+        let error = of("twice", "kp = 1\nkp = 2\n").unwrap_err();
+        assert!(error.contains("duplicate key"), "{error}");
+        let error = of("long", &"# 34567\n".repeat((1 << 17) + 1)).unwrap_err();
+        assert!(error.ends_with("it is longer than 1 MiB"), "{error}");
+        let error = assignments("/no/such/file").unwrap_err().to_string();
+        assert!(error.starts_with("/no/such/file: No such file"), "{error}");
+    }
+}

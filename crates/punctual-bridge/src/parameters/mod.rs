@@ -1,0 +1,297 @@
+//! Parameters: declared once, read by tasks as a snapshot, changed from outside while the app runs.
+//!
+//! ```
+//! use punctual_bridge::{Parameters, Tunable, Tuning};
+//!
+//! #[derive(Clone, Copy, Parameters)]
+//! struct Gains {
+//!     #[parameter(default = 1.2, range = 0.0..=10.0, unit = "A/rad")]
+//!     kp: f64,
+//!     #[parameter(default = true)]
+//!     enabled: bool,
+//! }
+//!
+//! static GAINS: Tunable<Gains> = Tunable::new();
+//!
+//! let mut gains = GAINS.reader().expect("nobody else reads them");
+//! // In `init`. From now on: punctual set demo kp=1.5
+//! let server = Tuning::new(&GAINS).start("demo")?;
+//! assert_eq!(gains.read().value.kp, 1.2);
+//!
+//! // The program itself has the same door.
+//! server.set(&[("kp", "1.5")]).expect("it is within its range");
+//! assert_eq!(gains.read().value.kp, 1.5);
+//! let refused = server.set(&[("kp", "2.5"), ("kq", "NaN")]).unwrap_err();
+//! assert_eq!(refused.to_string(), "there is no parameter kq; there are kp, enabled");
+//! assert_eq!(gains.read().value.kp, 1.5, "all or none");
+//! # Ok::<(), punctual_bridge::parameters::StartError>(())
+//! ```
+//!
+//! # Who writes what
+//!
+//! Nobody outside ever writes what tasks read. A request comes over a socket to an ordinary thread of the app, which looks at who
+//! sends it, reads every value, compares it with its range, lets the program's own [check](Tuning::check) look at the whole, and
+//! only then publishes a new snapshot. So there is no memory that another process could damage, a request that is wrong in one
+//! place changes nothing, and the tasks keep what they had.
+//!
+//! # What it costs a task
+//!
+//! [`TunableReader::read`] copies the struct; it is wait-free and neither allocates nor enters the kernel
+//! ([`Latest`](punctual_sync::shared::Latest)).
+
+mod cell;
+mod file;
+mod number;
+mod peer;
+mod protocol;
+mod remote;
+mod server;
+mod tuning;
+
+use std::fmt;
+
+use crate::Message;
+
+pub use cell::{Tunable, TunableReader};
+pub use file::{FileError, assignments};
+pub use number::Number;
+pub use remote::{AskError, Remote, Remotes};
+pub use server::{StartError, TuningReport, TuningServer};
+pub use tuning::Tuning;
+
+/// A struct of parameters: by [`derive(Parameters)`](punctual_macros::Parameters), which makes it a [`Message`] as well.
+///
+/// ```
+/// use punctual_bridge::Parameters;
+///
+/// const MAX_CURRENT: f32 = 2.5;
+///
+/// /// Named `my_crate/msg/Axis` in recordings, after the crate; `#[message(name = "..")]` says otherwise.
+/// #[derive(Clone, Copy, Parameters)]
+/// struct Axis {
+///     #[parameter(default = 1.2, range = 0.0..=10.0, unit = "A/rad")]
+///     kp: f64,
+///     #[parameter(default = MAX_CURRENT, range = 0.1..=MAX_CURRENT, unit = "A")]
+///     limit: f32,
+/// }
+///
+/// /// Its parameters are `pan.kp`, `pan.limit`, `tilt.kp`, `tilt.limit`, `window` and `enabled`.
+/// #[derive(Clone, Copy, Parameters)]
+/// struct Gimbal {
+///     #[parameter(nested)]
+///     pan: Axis,
+///     #[parameter(nested)]
+///     tilt: Axis,
+///     #[parameter(default = 8, range = 1..=64)]
+///     window: u16,
+///     #[parameter(default = true)]
+///     enabled: bool,
+/// }
+/// assert_eq!(Gimbal::DEFAULT.tilt.limit, 2.5);
+/// ```
+///
+/// Each is a number with a range, or a `bool`. A default beyond its range does not compile:
+///
+/// ```compile_fail
+/// use punctual_bridge::Parameters;
+///
+/// #[derive(Clone, Copy, Parameters)]
+/// struct Gains {
+///     #[parameter(default = 12.0, range = 0.0..=10.0)]
+///     kp: f64,
+/// }
+/// ```
+pub trait Parameters: Message {
+    /// Every parameter at its default.
+    const DEFAULT: Self;
+
+    /// Shows each parameter to the visitor, in the order of their declaration.
+    fn visit(&mut self, visitor: &mut Visitor<'_>);
+}
+
+/// A parameter and its value, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// Its name, behind those of the groups that it is in: `pan.kp`.
+    pub name: String,
+    /// The name of its type: `f64`.
+    pub kind: String,
+    /// Its unit, if it has one.
+    pub unit: Option<String>,
+    /// Its smallest and its largest value; a `bool` has none.
+    pub range: Option<(String, String)>,
+    /// Its value at the start.
+    pub default: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// A value that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The name of the parameter.
+    pub name: String,
+    /// Its value before.
+    pub before: String,
+    /// Its value now.
+    pub now: String,
+}
+
+/// Why nothing was changed: a sentence for each reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(pub Vec<String>);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Goes through the parameters of a struct.
+pub struct Visitor<'a> {
+    /// The names of the groups, each with a dot behind.
+    path: String,
+    each: &'a mut dyn FnMut(String, &mut dyn Declared),
+}
+
+impl<'a> Visitor<'a> {
+    fn new(each: &'a mut dyn FnMut(String, &mut dyn Declared)) -> Self {
+        Self { path: String::new(), each }
+    }
+
+    /// A parameter, as it is declared.
+    pub fn parameter<T: Number>(
+        &mut self,
+        name: &str,
+        unit: Option<&'static str>,
+        default: T,
+        range: Option<(T, T)>,
+        value: &mut T,
+    ) {
+        (self.each)(format!("{}{name}", self.path), &mut OfType { unit, default, range, value });
+    }
+
+    /// The parameters of a nested struct.
+    pub fn group(&mut self, name: &str, group: &mut impl Parameters) {
+        let length = self.path.len();
+        self.path.push_str(name);
+        self.path.push('.');
+        group.visit(self);
+        self.path.truncate(length);
+    }
+}
+
+impl fmt::Debug for Visitor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Visitor").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A parameter, whatever its type.
+trait Declared {
+    fn describe(&self, name: String) -> Parameter;
+
+    /// Sets the value that a text says, if it may have it.
+    fn set(&mut self, text: &str) -> Result<(), String>;
+}
+
+struct OfType<'v, T> {
+    unit: Option<&'static str>,
+    default: T,
+    range: Option<(T, T)>,
+    value: &'v mut T,
+}
+
+impl<T: Number> Declared for OfType<'_, T> {
+    fn describe(&self, name: String) -> Parameter {
+        Parameter {
+            name,
+            kind: T::TYPE.to_owned(),
+            unit: self.unit.map(str::to_owned),
+            range: self.range.map(|(min, max)| (min.text(), max.text())),
+            default: self.default.text(),
+            value: self.value.text(),
+        }
+    }
+
+    fn set(&mut self, text: &str) -> Result<(), String> {
+        let unit = self.unit.map_or_else(String::new, |unit| format!(" {unit}"));
+        let within = self.range.map(|(min, max)| format!("{} to {}{unit}", min.text(), max.text()));
+        let value = T::read(text).map_err(|why| match &within {
+            Some(within) => format!("{text:?} {why}; it takes {within}"),
+            None => format!("{text:?} {why}"),
+        })?;
+        if let Some((min, max)) = self.range
+            && !(min <= value && value <= max)
+        {
+            return Err(format!("{text}{unit} is out of range; it takes {}", within.unwrap_or_default()));
+        }
+        *self.value = value;
+        Ok(())
+    }
+}
+
+/// All parameters with the values that they have in `parameters`.
+pub fn list<P: Parameters>(parameters: &P) -> Vec<Parameter> {
+    let mut list = Vec::new();
+    let mut copy = *parameters;
+    copy.visit(&mut Visitor::new(&mut |name, parameter| list.push(parameter.describe(name))));
+    list
+}
+
+/// `parameters` with these assignments, each a name and a value as text.
+///
+/// ```
+/// use punctual_bridge::{Parameters, parameters};
+///
+/// #[derive(Debug, Clone, Copy, Parameters)]
+/// struct Gains {
+///     #[parameter(default = 1.2, range = 0.0..=10.0, unit = "A/rad")]
+///     kp: f64,
+/// }
+/// let refused = parameters::assign(&Gains::DEFAULT, &[("kp", "12")]).unwrap_err();
+/// assert_eq!(refused.to_string(), "kp: 12 A/rad is out of range; it takes 0.0 to 10.0 A/rad");
+/// ```
+///
+/// # Errors
+/// [`Refused`], with every reason, if one of them cannot be made.
+pub fn assign<P: Parameters, N: AsRef<str>, V: AsRef<str>>(
+    parameters: &P,
+    assignments: &[(N, V)],
+) -> Result<P, Refused> {
+    let mut changed = *parameters;
+    let mut reasons = Vec::new();
+    let mut known = Vec::new();
+    changed.visit(&mut Visitor::new(&mut |name, parameter| {
+        let mut given = assignments.iter().filter(|(assigned, _)| assigned.as_ref() == name);
+        if let Some((_, value)) = given.next() {
+            match given.next() {
+                Some(_) => reasons.push(format!("{name} is given more than once")),
+                None => reasons
+                    .extend(parameter.set(value.as_ref().trim()).err().map(|why| format!("{name}: {why}"))),
+            }
+        }
+        known.push(name);
+    }));
+    for (name, _) in assignments.iter().filter(|(name, _)| known.iter().all(|known| known != name.as_ref())) {
+        reasons.push(format!("there is no parameter {}; there are {}", name.as_ref(), known.join(", ")));
+    }
+    if assignments.is_empty() {
+        reasons.push(format!("nothing is given; there are {}", known.join(", ")));
+    }
+    if reasons.is_empty() { Ok(changed) } else { Err(Refused(reasons)) }
+}
+
+/// What differs.
+fn changes<P: Parameters>(before: &P, now: &P) -> Vec<Change> {
+    let pairs = list(before).into_iter().zip(list(now));
+    let changed = pairs.filter(|(before, now)| before.value != now.value);
+    changed.map(|(before, now)| Change { name: now.name, before: before.value, now: now.value }).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Apps that are there, are no more, do not answer, or answer nonsense.
+
+use std::io::Read;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+use super::super::protocol::MAX_BYTES;
+use super::*;
+
+#[test]
+fn finds_sockets_that_listen_in_the_list_of_the_kernel() {
+    let list = "\
+Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000003 00000000 00000000 0001 03 77663
+0000000000000000: 00000002 00000000 00010000 0001 01 80 @punctual-parameters/gimbal/00000000000000ff
+0000000000000000: 00000003 00000000 00000000 0001 03 81 @punctual-parameters/gimbal/00000000000000ff
+0000000000000000: 00000002 00000000 00010000 0001 01 82 /run/punctual-parameters/x
+0000000000000000: 00000002 00000000 00010000 0001 01 83 @other
+garbage
+0000000000000000: 00000002 00000000 0001000g 0001 01 84 @punctual-parameters/x/00000000000000ff
+";
+    assert_eq!(sockets(list).collect::<Vec<_>>(), ["punctual-parameters/gimbal/00000000000000ff"]);
+    let names = [
+        ("punctual-parameters/gimbal/00000000000000ff", Some("gimbal")),
+        ("punctual-parameters/../x/00000000000000ff", None),
+        ("punctual-parameters/gimbal/ff", None),
+        ("punctual-parameters/gim\u{1b}bal/00000000000000ff", None),
+        ("punctual-parameters/", None),
+    ];
+    for (socket, app) in names {
+        assert_eq!(app_of(socket), app, "{socket}");
+    }
+}
+
+/// An app at a socket of this name.
+fn remote(name: &str, patience: Duration) -> (UnixListener, Remote) {
+    let socket = format!("{SOCKETS}{name}/{:016x}", std::process::id());
+    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket).unwrap()).unwrap();
+    (listener, Remote { app: name.into(), process: 1, socket, patience })
+}
+
+#[test]
+fn says_that_an_app_has_ended_or_does_not_answer() {
+    let (listener, remote) = remote("unit-silent", Duration::from_millis(20));
+    assert!(matches!(remote.list(), Err(AskError::Silent(_))));
+    drop(listener);
+    let error = remote.list().unwrap_err().to_string();
+    assert_eq!(error, "unit-silent (process 1) has ended, or serves its parameters no more");
+}
+
+#[test]
+fn believes_no_answer_that_is_none() {
+    let (listener, remote) = remote("unit-strange", Duration::from_secs(600));
+    let many = vec![b'a'; MAX_BYTES + 4096];
+    let answers: [(&'static [u8], &str); 6] = [
+        (b"", "has ended"),
+        (b"\x80\n", "answers what is not understood: it is not text"),
+        (b"punctual-parameters/9\nlisted\n", "is of version \"9\""),
+        (b"punctual-parameters/1\nlisted\nkp\tf64\n", "has not the fields that are expected"),
+        (b"punctual-parameters/1\nchanged\n", "it answers something else"),
+        (many.leak(), "file too large"),
+    ];
+    let serving = std::thread::spawn(move || {
+        for (answer, _) in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            stream.read_to_end(&mut request).unwrap();
+            // The last one is not read to its end.
+            let _ = stream.write_all(answer);
+        }
+    });
+    for (_, why) in answers {
+        let error = remote.list().unwrap_err().to_string();
+        assert!(error.to_lowercase().contains(why), "{error}");
+    }
+    serving.join().unwrap();
+}
+
+#[test]
+fn says_whom_there_are() {
+    let app = |app: &str, process| Remote { app: app.into(), process, socket: "".into(), patience: PATIENCE };
+    let other = Other { app: "theirs".into(), user: 7 };
+    let none = Remotes { found: vec![], others: vec![other.clone()] };
+    let error = none.named("mine").unwrap_err().to_string();
+    assert!(
+        error.starts_with("no running app of this user has parameters to set; theirs belongs to user 7"),
+        "{error}"
+    );
+    let found = vec![app("arm", u32::MAX), app("arm", u32::MAX - 1), app("leg", u32::MAX - 2)];
+    let some = Remotes { found, others: vec![other] };
+    assert_eq!(some.named("leg").unwrap().process(), u32::MAX - 2);
+    assert_eq!(some.named(&u32::MAX.to_string()).unwrap().app(), "arm");
+    let error = some.named("arm").unwrap_err().to_string();
+    let expected =
+        "arm (process 4294967295) and arm (process 4294967294) are called arm: give the number of a process";
+    assert_eq!(error, expected);
+    let error = some.named("theirs").unwrap_err().to_string();
+    assert!(
+        error.contains("is called theirs; there are arm (process 4294967295), ") && error.contains("user 7"),
+        "{error}"
+    );
+    let error = some.named("mine").unwrap_err().to_string();
+    assert!(!error.contains("user 7"), "{error}");
+}

@@ -1,0 +1,248 @@
+//! The thread of an app that takes requests.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual::export::warn;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::peer::Peer;
+use super::protocol::{Answer, Request, receive};
+use super::tuning::Store;
+use super::{Change, Parameters, Refused, list};
+
+/// The sockets' names begin so. They are abstract: nothing is left in the file system by an app that is killed.
+pub(super) const SOCKETS: &str = "punctual-parameters/";
+/// How long a peer may take to say what it wants, and to take the answer. Others wait meanwhile.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait if the kernel refuses a connection for want of something.
+const PAUSE: Duration = Duration::from_millis(100);
+const MAX_NAME: usize = 48;
+
+/// Why parameters are not served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The name is not one.
+    #[error(
+        "{0:?} is no proper name of an app: up to 48 letters, digits, `-`, `_` and `.` are needed, not digits alone"
+    )]
+    Name(String),
+    /// The values at the start are not what the app's own check takes.
+    #[error("the parameters at the start: {0}")]
+    Refused(Refused),
+    /// The parameters are served already.
+    #[error("these parameters are served already")]
+    Taken,
+    /// Somebody publishes the topic that is to record them.
+    #[error("the topic that is to record the parameters has a publisher already")]
+    TopicTaken,
+    /// The socket cannot be made.
+    #[error("the socket for parameters cannot be made: {0}")]
+    Socket(io::Error),
+    /// The thread cannot be started.
+    #[error("the thread `punctual-params` cannot be started: {0}")]
+    Thread(io::Error),
+}
+
+/// What has become of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TuningReport {
+    /// Requests to change something that were granted.
+    pub accepted: u64,
+    /// Requests to change something that were understood and refused.
+    pub refused: u64,
+    /// Requests that were no requests, or whose sender did not come to an end.
+    pub malformed: u64,
+    /// Requests that nobody waited for any more when their turn came. They change nothing.
+    pub abandoned: u64,
+    /// Connections of other users, closed without looking at what they want.
+    pub strangers: u64,
+}
+
+impl fmt::Display for TuningReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { accepted, refused, malformed, abandoned, strangers } = self;
+        write!(f, "parameters: {accepted} requests granted, {refused} refused")?;
+        for (count, what) in
+            [(malformed, "malformed"), (abandoned, "abandoned"), (strangers, "of other users")]
+        {
+            if *count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parameters that are served. Dropping it ends that; the values stay as they are.
+pub struct TuningServer<P: Parameters> {
+    store: Arc<Mutex<Store<P>>>,
+    /// Closed to end the thread.
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<P: Parameters> TuningServer<P> {
+    /// Makes all of these assignments, or none: what `punctual set` does, from within the program.
+    ///
+    /// Real-time safety: none. Allocates and waits for other requests; for `idle`, `init` and ordinary threads.
+    ///
+    /// # Errors
+    /// [`Refused`], with every reason.
+    pub fn set<N: AsRef<str>, V: AsRef<str>>(&self, assignments: &[(N, V)]) -> Result<Vec<Change>, Refused> {
+        lock(&self.store).set(assignments)
+    }
+
+    /// The present values.
+    pub fn parameters(&self) -> P {
+        lock(&self.store).now
+    }
+
+    /// What has become of requests so far.
+    pub fn report(&self) -> TuningReport {
+        lock(&self.store).counts
+    }
+
+    /// Ends the thread, and says what has become of requests.
+    ///
+    /// For ordinary threads: `#[shutdown]`, or after the run of the app.
+    pub fn finish(mut self) -> TuningReport {
+        self.end();
+        self.report()
+    }
+
+    fn end(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // Panics of checks are contained, and nothing else there panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<P: Parameters> Drop for TuningServer<P> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl<P: Parameters> fmt::Debug for TuningServer<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TuningServer").field("report", &self.report()).finish_non_exhaustive()
+    }
+}
+
+fn lock<P: Parameters>(store: &Mutex<Store<P>>) -> MutexGuard<'_, Store<P>> {
+    // Nothing there is ever half changed: a panic can only come before values are replaced.
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether it can be told from a process and stands for itself in names of sockets.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && !name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<TuningServer<P>, StartError> {
+    let listener = listen(name).map_err(StartError::Socket)?;
+    let (stop, stops) = UnixStream::pair().map_err(StartError::Socket)?;
+    let store = Arc::new(Mutex::new(store));
+    let theirs = Arc::clone(&store);
+    let thread = punctual::background::spawn("punctual-params", move || serve(&listener, &stops, &theirs));
+    let thread = thread.map_err(StartError::Thread)?;
+    lock(&store).publish();
+    Ok(TuningServer { store, stop: Some(stop), thread: Some(thread) })
+}
+
+/// A socket whose name nobody can have taken before.
+fn listen(name: &str) -> io::Result<UnixListener> {
+    use std::hash::{BuildHasher, RandomState};
+
+    let random = RandomState::new().hash_one(std::process::id());
+    let address = SocketAddr::from_abstract_name(format!("{SOCKETS}{name}/{random:016x}"))?;
+    let listener = UnixListener::bind_addr(&address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn serve<P: Parameters>(listener: &UnixListener, stops: &UnixStream, store: &Mutex<Store<P>>) {
+    let mut said = false;
+    loop {
+        let mut waits = [PollFd::new(listener, PollFlags::IN), PollFd::new(stops, PollFlags::IN)];
+        // A signal is for other threads.
+        if poll(&mut waits, None).is_err() {
+            continue;
+        }
+        if !waits[1].revents().is_empty() {
+            return;
+        }
+        match listener.accept() {
+            Ok((stream, _)) => answer(stream, Instant::now() + PATIENCE, store),
+            // It went away meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                if !std::mem::replace(&mut said, true) {
+                    warn(format_args!("parameters: a connection cannot be taken: {error}"));
+                }
+                // Not at once again, and not for ever should the app end.
+                let pause = Timespec::try_from(PAUSE).ok();
+                let _ = poll(&mut [PollFd::new(stops, PollFlags::IN)], pause.as_ref());
+            }
+        }
+    }
+}
+
+/// Takes a request, which has to be there by `end`, and answers it.
+fn answer<P: Parameters>(mut stream: UnixStream, end: Instant, store: &Mutex<Store<P>>) {
+    if !Peer::of(&stream).is_ok_and(Peer::is_own) {
+        lock(store).counts.strangers += 1;
+        return;
+    }
+    let bytes = match receive(&mut stream, end) {
+        // Who only looks whether there is somebody.
+        Ok(bytes) if bytes.is_empty() => return,
+        Ok(bytes) => bytes,
+        Err(_) => {
+            lock(store).counts.malformed += 1;
+            return;
+        }
+    };
+    let answer = match Request::parse(&bytes) {
+        Ok(_) if is_abandoned(&stream) => {
+            lock(store).counts.abandoned += 1;
+            return;
+        }
+        Ok(Request::Get) => Answer::Listed(list(&lock(store).now)),
+        Ok(Request::Set(assignments)) => match lock(store).set(&assignments) {
+            Ok(changes) => Answer::Changed(changes),
+            Err(Refused(reasons)) => Answer::Refused(reasons),
+        },
+        Err(reason) => {
+            lock(store).counts.malformed += 1;
+            Answer::Refused(vec![format!("the request is not understood: {reason}")])
+        }
+    };
+    // Who does not take the answer does without.
+    let _ = stream.set_write_timeout(Some(PATIENCE));
+    let _ = stream.write_all(answer.text().as_bytes());
+}
+
+/// Whether the peer has closed both directions: it does not wait for an answer.
+fn is_abandoned(stream: &impl AsFd) -> bool {
+    let mut look = [PollFd::new(stream, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut look, Some(&now)).is_ok() && look[0].revents().contains(PollFlags::HUP)
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

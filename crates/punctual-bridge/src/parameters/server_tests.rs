@@ -1,0 +1,181 @@
+//! Requests, whole and damaged, without a thread.
+
+use std::io::Read;
+
+use punctual::Instant as Released;
+
+use super::super::protocol::MAX_BYTES;
+use super::super::tests::Gains;
+use super::super::{Parameters, Tunable, TunableReader, Tuning};
+use super::*;
+
+/// A server whose thread nobody talks to: its store is what is looked at.
+struct Served {
+    server: TuningServer<Gains>,
+    reader: TunableReader<Gains>,
+}
+
+impl Served {
+    fn new(tunable: &'static Tunable<Gains>) -> Self {
+        let reader = tunable.reader().expect("nobody else reads");
+        let server = Tuning::new(tunable).check(|gains| match gains.pan.kp {
+            7.0 => Err("seven is taken".into()),
+            8.0 => panic!("a mistake of the app"),
+            _ => Ok(()),
+        });
+        Self { server: server.start("unit-test").expect("it can start"), reader }
+    }
+
+    /// What comes back for these bytes.
+    fn ask(&self, bytes: &[u8]) -> String {
+        let (mut near, far) = UnixStream::pair().unwrap();
+        near.write_all(bytes).unwrap();
+        near.shutdown(std::net::Shutdown::Write).unwrap();
+        answer(far, patiently(), &self.server.store);
+        let mut answer = String::new();
+        near.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn kp(&mut self) -> f64 {
+        self.reader.read().value.pan.kp
+    }
+}
+
+/// Long enough for a busy machine.
+fn patiently() -> Instant {
+    Instant::now() + Duration::from_secs(600)
+}
+
+/// Without the connections of other users, who may look at any time.
+fn counts(server: &TuningServer<Gains>) -> TuningReport {
+    TuningReport { strangers: 0, ..server.report() }
+}
+
+fn set(assignments: &[(&str, &str)]) -> String {
+    let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+    Request::Set(assignments.iter().map(owned).collect()).text()
+}
+
+#[test]
+fn grants_what_is_right_and_refuses_the_rest_as_a_whole() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let mut served = Served::new(&GAINS);
+    assert!(served.reader.read().is_new && served.kp() == 1.25, "the values of the start");
+    let granted = served.ask(set(&[("pan.kp", "2.5"), ("on", "true")]).as_bytes());
+    assert_eq!(granted, "punctual-parameters/1\nchanged\npan.kp\t1.25\t2.5\non\tfalse\ttrue\n");
+    assert_eq!(served.kp(), 2.5);
+    let refused = served.ask(set(&[("pan.kp", "3.5"), ("gain", "NaN")]).as_bytes());
+    assert!(
+        refused.starts_with("punctual-parameters/1\nrefused\ngain: \"NaN\" is not a number"),
+        "{refused}"
+    );
+    for (kp, why) in [("7", "seven is taken"), ("8", "the app's own check of them panicked")] {
+        let refused = served.ask(set(&[("pan.kp", kp)]).as_bytes());
+        assert_eq!(refused, format!("punctual-parameters/1\nrefused\n{why}\n"));
+    }
+    assert_eq!(served.kp(), 2.5, "they keep what they had");
+    let again = served.ask(set(&[("on", "true")]).as_bytes());
+    assert_eq!(again, "punctual-parameters/1\nchanged\n");
+    assert!(!served.reader.read().is_new, "values that stay as they are are not new");
+    let report = served.server.report();
+    assert_eq!((report.accepted, report.refused, report.malformed), (2, 3, 0));
+}
+
+#[test]
+fn counts_what_is_no_request_and_keeps_its_values() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let mut served = Served::new(&GAINS);
+    let good = set(&[("pan.kp", "2.5")]);
+    let mut expected = 0;
+    // Each byte of a request damaged, and each length of it.
+    for index in 0..good.len() {
+        let mut damaged = good.clone().into_bytes();
+        damaged[index] ^= 0x80;
+        let answer = served.ask(&damaged);
+        assert!(answer.contains("refused\nthe request is not understood: it is not text"), "{answer}");
+        expected += 1;
+        if index > 0 {
+            served.ask(&good.as_bytes()[..index]);
+        }
+    }
+    assert_eq!(served.kp(), 1.25);
+    let report = counts(&served.server);
+    // A request that was cut off between two lines is whole and asks for nothing, or is none.
+    assert_eq!(report.malformed + report.refused, expected + good.len() as u64 - 1);
+    assert_eq!((report.refused, report.accepted), (1, 0));
+    assert_eq!(served.ask(b""), "", "who only looks is not counted");
+    assert_eq!(counts(&served.server), report);
+}
+
+#[test]
+fn what_has_no_end_is_cut_off() {
+    let (mut near, mut far) = UnixStream::pair().unwrap();
+    near.write_all(b"punctual-parameters/1\n").unwrap();
+    let kind = receive(&mut far, Instant::now()).unwrap_err().kind();
+    assert_eq!(kind, io::ErrorKind::TimedOut, "its time is over before it begins");
+    let flood = std::thread::spawn(move || near.write_all(&vec![b'a'; 2 * MAX_BYTES]).is_err());
+    assert_eq!(receive(&mut far, patiently()).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    drop(far);
+    assert!(flood.join().unwrap(), "nobody takes the rest");
+}
+
+#[test]
+fn a_request_that_nobody_waits_for_changes_nothing() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let mut served = Served::new(&GAINS);
+    let (mut near, far) = UnixStream::pair().unwrap();
+    near.write_all(set(&[("pan.kp", "2.5")]).as_bytes()).unwrap();
+    drop(near);
+    answer(far, patiently(), &served.server.store);
+    assert_eq!((served.kp(), served.server.report().abandoned), (1.25, 1));
+}
+
+#[test]
+fn another_user_is_not_even_read() {
+    use rustix::process::Uid;
+
+    static GAINS: Tunable<Gains> = Tunable::new();
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: requests of another user; run the tests as root");
+        return;
+    }
+    let mut served = Served::new(&GAINS);
+    // Whose a socket is, is whose the thread was that made it.
+    let theirs = std::thread::spawn(|| {
+        let nobody = Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may become anybody");
+        UnixStream::pair().unwrap()
+    });
+    let (mut near, far) = theirs.join().unwrap();
+    near.write_all(set(&[("pan.kp", "2.5")]).as_bytes()).unwrap();
+    near.shutdown(std::net::Shutdown::Write).unwrap();
+    let before = served.server.report().strangers;
+    answer(far, patiently(), &served.server.store);
+    let mut bytes = Vec::new();
+    // Closed unread, which the kernel may call a reset.
+    let _ = near.read_to_end(&mut bytes);
+    assert!(bytes.is_empty() && served.server.report().strangers > before);
+    assert_eq!((served.kp(), counts(&served.server)), (1.25, TuningReport::default()));
+}
+
+#[test]
+fn what_a_program_begins_with_is_checked_too() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    static TOPIC: crate::Topic<Gains, 4> = crate::Topic::new("/gains");
+    for name in ["", "a b", "a/b", "12", "ä", &"x".repeat(MAX_NAME + 1)] {
+        assert!(matches!(Tuning::new(&GAINS).start(name), Err(StartError::Name(_))), "{name}");
+    }
+    let refusing = Tuning::new(&GAINS).check(|_| Err("never".into())).start("unit-test");
+    assert_eq!(refusing.unwrap_err().to_string(), "the parameters at the start: never");
+    let mut publisher = TOPIC.publisher().unwrap();
+    publisher.publish(Released::from_ticks(0), Gains::DEFAULT);
+    let taken = Tuning::new(&GAINS).record(&TOPIC).start("unit-test");
+    assert!(matches!(taken, Err(StartError::TopicTaken)));
+    drop(publisher);
+    let first = Tuning::new(&GAINS).record(&TOPIC).start("unit-test").expect("what failed has taken nothing");
+    assert!(matches!(Tuning::new(&GAINS).start("unit-test"), Err(StartError::Taken)));
+    assert_eq!(counts(&first), TuningReport::default());
+    first.finish();
+    Tuning::new(&GAINS).start("unit-test").expect("it is free again");
+}

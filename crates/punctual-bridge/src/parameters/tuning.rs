@@ -1,0 +1,162 @@
+//! Checking changes, and making them.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use punctual_sync::Taken;
+
+use super::cell::TunableWriter;
+use super::server::{self, StartError, TuningReport, TuningServer};
+use super::{Change, FileError, Parameters, Refused, Tunable, assign, assignments, changes};
+use crate::Topic;
+
+type Connect<T> = Box<dyn FnOnce() -> Result<T, Taken>>;
+type Record<P> = Box<dyn FnMut(P) + Send>;
+type Check<P> = Box<dyn Fn(&P) -> Result<(), String> + Send>;
+
+/// Parameters and how they may change, before they are served.
+///
+/// ```no_run
+/// # use punctual_bridge::{Parameters, Topic, Tunable, Tuning};
+/// # #[derive(Clone, Copy, Parameters)]
+/// # struct Gains {
+/// #     #[parameter(default = 0.0, range = -10.0..=10.0)]
+/// #     low: f64,
+/// #     #[parameter(default = 1.0, range = -10.0..=10.0)]
+/// #     high: f64,
+/// # }
+/// static GAINS: Tunable<Gains> = Tunable::new();
+/// /// What a `Bridge` records.
+/// static CHANGES: Topic<Gains, 16> = Topic::new("/gains");
+///
+/// let server = Tuning::new(&GAINS)
+///     .check(|gains| if gains.low < gains.high { Ok(()) } else { Err("low has to be below high".into()) })
+///     .file("gains.toml")?
+///     .record(&CHANGES)
+///     .start("my-app")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing is served before it is started"]
+pub struct Tuning<P: Parameters> {
+    now: P,
+    connect: Connect<TunableWriter<P>>,
+    record: Option<Connect<Record<P>>>,
+    check: Option<Check<P>>,
+}
+
+impl<P: Parameters> Tuning<P> {
+    /// Every parameter at its default.
+    pub fn new<const READERS: usize>(tunable: &'static Tunable<P, READERS>) -> Self {
+        Self { now: P::DEFAULT, connect: Box::new(|| tunable.writer()), record: None, check: None }
+    }
+
+    /// Looks at every set of values before it is published, for rules that ranges cannot say. What it returns as an error is told to who
+    /// wanted the change.
+    ///
+    /// It runs on the thread of the server, or of who calls [`TuningServer::set`]. A panic refuses the change.
+    pub fn check(mut self, check: impl Fn(&P) -> Result<(), String> + Send + 'static) -> Self {
+        self.check = Some(Box::new(check));
+        self
+    }
+
+    /// Begins with the values that a file in TOML says: `pan.kp = 1.2`, or `kp = 1.2` below `[pan]`. `punctual get APP --toml` prints
+    /// one.
+    ///
+    /// # Errors
+    /// [`FileError`] if the file cannot be read or any of it is refused; so does [`start`](Self::start), of what
+    /// the [check](Self::check) refuses.
+    pub fn file(mut self, path: impl AsRef<Path>) -> Result<Self, FileError> {
+        let path = path.as_ref();
+        let given = assignments(path)?;
+        if !given.is_empty() {
+            let refused = |refused| FileError::Refused { path: path.into(), refused };
+            self.now = assign(&self.now, &given).map_err(refused)?;
+        }
+        Ok(self)
+    }
+
+    /// Publishes the values at the start, and after each change, as messages of a topic, which recordings have.
+    pub fn record<const N: usize>(mut self, topic: &'static Topic<P, N>) -> Self {
+        self.record = Some(Box::new(|| {
+            let mut publisher = topic.publisher()?;
+            Ok(Box::new(move |parameters| publisher.publish(punctual::now(), parameters)))
+        }));
+        self
+    }
+
+    /// Publishes the values, and lets them be changed under this name: an ordinary thread, off the CPUs of the partitions
+    /// if the machine has others and the app has been started. So the place to call it is `init`.
+    ///
+    /// # Errors
+    /// See [`StartError`]; then nothing has been published.
+    pub fn start(self, name: &str) -> Result<TuningServer<P>, StartError> {
+        server::is_name(name).then_some(()).ok_or_else(|| StartError::Name(name.into()))?;
+        checked(self.check.as_ref(), &self.now).map_err(StartError::Refused)?;
+        let writer = (self.connect)().map_err(|Taken| StartError::Taken)?;
+        let record = self.record.map(|connect| connect()).transpose();
+        let record = record.map_err(|Taken| StartError::TopicTaken)?;
+        let counts = TuningReport::default();
+        let store = Store { now: self.now, writer, record, check: self.check, counts };
+        server::start(name, store)
+    }
+}
+
+impl<P: Parameters> fmt::Debug for Tuning<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tuning = f.debug_struct("Tuning");
+        tuning.field("is_recorded", &self.record.is_some()).field("is_checked", &self.check.is_some());
+        tuning.finish_non_exhaustive()
+    }
+}
+
+/// The values and what is to be done when they change.
+pub(super) struct Store<P: Parameters> {
+    pub(super) now: P,
+    writer: TunableWriter<P>,
+    record: Option<Record<P>>,
+    check: Option<Check<P>>,
+    pub(super) counts: TuningReport,
+}
+
+impl<P: Parameters> Store<P> {
+    /// Makes the present values those that tasks see.
+    pub(super) fn publish(&mut self) {
+        self.writer.write(self.now);
+        if let Some(record) = &mut self.record {
+            record(self.now);
+        }
+    }
+
+    /// Makes all of these assignments, or none.
+    pub(super) fn set<N: AsRef<str>, V: AsRef<str>>(
+        &mut self,
+        assignments: &[(N, V)],
+    ) -> Result<Vec<Change>, Refused> {
+        let wanted = assign(&self.now, assignments)
+            .and_then(|wanted| checked(self.check.as_ref(), &wanted).map(|()| wanted));
+        let wanted = wanted.inspect_err(|_| self.counts.refused += 1)?;
+        let changes = changes(&self.now, &wanted);
+        self.counts.accepted += 1;
+        // Values that are as they were are not new to anybody.
+        if !changes.is_empty() {
+            self.now = wanted;
+            self.publish();
+        }
+        Ok(changes)
+    }
+}
+
+fn checked<P>(check: Option<&Check<P>>, parameters: &P) -> Result<(), Refused> {
+    let Some(check) = check else { return Ok(()) };
+    let checked = catch_unwind(AssertUnwindSafe(|| check(parameters)));
+    let reason = match checked {
+        Ok(checked) => checked.err(),
+        Err(payload) => {
+            // Its destructor is the program's as well.
+            std::mem::forget(payload);
+            Some("the app's own check of them panicked".to_owned())
+        }
+    };
+    reason.map_or(Ok(()), |reason| Err(Refused(vec![reason])))
+}

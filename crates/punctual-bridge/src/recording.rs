@@ -1,0 +1,216 @@
+//! Recordings in the format of MCAP.
+//!
+//! Messages go into chunks of 64 KiB, each of which is written whole, at the latest after 250 ms: what a killed program leaves
+//! can be read up to its last chunk. Nothing is compressed, for which there would be no time at 10 kHz on a small board.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mcap::records::{MessageHeader, Metadata};
+use mcap::write::NoSeek;
+use mcap::{McapError, WriteOptions, Writer};
+
+use crate::message::ros2msg::ros2msg;
+use crate::{Channel, Clock, Sample, Sink};
+
+const CHUNK_BYTES: u64 = 64 * 1024;
+/// What a message takes in a file besides its bytes: its record, and its entry in the index of its chunk.
+const OVERHEAD_BYTES: u64 = 31 + 16;
+
+/// A recording that viewers such as Foxglove open: all topics of a bridge, with their schemas (`ros2msg`, messages in CDR).
+///
+/// The time of a message is that of its release. A metadata record `punctual.clock` says what was added to `CLOCK_MONOTONIC`,
+/// and `punctual.losses`, at the end, how many messages each topic has lost.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use punctual_bridge::Recording;
+///
+/// // run.mcap, run-2.mcap, run-3.mcap, each complete in itself.
+/// let recording = Recording::create("run.mcap")?.rotate_at(512 << 20).rotate_every(Duration::from_secs(3600));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Recording {
+    path: PathBuf,
+    limit_bytes: u64,
+    limit_ns: u64,
+    part: u32,
+    file: Option<File>,
+    writer: Option<Writer<NoSeek<BufWriter<File>>>>,
+    ids: Vec<u16>,
+    /// What is in the present part, about.
+    bytes: u64,
+    first_ns: Option<u64>,
+    setup: Option<(Vec<Channel>, Clock)>,
+}
+
+impl Recording {
+    /// A recording in a new file.
+    ///
+    /// # Errors
+    /// If the file exists, as a recording is never overwritten, or cannot be made.
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        let file = Some(new_file(&path)?);
+        Ok(Self {
+            path,
+            limit_bytes: u64::MAX,
+            limit_ns: u64::MAX,
+            part: 1,
+            file,
+            writer: None,
+            ids: Vec::new(),
+            bytes: 0,
+            first_ns: None,
+            setup: None,
+        })
+    }
+
+    /// Goes on in another file when one has about so many bytes.
+    #[must_use]
+    pub fn rotate_at(self, bytes: u64) -> Self {
+        Self { limit_bytes: bytes, ..self }
+    }
+
+    /// Goes on in another file when the first message of one is so old.
+    #[must_use]
+    pub fn rotate_every(self, time: Duration) -> Self {
+        Self { limit_ns: u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), ..self }
+    }
+
+    /// The file of a part.
+    fn part_path(&self, part: u32) -> PathBuf {
+        if part == 1 {
+            return self.path.clone();
+        }
+        let mut name = self.path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{part}"));
+        if let Some(extension) = self.path.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        self.path.with_file_name(name)
+    }
+
+    /// Begins a part in `file`.
+    fn open(&mut self, file: File) -> io::Result<()> {
+        let (channels, clock) = self.setup.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let options = WriteOptions::new()
+            .compression(None)
+            .chunk_size(Some(CHUNK_BYTES))
+            // A chunk is collected in memory and then written, rather than written and then corrected.
+            .disable_seeking(true)
+            .profile("ros2")
+            .library(concat!("punctual-bridge ", env!("CARGO_PKG_VERSION")));
+        let mut writer = options.create(NoSeek::new(BufWriter::new(file))).map_err(to_io)?;
+        let text = |key: &str, value: u64| (key.to_owned(), value.to_string());
+        let clock = [text("offset_ns", clock.offset_ns()), text("part", self.part.into())];
+        writer.write_metadata(&metadata("punctual.clock", clock)).map_err(to_io)?;
+        self.ids.clear();
+        for channel in channels {
+            let definition = ros2msg(channel.description);
+            let name = channel.description.name();
+            let schema = writer.add_schema(name, "ros2msg", definition.as_bytes()).map_err(to_io)?;
+            let rate = channel.hz.map(|hz| ("hz".to_owned(), hz.to_string()));
+            let rate = BTreeMap::from_iter(rate);
+            self.ids.push(writer.add_channel(schema, channel.topic, "cdr", &rate).map_err(to_io)?);
+        }
+        writer.flush().map_err(to_io)?;
+        self.writer = Some(writer);
+        (self.bytes, self.first_ns) = (0, None);
+        Ok(())
+    }
+
+    /// Completes the present part.
+    fn close(&mut self) -> io::Result<()> {
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        if let Some((_, clock)) = &self.setup {
+            let now = ("offset_ns".to_owned(), clock.offset_now_ns().to_string());
+            writer.write_metadata(&metadata("punctual.clock.end", [now])).map_err(to_io)?;
+        }
+        writer.finish().map_err(to_io)?;
+        let file = writer.into_inner().into_inner();
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()
+    }
+}
+
+impl Sink for Recording {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn begin(&mut self, channels: &[Channel], clock: Clock) -> io::Result<()> {
+        self.setup = Some((channels.to_vec(), clock));
+        let file = self.file.take().ok_or(io::ErrorKind::AlreadyExists)?;
+        self.open(file)
+    }
+
+    fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
+        let bytes = sample.payload.len() as u64 + OVERHEAD_BYTES;
+        if let Some(first) = self.first_ns
+            && (self.bytes + bytes > self.limit_bytes
+                || sample.time_ns.saturating_sub(first) >= self.limit_ns)
+        {
+            self.close()?;
+            self.part += 1;
+            let file = new_file(&self.part_path(self.part))?;
+            self.open(file)?;
+        }
+        let writer = self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let header = MessageHeader {
+            channel_id: self.ids[sample.channel],
+            sequence: sample.sequence,
+            log_time: sample.time_ns,
+            publish_time: sample.time_ns,
+        };
+        writer.write_to_known_channel(&header, sample.payload).map_err(to_io)?;
+        self.bytes += bytes;
+        self.first_ns.get_or_insert(sample.time_ns);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.flush().map_err(to_io))
+    }
+
+    fn end(&mut self, lost: &[(&'static str, u64)]) -> io::Result<()> {
+        if let Some(writer) = &mut self.writer {
+            let lost = lost.iter().map(|(topic, lost)| ((*topic).to_owned(), lost.to_string()));
+            writer.write_metadata(&metadata("punctual.losses", lost)).map_err(to_io)?;
+        }
+        self.close()
+    }
+}
+
+impl std::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recording")
+            .field("path", &self.path)
+            .field("part", &self.part)
+            .finish_non_exhaustive()
+    }
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    File::create_new(path).map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::AlreadyExists => "; recordings are not overwritten, name or move it",
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("{}: {error}{advice}", path.display()))
+    })
+}
+
+fn metadata(name: &str, entries: impl IntoIterator<Item = (String, String)>) -> Metadata {
+    Metadata { name: name.into(), metadata: entries.into_iter().collect() }
+}
+
+fn to_io(error: McapError) -> io::Error {
+    match error {
+        McapError::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}

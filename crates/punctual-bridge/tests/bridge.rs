@@ -1,0 +1,149 @@
+//! What a bridge does when sinks stand still, fail or panic, and what it refuses.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use punctual::Instant;
+use punctual_bridge::{Bridge, Channel, Clock, Csv, Message, Running, Sample, Sink, StartError, Topic};
+
+#[derive(Clone, Copy, Message)]
+struct Number {
+    number: u64,
+}
+
+/// Tells what it is given, by a function that may wait, fail or panic.
+struct Told<F>(&'static str, F);
+
+impl<F: FnMut(u32) -> io::Result<()> + Send> Sink for Told<F> {
+    fn name(&self) -> String {
+        self.0.into()
+    }
+
+    fn begin(&mut self, _: &[Channel], _: Clock) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
+        self.1(sample.sequence)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const fn at(ns: u64) -> Instant {
+    Instant::from_ticks(ns)
+}
+
+/// A sink that stands still at its first message, until it is told to go on.
+fn standing(reached: Sender<()>, goes_on: Receiver<()>, seen: Sender<u32>) -> impl Sink + 'static {
+    let mut first = true;
+    Told("standing", move |sequence| {
+        if std::mem::take(&mut first) {
+            reached.send(()).unwrap();
+            goes_on.recv().unwrap();
+        }
+        seen.send(sequence).unwrap();
+        Ok(())
+    })
+}
+
+#[test]
+fn counts_what_is_lost_while_a_sink_stands_still() {
+    static NUMBERS: Topic<Number, 16> = Topic::new("/numbers");
+    let (reached, is_reached) = channel();
+    let (goes_on, may_go_on) = channel();
+    let (seen, sequences) = channel();
+    let sink = standing(reached, may_go_on, seen);
+    let bridge = Bridge::new().topic(&NUMBERS).sink(sink).start().expect("it can start");
+    let mut numbers = NUMBERS.publisher().unwrap();
+    numbers.publish(at(0), Number { number: 0 });
+    is_reached.recv().unwrap();
+    // The helper has taken one message and waits. Publishing does not.
+    for number in 1..=100 {
+        numbers.publish(at(number), Number { number });
+    }
+    assert_eq!(NUMBERS.lost(), 100 - 16);
+    goes_on.send(()).unwrap();
+    let report = bridge.finish();
+    assert_eq!(sequences.iter().collect::<Vec<_>>(), (0..=16).collect::<Vec<_>>(), "the oldest are kept");
+    let topic = report.topic("/numbers").unwrap();
+    assert_eq!((topic.taken, topic.lost), (17, 84));
+    assert!(!report.is_complete());
+    assert_eq!(report.to_string(), "/numbers: 17 messages, 84 lost\nstanding: 17 written\n");
+
+    // The next bridge sees the gap in the numbers, and has lost nothing itself.
+    let (seen, sequences) = channel();
+    let sink = Told("next", move |sequence| seen.send(sequence).map_err(io::Error::other));
+    let bridge = Bridge::new().topic(&NUMBERS).sink(sink).start().expect("the topic is free again");
+    drop(numbers);
+    NUMBERS.publisher().unwrap().publish(at(0), Number { number: 0 });
+    assert!(bridge.finish().is_complete());
+    assert_eq!(sequences.iter().collect::<Vec<_>>(), [101]);
+}
+
+#[test]
+fn waits_for_room_in_virtual_time() {
+    static NUMBERS: Topic<Number, 4> = Topic::new("/numbers");
+    let (seen, sequences) = channel();
+    let sink = Told("slow", move |sequence| seen.send(sequence).map_err(io::Error::other));
+    let bridge = Bridge::new().topic(&NUMBERS).sink(sink).virtual_time(true).start().unwrap();
+    let mut numbers = NUMBERS.publisher().unwrap();
+    (0..50).for_each(|number| numbers.publish(at(number), Number { number }));
+    assert!(bridge.finish().is_complete());
+    assert_eq!(sequences.iter().count(), 50);
+    // Without a bridge nobody makes room, and nobody waits for it.
+    (0..50).for_each(|number| numbers.publish(at(number), Number { number }));
+    assert_eq!(NUMBERS.lost(), 46);
+}
+
+#[test]
+fn goes_on_without_a_sink_that_fails() {
+    static NUMBERS: Topic<Number, 64> = Topic::new("/numbers");
+    let (seen, sequences) = channel();
+    let fails = |sequence| if sequence == 3 { Err(io::Error::other("out of paper")) } else { Ok(()) };
+    let panics = |sequence| if sequence == 5 { panic!("an expected panic") } else { Ok(()) };
+    let bridge = Bridge::new().topic(&NUMBERS).sink(Told("failing", fails)).sink(Told("panicking", panics));
+    let bridge = bridge.sink(Told("last", move |sequence| seen.send(sequence).map_err(io::Error::other)));
+    let full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let bridge = bridge.sink(Csv::new("/numbers", full)).start().unwrap();
+    let mut numbers = NUMBERS.publisher().unwrap();
+    (0..10).for_each(|number| numbers.publish(at(number), Number { number }));
+    let report = bridge.finish();
+    assert_eq!(sequences.iter().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+    let expected = "/numbers: 10 messages, 0 lost\n\
+                    failing: 3 written, 7 missed: out of paper\n\
+                    panicking: 5 written, 5 missed: it panicked\n\
+                    last: 10 written\n";
+    let said = report.to_string();
+    assert!(said.starts_with(expected), "{said}");
+    let csv = report.sinks.last().unwrap();
+    assert_eq!(csv.name, "CSV of /numbers");
+    assert!(csv.error.as_ref().is_some_and(|error| error.contains("No space left")), "{said}");
+    assert!(!report.is_complete());
+}
+
+#[test]
+fn refuses_what_cannot_work() {
+    static NUMBERS: Topic<Number, 4> = Topic::new("/numbers");
+    static SAME: Topic<Number, 4> = Topic::new("/numbers");
+    static UNNAMED: Topic<Number, 4> = Topic::new("numbers");
+    let error = |started: Result<Running, StartError>| started.map(drop).unwrap_err().to_string();
+    let twice = Bridge::new().topic(&NUMBERS).topic(&SAME).start();
+    assert_eq!(error(twice), "two topics are named /numbers");
+    let unnamed = error(Bridge::new().topic(&UNNAMED).start());
+    assert!(unnamed.starts_with("the topic \"numbers\" has no proper name"), "{unnamed}");
+    let unknown = Bridge::new().topic(&NUMBERS).sink(Csv::new("/angles", io::sink())).start();
+    assert_eq!(error(unknown), "CSV of /angles: the bridge has no topic /angles; it has /numbers");
+    let bridge = Bridge::new().topic(&NUMBERS).start().expect("nothing was taken by those that failed");
+    let second = error(Bridge::new().topic(&NUMBERS).start());
+    assert_eq!(second, "the topic /numbers belongs to another bridge that has not finished");
+    drop(bridge);
+    drop(Bridge::new().topic(&NUMBERS).start().expect("the first one has finished"));
+}

@@ -1,0 +1,249 @@
+//! Recordings: what is in them, in how many files, and what is left of them when the program is killed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcap::read::Options;
+use mcap::{MessageStream, Summary};
+use punctual::Instant;
+use punctual_bridge::{Bridge, Message, Recording, Topic};
+
+#[path = "../examples/recording.rs"]
+mod recording;
+
+#[derive(Clone, Copy, Message)]
+struct Number {
+    number: u64,
+}
+
+/// A directory that goes with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bridge-{name}-{}", std::process::id()));
+        fs::create_dir(&path).expect("there is room for a directory");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Keeps what is written.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A process that is killed.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The numbers of the messages in a file, whole or not.
+fn numbers(path: &Path) -> Vec<u64> {
+    let bytes = fs::read(path).expect("it is there");
+    let stream =
+        MessageStream::new_with_options(&bytes, Options::IgnoreEndMagic.into()).expect("it begins well");
+    // What is cut off in the middle of a record is an error, and comes last.
+    let messages = stream.map_while(Result::ok);
+    messages.map(|message| u64::from_le_bytes(message.data[4..12].try_into().unwrap())).collect()
+}
+
+#[test]
+fn records_what_the_example_publishes() {
+    let place = Place::new("example");
+    let (path, table) = (place.file("run.mcap"), Shared::default());
+    let report = recording::record(&path, Box::new(table.clone())).expect("there is room for it");
+    assert!(report.is_complete(), "{report}");
+    assert_eq!(report.sinks.iter().map(|sink| sink.written).collect::<Vec<_>>(), [40, 20]);
+    let table = String::from_utf8(table.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(table, include_str!("../examples/expected/recording.csv"));
+
+    let bytes = fs::read(&path).unwrap();
+    let summary = Summary::read(&bytes).expect("it is whole").expect("it has a summary");
+    let statistics = summary.stats.as_ref().expect("it has statistics");
+    let taken = |topic: &str| report.topic(topic).expect("it is carried").taken;
+    assert_eq!((taken("/motor/state"), taken("/motor/currents")), (20, 20), "one in 10 ms");
+    assert_eq!(statistics.message_count, 40);
+    let channels: BTreeMap<&str, _> = summary.channels.values().map(|it| (it.topic.as_str(), it)).collect();
+    let state = channels["/motor/state"];
+    assert_eq!((state.message_encoding.as_str(), state.metadata["hz"].as_str()), ("cdr", "100"));
+    let schema = state.schema.as_ref().expect("it has a schema");
+    assert_eq!((schema.name.as_str(), schema.encoding.as_str()), ("motor_msgs/msg/State", "ros2msg"));
+    let definition = "float64 angle  # rad\nfloat64 speed  # rad/s\nbool settled\n";
+    assert_eq!(str::from_utf8(&schema.data), Ok(definition));
+
+    // The angles in the recording are those of the table, at their times.
+    let lines = table.lines().skip(1).map(|line| line.splitn(4, ',').collect::<Vec<_>>());
+    let messages = MessageStream::new(&bytes).unwrap().map(Result::unwrap);
+    let states = messages.filter(|message| message.channel.topic == "/motor/state");
+    let mut count = 0;
+    for (message, line) in states.zip(lines) {
+        let angle = f64::from_le_bytes(message.data[4..12].try_into().unwrap());
+        let read = [message.log_time.to_string(), message.sequence.to_string(), angle.to_string()];
+        assert_eq!(read, line[..3]);
+        count += 1;
+    }
+    assert_eq!(count, 20);
+    let metadata: BTreeSet<&str> = summary.metadata_indexes.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(metadata, BTreeSet::from(["punctual.clock", "punctual.clock.end", "punctual.losses"]));
+    python(&path, "whole", 40);
+}
+
+#[test]
+fn goes_on_in_files_that_are_whole_in_themselves() {
+    static BY_SIZE: Topic<Number, 1024> = Topic::new("/by_size");
+    static BY_TIME: Topic<Number, 1024> = Topic::new("/by_time");
+    let place = Place::new("rotation");
+    // 47 bytes of a file for each besides its 12 bytes: 16 in a file.
+    let by_size = Recording::create(place.file("size.mcap")).unwrap().rotate_at(1000);
+    let by_time =
+        Recording::create(place.file("time.mcap")).unwrap().rotate_every(Duration::from_micros(300));
+    let sizes = Bridge::new().topic(&BY_SIZE).sink(by_size).start().expect("it can start");
+    let times = Bridge::new().topic(&BY_TIME).sink(by_time).start().expect("it can start");
+    let (mut size, mut time) = (BY_SIZE.publisher().unwrap(), BY_TIME.publisher().unwrap());
+    for number in 0..1000 {
+        let released = Instant::from_ticks(number * 1000);
+        size.publish(released, Number { number });
+        time.publish(released, Number { number });
+    }
+    for (bridge, stem, length) in [(sizes, "size", 16), (times, "time", 300)] {
+        let report = bridge.finish();
+        assert!(report.is_complete(), "{report}");
+        let parts = 1000_usize.div_ceil(length);
+        let mut seen = Vec::new();
+        for part in 1..=parts {
+            let name = if part == 1 { format!("{stem}.mcap") } else { format!("{stem}-{part}.mcap") };
+            let bytes = fs::read(place.file(&name)).expect("there are so many parts");
+            let summary = Summary::read(&bytes).expect("it is whole").expect("it has a summary");
+            assert_eq!((summary.channels.len(), summary.schemas.len()), (1, 1), "{name}");
+            let numbers = numbers(&place.file(&name));
+            assert!(numbers.len() == length || part == parts, "{name}: {}", numbers.len());
+            seen.extend(numbers);
+        }
+        assert!(!place.file(&format!("{stem}-{}.mcap", parts + 1)).exists());
+        assert_eq!(seen, (0..1000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn is_readable_up_to_its_last_chunk_after_a_kill() {
+    const CHILD: &str = "PUNCTUAL_TEST_CHILD";
+    static NUMBERS: Topic<Number, 64> = Topic::new("/numbers");
+    if let Some(path) = std::env::var_os(CHILD) {
+        let recording = Recording::create(path).expect("there is room for a file");
+        let _bridge = Bridge::new().topic(&NUMBERS).sink(recording).start().expect("it can start");
+        let mut numbers = NUMBERS.publisher().unwrap();
+        // Long enough to be killed, and not for ever if nobody does it.
+        for number in 0..60_000 {
+            numbers.publish(punctual::now(), Number { number });
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        return;
+    }
+    let place = Place::new("killed");
+    let path = place.file("killed.mcap");
+    let mut child = Command::new("/proc/self/exe");
+    child.args(["--exact", "is_readable_up_to_its_last_chunk_after_a_kill"]).env(CHILD, &path);
+    let mut child = Killed(child.stdout(Stdio::null()).spawn().expect("this program can be started again"));
+    // Until something has been passed on twice, in a chunk each.
+    let (mut first, mut last) = (0, 0);
+    while first == 0 || last == first {
+        std::thread::park_timeout(Duration::from_millis(20));
+        assert!(child.0.try_wait().unwrap().is_none(), "it goes on until it is killed");
+        last = if path.exists() && fs::metadata(&path).unwrap().len() > 8 { numbers(&path).len() } else { 0 };
+        if first == 0 {
+            first = last;
+        }
+    }
+    drop(child);
+    let left = numbers(&path);
+    assert!(left.len() >= last, "{} of {last}", left.len());
+    assert!(left.windows(2).all(|pair| pair[0] < pair[1]));
+    python(&path, "killed", left.len());
+}
+
+#[test]
+fn overwrites_no_recording() {
+    let place = Place::new("existing");
+    let path = place.file("run.mcap");
+    fs::write(&path, "valuable").unwrap();
+    let error = Recording::create(&path).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    let expected = format!(
+        "{}: File exists (os error 17); recordings are not overwritten, name or move it",
+        path.display()
+    );
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "valuable");
+    let error = Recording::create(place.file("none/run.mcap")).unwrap_err();
+    assert!(error.to_string().contains("none/run.mcap: No such file"), "{error}");
+}
+
+/// Reads a recording by the reader of another implementation: `pip install mcap`.
+fn python(path: &Path, state: &str, expected: usize) {
+    const PROGRAM: &str = "
+import sys
+try:
+    from mcap.reader import make_reader
+    from mcap.stream_reader import StreamReader
+    from mcap.records import Message
+except ImportError:
+    sys.exit(77)
+path, state = sys.argv[1:]
+with open(path, 'rb') as file:
+    if state == 'whole':
+        reader = make_reader(file, validate_crcs=True)
+        found = [message.log_time for _, _, message in reader.iter_messages()]
+        assert found == sorted(found)
+        count = len(found)
+    else:
+        count = 0
+        try:
+            for record in StreamReader(file, validate_crcs=True).records:
+                count += isinstance(record, Message)
+        except Exception as error:
+            print('ends with', type(error).__name__, file=sys.stderr)
+print(count)
+";
+    let run = Command::new("python3").args(["-c", PROGRAM]).arg(path).arg(state).output();
+    match run {
+        Ok(output) if output.status.success() => {
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected.to_string());
+        }
+        Ok(output) if output.status.code() != Some(77) => {
+            panic!("the other reader fails: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        _ => eprintln!(
+            "*** SKIPPED: {} WAS NOT READ BY ANOTHER READER. `pip install mcap` for python3 ***",
+            path.display()
+        ),
+    }
+}

@@ -1,0 +1,139 @@
+//! The process that is supervised.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use punctual_core::heartbeat;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::thread::CpuSet;
+
+use crate::memory::Memory;
+
+/// No process has more ancestors below its supervisor.
+const GENERATIONS: u32 = 64;
+
+/// The process that was started. It gets SIGTERM if the supervisor dies.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    descriptor: OwnedFd,
+}
+
+impl Process {
+    /// Starts the command, with `memory` to write into, on `cpus`.
+    pub(crate) fn start(mut command: Command, memory: &Memory, cpus: CpuSet, oom: i32) -> io::Result<Self> {
+        let descriptor = memory.descriptor();
+        command.env(heartbeat::VARIABLE, descriptor.to_string());
+        let oom = oom.to_string();
+        let prepare = move || {
+            // SAFETY: the calls take numbers only.
+            unsafe {
+                if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            rustix::thread::sched_setaffinity(None, &cpus)?;
+            rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+            // What the supervisor is spared, the app is not.
+            if let Ok(file) = rustix::fs::open(
+                c"/proc/self/oom_score_adj",
+                rustix::fs::OFlags::WRONLY,
+                rustix::fs::Mode::empty(),
+            ) {
+                let _ = rustix::io::write(&file, oom.as_bytes());
+            }
+            Ok(())
+        };
+        // SAFETY: in the child, before the command, it makes system calls and neither allocates nor locks.
+        unsafe { command.pre_exec(prepare) };
+        let mut child = command.spawn()?;
+        match rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(descriptor) => Ok(Self { child, descriptor }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it has ended, for that long at most.
+    pub(crate) fn wait(&mut self, longest: Duration) -> io::Result<Option<ExitStatus>> {
+        let timeout =
+            Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) as _ };
+        match poll(&mut [PollFd::from_borrowed_fd(self.descriptor.as_fd(), PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(None),
+            Ok(_) => self.child.try_wait(),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sends a signal to it and to `app`, a descendant that is the app, if it is another process.
+    pub(crate) fn signal(&self, app: Option<i32>, signal: Signal) {
+        // This one has not been waited for, so its number is still its own. The app may have ended, and somebody else have its
+        // number.
+        let app = app.filter(|&app| app != self.id() as i32 && self.is_ancestor_of(app));
+        for process in app.into_iter().chain([self.id() as i32]) {
+            if let Some(process) = Pid::from_raw(process) {
+                let _ = rustix::process::kill_process(process, signal);
+            }
+        }
+    }
+
+    /// Whether a process is this one or comes from it. An app could write any number into the memory.
+    pub(crate) fn is_ancestor_of(&self, process: i32) -> bool {
+        let mut process = process;
+        for _ in 0..GENERATIONS {
+            if process == self.id() as i32 {
+                return true;
+            }
+            let Some(parent) = parent(process) else { return false };
+            process = parent;
+        }
+        false
+    }
+}
+
+/// Ends with what it is in, however that is left.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The fields of `/proc/PID/stat` after the name, which may have anything in it.
+fn stat(process: i32) -> Option<Vec<String>> {
+    if process <= 0 {
+        return None;
+    }
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
+}
+
+/// The process that has started another.
+pub(crate) fn parent(process: i32) -> Option<i32> {
+    stat(process)?.get(1)?.parse().ok()
+}
+
+/// Whether a process is stopped.
+pub(crate) fn is_stopped(process: i32) -> bool {
+    stat(process).is_some_and(|fields| fields.first().is_some_and(|state| state == "T"))
+}
+
+/// How many processes the kernel has killed for want of memory, if it says.
+pub(crate) fn killed_for_memory() -> Option<u64> {
+    let counters = fs::read_to_string("/proc/vmstat").ok()?;
+    counters.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+}

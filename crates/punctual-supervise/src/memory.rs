@@ -1,0 +1,181 @@
+//! The memory that the supervisor shares with the app.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+use punctual_core::heartbeat::{self, Region};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::budget::Level;
+
+/// Memory of one run of the app.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    region: NonNull<Region>,
+    file: OwnedFd,
+}
+
+/// A task, as the app declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) name: String,
+    pub(crate) level: u32,
+    /// In ns; `None` without one.
+    pub(crate) budget: Option<u64>,
+    pub(crate) policy: u32,
+}
+
+/// What an app says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct App {
+    pub(crate) name: String,
+    pub(crate) process: i32,
+    pub(crate) priority: u32,
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) tasks: Vec<Task>,
+}
+
+/// A signal that ends the app, whose thread waits to be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) signal: i32,
+    pub(crate) thread: u32,
+    pub(crate) address: u64,
+    pub(crate) context: u64,
+}
+
+impl Memory {
+    /// Memory of zeros that cannot be cut off: who reads it need not fear SIGBUS.
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create(c"punctual-supervise", flags)?;
+        rustix::fs::ftruncate(&file, size_of::<Region>() as u64)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let length = size_of::<Region>();
+        // SAFETY: a new mapping, of a file of that length.
+        let start = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, file.as_fd(), 0)
+        }?;
+        let region = NonNull::new(start.cast::<Region>()).ok_or_else(|| io::Error::other("mapped at 0"))?;
+        let memory = Self { region, file };
+        memory.region().app.magic.store(heartbeat::MAGIC, Ordering::Release);
+        Ok(memory)
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    fn region(&self) -> &Region {
+        // SAFETY: mapped until `drop`, and aligned to a page. Every field is an atomic integer, valid whatever the app stores.
+        unsafe { self.region.as_ref() }
+    }
+
+    /// Whether the app runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.region().app.state.load(Ordering::Acquire) == heartbeat::RUNNING
+    }
+
+    /// The app, if it runs.
+    pub(crate) fn app(&self) -> Option<App> {
+        let region = self.region();
+        if !self.is_running() {
+            return None;
+        }
+        let tasks = region.tasks.iter().take(region.app.tasks.load(Ordering::Relaxed) as usize);
+        let task = |task: &heartbeat::Task| Task {
+            name: name(&task.name),
+            level: task.level.load(Ordering::Relaxed),
+            budget: Some(task.budget.load(Ordering::Relaxed)).filter(|&budget| budget > 0),
+            policy: task.policy.load(Ordering::Relaxed),
+        };
+        Some(App {
+            name: name(&region.app.name),
+            process: i32::try_from(region.app.process.load(Ordering::Relaxed)).unwrap_or(0),
+            priority: region.app.priority.load(Ordering::Relaxed),
+            cpus: region.app.cpus().collect(),
+            tasks: tasks.map(task).collect(),
+        })
+    }
+
+    /// Every level at this moment.
+    pub(crate) fn levels(&self) -> Vec<Level> {
+        let region = self.region();
+        let count = region.app.levels.load(Ordering::Relaxed) as usize;
+        let level = |(index, beat): (usize, &heartbeat::Beat)| Level {
+            index,
+            partition: beat.partition.load(Ordering::Relaxed),
+            level: beat.level.load(Ordering::Relaxed),
+            executed: beat.executed(),
+            running: beat.running(),
+        };
+        region.beats.iter().take(count).enumerate().map(level).collect()
+    }
+
+    /// A signal that ends the app, if its thread waits.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let fault = &self.region().fault;
+        (fault.state.load(Ordering::Acquire) == heartbeat::WAITING).then(|| Fault {
+            signal: i32::try_from(fault.signal.load(Ordering::Relaxed)).unwrap_or(0),
+            thread: fault.thread.load(Ordering::Relaxed),
+            address: fault.address.load(Ordering::Relaxed),
+            context: fault.context.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Lets the thread go on.
+    pub(crate) fn seen(&self) {
+        self.region().fault.state.store(heartbeat::SEEN, Ordering::Release);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and no reference into it is left.
+        let _ = unsafe { rustix::mm::munmap(self.region.as_ptr().cast::<c_void>(), size_of::<Region>()) };
+    }
+}
+
+/// A name as the app wrote it, fit to be printed.
+fn name(name: &heartbeat::Name) -> String {
+    let bytes: Vec<u8> = name.bytes().collect();
+    punctual_report::escape::Printable(&String::from_utf8_lossy(&bytes)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_there_until_an_app_says_so() {
+        let memory = Memory::new().unwrap();
+        assert_eq!((memory.app(), memory.fault()), (None, None));
+        assert!(memory.levels().is_empty());
+    }
+
+    #[test]
+    fn senseless_numbers_and_names_are_bounded_and_escaped() {
+        let memory = Memory::new().unwrap();
+        let region = memory.region();
+        region.app.tasks.store(u32::MAX, Ordering::Relaxed);
+        region.app.levels.store(u32::MAX, Ordering::Relaxed);
+        region.app.process.store(u32::MAX, Ordering::Relaxed);
+        region.app.name.set("\u{1b}[2J");
+        region.app.state.store(heartbeat::RUNNING, Ordering::Release);
+        let app = memory.app().expect("it says so");
+        assert_eq!((app.tasks.len(), memory.levels().len()), (heartbeat::TASKS, heartbeat::LEVELS));
+        assert_eq!(app.process, 0);
+        assert!(!app.name.contains('\u{1b}'), "{:?}", app.name);
+    }
+
+    #[test]
+    fn memory_cannot_be_cut_off() {
+        let memory = Memory::new().unwrap();
+        assert!(rustix::fs::ftruncate(&memory.file, 0).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether and when the app is started again.
+
+use std::time::Duration;
+
+/// When an app that has ended is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Restart {
+    /// Never.
+    #[default]
+    Never,
+    /// If it has failed: by a signal, or with another exit code than 0.
+    OnFailure,
+    /// However it has ended, unless it was to stop.
+    Always,
+}
+
+/// The pauses between an end and the next start: each twice as long as the one before.
+#[derive(Debug)]
+pub(crate) struct BackOff {
+    restart: Restart,
+    first: Duration,
+    longest: Duration,
+    /// How many starts in a row may fail.
+    attempts: u32,
+    failed: u32,
+}
+
+impl BackOff {
+    pub(crate) fn new(restart: Restart, first: Duration, longest: Duration, attempts: u32) -> Self {
+        Self { restart, first, longest, attempts, failed: 0 }
+    }
+
+    /// The pause before the next start of an app that ran for `ran`; `None` if there is none.
+    pub(crate) fn pause(&mut self, success: bool, ran: Duration) -> Option<Duration> {
+        match (self.restart, success) {
+            (Restart::Never, _) | (Restart::OnFailure, true) => return None,
+            (Restart::OnFailure, false) | (Restart::Always, _) => {}
+        }
+        // One that ran for longer than the longest pause did not fail for what it failed for before.
+        if ran > self.longest {
+            self.failed = 0;
+        }
+        if self.failed >= self.attempts {
+            return None;
+        }
+        let pause = self.first.saturating_mul(1 << self.failed.min(20)).min(self.longest);
+        self.failed += 1;
+        Some(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn pauses(restart: Restart, ends: &[(bool, u64)]) -> Vec<Option<u64>> {
+        let mut back_off = BackOff::new(restart, SECOND, 5 * SECOND, 4);
+        let pause = |&(success, ran)| back_off.pause(success, Duration::from_secs(ran));
+        ends.iter().map(pause).map(|pause| pause.map(|pause| pause.as_secs())).collect()
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_end() {
+        let expected = [Some(1), Some(2), Some(4), Some(5), None];
+        assert_eq!(pauses(Restart::OnFailure, &[(false, 0); 5]), expected);
+    }
+
+    #[test]
+    fn a_long_run_begins_anew() {
+        let ends = [(false, 0), (false, 0), (false, 6), (false, 5)];
+        assert_eq!(pauses(Restart::OnFailure, &ends), [Some(1), Some(2), Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn success_is_repeated_only_always() {
+        assert_eq!(pauses(Restart::OnFailure, &[(true, 0)]), [None]);
+        assert_eq!(pauses(Restart::Always, &[(true, 0)]), [Some(1)]);
+        assert_eq!(pauses(Restart::Never, &[(false, 0)]), [None]);
+    }
+}

@@ -1,0 +1,156 @@
+//! What a supervisor writes down about a job, as text.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use punctual_report::escape::Printable;
+use punctual_report::format::format_nanos;
+
+use crate::budget::Job;
+use crate::memory::App;
+use crate::stack::{self, Stopped};
+
+/// The most that is written of one run.
+const MAX_SNAPSHOTS: u32 = 64;
+
+/// Files for what is seen of one run.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    directory: PathBuf,
+    process: u32,
+    count: u32,
+}
+
+impl Snapshots {
+    pub(crate) fn new(directory: &Path, process: u32) -> Self {
+        Self { directory: directory.to_owned(), process, count: 0 }
+    }
+
+    /// A new file, with its path; `None` if there are many already.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(File, PathBuf)>> {
+        while self.count < MAX_SNAPSHOTS {
+            self.count += 1;
+            let path = self.directory.join(format!("punctual-supervise-{}-{}.txt", self.process, self.count));
+            // Nothing that is there is written over, or through: it may be anybody's, who has guessed the name.
+            match File::create_new(&path) {
+                Ok(file) => return Ok(Some((file, path))),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What a snapshot is of.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    /// What has happened.
+    pub(crate) what: String,
+    pub(crate) app: Arc<App>,
+    /// The jobs that ran.
+    pub(crate) jobs: Vec<Job>,
+    /// The thread that it is about.
+    pub(crate) thread: u32,
+    /// What the kernel says of that thread.
+    pub(crate) state: String,
+    pub(crate) stopped: Result<Stopped, String>,
+}
+
+/// What the kernel says of a thread, in a line. Escaped: a thread may have any name.
+pub(crate) fn state(process: i32, thread: u32) -> String {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{process}/task/{thread}/{file}"));
+    let Ok(status) = read("status") else { return "it has ended".into() };
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        Printable(line.unwrap_or("?").trim()).to_string()
+    };
+    let mut out = format!(
+        "\"{}\", state {}, allowed CPUs {}",
+        field("Name:"),
+        field("State:"),
+        field("Cpus_allowed_list:")
+    );
+    if let Ok(stat) = read("stat") {
+        // After the name, which may have anything in it: processor, real-time priority and policy are fields 39 to 41.
+        let fields: Vec<_> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        let [cpu, priority, policy] = [36, 37, 38].map(|at| fields.get(at).copied().unwrap_or("?"));
+        let policy = match policy {
+            "0" => "SCHED_OTHER",
+            "1" => "SCHED_FIFO",
+            "2" => "SCHED_RR",
+            "6" => "SCHED_DEADLINE",
+            _ => "another policy",
+        };
+        let _ = write!(out, ", {policy} {priority}, last on CPU {cpu}");
+    }
+    if let Ok(waits) = read("wchan")
+        && waits != "0"
+    {
+        let _ = write!(out, ", waits in {}", Printable(&waits));
+    }
+    out
+}
+
+impl Scene {
+    /// Writes it. Takes a while: the names of functions are looked up.
+    pub(crate) fn write(&self, mut file: File) -> io::Result<()> {
+        let text = self.text();
+        file.write_all(text.as_bytes())
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!("{} (process {}): {}\n", self.app.name, self.app.process, self.what);
+        let _ = writeln!(out, "thread {}: {}", self.thread, self.state);
+        out += "\njobs that run, highest level first\n";
+        for job in self.jobs.iter().rev() {
+            let task = self.app.tasks.get(job.running.task as usize).map_or("?", |task| &task.name);
+            let _ = writeln!(
+                out,
+                "  partition {} level {}: {task}, job {} of the level, on thread {}, has run for {}{}",
+                job.level.partition,
+                job.level.level,
+                job.running.number,
+                job.running.thread,
+                format_nanos(job.executed as f64),
+                if job.is_highest { "" } else { ", preempted" },
+            );
+        }
+        if self.jobs.is_empty() {
+            out += "  none\n";
+        }
+        out += "\nstack of the thread, innermost call first\n";
+        match &self.stopped {
+            Ok(stopped) => {
+                let _ = write!(out, "{}", stack::frames(stopped));
+            }
+            Err(why) => {
+                let _ = writeln!(out, "  not known: {why}");
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_over_nothing_and_no_more_than_there_may_be() {
+        let directory = std::env::temp_dir().join(format!("punctual-snapshots-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let taken = directory.join("punctual-supervise-7-1.txt");
+        std::os::unix::fs::symlink(directory.join("elsewhere"), &taken).unwrap();
+        let mut snapshots = Snapshots::new(&directory, 7);
+        let (_, path) = snapshots.next().unwrap().expect("there is room");
+        assert_eq!(path, directory.join("punctual-supervise-7-2.txt"));
+        let more = std::iter::from_fn(|| snapshots.next().unwrap()).count();
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(more, MAX_SNAPSHOTS as usize - 2);
+    }
+}

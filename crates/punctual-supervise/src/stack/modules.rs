@@ -1,0 +1,184 @@
+//! The files whose code a process runs: their unwind tables, and the names of their functions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+
+use addr2line::Loader;
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
+use object::elf::PF_X;
+use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
+use punctual_report::escape::Printable;
+
+use super::Function;
+
+/// A file that is mapped.
+#[derive(Debug)]
+struct Mapped {
+    path: String,
+    range: Range<u64>,
+    /// What to subtract from an address to have that in the file.
+    bias: u64,
+    sections: Sections,
+}
+
+#[derive(Debug, Default)]
+struct Sections {
+    text: Option<(Range<u64>, Vec<u8>)>,
+    eh_frame: Option<(Range<u64>, Vec<u8>)>,
+    eh_frame_hdr: Option<(Range<u64>, Vec<u8>)>,
+    debug_frame: Option<Vec<u8>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Modules(Vec<Mapped>);
+
+/// A line of `/proc/PID/maps` about a file that is executable.
+#[derive(Debug, PartialEq, Eq)]
+struct Line<'a> {
+    range: Range<u64>,
+    offset: u64,
+    path: &'a str,
+}
+
+fn executable(line: &str) -> Option<Line<'_>> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let range = u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?;
+    let is_executable = words.next()?.contains('x');
+    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+    let path = words.nth(2)?.trim_start();
+    (is_executable && path.starts_with('/')).then_some(Line { range, offset, path })
+}
+
+impl Modules {
+    pub(super) fn new(maps: &str) -> Self {
+        Self(maps.lines().filter_map(executable).filter_map(|line| Mapped::new(&line)).collect())
+    }
+
+    pub(super) fn add_to(&self, unwinder: &mut impl Unwinder<Module = Module<Vec<u8>>>) {
+        for mapped in &self.0 {
+            let sections = &mapped.sections;
+            let range =
+                |section: &Option<(Range<u64>, Vec<u8>)>| section.as_ref().map(|(range, _)| range.clone());
+            let bytes =
+                |section: &Option<(Range<u64>, Vec<u8>)>| section.as_ref().map(|(_, bytes)| bytes.clone());
+            let info = ExplicitModuleSectionInfo {
+                base_svma: 0,
+                text_svma: range(&sections.text),
+                text: bytes(&sections.text),
+                eh_frame_svma: range(&sections.eh_frame),
+                eh_frame: bytes(&sections.eh_frame),
+                eh_frame_hdr_svma: range(&sections.eh_frame_hdr),
+                eh_frame_hdr: bytes(&sections.eh_frame_hdr),
+                debug_frame: sections.debug_frame.clone(),
+                ..ExplicitModuleSectionInfo::default()
+            };
+            unwinder.add_module(Module::new(mapped.path.clone(), mapped.range.clone(), mapped.bias, info));
+        }
+    }
+
+    fn at(&self, address: u64) -> Option<&Mapped> {
+        self.0.iter().find(|mapped| mapped.range.contains(&address))
+    }
+}
+
+impl Mapped {
+    /// Nothing is known of what cannot be read or is no ELF file.
+    fn new(line: &Line<'_>) -> Option<Self> {
+        let data = fs::read(line.path).ok()?;
+        let file = object::File::parse(&*data).ok()?;
+        // Mappings begin at a page, segments anywhere.
+        let is_here = |segment: &object::Segment<'_, '_>| {
+            let flags = matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
+            let (start, size) = segment.file_range();
+            flags
+                && start < line.offset.saturating_add(line.range.end - line.range.start)
+                && start + size > line.offset
+        };
+        let segment = file.segments().find(is_here)?;
+        let first = segment.address().wrapping_sub(segment.file_range().0).wrapping_add(line.offset);
+        let bias = line.range.start.wrapping_sub(first);
+        let section = |name| {
+            let section = file.section_by_name(name)?;
+            let range = section.address()..section.address() + section.size();
+            Some((range, section.data().ok()?.to_vec()))
+        };
+        let sections = Sections {
+            text: section(".text"),
+            eh_frame: section(".eh_frame"),
+            eh_frame_hdr: section(".eh_frame_hdr"),
+            debug_frame: section(".debug_frame").map(|(_, bytes)| bytes),
+        };
+        Some(Self { path: line.path.to_owned(), range: line.range.clone(), bias, sections })
+    }
+}
+
+/// Looks up names; reads each file once.
+#[derive(Default)]
+pub(super) struct Names(BTreeMap<String, Option<Loader>>);
+
+impl Names {
+    /// The file that an address is in, and the functions there.
+    pub(super) fn look(&mut self, modules: &Modules, address: u64) -> (Option<String>, Vec<Function>) {
+        let Some(mapped) = modules.at(address) else { return (None, Vec::new()) };
+        let loader = self.0.entry(mapped.path.clone()).or_insert_with(|| Loader::new(&mapped.path).ok());
+        let functions = loader.as_ref().map(|loader| functions(loader, address.wrapping_sub(mapped.bias)));
+        (Some(clean(&mapped.path)), functions.unwrap_or_default())
+    }
+}
+
+fn functions(loader: &Loader, address: u64) -> Vec<Function> {
+    let mut functions = Vec::new();
+    if let Ok(mut frames) = loader.find_frames(address) {
+        while let Ok(Some(frame)) = frames.next() {
+            // Line tables alone have no name for the function itself, only for what is inlined.
+            let name = frame.function.and_then(|name| Some(clean(&name.demangle().ok()?)));
+            let place = frame.location.and_then(|location| Some((location.file?, location.line)));
+            let place = place.map(|(file, line)| match line {
+                Some(line) => format!("{}:{line}", clean(file)),
+                None => clean(file),
+            });
+            if name.is_some() || place.is_some() {
+                functions.push(Function { name: name.unwrap_or_else(|| "?".into()), place });
+            }
+        }
+    }
+    // The name of the function that the others are inlined into, which has its path in the symbol only.
+    if let Some(name) = loader.find_symbol(address).map(|name| addr2line::demangle_auto(name.into(), None)) {
+        match functions.last_mut() {
+            Some(outermost) => outermost.name = clean(&name),
+            None => functions.push(Function { name: clean(&name), place: None }),
+        }
+    }
+    functions
+}
+
+/// Names come from files that anybody may have written.
+fn clean(name: &str) -> String {
+    Printable(name).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_lines_about_executable_files() {
+        let line = "7f00-8f00 r-xp 00001000 fe:00 123    /a dir/app";
+        let expected = Line { range: 0x7f00..0x8f00, offset: 0x1000, path: "/a dir/app" };
+        assert_eq!(executable(line), Some(expected));
+        for line in
+            ["7f00-8f00 rw-p 0 0:0 0 /lib", "7f00-8f00 r-xp 0 0:0 0 [vdso]", "x", "", "1-2 r-xp 0 0:0 0"]
+        {
+            assert_eq!(executable(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_program_is_left_out() {
+        let maps =
+            "1000-2000 r-xp 00000000 00:00 0 /etc/hostname\n1000-2000 r-xp 00000000 00:00 0 /no/such/file\n";
+        assert!(Modules::new(maps).0.is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! Stopping a thread of another process, and copying its registers and its stack.
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::{Error, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use framehop::UnwindRegsNative;
+
+use crate::child;
+
+/// How long a thread has to stop. It may be deep in the kernel.
+const PATIENCE: Duration = Duration::from_millis(500);
+const GLANCE: Duration = Duration::from_micros(200);
+/// How much of a stack is copied.
+const STACK: u64 = 512 * 1024;
+/// How far below its stack a thread is that has used it up: the guard pages.
+const GUARD: u64 = 1024 * 1024;
+
+/// What was copied of a thread.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    pub(crate) ip: u64,
+    pub(crate) registers: UnwindRegsNative,
+    /// The text of `/proc/PID/maps`.
+    pub(crate) maps: String,
+    memory: Vec<u8>,
+    /// The address of the first byte of the memory.
+    start: u64,
+}
+
+impl Stopped {
+    /// The word at an address of its stack, if that was copied.
+    pub(super) fn word(&self, address: u64) -> Option<u64> {
+        let from = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        Some(u64::from_ne_bytes(*self.memory.get(from..)?.first_chunk()?))
+    }
+}
+
+/// Stops a thread, copies its stack and lets it go on. The registers are those at `context`, the address of a `ucontext_t`, if
+/// there is one; otherwise the thread's own.
+///
+/// # Errors
+/// Why that cannot be done, for people.
+pub(crate) fn capture(process: i32, thread: i32, context: Option<u64>) -> Result<Stopped, String> {
+    let traced = Traced::stop(process, thread)?;
+    let maps = fs::read_to_string(format!("/proc/{process}/maps"))
+        .map_err(|error| format!("/proc/{process}/maps: {error}"))?;
+    let registers = match context {
+        Some(context) => registers_at(thread, context)?,
+        None => traced.registers()?,
+    };
+    let (ip, sp, registers) = unwinding(&registers);
+    let bounds = stack(&maps, sp).ok_or_else(|| format!("its stack pointer {sp:#x} is in no memory"))?;
+    let memory = read(thread, bounds.clone())?;
+    drop(traced);
+    Ok(Stopped { ip, registers, maps, memory, start: bounds.start })
+}
+
+/// The part of the stack to copy: what is mapped from the stack pointer on.
+fn stack(maps: &str, sp: u64) -> Option<Range<u64>> {
+    let range = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let is_readable = words.next()?.starts_with('r');
+        let bounds = u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?;
+        is_readable.then_some(bounds)
+    };
+    let above = maps.lines().filter_map(range).find(|range| range.end > sp)?;
+    let start = sp.max(above.start);
+    (start - sp <= GUARD).then(|| start..above.end.min(start + STACK))
+}
+
+thread_local! {
+    /// Threads that did not stop in time, or were killed while they were stopped. The first are to go on when they have; the
+    /// process of the others does not end before somebody has waited for them.
+    static LATE: RefCell<Vec<Traced>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lets go of threads that could not be let go of. To be called now and then by the thread that captures.
+pub(crate) fn release() {
+    let late = LATE.take();
+    // What cannot be let go of now comes back by `drop`.
+    late.into_iter().for_each(drop);
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Running,
+    Stopped,
+    Ended,
+}
+
+/// A thread that is traced, until this is dropped.
+#[derive(Debug)]
+struct Traced {
+    thread: i32,
+    /// Whether it is the first of a process that this one has started, for whose end somebody else here waits.
+    is_child: bool,
+}
+
+impl Traced {
+    fn stop(process: i32, thread: i32) -> Result<Self, String> {
+        ptrace(libc::PTRACE_SEIZE, thread, 0).map_err(|error| match error.raw_os_error() {
+            Some(libc::EPERM) => format!(
+                "the kernel does not let this process look at it ({error}): somebody else traces it, \
+                 /proc/sys/kernel/yama/ptrace_scope is above 1, or a container forbids ptrace (--cap-add SYS_PTRACE)"
+            ),
+            _ => format!("it cannot be stopped: {error}"),
+        })?;
+        let traced = Self {
+            thread,
+            is_child: thread == process && child::parent(process) == Some(std::process::id() as i32),
+        };
+        ptrace(libc::PTRACE_INTERRUPT, thread, 0)
+            .map_err(|error| format!("it cannot be stopped: {error}"))?;
+        let begun = Instant::now();
+        loop {
+            match traced.look() {
+                Seen::Stopped => return Ok(traced),
+                Seen::Running if begun.elapsed() < PATIENCE => std::thread::sleep(GLANCE),
+                Seen::Running => {
+                    return Err(format!("it does not stop: it has been in the kernel for {PATIENCE:?}"));
+                }
+                Seen::Ended => return Err("it has ended".into()),
+            }
+        }
+    }
+
+    /// Whether it has stopped, or ended.
+    fn look(&self) -> Seen {
+        let mut told = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let ends = if self.is_child { 0 } else { libc::WEXITED };
+        let flags = libc::WSTOPPED | ends | libc::WNOHANG | libc::__WALL;
+        // SAFETY: a valid place for what is told, for which all-zero is a valid value.
+        let (result, told) = unsafe {
+            let result = libc::waitid(libc::P_PID, self.thread.unsigned_abs(), told.as_mut_ptr(), flags);
+            (result, told.assume_init())
+        };
+        // SAFETY: the kernel has filled it, or left the number 0.
+        match (result, unsafe { told.si_pid() }, told.si_code) {
+            (0, 0, _) => Seen::Running,
+            (0, _, libc::CLD_STOPPED | libc::CLD_TRAPPED) => Seen::Stopped,
+            // It has been waited for, or is nobody's.
+            _ => Seen::Ended,
+        }
+    }
+
+    fn registers(&self) -> Result<libc::user_regs_struct, String> {
+        let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+        let mut place =
+            libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
+        // SAFETY: the kernel writes at most that many bytes there.
+        let done = unsafe {
+            libc::ptrace(libc::PTRACE_GETREGSET, self.thread, libc::NT_PRSTATUS as usize, &raw mut place)
+        };
+        if done < 0 {
+            return Err(format!("its registers: {}", Error::last_os_error()));
+        }
+        // SAFETY: integers, for which zeros are valid, too.
+        Ok(unsafe { registers.assume_init() })
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        // Refused if it is not stopped: it was given up, or is killed.
+        if ptrace(libc::PTRACE_DETACH, self.thread, 0).is_ok() {
+            return;
+        }
+        let is_late = match self.look() {
+            Seen::Running => true,
+            Seen::Stopped => ptrace(libc::PTRACE_DETACH, self.thread, 0).is_err(),
+            Seen::Ended => false,
+        };
+        if is_late {
+            let again = Self { thread: self.thread, is_child: self.is_child };
+            // Fails only while this thread ends, and its tracing with it.
+            let _ = LATE.try_with(|late| late.borrow_mut().push(again));
+        }
+    }
+}
+
+fn ptrace(request: libc::c_uint, thread: i32, data: usize) -> Result<(), Error> {
+    // SAFETY: none of the requests made here reads or writes memory of this process.
+    match unsafe { libc::ptrace(request, thread, 0_usize, data) } {
+        -1 => Err(Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Copies memory of the process that the thread belongs to.
+fn read(thread: i32, range: Range<u64>) -> Result<Vec<u8>, String> {
+    let mut bytes = vec![0_u8; usize::try_from(range.end - range.start).unwrap_or(0)];
+    let mut local = [IoSliceMut::new(&mut bytes)];
+    let remote = libc::iovec {
+        iov_base: std::ptr::with_exposed_provenance_mut(range.start as usize),
+        iov_len: (range.end - range.start) as usize,
+    };
+    // SAFETY: an `IoSliceMut` has the layout of an `iovec`, and the bytes may be written. The other range is one of another
+    // process, which the kernel checks.
+    let count = unsafe { libc::process_vm_readv(thread, local.as_mut_ptr().cast(), 1, &remote, 1, 0) };
+    let count = usize::try_from(count).map_err(|_| format!("its memory: {}", Error::last_os_error()))?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+/// The registers that a signal handler was given.
+fn registers_at(thread: i32, context: u64) -> Result<libc::user_regs_struct, String> {
+    let end =
+        context.checked_add(size_of::<libc::ucontext_t>() as u64).ok_or("there are no registers there")?;
+    let bytes = read(thread, context..end)?;
+    if bytes.len() < size_of::<libc::ucontext_t>() {
+        return Err("its registers are not where it says".into());
+    }
+    // SAFETY: there are that many bytes, of which all values are valid: integers, and pointers that are not followed.
+    let context = unsafe { bytes.as_ptr().cast::<libc::ucontext_t>().read_unaligned() };
+    // SAFETY: integers, for which zeros are valid.
+    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+    fill(&mut registers, &context.uc_mcontext);
+    Ok(registers)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn fill(registers: &mut libc::user_regs_struct, context: &libc::mcontext_t) {
+    let general = |register: i32| context.gregs[register as usize] as u64;
+    registers.rip = general(libc::REG_RIP);
+    registers.rsp = general(libc::REG_RSP);
+    registers.rbp = general(libc::REG_RBP);
+}
+
+#[cfg(target_arch = "aarch64")]
+fn fill(registers: &mut libc::user_regs_struct, context: &libc::mcontext_t) {
+    (registers.pc, registers.sp) = (context.pc, context.sp);
+    registers.regs = context.regs;
+}
+
+/// The instruction pointer, the stack pointer, and what unwinding begins with.
+#[cfg(target_arch = "x86_64")]
+fn unwinding(registers: &libc::user_regs_struct) -> (u64, u64, UnwindRegsNative) {
+    let (ip, sp) = (registers.rip, registers.rsp);
+    (ip, sp, UnwindRegsNative::new(ip, sp, registers.rbp))
+}
+
+#[cfg(target_arch = "aarch64")]
+fn unwinding(registers: &libc::user_regs_struct) -> (u64, u64, UnwindRegsNative) {
+    let (ip, sp) = (registers.pc, registers.sp);
+    (ip, sp, UnwindRegsNative::new(registers.regs[30], sp, registers.regs[29]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "1000-2000 r-xp 00000000 00:00 0 /bin/app\n\
+                        8000-9000 ---p 00000000 00:00 0\n\
+                        9000-b000 rw-p 00000000 00:00 0\n\
+                        nonsense\n";
+
+    #[test]
+    fn the_stack_is_what_is_mapped_from_its_pointer_on() {
+        assert_eq!(stack(MAPS, 0x9f00), Some(0x9f00..0xb000));
+        // In the guard page of a stack that is used up.
+        assert_eq!(stack(MAPS, 0x8ff0), Some(0x9000..0xb000));
+        assert_eq!(stack(MAPS, 0xb000), None);
+        assert_eq!(stack("9000000-a000000 rw-p", 0), None);
+    }
+}

@@ -1,0 +1,449 @@
+//! The supervisor itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual_core::heartbeat;
+use rustix::process::Signal;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::budget::{self, Job};
+use crate::child::{self, Process};
+use crate::event::{Action, Event, SuperviseError, signal_name};
+use crate::memory::{App, Fault, Memory};
+use crate::restart::{BackOff, Restart};
+use crate::snapshot::{self, Scene, Snapshots};
+use crate::stack;
+
+/// How often to look at most, and at least.
+const MIN_INTERVAL: Duration = Duration::from_micros(500);
+const MAX_INTERVAL: Duration = Duration::from_millis(10);
+/// How often to look whether somebody has stopped the process.
+const STOPPED: Duration = Duration::from_millis(50);
+
+/// How an app is supervised.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// When the app is started again.
+    pub restart: Restart,
+    /// The pause before the first start again; each further one is twice as long.
+    pub pause: Duration,
+    /// The longest pause. An app that ran for longer begins anew with the first one.
+    pub longest_pause: Duration,
+    /// How many starts again in a row there may be.
+    pub attempts: u32,
+    /// How long an app that was asked to stop may take before it is killed.
+    pub grace: Duration,
+    /// How long the process may be stopped by somebody before it is killed.
+    pub stopped: Duration,
+    /// Where stacks are written.
+    pub snapshots: PathBuf,
+    /// The kernel priority of the supervisor. It is raised above the app's, if it is not.
+    pub priority: u8,
+    /// The CPUs that the app is started on, if not those of the supervisor.
+    pub cpus: Option<Vec<usize>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            restart: Restart::Never,
+            pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(10),
+            attempts: 5,
+            // An app itself gives its jobs five seconds.
+            grace: Duration::from_secs(8),
+            stopped: Duration::from_secs(1),
+            snapshots: PathBuf::from("."),
+            priority: 98,
+            cpus: None,
+        }
+    }
+}
+
+/// Runs the command that `make` makes, and watches it until it has ended and is not started again. Returns how it ended last.
+///
+/// `stop` is a signal that has come to the supervisor, or 0; a handler may set it. The app is asked to stop then, and is not
+/// started again. `tell` is called from this thread, which is a real-time thread meanwhile, if it may be, and leaves the CPUs of
+/// the app; both end with this call. What it starts is an ordinary process.
+///
+/// # Errors
+/// The command cannot be started, or memory cannot be shared with it. Whatever else is refused is told as [`Event::Lacks`].
+pub fn supervise(
+    make: &dyn Fn() -> io::Result<Command>,
+    settings: &Settings,
+    stop: &AtomicI32,
+    tell: &mut dyn FnMut(Event),
+) -> Result<ExitStatus, SuperviseError> {
+    let mut place = Place::take(settings, tell)?;
+    let mut back_off =
+        BackOff::new(settings.restart, settings.pause, settings.longest_pause, settings.attempts);
+    loop {
+        let begun = Instant::now();
+        let status = Run::start(make, settings, &mut place, tell)?.watch(stop)?;
+        let pause = back_off.pause(status.success(), begun.elapsed());
+        let (Some(pause), 0) = (pause, stop.load(Ordering::Relaxed)) else { return Ok(status) };
+        tell(Event::Restarts { after: pause });
+        let until = Instant::now() + pause;
+        while Instant::now() < until {
+            if stop.load(Ordering::Relaxed) != 0 {
+                return Ok(status);
+            }
+            std::thread::sleep(MAX_INTERVAL.min(until.saturating_duration_since(Instant::now())));
+        }
+    }
+}
+
+/// Where and how the calling thread runs, and ran before.
+struct Place {
+    cpus: CpuSet,
+    policy: (i32, i32),
+    priority: u8,
+    oom: i32,
+}
+
+const OOM: &str = "/proc/self/oom_score_adj";
+
+impl Place {
+    fn take(settings: &Settings, tell: &mut dyn FnMut(Event)) -> Result<Self, SuperviseError> {
+        let cpus = sched_getaffinity(None).map_err(|error| SuperviseError::System {
+            attempt: "reading the CPU affinity",
+            error: error.into(),
+        })?;
+        // SAFETY: the calls write to a valid place, or take numbers only.
+        let policy = unsafe {
+            let mut parameters: libc::sched_param = std::mem::zeroed();
+            libc::sched_getparam(0, &mut parameters);
+            (libc::sched_getscheduler(0), parameters.sched_priority)
+        };
+        let oom = fs::read_to_string(OOM).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let mut place = Self { cpus, policy, priority: 0, oom };
+        if let Err(error) = place.raise(settings.priority) {
+            tell(Event::Lacks {
+                what: format!(
+                    "the supervisor has no real-time priority ({error}), so an app that has one can keep it from running: \
+                     run it as root, or with an rtprio limit"
+                ),
+            });
+        }
+        // Both are a help where there is little memory, and no loss where there is much.
+        let _ = fs::write(OOM, "-900");
+        // SAFETY: the call takes a number only.
+        unsafe { libc::mlockall(libc::MCL_CURRENT) };
+        Ok(place)
+    }
+
+    /// What this thread starts gets an ordinary priority.
+    fn raise(&mut self, priority: u8) -> io::Result<()> {
+        let priority = priority.clamp(1, 99);
+        if priority > self.priority {
+            set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, i32::from(priority))?;
+            self.priority = priority;
+        }
+        Ok(())
+    }
+
+    /// Leaves the app's CPUs, and goes above its priorities.
+    fn beside(&mut self, app: &App, tell: &mut dyn FnMut(Event)) {
+        let mut others = self.cpus;
+        app.cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| others.unset(cpu));
+        if others.count() == 0 {
+            tell(Event::Lacks {
+                what: "the supervisor has no CPU that is not the app's; it shares one".into(),
+            });
+        } else if let Err(error) = sched_setaffinity(None, &others) {
+            tell(Event::Lacks { what: format!("the supervisor cannot leave the CPUs of the app: {error}") });
+        }
+        let above = u8::try_from(app.priority.saturating_add(1).min(99)).unwrap_or(99);
+        if self.priority > 0 && self.raise(above).is_err() {
+            tell(Event::Lacks {
+                what: format!("the supervisor cannot have priority {above}, above the app's"),
+            });
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What was in force may be in force again.
+        let _ = set_policy(self.policy.0, self.policy.1);
+        let _ = sched_setaffinity(None, &self.cpus);
+        let _ = fs::write(OOM, self.oom.to_string());
+        // SAFETY: the call takes nothing.
+        unsafe { libc::munlockall() };
+    }
+}
+
+fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: a valid pointer to the parameters; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// One run of the app.
+struct Run<'a> {
+    settings: &'a Settings,
+    place: &'a mut Place,
+    tell: &'a mut dyn FnMut(Event),
+    memory: Memory,
+    process: Process,
+    snapshots: Snapshots,
+    writers: Vec<JoinHandle<io::Result<()>>>,
+    app: Option<Arc<App>>,
+    /// Whether what runs is not what it says.
+    impostor: bool,
+    interval: Duration,
+    /// By level, the number of the last job that was reported.
+    reported: BTreeMap<usize, u64>,
+    /// Since when the app has been asked to stop.
+    ending: Option<Instant>,
+    killed: bool,
+    faulted: bool,
+    /// Since when somebody has stopped the process, and when that was looked at last.
+    stopped: Option<Instant>,
+    looked: Instant,
+    memory_kills: Option<u64>,
+}
+
+impl<'a> Run<'a> {
+    fn start(
+        make: &dyn Fn() -> io::Result<Command>,
+        settings: &'a Settings,
+        place: &'a mut Place,
+        tell: &'a mut dyn FnMut(Event),
+    ) -> Result<Self, SuperviseError> {
+        let memory = Memory::new()
+            .map_err(|error| SuperviseError::System { attempt: "making memory to share", error })?;
+        let mut cpus = place.cpus;
+        if let Some(wanted) = &settings.cpus {
+            cpus = CpuSet::new();
+            wanted.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| cpus.set(cpu));
+        }
+        let memory_kills = child::killed_for_memory();
+        let command =
+            make().map_err(|error| SuperviseError::System { attempt: "preparing the command", error })?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let process = Process::start(command, &memory, cpus, place.oom)
+            .map_err(|error| SuperviseError::Start { program, error })?;
+        tell(Event::Started { process: process.id() });
+        Ok(Self {
+            settings,
+            place,
+            tell,
+            snapshots: Snapshots::new(&settings.snapshots, process.id()),
+            memory,
+            process,
+            writers: Vec::new(),
+            app: None,
+            impostor: false,
+            interval: MAX_INTERVAL,
+            reported: BTreeMap::new(),
+            ending: None,
+            killed: false,
+            faulted: false,
+            stopped: None,
+            looked: Instant::now(),
+            memory_kills,
+        })
+    }
+
+    /// Watches until it has ended.
+    fn watch(mut self, stop: &AtomicI32) -> Result<ExitStatus, SuperviseError> {
+        let failed = |error| SuperviseError::System { attempt: "waiting for the app", error };
+        let status = loop {
+            if let Some(status) = self.process.wait(self.interval).map_err(failed)? {
+                break status;
+            }
+            if stop.load(Ordering::Relaxed) != 0 && self.ending.is_none() {
+                self.ask_to_stop();
+            }
+            self.meet();
+            self.look_for_fault();
+            self.look_at_jobs();
+            self.look_whether_stopped();
+            stack::release();
+            if let Some(since) = self.ending
+                && since.elapsed() > self.settings.grace
+            {
+                self.kill("it was asked to stop, and has not ended".into());
+            }
+        };
+        for writer in std::mem::take(&mut self.writers) {
+            if let Ok(Err(error)) = writer.join() {
+                (self.tell)(Event::Lacks { what: format!("a stack could not be written: {error}") });
+            }
+        }
+        let more = child::killed_for_memory() > self.memory_kills;
+        let out_of_memory = status.signal() == Some(libc::SIGKILL) && !self.killed && more;
+        (self.tell)(Event::Ended { status, out_of_memory });
+        Ok(status)
+    }
+
+    /// Sees whether an app has come, or another.
+    fn meet(&mut self) {
+        if self.memory.is_running() == self.app.is_some() || self.impostor {
+            return;
+        }
+        self.app = self.memory.app().map(Arc::new);
+        self.interval = MAX_INTERVAL;
+        let Some(app) = &self.app else { return };
+        if !self.process.is_ancestor_of(app.process) {
+            let what = "it says to be another process than it is, and is not watched".into();
+            (self.tell)(Event::Lacks { what });
+            (self.app, self.impostor) = (None, true);
+            return;
+        }
+        let budgets = app.tasks.iter().filter_map(|task| task.budget);
+        if let Some(shortest) = budgets.min() {
+            self.interval = Duration::from_nanos(shortest / 8).clamp(MIN_INTERVAL, MAX_INTERVAL);
+        }
+        self.place.beside(app, self.tell);
+        let with = app.tasks.iter().filter(|task| task.budget.is_some()).map(|task| task.name.clone());
+        (self.tell)(Event::Watches {
+            app: app.name.clone(),
+            budgets: with.collect(),
+            interval: self.interval,
+        });
+    }
+
+    fn jobs(&self) -> Vec<Job> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        budget::jobs(&self.memory.levels(), now)
+    }
+
+    fn look_at_jobs(&mut self) {
+        let Some(app) = self.app.clone() else { return };
+        if self.faulted || self.killed {
+            return;
+        }
+        let jobs = self.jobs();
+        for job in &jobs {
+            let Some(task) = app.tasks.get(job.running.task as usize) else { continue };
+            let Some(budget) = task.budget.filter(|&budget| job.executed > budget) else { continue };
+            if self.reported.insert(job.level.index, job.running.number) == Some(job.running.number) {
+                continue;
+            }
+            let action = match task.policy {
+                heartbeat::STOP => Action::Stop,
+                heartbeat::KILL => Action::Kill,
+                _ => Action::Report,
+            };
+            let what = format!("a job of {} has run for longer than its budget", task.name);
+            let scene = self.scene(&app, &jobs, job.running.thread, None, what);
+            match action {
+                Action::Report => {}
+                Action::Stop => self.ask_to_stop(),
+                Action::Kill => self.kill_at_once(),
+            }
+            let snapshot = self.write(scene);
+            (self.tell)(Event::OverBudget {
+                task: task.name.clone(),
+                level: task.level,
+                executed: Duration::from_nanos(job.executed),
+                budget: Duration::from_nanos(budget),
+                action,
+                snapshot,
+            });
+        }
+    }
+
+    fn look_for_fault(&mut self) {
+        let Some(fault) = self.memory.fault().filter(|_| !self.faulted) else { return };
+        self.faulted = true;
+        let Some(app) = self.app.clone() else { return self.memory.seen() };
+        let Fault { signal, thread, address, context } = fault;
+        let jobs = self.jobs();
+        let own = jobs.iter().rev().find(|job| job.running.thread == thread);
+        let task = own.and_then(|job| app.tasks.get(job.running.task as usize)).map(|task| task.name.clone());
+        let at = if address == 0 { String::new() } else { format!(" at address {address:#x}") };
+        let what = format!("{}{at}", signal_name(signal));
+        let scene = self.scene(&app, &jobs, thread, Some(context), what);
+        self.memory.seen();
+        let snapshot = self.write(scene);
+        (self.tell)(Event::Crash { signal, task, thread, snapshot });
+    }
+
+    /// What is to be seen of the app now. Stops the thread for a moment.
+    fn scene(&self, app: &Arc<App>, jobs: &[Job], thread: u32, context: Option<u64>, what: String) -> Scene {
+        let state = snapshot::state(app.process, thread);
+        // The number comes from the app, and may be that of anybody's thread.
+        let is_own = fs::exists(format!("/proc/{}/task/{thread}", app.process)).unwrap_or(false);
+        let stopped = match i32::try_from(thread) {
+            Ok(number) if is_own => stack::capture(app.process, number, context),
+            _ => Err("it is no thread of the app".into()),
+        };
+        Scene { what, app: Arc::clone(app), jobs: jobs.to_vec(), thread, state, stopped }
+    }
+
+    /// Has it written by an ordinary thread: names take a while to look up.
+    fn write(&mut self, scene: Scene) -> Option<PathBuf> {
+        match self.snapshots.next() {
+            Ok(Some((file, path))) => {
+                self.writers.push(std::thread::spawn(move || scene.write(file)));
+                Some(path)
+            }
+            Ok(None) => None,
+            Err(error) => {
+                let directory = self.settings.snapshots.display();
+                (self.tell)(Event::Lacks { what: format!("no stack is written to {directory}: {error}") });
+                None
+            }
+        }
+    }
+
+    fn look_whether_stopped(&mut self) {
+        if self.looked.elapsed() < STOPPED {
+            return;
+        }
+        self.looked = Instant::now();
+        let process = self.app.as_ref().map_or(self.process.id() as i32, |app| app.process);
+        match (child::is_stopped(process), self.stopped) {
+            (true, None) => {
+                self.stopped = Some(Instant::now());
+                (self.tell)(Event::Paused);
+            }
+            (true, Some(since)) if since.elapsed() > self.settings.stopped => {
+                self.kill("it was stopped, and nobody has let it go on".into());
+            }
+            (false, Some(_)) => {
+                self.stopped = None;
+                (self.tell)(Event::Continued);
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    fn ask_to_stop(&mut self) {
+        self.ending.get_or_insert_with(Instant::now);
+        let app = self.app.as_ref().map(|app| app.process);
+        self.process.signal(app, Signal::TERM);
+        // One that is stopped sees no signal.
+        self.process.signal(app, Signal::CONT);
+    }
+
+    fn kill(&mut self, why: String) {
+        if !self.killed {
+            (self.tell)(Event::Kills { why });
+            self.kill_at_once();
+        }
+    }
+
+    fn kill_at_once(&mut self) {
+        self.killed = true;
+        self.process.signal(self.app.as_ref().map(|app| app.process), Signal::KILL);
+    }
+}

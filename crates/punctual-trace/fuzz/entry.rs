@@ -118,7 +118,22 @@ pub(crate) fn page(data: &[u8]) {
 
 /// Any bytes as a trace.dat, and all its events, in order.
 pub(crate) fn dat(data: &[u8]) {
-    let Ok(trace) = Trace::from_bytes("fuzz", Arc::new(data.to_vec())) else { return };
+    if let Ok(trace) = Trace::from_bytes("fuzz", Arc::new(data.to_vec())) {
+        events(&trace);
+    }
+}
+
+/// Any bytes up to the first zero as a metadata file, and those behind it as a stream.
+pub(crate) fn ctf(data: &[u8]) {
+    let zero = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
+    let stream = data.get(zero + 1..).unwrap_or_default().to_vec();
+    match Trace::from_ctf("fuzz", &data[..zero], vec![("fuzz: stream".into(), Arc::new(stream))]) {
+        Ok(trace) => events(&trace),
+        Err(error) => assert!(error.to_string().contains("fuzz")),
+    }
+}
+
+fn events(trace: &Trace) {
     let Ok(events) = trace.events() else { return };
     let mut last = 0;
     // A few bytes may say to have the data of thousands of CPUs, all in one place.

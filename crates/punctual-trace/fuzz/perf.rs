@@ -1,5 +1,7 @@
 //! A small perf.data in either order of bytes: the corpus of the fuzzer, and what tests compare with.
 
+use super::writer::Writer;
+
 const FORMAT: &str = "name: softirq_entry\nID: 77\nformat:\n\
     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
@@ -13,20 +15,7 @@ const EVENT: &str = "# compressed entry header\n\ttype_len    :    5 bits\n\ttim
 /// IDENTIFIER, TID, TIME, CPU and RAW.
 const SAMPLE_TYPE: u64 = 1 << 16 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 10;
 
-struct Writer {
-    big: bool,
-    bytes: Vec<u8>,
-}
-
 impl Writer {
-    fn number(&mut self, value: u64, size: usize) -> &mut Self {
-        match self.big {
-            true => self.bytes.extend(&value.to_be_bytes()[8 - size..]),
-            false => self.bytes.extend(&value.to_le_bytes()[..size]),
-        }
-        self
-    }
-
     fn u64s(&mut self, values: &[u64]) -> &mut Self {
         values.iter().for_each(|&value| _ = self.number(value, 8));
         self
@@ -42,7 +31,7 @@ impl Writer {
         self.number(kind, 4).number(0, 4);
         content(self);
         let size = (self.bytes.len() - start) as u64;
-        let mut head = Self { big: self.big, bytes: Vec::new() };
+        let mut head = Self::new(self.big);
         head.number(size, 2);
         self.bytes[start + 6..start + 8].copy_from_slice(&head.bytes);
     }
@@ -63,7 +52,7 @@ impl Writer {
 
 /// The file.
 pub(crate) fn perf_data(big: bool) -> Vec<u8> {
-    let mut data = Writer { big, bytes: Vec::new() };
+    let mut data = Writer::new(big);
     data.record(3, |w| {
         w.number(17, 4).number(17, 4).text("reader\0\0");
         w.place(0, 0);
@@ -80,7 +69,7 @@ pub(crate) fn perf_data(big: bool) -> Vec<u8> {
     data.sample(5, 200, 0, 2);
     data.record(68, |_| {});
 
-    let mut tracing = Writer { big, bytes: Vec::new() };
+    let mut tracing = Writer::new(big);
     tracing.bytes.extend(b"\x17\x08\x44tracing0.6\0");
     tracing.number(big.into(), 1).number(8, 1).number(4096, 4);
     tracing.text("header_page\0").number(PAGE.len() as u64, 8).text(PAGE);
@@ -93,7 +82,7 @@ pub(crate) fn perf_data(big: bool) -> Vec<u8> {
     // The header, the numbers of the event, its description, the formats, and the data with the place of the formats.
     let (ids, attributes, formats) = (104, 112, 112 + 128);
     let start = formats + tracing.bytes.len() as u64;
-    let mut file = Writer { big, bytes: Vec::new() };
+    let mut file = Writer::new(big);
     file.text(if big { "2ELIFREP" } else { "PERFILE2" });
     file.u64s(&[104, 128, attributes, 128, start, data.bytes.len() as u64, 0, 0, 1 << 1, 0, 0, 0]);
     file.number(5, 8);

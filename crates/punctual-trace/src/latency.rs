@@ -15,6 +15,7 @@ use crate::event::{Event, Kind, Section, Task};
 
 /// The longest of something, and when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Longest {
     /// How long, in ns.
     pub ns: u64,

@@ -109,6 +109,32 @@ const SCHEDULE_EXIT: u32 = 1 << 19;
 const YIELD_ENTER: u32 = 1 << 20;
 const YIELD_EXIT: u32 = 1 << 21;
 
+/// An event of each kind.
+const EVENTS: [(&str, u32); 22] = [
+    ("sched:sched_switch", SWITCH),
+    ("sched:sched_waking", WAKING),
+    ("sched:sched_wakeup", WAKEUP),
+    ("sched:sched_migrate_task", MIGRATE),
+    ("sched:sched_pi_setprio", INHERIT),
+    ("irq:irq_handler_entry", IRQ_ENTRY),
+    ("irq:irq_handler_exit", IRQ_EXIT),
+    ("irq_vectors:local_timer_entry", VECTOR_ENTRY),
+    ("irq_vectors:local_timer_exit", VECTOR_EXIT),
+    ("irq:softirq_entry", SOFTIRQ_ENTRY),
+    ("irq:softirq_exit", SOFTIRQ_EXIT),
+    ("timer:hrtimer_start", TIMER_START),
+    ("timer:hrtimer_expire_entry", TIMER_EXPIRE),
+    ("timer:hrtimer_expire_exit", TIMER_EXPIRED),
+    ("lock:contention_begin", CONTENTION_BEGIN),
+    ("lock:contention_end", CONTENTION_END),
+    ("syscalls:sys_enter_futex", FUTEX_ENTER),
+    ("syscalls:sys_exit_futex", FUTEX_EXIT),
+    ("punctual:schedule_enter", SCHEDULE_ENTER),
+    ("punctual:schedule_exit", SCHEDULE_EXIT),
+    ("syscalls:sys_enter_sched_yield", YIELD_ENTER),
+    ("syscalls:sys_exit_sched_yield", YIELD_EXIT),
+];
+
 /// In the text of a declaration, what the threads follow whose system calls alone are recorded.
 const CALLS: &str = "calls of";
 
@@ -136,6 +162,7 @@ impl Default for Recorded {
 
 /// What is not in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Missing {
     /// What.
     pub what: &'static str,
@@ -210,6 +237,34 @@ impl Recorded {
     pub fn without(mut self, source: Source) -> Self {
         self.kinds &= !source.kinds();
         self
+    }
+
+    /// What both have, where those of `other` have numbers of threads higher by that.
+    pub(crate) fn and(mut self, other: &Self, higher: Tid) -> Self {
+        self.kinds &= other.kinds;
+        let others = match &other.calls {
+            Calls::All => None,
+            Calls::Of(threads) => Some(threads.iter().map(|thread| thread.saturating_add(higher))),
+        };
+        self.calls = match (self.calls, others) {
+            (Calls::All, None) => Calls::All,
+            // Of the machine with all calls nothing more can be said than that they show by a call.
+            (Calls::All, Some(others)) => Calls::Of(others.collect()),
+            (Calls::Of(threads), None) => Calls::Of(threads),
+            (Calls::Of(threads), Some(others)) => Calls::Of(threads.into_iter().chain(others).collect()),
+        };
+        self
+    }
+
+    /// The text that [`declared`](Self::declared) reads.
+    pub(crate) fn text(&self) -> String {
+        let has = |(_, kind): &&(&str, u32)| self.kinds & kind != 0;
+        let events = EVENTS.iter().filter(has).map(|(event, _)| *event);
+        let calls = match &self.calls {
+            Calls::All => None,
+            Calls::Of(threads) => Some(threads.as_slice()),
+        };
+        Self::declaration(events, calls)
     }
 
     /// Whether everything in `other` is in it.

@@ -1,6 +1,7 @@
 //! What others say of the same: `perf sched timehist` of J, and `trace-cmd report` of how many events there are.
 
 mod recording;
+mod trace_cmd;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use punctual_trace::record;
 use punctual_trace::write::dat;
 use recording::Place;
 use rustix::process::{Pid, Signal, kill_process};
+use trace_cmd::printed;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -24,11 +26,10 @@ const PERIOD: Duration = Duration::from_millis(3);
 /// perf notes the same events a little earlier or later, and prints µs.
 const APART: u64 = 10_000;
 
-fn installed(program: &str) -> bool {
-    // trace-cmd ends with an error after it has said its version.
-    let there = Command::new(program).arg("--version").output().is_ok();
+fn has_perf() -> bool {
+    let there = Command::new("perf").arg("--version").output().is_ok();
     if !there {
-        eprintln!("SKIPPED: {program} is not installed, so nothing is compared with it");
+        eprintln!("SKIPPED: perf is not installed, so nothing is compared with it");
     }
     there
 }
@@ -117,7 +118,7 @@ fn agrees_with_perf_on_jitter() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("perf");
     let file = place.0.join("perf.data");
-    if !installed("perf") {
+    if !has_perf() {
         return;
     }
     let Some(recording) = recording::start(record::Config::default(), &place.0.join("raw")) else { return };
@@ -167,9 +168,6 @@ fn agrees_with_perf_on_jitter() {
 fn writes_as_many_events_as_trace_cmd_reads() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("trace-cmd");
-    if !installed("trace-cmd") {
-        return;
-    }
     let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
     let Some(recording) = recording::start(record::Config::default(), &directory) else { return };
     play();
@@ -180,11 +178,8 @@ fn writes_as_many_events_as_trace_cmd_reads() {
     let read =
         events.by_ref().filter(|event| !matches!(event.as_ref().unwrap().kind, Kind::Lost { .. })).count();
     let ours = read as u64 + events.skipped().map(|(_, count)| count).sum::<u64>();
-    let output = Command::new("trace-cmd").arg("report").arg(&file).stderr(Stdio::null()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    // `  name-411   [001]  1234.567890: sched_switch: …`
-    let is_event = |line: &&str| line.contains(": ") && line.contains(" [0");
-    let theirs = text.lines().filter(is_event).count() as u64;
+    let Some(printed) = printed(&file) else { return };
+    let theirs: u64 = printed.values().sum();
     eprintln!("{ours} events, and {theirs} by trace-cmd");
     assert!(ours > 1_000);
     assert_eq!(ours, theirs);

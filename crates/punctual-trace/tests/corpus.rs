@@ -1,53 +1,29 @@
 //! Recordings of strangers: as many events as `trace-cmd report` prints.
 
+mod trace_cmd;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use punctual_trace::event::Kind;
 use punctual_trace::jobs::{Config, Decomposer, Select};
+use punctual_trace::machines::{MergeError, Relation, merge};
 use punctual_trace::read::{ReadError, Trace};
+use trace_cmd::{event_of, printed};
 
 /// Says where the recordings are.
 const PLACE: &str = "PUNCTUAL_TRACES";
 
+fn place() -> PathBuf {
+    std::env::var_os(PLACE).unwrap_or_else(|| panic!("{PLACE} is the directory of recordings")).into()
+}
+
 fn recordings() -> Vec<PathBuf> {
-    let place = std::env::var_os(PLACE).unwrap_or_else(|| panic!("{PLACE} is the directory of recordings"));
-    let mut files: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = fs::read_dir(place()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "dat"));
     files.sort();
     files
-}
-
-/// `name-17  [001]  1234.567890: sched_switch: …`: how many lines there are of each event.
-fn printed(file: &Path) -> BTreeMap<String, u64> {
-    let mut report = Command::new("trace-cmd");
-    report.arg("report").arg("-i").arg(file).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut report = report.spawn().expect("trace-cmd is installed");
-    let mut counts = BTreeMap::new();
-    for line in BufReader::new(report.stdout.take().unwrap()).split(b'\n') {
-        let line = String::from_utf8_lossy(&line.unwrap()).into_owned();
-        if let Some(name) = event_of(&line) {
-            *counts.entry(name.to_owned()).or_default() += 1;
-        }
-    }
-    assert!(report.wait().unwrap().success());
-    counts
-}
-
-fn event_of(line: &str) -> Option<&str> {
-    // A name may have anything in it, and so may what follows the name of the event.
-    line.match_indices(" [").find_map(|(at, _)| {
-        let (cpu, rest) = line[at + 2..].split_once(']')?;
-        let (time, rest) = rest.trim_start().split_once(": ")?;
-        let time = time.rsplit(' ').next()?;
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let (seconds, fraction) = time.split_once('.')?;
-        (is_number(cpu) && is_number(seconds) && is_number(fraction)).then_some(())?;
-        rest.trim_start().split_once(':').map(|(name, _)| name)
-    })
 }
 
 /// How many records there are, by event where that is not known to the analysis, and by all the others together.
@@ -85,7 +61,7 @@ fn reads_as_many_events_as_trace_cmd() {
     assert!(!recordings.is_empty());
     let mut failed = Vec::new();
     for file in &recordings {
-        let mut printed = printed(file);
+        let mut printed = printed(file).expect("trace-cmd is installed");
         let (skipped, known) = read(file);
         let all: u64 = printed.values().sum();
         let mut wrong = Vec::new();
@@ -109,6 +85,43 @@ fn reads_as_many_events_as_trace_cmd() {
         failed.extend(wrong.into_iter().map(|what| format!("{}: {what}", file.display())));
     }
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// Each twice, as if of two machines with one clock.
+#[test]
+#[ignore = "needs trace-cmd and recordings; `cargo xtask traces` fetches them"]
+fn merges_recordings_so_that_trace_cmd_reads_them() {
+    let mut all = recordings();
+    all.extend(fs::read_dir(place().join("ctf")).unwrap().map(|entry| entry.unwrap().path()));
+    let file = std::env::temp_dir().join(format!("punctual-corpus-merged-{}.dat", std::process::id()));
+    let mut compared = 0;
+    for recording in &all {
+        let open = || Trace::open(recording);
+        let traces = match (open(), open()) {
+            (Ok(one), Ok(other)) => [one, other],
+            (Err(ReadError::Empty { .. }), _) => continue,
+            (result, _) => panic!("{}: {:?}", recording.display(), result.err()),
+        };
+        match merge(&traces, Relation::Shared(0), &file) {
+            Ok(merged) => println!("{}: {:?}", recording.display(), merged.damage),
+            Err(MergeError::Unsupported { what, .. }) => {
+                println!("{}: not merged: {what}", recording.display());
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        let twice: u64 = printed(&file).expect("trace-cmd is installed").values().sum();
+        let once: u64 = if recording.is_dir() {
+            let events = traces[0].events().unwrap().with_others().map(Result::unwrap);
+            events.filter(|event| !matches!(event.kind, Kind::Lost { .. })).count() as u64
+        } else {
+            printed(recording).expect("trace-cmd is installed").values().sum()
+        };
+        assert_eq!(twice, 2 * once, "{}", recording.display());
+        compared += 1;
+    }
+    let _ = fs::remove_file(&file);
+    assert!(compared * 2 > all.len(), "{compared} of {} are compared", all.len());
 }
 
 #[test]

@@ -12,8 +12,12 @@ use punctual_trace::write::{dat, synthetic::Synthetic};
 #[path = "../fuzz/entry.rs"]
 mod entry;
 mod recording;
+#[path = "../fuzz/ctf.rs"]
+mod small_ctf;
 #[path = "../fuzz/perf.rs"]
 mod small_perf;
+#[path = "../fuzz/writer.rs"]
+mod writer;
 
 use recording::Place;
 
@@ -114,6 +118,21 @@ fn files_of_perf() {
         assert_eq!(fs::read(&path).unwrap(), file, "{path}; BLESS=1 writes it anew");
     }
     attack("perf", 5, entry::dat);
+}
+
+#[test]
+fn traces_of_lttng() {
+    for big in [false, true] {
+        let name = if big { "big" } else { "little" };
+        let path = format!("{}/fuzz/corpus/ctf/small_{name}", env!("CARGO_MANIFEST_DIR"));
+        let input = small_ctf::input(big);
+        if std::env::var_os("BLESS").is_some() {
+            fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
+            fs::write(&path, &input).unwrap();
+        }
+        assert_eq!(fs::read(&path).unwrap(), input, "{path}; BLESS=1 writes it anew");
+    }
+    attack("ctf", 6, entry::ctf);
 }
 
 /// The first page says that events were lost before it, at its time, and holds none; the next one is blank.

@@ -6,7 +6,7 @@ mod support;
 use browser::Browser;
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
 use punctual_trace::event::{Kind, Task};
-use punctual_trace::export::html::{About, Collector, KEEP, Report, write};
+use punctual_trace::export::html::{About, Collector, KEEP, Report, SAMPLE, write};
 use punctual_trace::jobs::Config;
 use punctual_trace::names::Names;
 use punctual_trace::stats::{TaskStats, Term, Watch};
@@ -112,6 +112,7 @@ fn names() -> Names {
 
 fn watched(script: &Script) -> (Watch, Collector) {
     let mut watch = Watch::new(Config { segments: true, ..Config::default() }, KEEP);
+    watch.sample(SAMPLE);
     let mut collector = Collector::new();
     for event in &script.events {
         collector.event(event);
@@ -186,17 +187,18 @@ fn shows_the_decomposed_jobs_in_a_browser_without_errors() {
     }
     // Each of the worst jobs is there, its phases fill it, and the slider has been set to the worst.
     let jobs: Vec<&str> = control.split("<div class=\"job\"").skip(1).collect();
-    assert_eq!(jobs.len(), KEEP);
-    for (drawn, whole) in jobs.iter().zip(stats.worst()) {
+    assert_eq!(jobs.len(), KEEP + stats.sampled().len(), "none of the sample is among the worst");
+    assert!((SAMPLE / 2..=SAMPLE).contains(&stats.sampled().len()));
+    for (drawn, whole) in jobs.iter().zip(stats.worst().iter().chain(stats.sampled())) {
         // The first drawing is that for wide screens.
         let drawn = &drawn[..drawn.find("timeline narrow").expect("there are two drawings")];
         assert_eq!(numbers(drawn, "data-job"), [whole.job.number]);
         assert_eq!(Some(numbers(drawn, "data-ns").iter().sum()), whole.job.response.hi());
     }
     let words = "held by <code>&lt;b&gt;log&amp;\"'/702</code>";
-    assert!(jobs.iter().all(|job| job.contains(words)), "{}", jobs[0]);
+    assert!(jobs[..KEEP].iter().all(|job| job.contains(words)), "{}", jobs[0]);
     assert_eq!(jobs.iter().position(|job| !hidden(job)), Some(0));
-    assert_eq!(jobs.iter().filter(|job| hidden(job)).count(), KEEP - 1);
+    assert_eq!(jobs.iter().filter(|job| hidden(job)).count(), jobs.len() - 1);
     let longest = jobs[0].split("<b>").nth(1).unwrap().split("</b>").next().unwrap();
     assert!(control.contains(&format!("<output>{longest}</output>")), "{longest}");
 
@@ -211,7 +213,8 @@ fn shows_the_decomposed_jobs_in_a_browser_without_errors() {
 
 #[test]
 fn handles_slider_buttons_keys_and_theme() {
-    let (page, _) = page(&recording(200));
+    let (page, watch) = page(&recording(200));
+    let last = KEEP + of(&watch, CONTROL.id).sampled().len() - 1;
     let Some(browser) = Browser::find("keys") else { return };
     // The second section is that of the control task. Each step begins at the worst job and ends at this one.
     let steps = [
@@ -220,7 +223,7 @@ fn handles_slider_buttons_keys_and_theme() {
         ("slide(6)", 5),
         ("slide(6); worse.click()", 4),
         ("slide(6); better.click(); better.click()", 7),
-        ("for (let i = 0; i < 40; i++) key('ArrowRight')", KEEP - 1),
+        ("for (let i = 0; i < 40; i++) key('ArrowRight')", last),
     ];
     let mut script = String::from(
         "<script>{
@@ -244,6 +247,133 @@ fn handles_slider_buttons_keys_and_theme() {
     let expected = steps.map(|(_, shown)| shown.to_string()).join(" ");
     let root = opened.document.split("<html").nth(1).unwrap().split('>').next().unwrap();
     assert_eq!(root, format!(" lang=\"en\" data-shown=\"{expected} dark light\""));
+}
+
+/// Runs a script on the page, whose last expression is what it found.
+fn run(browser: &Browser, page: &str, script: &str) -> String {
+    let script =
+        format!("<script>document.documentElement.dataset.found = (() => {{{script}}})();</script></body>");
+    let opened = browser.open(&page.replace("</body>", &script), "");
+    assert!(opened.console.is_empty(), "{:#?}", opened.console);
+    let found =
+        opened.document.split(" data-found=\"").nth(1).unwrap_or_else(|| panic!("the script did not end"));
+    found.split('"').next().unwrap().to_owned()
+}
+
+/// The first timeline of the control task, and how to use it.
+const TIMELINE: &str = "
+    const job = document.querySelectorAll('.worst')[1].querySelector('.job:not([hidden])');
+    const [svg] = [...job.querySelectorAll('svg')].filter((svg) => svg.getBoundingClientRect().width > 0);
+    const key = (key, more = {}) => svg.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, ...more }));
+    const tip = () => document.querySelector('.tip').textContent;
+    const bars = () => [...svg.querySelectorAll('.phase')].filter((bar) => bar.style.display !== 'none');
+    const widths = () => bars().map((bar) => bar.getBBox().width);
+    const buttons = [...job.querySelectorAll('.zoom-bar button')];
+    svg.focus();";
+
+#[test]
+fn zooms_and_pans_a_timeline() {
+    let (page, _) = page(&recording(200));
+    let Some(browser) = Browser::find("zoom") else { return };
+    let script = format!(
+        "{TIMELINE}
+        const [earlier, out, closer, later, whole] = buttons;
+        const before = bars().map((bar) => bar.getAttribute('d')).join();
+        const [all] = [bars().length];
+        closer.click(); closer.click(); closer.click();
+        const fewer = bars().length < all, labels = svg.querySelectorAll('.zoom.tick').length;
+        const [left, right] = svg.dataset.plot.split(' ').map(Number);
+        const inside = bars().every((bar) => {{ const {{ x, width }} = bar.getBBox(); return x >= left - 0.1 && x + width <= right + 1.3; }});
+        const middle = bars().map((bar) => bar.dataset.t).join();
+        for (let n = 0; n < 40; n++) earlier.click();
+        const first = bars()[0].dataset.t.split(' ')[0];
+        for (let n = 0; n < 60; n++) later.click();
+        const span = svg.dataset.plot.split(' ')[2], last = bars().at(-1).dataset.t.split(' ')[1] === span;
+        whole.click();
+        const again = bars().map((bar) => bar.getAttribute('d')).join() === before;
+        svg.dispatchEvent(new WheelEvent('wheel', {{ deltaY: -400, ctrlKey: true, clientX: svg.getBoundingClientRect().right - 20, bubbles: true }}));
+        const wheel = bars().at(-1).dataset.t.split(' ')[1] === span && svg.classList.contains('zoomed');
+        whole.click(); key('+'); const keyed = svg.classList.contains('zoomed'); key('0');
+        return [fewer, labels > 2, inside, first, last, again, wheel, keyed, svg.classList.contains('zoomed')].join(' ');"
+    );
+    assert_eq!(run(&browser, &page, &script), "true true true 0 true true true true false");
+}
+
+#[test]
+fn tells_everything_by_keys_and_pointer() {
+    let (page, _) = page(&recording(200));
+    let Some(browser) = Browser::find("tips") else { return };
+    let script = format!(
+        "{TIMELINE}
+        const told = [];
+        for (let n = 0; n < 4; n++) {{ key('ArrowRight'); told.push(tip().split(':')[0]); }}
+        const shown = [...job.parentElement.querySelectorAll('.job')].filter((job) => !job.hidden).length;
+        key('ArrowDown'); const below = tip();
+        key('Escape'); const gone = tip();
+        bars()[1].dispatchEvent(new PointerEvent('pointerover', {{ bubbles: true }}));
+        const over = tip();
+        svg.dispatchEvent(new PointerEvent('pointerleave'));
+        return [told.join(), shown, below !== '' && below !== told.at(-1), gone, over.length > 3, tip()].join('|');"
+    );
+    let found = run(&browser, &page, &script);
+    let parts: Vec<&str> = found.split('|').collect();
+    assert!(parts[0].starts_with("J,"), "{found}");
+    assert_eq!(parts[1..], ["1", "true", "", "true", ""], "{found}");
+}
+
+#[test]
+fn shows_the_job_of_a_point_in_a_chart() {
+    let (page, watch) = page(&recording(2_000));
+    let Some(browser) = Browser::find("points") else { return };
+    let kept = KEEP + of(&watch, CONTROL.id).sampled().len();
+    let script = "
+        const section = document.querySelectorAll('section.task')[1];
+        const jobs = [...section.querySelectorAll('.job')];
+        const shown = () => jobs.flatMap((job, index) => job.hidden ? [] : [index]).join('+');
+        const [chart] = section.querySelectorAll('svg.series'), points = [...chart.querySelectorAll('a')];
+        const found = [points.length];
+        points[5].dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, clientX: 0, clientY: 0 }));
+        const at = (point) => { const { left, top } = point.getBoundingClientRect(); return { clientX: left + 3, clientY: top + 3 }; };
+        const click = (point) => chart.dispatchEvent(new MouseEvent('click', { bubbles: true, ...at(point) }));
+        const last = points.at(-1);
+        click(last); found.push(shown());
+        click(points[3]); found.push(shown());
+        chart.focus();
+        chart.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+        return found.join(' ');";
+    let found = run(&browser, &page, script);
+    assert_eq!(found, format!("{kept} {} 3", kept - 1));
+}
+
+/// Letters of no less than nine pixels, and nothing beyond the edge, on a telephone held upright.
+#[test]
+fn is_legible_on_a_narrow_screen() {
+    let (page, _) = page(&recording(200));
+    let Some(browser) = Browser::find("narrow") else { return };
+    let script = "
+        const frame = document.createElement('iframe');
+        frame.style.cssText = 'width: 420px; height: 900px; border: 0; position: absolute; left: 0; top: 0';
+        document.querySelectorAll('script').forEach((script) => script.remove());
+        frame.srcdoc = document.documentElement.outerHTML;
+        document.body.replaceChildren(frame);
+        frame.addEventListener('load', () => {
+            const { document: page } = frame.contentWindow;
+            const seen = [...page.querySelectorAll('svg text')].filter((text) => text.getBoundingClientRect().width > 0);
+            const size = (text) => {
+                const { svg = text.ownerSVGElement } = {};
+                return parseFloat(frame.contentWindow.getComputedStyle(text).fontSize)
+                    * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+            };
+            const smallest = Math.min(...seen.map(size));
+            const beyond = seen.filter((text) => {
+                const { left, right } = text.getBoundingClientRect();
+                return left < -1 || right > 421;
+            });
+            document.documentElement.dataset.found = [
+                seen.length > 50, smallest >= 9, beyond.map((text) => text.textContent).join(), page.documentElement.scrollWidth <= 420,
+            ].join('|');
+        });";
+    assert_eq!(run(&browser, &page, script), "true|true||true");
 }
 
 #[test]

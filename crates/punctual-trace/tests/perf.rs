@@ -9,6 +9,8 @@ use punctual_trace::read::{ReadError, Trace};
 
 #[path = "../fuzz/perf.rs"]
 mod small;
+#[path = "../fuzz/writer.rs"]
+mod writer;
 
 /// `perf record -a -k mono` of version 6.1 on Linux 6.18, with a deadline thread: 1 482 samples, as `perf script` says.
 fn recorded() -> Vec<u8> {

@@ -294,3 +294,38 @@ fn delivers_events_live() {
     assert!(marks <= 1);
     assert_eq!(instances_of(std::process::id()), [""; 0]);
 }
+
+/// How many returns of a thread from `read` are recorded that waits so many times for what comes through a pipe.
+fn returns_recorded(filter: Filter, rounds: usize) -> Option<usize> {
+    let place = Place::new("returns");
+    let recording = start(Config { filter, ..Config::default() }, &place.join("raw"))?;
+    let (from, to) = rustix::pipe::pipe().unwrap();
+    let (ready, turn) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for _ in 0..rounds {
+            ready.send(()).unwrap();
+            assert_eq!(rustix::io::read(&from, &mut [0; 1]), Ok(1));
+        }
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    });
+    for () in turn {
+        assert_eq!(rustix::io::write(&to, &[1]), Ok(1));
+    }
+    let reader = reader.join().unwrap();
+    let summary = recording.stop().unwrap();
+    assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
+    let events = Trace::open(&place.join("raw")).unwrap().events().unwrap().map(Result::unwrap);
+    let read = Kind::SyscallExit { number: libc::SYS_read as u32 };
+    Some(events.filter(|event| event.by == reader && event.kind == read).count())
+}
+
+/// The return from the call in which a thread waited shows when it had left the scheduler, so SS is known within narrow bounds.
+/// `read` is such a call, but of all threads there would be too many.
+#[test]
+fn records_by_default_when_chosen_threads_return_from_waiting() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let chosen = Filter { processes: vec![std::process::id()], ..Filter::default() };
+    let Some(returns) = returns_recorded(chosen, 50) else { return };
+    assert!(returns >= 50, "{returns}");
+    assert_eq!(returns_recorded(Filter::default(), 50), Some(0));
+}

@@ -218,7 +218,7 @@ fn counts_losses_and_flags_jobs() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let place = Place::new("schedule-lost");
     // The rings are read at the start and at the end only, and hold some 2700 records.
-    let config = Config { buffer_kib: 64 << 2, every: Duration::from_secs(3600), ..config() };
+    let config = Config { buffer_kib: 64, every: Duration::from_secs(3600), ..config() };
     let groups = vec![Group::Sched, Group::Schedule];
     let Some(recording) = start_with_programs(Config { groups, ..config }, &place) else { return };
     let mut threads = busy_pairs();

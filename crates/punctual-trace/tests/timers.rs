@@ -3,7 +3,7 @@
 mod support;
 
 use punctual_trace::event::{Kind, SwitchOut};
-use punctual_trace::jobs::{Bounds, Config, Decomposer, ReleasedBy};
+use punctual_trace::jobs::{Bounds, Config, Decomposer, ReleasedBy, Select};
 use support::{IDLE, Script, task};
 
 const JOBS: u64 = 1_000;
@@ -63,4 +63,20 @@ fn counts_timers_that_were_not_seen_to_be_started() {
         decomposer.feed(event, &mut |job| timed += u64::from(job.released_by == ReleasedBy::Timer));
     }
     assert_eq!((timed, decomposer.counters().unknown_timers), (JOBS - JOBS / 10, JOBS / 10));
+}
+
+/// The kernel lets timers with slack expire before it is used up, together with others. The interrupt reads its clock once for all.
+#[test]
+fn takes_a_timer_that_expires_within_its_slack_as_due_when_the_clock_was_read() {
+    let thread = task(7, 120);
+    let mut s = Script::new();
+    s.at(1_000, 0, Kind::TimerStart { timer: OWN, expires: 150_000 });
+    s.at(100_000, 0, Kind::VectorEntry { vector: 236 });
+    // Others expired before.
+    s.at(115_000, 0, Kind::TimerExpire { timer: OWN, now: 100_700 });
+    s.waking(115_500, 0, thread, 0).at(116_000, 0, Kind::TimerExpired { timer: OWN });
+    s.at(117_000, 0, Kind::VectorExit { vector: 236 });
+    s.switch(118_000, 0, SwitchOut::Runnable, thread).switch(120_000, 0, SwitchOut::Sleeping, IDLE);
+    let jobs = s.jobs(Config { monotonic: true, select: Select::thread(7), ..Config::default() });
+    assert_eq!((jobs[0].released, jobs[0].jitter), (Some((100_700, 100_700)), Bounds::Exact(17_300)));
 }

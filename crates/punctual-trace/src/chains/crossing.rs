@@ -15,6 +15,7 @@ pub struct Part {
 
 /// The part of a crossing that one of its jobs takes: from its release until it wakes the next one, or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stage {
     /// When it begins: the release of the first job, at the latest that it can have been, or the wake-up of another.
     pub from: u64,
@@ -42,6 +43,7 @@ impl Stage {
 
 /// One way along a chain: a job of each task, each of which woke the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Crossing {
     /// The jobs, in the order of the chain.
     pub jobs: Vec<Rc<Job>>,

@@ -31,7 +31,7 @@ mod calls;
 mod chain;
 mod wait;
 
-use punctual_report::format::{format_count, format_part};
+use punctual_report::format::{format_count, format_counted, format_part};
 
 use crate::event::Section;
 use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy, Reservation};
@@ -138,11 +138,11 @@ pub fn assumptions(stats: &TaskStats) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some((overhead, execution, count)) = stats.likely() {
         sentences.push(format!(
-            "Likely, not certain: SS at most {} and C at most {} in {} jobs, if the scheduler took as long as where it could be \
+            "Likely, not certain: SS at most {} and C at most {} in {}, if the scheduler took as long as where it could be \
              seen.",
             format_part(overhead),
             format_part(execution),
-            format_count(count)
+            format_counted(count, "job")
         ));
     }
     let mut say = |count: u64, what: &str| {

@@ -67,6 +67,7 @@ pub struct Share {
 
 /// A wait for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Blocking {
     /// When it began: the attempt that met contention.
     pub start: u64,

@@ -6,7 +6,7 @@ use crate::event::Section;
 
 /// So many are remembered of each CPU, each at least so long, in ns.
 const KEPT: usize = 16;
-const SHORTEST: u64 = 500;
+const MIN_LENGTH: u64 = 500;
 
 /// The longest section with something off between a job's release and its start, on the CPU that it started on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl DisabledSections {
 
     pub(super) fn end(&mut self, time: u64, section: Section) {
         if let Some((from, caller)) = self.open[section as usize].take()
-            && time.saturating_sub(from) >= SHORTEST
+            && time.saturating_sub(from) >= MIN_LENGTH
         {
             self.past[self.next % KEPT] = Some((from, time, section, caller));
             self.next = self.next.wrapping_add(1);
@@ -62,7 +62,7 @@ impl DisabledSections {
             let ns = until.min(to).saturating_sub(since.max(from));
             DisabledSection { section, caller, ns }
         });
-        within.filter(|off| off.ns >= SHORTEST).max_by_key(|off| off.ns)
+        within.filter(|off| off.ns >= MIN_LENGTH).max_by_key(|off| off.ns)
     }
 }
 

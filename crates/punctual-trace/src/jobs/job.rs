@@ -84,6 +84,7 @@ pub enum Phase {
 
 /// A stretch of a job's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Segment {
     /// From when.
     pub start: u64,

@@ -1,4 +1,4 @@
-//! Numbers in the order of the machine that was traced, and places to read them from.
+//! Numbers in the byte order of the traced machine, and sources to read them from.
 //!
 //! ```
 //! use punctual_trace::read::Order;
@@ -13,20 +13,20 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The order of the bytes of a number.
+/// The byte order of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// The lowest first.
+    /// Least significant byte first.
     Little,
-    /// The highest first.
+    /// Most significant byte first.
     Big,
 }
 
 impl Order {
-    /// The order of the machine this runs on.
+    /// The byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
-    /// The two bytes at `at`, if they are there.
+    /// Reads a `u16` at `at`; `None` beyond the end.
     #[inline]
     pub fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
@@ -36,7 +36,7 @@ impl Order {
         })
     }
 
-    /// The four bytes at `at`, if they are there.
+    /// Reads a `u32` at `at`; `None` beyond the end.
     #[inline]
     pub fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
@@ -46,7 +46,7 @@ impl Order {
         })
     }
 
-    /// The eight bytes at `at`, if they are there.
+    /// Reads a `u64` at `at`; `None` beyond the end.
     #[inline]
     pub fn u64(self, bytes: &[u8], at: usize) -> Option<u64> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
@@ -57,12 +57,12 @@ impl Order {
     }
 }
 
-/// Bytes that are read in pieces and from several places at once: a file, or memory.
+/// Random access to bytes of a file or of memory, also from several readers at once.
 pub trait Bytes: Send + Sync {
-    /// How many there are.
+    /// The length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Reads some of those from `offset` on and says how many; none only at the end.
+    /// Reads some bytes from `offset` on and returns how many: 0 only at the end.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -89,7 +89,7 @@ impl Bytes for Vec<u8> {
     }
 }
 
-/// A range of [`Bytes`], read from its start to its end.
+/// Reads a range of [`Bytes`] from start to end.
 pub struct Range {
     bytes: Arc<dyn Bytes>,
     at: u64,
@@ -97,22 +97,22 @@ pub struct Range {
 }
 
 impl Range {
-    /// Those from `start` to `end`, exclusively, or to where there are no more.
+    /// The bytes from `start` up to but not including `end`, or up to the end of the source if that comes first.
     pub fn new(bytes: Arc<dyn Bytes>, start: u64, end: u64) -> Self {
         Self { bytes, at: start, end: end.max(start) }
     }
 
-    /// Where the next read begins.
+    /// The offset of the next read.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// How many are left at most.
+    /// The most bytes that may be left.
     pub fn left(&self) -> u64 {
         self.end - self.at
     }
 
-    /// Leaves out the next `count`.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, count: u64) {
         self.at = self.at.saturating_add(count).min(self.end);
     }

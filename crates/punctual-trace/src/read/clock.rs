@@ -1,9 +1,9 @@
-//! What the times of a trace count.
+//! The unit of a trace's timestamps.
 
 use super::error::ReadError;
 use super::trace::{Buffer, Trace};
 
-/// What the kernel's trace clock of that name counts, unless it is ns.
+/// The unit of the kernel's trace clock of that name, unless it is ns.
 pub(crate) fn counted(clock: &str) -> Option<&'static str> {
     match clock {
         "x86-tsc" => Some("cycles of the processor"),
@@ -16,8 +16,8 @@ pub(crate) fn counted(clock: &str) -> Option<&'static str> {
 }
 
 impl Trace {
-    /// Whether the times of these buffers can be made ns, and put in one order.
-    pub(super) fn check_clocks<'a>(
+    /// Checks that the times of these buffers can be converted to ns and merged into one order.
+    pub(crate) fn check_clocks<'a>(
         &self,
         buffers: impl Iterator<Item = &'a Buffer>,
     ) -> Result<(), ReadError> {
@@ -29,7 +29,7 @@ impl Trace {
                 Err(ReadError::Clock { file, clock, problem })
             };
             match counted(clock) {
-                // However long one takes, they say nothing of time, or too little.
+                // Counts of events, or of ticks that are too coarse: no scale turns them into useful times.
                 Some(counted) if matches!(clock, "counter" | "uptime") => {
                     return wrong(format!("it counts {counted}"));
                 }
@@ -48,7 +48,16 @@ impl Trace {
         Ok(())
     }
 
-    /// The clock of a buffer; of one that does not say, that of the trace.
+    /// Converts a time of a buffer to ns.
+    pub(super) fn in_ns(&self, buffer: &Buffer, time: u64) -> u64 {
+        match self.scale {
+            // The file may contain a scale although the trace has another clock.
+            Some(scale) if counted(self.clock_of(buffer)).is_some() => scale.apply(time),
+            _ => time,
+        }
+    }
+
+    /// The clock of a buffer, or of the trace if the buffer names none.
     pub(super) fn clock_of<'a>(&'a self, buffer: &'a Buffer) -> &'a str {
         if buffer.clock.is_empty() { &self.clock } else { &buffer.clock }
     }

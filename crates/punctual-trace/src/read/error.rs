@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::format::FormatError;
 use super::page::PageError;
-use super::translate::RecordError;
+use super::translate::ShortRecord;
 
 /// Why a trace, or a part of it, cannot be read. Every message names the file, the offset and the fix.
 #[derive(Debug)]
@@ -15,117 +15,117 @@ use super::translate::RecordError;
 pub enum ReadError {
     /// The file or directory cannot be opened.
     Open {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The system failed to read.
     Io {
         /// The file.
         file: Arc<str>,
-        /// From where on, in bytes.
+        /// The offset of the failed read, in bytes.
         offset: u64,
-        /// What the system answered.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// The file does not begin as a trace.dat does.
+    /// The file does not begin like a trace.dat file.
     NotATrace {
         /// The file.
         file: Arc<str>,
     },
-    /// A trace.dat of a version that is not known.
+    /// A trace.dat file of an unknown version.
     Version {
         /// The file.
         file: Arc<str>,
-        /// What it says.
+        /// The version that it states.
         version: String,
     },
-    /// The file or directory has something this reader cannot read.
+    /// The file or directory uses a feature that this reader does not support.
     Unsupported {
         /// The file.
         file: Arc<str>,
-        /// Where it says so, in bytes.
+        /// The offset of the feature, in bytes.
         offset: u64,
-        /// What.
+        /// The feature.
         what: String,
     },
     /// The file ends too early.
     Truncated {
         /// The file.
         file: Arc<str>,
-        /// Where it ends, in bytes.
+        /// The offset of its end, in bytes.
         offset: u64,
-        /// What is cut off.
+        /// The part that is cut off.
         what: String,
     },
     /// The file contradicts itself.
     Corrupt {
         /// The file.
         file: Arc<str>,
-        /// Where, in bytes.
+        /// The offset of the contradiction, in bytes.
         offset: u64,
-        /// How.
+        /// The contradiction.
         problem: String,
     },
-    /// A description of how things lie in memory is wrong.
+    /// A format description is malformed.
     Format {
         /// The file.
         file: Arc<str>,
-        /// Where the description begins, in bytes.
+        /// The offset of the description, in bytes.
         offset: u64,
         /// What is wrong with it.
         error: FormatError,
     },
-    /// A page of the ring buffer is wrong.
+    /// A page of the ring buffer is malformed.
     Page {
         /// Where it is.
         place: Place,
         /// What is wrong with it.
         error: PageError,
     },
-    /// A record is wrong.
+    /// A record is malformed.
     Record {
         /// Where it is.
         place: Place,
         /// What is wrong with it.
-        error: RecordError,
+        error: ShortRecord,
     },
-    /// A record is older than the one before it on the same CPU.
+    /// A record is older than its predecessor on the same CPU.
     Backwards {
         /// Where it is.
         place: Place,
         /// Its time, in ns.
         time: u64,
-        /// The time of the one before.
+        /// The time of its predecessor.
         before: u64,
     },
-    /// The times cannot be made ns, or not be put in one order.
+    /// The times cannot be converted to ns, or cannot be merged into one order.
     Clock {
         /// The file.
         file: Arc<str>,
         /// The clock.
         clock: String,
-        /// What is the matter with it.
+        /// Why it cannot be used.
         problem: String,
     },
-    /// There is nothing in it to analyse.
+    /// The trace has nothing to analyse.
     Empty {
         /// The file.
         file: Arc<str>,
     },
 }
 
-/// Where in the data of a CPU something is.
+/// A position in the data of a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file.
     pub file: Arc<str>,
     /// The CPU.
     pub cpu: u16,
-    /// In bytes: from the start of the file, or of the CPU's data where that is compressed.
+    /// The offset in bytes: from the start of the file, or of the CPU's data if that is compressed.
     pub offset: u64,
-    /// Whether it is compressed.
+    /// Whether the CPU's data is compressed.
     pub compressed: bool,
 }
 
@@ -156,7 +156,7 @@ impl fmt::Display for ReadError {
             Self::NotATrace { file } => write!(
                 f,
                 "{file}: byte 0: this is no trace.dat and no perf.data; give a file of `punctual trace record`, `trace-cmd record` \
-                 or `perf record` (text of `trace-cmd report` cannot be read)"
+                 or `perf record`, or a directory of LTTng (text of `trace-cmd report` cannot be read)"
             ),
             Self::Version { file, version } => write!(
                 f,

@@ -1,4 +1,4 @@
-//! What Punctual apps write into the trace: the start and end of jobs and the names of tasks.
+//! Markers that Punctual apps write into the trace: starts and ends of jobs, and names of tasks.
 //!
 //! The format is [`punctual_core::trace_marker`]'s, whose functions are here too for programs that mark jobs of their own.
 //!
@@ -23,7 +23,7 @@ pub use punctual_core::trace_marker::{end, name, start};
 use super::Order;
 use crate::event::Kind;
 
-/// The names of tasks that a trace has.
+/// The names of tasks in a trace.
 #[derive(Debug, Default, Clone)]
 pub struct Tasks {
     names: BTreeMap<u16, String>,
@@ -31,17 +31,17 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// The name of that task.
+    /// The name of a task.
     pub fn get(&self, task: u16) -> Option<&str> {
         self.names.get(&task).map(String::as_str)
     }
 
-    /// Every name.
+    /// All names.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &str)> {
         self.names.iter().map(|(&task, name)| (task, name.as_str()))
     }
 
-    /// How often a task has been named.
+    /// How many markers have named a task.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
@@ -59,13 +59,13 @@ impl Tasks {
         }
     }
 
-    /// Two apps may have taken the same number; then nobody can tell which of the two it is.
+    /// Two apps may use the same number. Which of their tasks a marker means cannot be told, so both names are kept.
     fn learn(&mut self, task: u16, name: &str) {
         let known = self.names.entry(task).or_default();
         if known.is_empty() {
             known.push_str(name);
             self.changes += 1;
-        } else if !known.split(OR).any(|known| known == name) && known.len() < LONGEST {
+        } else if !known.split(OR).any(|known| known == name) && known.len() < MAX_NAMES {
             known.push_str(OR);
             known.push_str(name);
             self.changes += 1;
@@ -73,7 +73,7 @@ impl Tasks {
     }
 }
 
-/// Between the names of a number that several tasks have.
+/// Separates the names of tasks with the same number.
 const OR: &str = " or ";
 /// A number with so many names needs no more, in bytes.
-const LONGEST: usize = 400;
+const MAX_NAMES: usize = 400;

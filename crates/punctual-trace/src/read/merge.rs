@@ -27,17 +27,17 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::event::Event;
 
-/// How many events a source is asked for at a time.
+/// How many events a source delivers per batch.
 pub const BATCH: usize = 512;
 
-/// How many errors in a row a source may have.
+/// After so many errors in a row a source is abandoned.
 const RETRIES: usize = 16;
 
-/// Where events come from, in the order of time.
+/// A source of events, in order of time.
 pub trait Source {
-    /// What all sources of a merge share.
+    /// State shared by all sources of a merge.
     type Context;
-    /// What can go wrong.
+    /// The error of a source.
     type Error;
 
     /// Appends about [`BATCH`] of the next events to `into`, which is empty; none if there are no more.
@@ -67,13 +67,13 @@ struct Lane<S> {
     at: usize,
 }
 
-/// The events of several sources in one order.
+/// Merges the events of several sources.
 pub struct Merge<S: Source> {
     context: S::Context,
     lanes: Vec<Lane<S>>,
-    /// The lane whose events are next.
+    /// The lane that delivers at present.
     current: usize,
-    /// Up to where they are.
+    /// The key at which another lane takes over.
     bound: Key,
     /// The other lanes that have events.
     waiting: BinaryHeap<Reverse<Key>>,
@@ -84,7 +84,7 @@ pub struct Merge<S: Source> {
 }
 
 impl<S: Source> Merge<S> {
-    /// Of these sources, in the order of their ranks.
+    /// Merges `sources`, given in order of rank.
     pub fn new(context: S::Context, sources: impl IntoIterator<Item = S>) -> Self {
         let lane = |source| Lane { source, batch: Vec::new(), at: 0 };
         Self {
@@ -99,12 +99,12 @@ impl<S: Source> Merge<S> {
         }
     }
 
-    /// What the sources share.
+    /// The shared state of the sources.
     pub fn context(&self) -> &S::Context {
         &self.context
     }
 
-    /// The same, to change it.
+    /// The shared state of the sources, mutably.
     pub fn context_mut(&mut self) -> &mut S::Context {
         &mut self.context
     }
@@ -114,7 +114,7 @@ impl<S: Source> Merge<S> {
         let Lane { source, batch, at } = &mut self.lanes[lane];
         batch.clear();
         *at = 0;
-        // A source that fails again and again is given up, so that it cannot keep the others from going on.
+        // A source that keeps failing is abandoned, so that it cannot stall the others.
         for _ in 0..RETRIES {
             match source.refill(&mut self.context, batch) {
                 Ok(()) => break,

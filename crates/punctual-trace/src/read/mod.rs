@@ -23,6 +23,7 @@
 
 mod bytes;
 pub(crate) mod clock;
+mod ctf;
 pub mod dat;
 mod error;
 pub mod format;
@@ -31,6 +32,8 @@ pub mod merge;
 pub mod page;
 pub(crate) mod perf;
 pub mod raw;
+pub(crate) mod records;
+pub(crate) mod store;
 mod stream;
 pub(crate) mod trace;
 pub mod translate;

@@ -35,39 +35,40 @@ const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// Absolute times in a page have 59 bits; the others are those of the time before.
+/// Absolute times in a page have 59 bits; the upper bits are those of the preceding time.
 const STAMP_BITS: u32 = 59;
 
-/// What is wrong with a page, and where in it.
+/// An error in a page, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PageError {
-    /// In bytes from its start.
+    /// The offset in bytes from the start of the page.
     pub offset: usize,
     /// What.
     pub problem: PageProblem,
 }
 
-/// What can be wrong with a page.
+/// The ways in which a page can be malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageProblem {
-    /// There are fewer bytes than its header has.
+    /// The page is shorter than its header.
     NoHeader,
-    /// It says that it uses more bytes than there are.
+    /// The header claims more bytes than the page has.
     Overlong {
-        /// How many it says.
+        /// How many bytes it claims.
         used: u64,
-        /// How many there are.
+        /// How many bytes there are.
         room: u64,
     },
-    /// An event goes on beyond the used part of the page.
+    /// An event extends beyond the used part of the page.
     EventTooLong {
-        /// How many bytes it says to have.
+        /// How many bytes it claims.
         length: u64,
         /// How many are left.
         left: u64,
     },
-    /// An event says to have no content at all.
+    /// An event claims to be empty.
     EventTooShort,
 }
 
@@ -89,28 +90,28 @@ impl fmt::Display for PageError {
 
 impl std::error::Error for PageError {}
 
-/// What a page says about events that are missing before it.
+/// Events lost before a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// There are some; how many is not known.
+    /// An unknown number.
     Some,
-    /// There are this many.
+    /// This many.
     Count(u64),
 }
 
-/// What stands at the start of a page.
+/// The header of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The time that those of the events are counted from.
+    /// The time to which the events' deltas are added.
     pub time: u64,
-    /// Where the used part of the page ends.
+    /// The end of the used part of the page.
     pub end: usize,
-    /// The events that are missing before it.
+    /// The events lost before it.
     pub missed: Option<Missed>,
 }
 
 impl Header {
-    /// Reads it from the start of a page.
+    /// Reads the header of a page.
     pub fn read(layout: &PageLayout, page: &[u8]) -> Result<Self, PageError> {
         let short = PageError { offset: page.len(), problem: PageProblem::NoHeader };
         let time = layout.order.u64(page, layout.timestamp).ok_or(short)?;
@@ -129,7 +130,7 @@ impl Header {
         let missed = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
             (false, _) => None,
             (true, false) => Some(Missed::Some),
-            // The number follows the last event, where there was room for it.
+            // The count follows the last event if there was room.
             (true, true) => match layout.long {
                 4 => layout.order.u32(page, end).map(u64::from),
                 _ => layout.order.u64(page, end),
@@ -148,9 +149,9 @@ impl Header {
 /// One event as the kernel wrote it.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// When, by the clock of the trace.
+    /// The time by the trace clock.
     pub time: u64,
-    /// Where its content begins in the page.
+    /// The offset of its content in the page.
     pub offset: usize,
     /// The page from there on: numbers at its end are read with one load where what follows them may be read too.
     pub(crate) window: &'a [u8],
@@ -168,14 +169,14 @@ impl<'a> Record<'a> {
         &self.window[..self.length]
     }
 
-    /// How long that is.
+    /// The length of its content.
     #[inline]
     pub fn length(&self) -> usize {
         self.length
     }
 }
 
-/// A place in a page, which lets go of the page between two records.
+/// A position in a page that does not borrow the page between records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cursor {
     at: usize,
@@ -212,7 +213,7 @@ impl Cursor {
                 Order::Little => (head & 31, u64::from(head >> 5)),
                 Order::Big => (head >> DELTA_BITS, u64::from(head & ((1 << DELTA_BITS) - 1))),
             };
-            // Nearly all records are of this kind.
+            // The common case.
             let (start, length, whole) = if (1..PADDING).contains(&kind) {
                 let length = kind as usize * 4;
                 (self.at + 4, length, 4 + length)
@@ -243,7 +244,7 @@ impl Cursor {
     ) -> Result<Option<(usize, usize, usize)>, PageError> {
         match kind {
             0 => {
-                // The length counts the word that says it.
+                // The length includes its own word.
                 let length = u64::from(self.word(order, page, self.at + 4)?);
                 if length < 4 {
                     return Err(PageError { offset: self.at, problem: PageProblem::EventTooShort });
@@ -281,14 +282,14 @@ impl Cursor {
     }
 }
 
-/// Completes an absolute time with the high bits of the one before.
+/// Completes an absolute time with the upper bits of the preceding time.
 fn absolute(time: u64, before: u64) -> u64 {
     let high = before >> STAMP_BITS << STAMP_BITS;
     let time = time | high;
     if high != 0 && time < before { time.wrapping_add(1 << STAMP_BITS) } else { time }
 }
 
-/// A page and a place in it.
+/// A page with a read position.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
     header: Header,
@@ -304,14 +305,14 @@ impl<'a> Page<'a> {
         Ok(Self { header, order: layout.order, bytes, cursor: Cursor::new(layout, &header) })
     }
 
-    /// What stands at its start.
+    /// The header of the page.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
     /// The next record.
     ///
-    /// After an error, nothing that follows can be told apart, and the same error comes again.
+    /// After an error the records that follow cannot be delimited: every further call returns the same error.
     pub fn next_record(&mut self) -> Result<Option<Record<'a>>, PageError> {
         self.cursor.next(self.order, self.bytes)
     }

@@ -67,6 +67,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
             declared(&text, &beside("saved_tgids"), &beside("saved_reservations"))
         }),
         damage: Vec::new(),
+        is_ctf: false,
     })
 }
 

@@ -11,12 +11,12 @@ use super::page::{Cursor, Header, Missed, PageError, PageProblem};
 use super::translate::{SLACK, Translator};
 use crate::event::{Event, Kind};
 
-/// What is read at a time, if the trace does not have very many CPUs or large pages.
+/// Bytes per read, unless the trace has very many CPUs or large pages.
 const CHUNK: usize = 256 << 10;
-/// What all CPUs together may hold.
+/// The limit for the buffers of all CPUs together.
 const BUDGET: usize = 16 << 20;
 
-/// From counts of a clock to ns, where the trace has the former.
+/// Converts counts of a clock to ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scale {
     pub(crate) factor: u32,
@@ -34,21 +34,21 @@ impl Scale {
         bytes
     }
 
-    fn apply(self, time: u64) -> u64 {
+    pub(crate) fn apply(self, time: u64) -> u64 {
         let scaled = (u128::from(time) * u128::from(self.factor)) >> self.shift.min(127);
         // Saturating, so that times stay in order whatever a file says. The offset is in two's complement.
         u64::try_from(scaled).unwrap_or(u64::MAX).saturating_add_signed(self.offset as i64)
     }
 }
 
-/// Where the data of a CPU comes from.
+/// The data of a CPU in a file.
 pub(crate) struct Input {
     pub(crate) file: Arc<str>,
     pub(crate) cpu: u16,
     pub(crate) read: Box<dyn Read + Send>,
-    /// Where in the file the first byte is, unless the data is compressed.
+    /// The offset of the first byte in the file, unless the data is compressed.
     pub(crate) start: Option<u64>,
-    /// How many bytes there should be, if that is known.
+    /// The expected number of bytes, if known.
     pub(crate) length: Option<u64>,
     pub(crate) scale: Option<Scale>,
 }
@@ -115,7 +115,7 @@ impl CpuStream {
         ReadError::Truncated { file: place.file, offset: place.offset, what }
     }
 
-    /// Reads the next pages, and says whether there are any.
+    /// Reads the next pages. Returns `false` at the end.
     fn read(&mut self) -> Result<bool, ReadError> {
         self.base += self.filled as u64;
         (self.filled, self.page) = (0, 0);
@@ -136,13 +136,13 @@ impl CpuStream {
             }
         }
         if self.filled < wanted && self.input.length.is_some() {
-            // What there is comes first; the error waits until it is used up.
+            // Deliver what was read; report the error after that.
             self.cut = Some(self.truncated(self.filled));
         }
         Ok(self.filled > 0)
     }
 
-    /// Goes to the next page, which may mean to read, and says whether there is one.
+    /// Advances to the next page, reading if necessary. Returns `false` at the end.
     fn next_page(&mut self, into: &mut Vec<Event>) -> Result<bool, ReadError> {
         if self.page >= self.filled {
             if let Some(error) = self.cut.take() {
@@ -164,7 +164,7 @@ impl CpuStream {
             Err(error) => return Err(self.page_error(error)),
         };
         if header.is_blank(&self.layout) {
-            // It has been moved elsewhere, or was never written.
+            // Moved elsewhere, or never written.
             into.push(Event { time: self.last, cpu: self.input.cpu, by: 0, kind: Kind::Lost { count: 0 } });
         }
         if let Some(missed) = header.missed {
@@ -177,7 +177,7 @@ impl CpuStream {
         Ok(true)
     }
 
-    /// Appends the events of what is left of the page, up to a batch.
+    /// Appends the remaining events of the page, up to a batch.
     fn fill_from_page(
         &mut self,
         cursor: Cursor,
@@ -253,7 +253,7 @@ impl Source for CpuStream {
         if let Some(scale) = self.input.scale {
             into.iter_mut().for_each(|event| event.time = scale.apply(event.time));
         }
-        // Nothing after an error can be told apart, and what was found before it comes first.
+        // Nothing after an error can be delimited. Deliver what came before it first.
         match result {
             Ok(()) => Ok(()),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! A trace that has been opened: what is said about it, and its events.
+//! An open trace: its metadata and its events.
 
 use std::io;
 use std::path::Path;
@@ -11,15 +11,15 @@ use super::merge::{Merge, Source as _};
 use super::raw::{PROCESS, RESERVATION};
 use super::stream::{CpuStream, Input, Scale};
 use super::translate::{Calls, Interrupts, Threads, Translator, recipe};
-use super::{Bytes, Order, Range, dat, marker, perf, raw};
+use super::{Bytes, Order, Range, ctf, dat, marker, perf, raw};
 use crate::event::{Event, Tid};
 use crate::jobs::Reservation;
 use crate::recorded::{Recorded, Source};
 
-/// All CPUs together may hold pages of that many bytes.
+/// The limit in bytes for the pages of all CPUs together.
 const PAGES_BUDGET: usize = 256 << 20;
 
-/// A trace that has been opened.
+/// An open trace.
 ///
 /// ```no_run
 /// use punctual_trace::read::Trace;
@@ -32,13 +32,13 @@ const PAGES_BUDGET: usize = 256 << 20;
 /// # Ok::<(), punctual_trace::read::ReadError>(())
 /// ```
 pub struct Trace {
-    pub(super) file: Arc<str>,
-    pub(super) layout: PageLayout,
+    pub(crate) file: Arc<str>,
+    pub(crate) layout: PageLayout,
     pub(super) formats: Vec<EventFormat>,
     pub(super) unreadable: Vec<(String, FormatError)>,
     pub(super) buffers: Vec<Buffer>,
-    pub(super) threads: Vec<u8>,
-    pub(super) functions: dat::Functions,
+    pub(crate) threads: Vec<u8>,
+    pub(crate) functions: dat::Functions,
     pub(super) clock: String,
     pub(super) system: String,
     pub(super) statistics: Vec<String>,
@@ -46,21 +46,23 @@ pub struct Trace {
     /// What its recorder says about which events it has: see [`Recorded::declared`].
     pub(super) declared: Option<String>,
     pub(super) damage: Vec<String>,
+    /// Whether LTTng recorded it.
+    pub(super) is_ctf: bool,
 }
 
-/// One ring buffer of the kernel, which has data of each CPU.
+/// A ring buffer of the kernel, with data of each CPU.
 #[derive(Debug, Clone)]
 pub struct Buffer {
-    /// The name of its tracing instance, empty for the one that every system has.
+    /// The name of its tracing instance; empty for the top-level one.
     pub name: String,
-    /// The clock of its times.
+    /// Its trace clock.
     pub clock: String,
-    pub(super) page_size: Option<usize>,
-    pub(super) cpus: Vec<CpuData>,
+    pub(crate) page_size: Option<usize>,
+    pub(crate) cpus: Vec<CpuData>,
 }
 
 impl Buffer {
-    /// The CPUs that it has data of.
+    /// The CPUs with data.
     pub fn cpus(&self) -> impl Iterator<Item = u16> {
         self.cpus.iter().map(|data| data.cpu)
     }
@@ -69,12 +71,12 @@ impl Buffer {
 /// The data of one CPU, not yet read.
 #[derive(Clone)]
 pub(crate) struct CpuData {
-    pub(super) cpu: u16,
+    pub(crate) cpu: u16,
     pub(crate) file: Arc<str>,
-    pub(super) bytes: Arc<dyn Bytes>,
-    pub(super) start: u64,
-    pub(super) length: u64,
-    pub(super) packed: Option<(dat::Algorithm, Order)>,
+    pub(crate) bytes: Arc<dyn Bytes>,
+    pub(crate) start: u64,
+    pub(crate) length: u64,
+    pub(crate) packed: Option<(dat::Algorithm, Order)>,
 }
 
 impl std::fmt::Debug for CpuData {
@@ -95,17 +97,20 @@ impl CpuData {
 }
 
 impl Trace {
-    /// Opens a trace.dat or perf.data file, or a directory that was recorded.
+    /// Opens a trace.dat or perf.data file, a directory that was recorded, or one of LTTng.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let open = |error| ReadError::Open { path: path.to_owned(), error };
         if std::fs::metadata(path).map_err(open)?.is_dir() {
-            return raw::open(path);
+            return match ctf::find(path) {
+                Some(path) => ctf::open(&path),
+                None => raw::open(path),
+            };
         }
         let file = std::fs::File::open(path).map_err(open)?;
         Self::from_bytes(&path.display().to_string(), Arc::new(file))
     }
 
-    /// Opens a file that is in memory or elsewhere; `name` is what errors call it.
+    /// Opens a trace from any [`Bytes`]; errors call it `name`.
     pub fn from_bytes(name: &str, bytes: Arc<dyn Bytes>) -> Result<Self, ReadError> {
         let mut start = [0; 8];
         let read = bytes.read_at(0, &mut start);
@@ -116,12 +121,22 @@ impl Trace {
         }
     }
 
-    /// Its events, in the order of time and then of CPUs.
+    /// Opens a trace of LTTng that is in memory or elsewhere: its metadata file, and the files of its streams with what errors
+    /// call them.
+    pub fn from_ctf(
+        name: &str,
+        metadata: &[u8],
+        streams: Vec<(Arc<str>, Arc<dyn Bytes>)>,
+    ) -> Result<Self, ReadError> {
+        ctf::read(name.into(), metadata, streams)
+    }
+
+    /// The events, ordered by time, then by CPU.
     ///
-    /// An error ends the data of the CPU that it is about, and the events of the others go on.
+    /// An error ends the data of its CPU; the events of the other CPUs continue.
     ///
     /// # Errors
-    /// [`ReadError::Clock`] if the times are no ns and cannot be made ns.
+    /// [`ReadError::Clock`] if the times cannot be converted to ns.
     pub fn events(&self) -> Result<Events, ReadError> {
         self.events_of(|_| true)
     }
@@ -146,7 +161,7 @@ impl Trace {
                 Some(size) => self.layout.with_size(size).map_err(unsupported)?,
                 None => self.layout,
             };
-            // A trace of another clock may have the scale all the same.
+            // The file may contain a scale although the trace has another clock.
             let scale = self.scale.filter(|_| counted(self.clock_of(buffer)).is_some());
             for data in &buffer.cpus {
                 pages += layout.size;
@@ -172,7 +187,7 @@ impl Trace {
     /// all of it has been seen.
     ///
     /// # Errors
-    /// When a page size is not supported. Data that cannot be read says nothing.
+    /// If a page size is not supported. Unreadable data is ignored.
     pub fn recorded(&self) -> Result<Recorded, ReadError> {
         if let Some(text) = &self.declared {
             return Ok(Recorded::declared(text));
@@ -180,7 +195,7 @@ impl Trace {
         let names = self.formats.iter().map(|format| format!("{}:{}\n", format.system, format.name));
         let mut possible = Recorded::declared(&names.collect::<String>());
         if self.functions.schedule.is_empty() {
-            // Every system has the format of calls of functions.
+            // Every kernel lists the format of function calls.
             possible = possible.without(Source::Scheduler);
         }
         let mut seen = Recorded::none();
@@ -195,20 +210,21 @@ impl Trace {
                 }
             }
         }
-        // Only x86 has vectors beside its interrupts.
+        // Only x86 has vectors beside its interrupts. LTTng does not say which processor it was.
         let x86 = ["x86", "i386", "i486", "i586", "i686", "amd64"];
-        if !self.system.is_empty() && !x86.iter().any(|name| self.system.contains(name)) {
+        let is_known = !self.system.is_empty() && !self.is_ctf;
+        if is_known && !x86.iter().any(|name| self.system.contains(name)) {
             seen = seen.with(Source::Vectors);
         }
         Ok(seen)
     }
 
-    /// Its ring buffers.
+    /// The ring buffers.
     pub fn buffers(&self) -> &[Buffer] {
         &self.buffers
     }
 
-    /// How many CPUs there is data of.
+    /// The number of CPUs with data.
     pub fn cpus(&self) -> usize {
         let mut cpus: Vec<_> = self.buffers.iter().flat_map(Buffer::cpus).collect();
         cpus.sort_unstable();
@@ -216,22 +232,22 @@ impl Trace {
         cpus.len()
     }
 
-    /// The clock of its times, `mono` for CLOCK_MONOTONIC, or nothing if it does not say.
+    /// The trace clock, `mono` for CLOCK_MONOTONIC; empty if the trace names none.
     pub fn clock(&self) -> &str {
         &self.clock
     }
 
-    /// The system that was traced, as `uname` has it, or nothing.
+    /// The traced system, as from `uname`, or empty.
     pub fn system(&self) -> &str {
         &self.system
     }
 
-    /// What the kernel counted for each CPU while it recorded.
+    /// The kernel's statistics of each CPU's buffer.
     pub fn statistics(&self) -> &[String] {
         &self.statistics
     }
 
-    /// Which process each thread is of, as far as the recorder saw.
+    /// The process of each thread that the recorder saw.
     pub fn processes(&self) -> impl Iterator<Item = (Tid, Tid)> {
         let lines = self.declared.iter().flat_map(|text| text.lines());
         lines.filter_map(|line| {
@@ -240,7 +256,7 @@ impl Trace {
         })
     }
 
-    /// What SCHED_DEADLINE threads have reserved, as far as the recorder saw.
+    /// The reservations of the SCHED_DEADLINE threads that the recorder saw.
     pub fn reservations(&self) -> impl Iterator<Item = (Tid, Reservation)> {
         let lines = self.declared.iter().flat_map(|text| text.lines());
         lines.filter_map(|line| {
@@ -251,22 +267,22 @@ impl Trace {
         })
     }
 
-    /// What of the file is missing or had to be guessed.
+    /// What is missing from the file or had to be guessed.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
 
-    /// The formats of its events.
+    /// The formats of the events.
     pub fn formats(&self) -> &[EventFormat] {
         &self.formats
     }
 
-    /// The events whose formats could not be read; their records are left out.
+    /// The events whose formats could not be parsed; their records are skipped.
     pub fn unreadable(&self) -> &[(String, FormatError)] {
         &self.unreadable
     }
 
-    /// Those of them that the analysis has a use for, as `group:event`.
+    /// Those of them that the analysis needs, as `group:event`.
     pub fn unusable(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         let used =
             |event: &str| event.split_once(':').is_some_and(|(group, name)| recipe(group, name).is_some());
@@ -277,7 +293,7 @@ impl Trace {
     }
 }
 
-/// The events of a trace, in order.
+/// Iterates over the events of a trace, in order.
 pub struct Events {
     merge: Merge<CpuStream>,
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 
 use super::error::RecordError;
+use super::schedule;
 use super::tracefs::Instance;
 
 /// A group of events.
@@ -25,7 +26,8 @@ pub enum Group {
     /// Futex system calls, of the traced threads only if [threads are chosen](super::Filter).
     Futex,
     /// System calls in which threads wait for their next job, of the traced threads only as those on futexes: they show when
-    /// a thread has left the scheduler and when it will enter it.
+    /// a thread has left the scheduler and when it will enter it. Those that mostly do not wait, such as `read`, are recorded
+    /// only if threads are chosen.
     Sleep,
     /// Where interrupts and preemption are off.
     Preemptirq,
@@ -38,17 +40,22 @@ pub enum Group {
 }
 
 impl Group {
-    /// What most recordings want: everything that is cheap.
-    pub const USUAL: [Self; 8] = [
-        Self::Sched,
-        Self::Irq,
-        Self::Vectors,
-        Self::Softirq,
-        Self::Timer,
-        Self::Lock,
-        Self::Futex,
-        Self::Sleep,
-    ];
+    /// What most recordings want: everything that is cheap. [`Schedule`](Self::Schedule) is among it if this is built with the
+    /// programs.
+    pub const USUAL: &'static [Self] = {
+        const CHEAP: [Group; 9] = [
+            Group::Sched,
+            Group::Irq,
+            Group::Vectors,
+            Group::Softirq,
+            Group::Timer,
+            Group::Lock,
+            Group::Futex,
+            Group::Sleep,
+            Group::Schedule,
+        ];
+        CHEAP.split_at(if schedule::BUILT_IN { CHEAP.len() } else { CHEAP.len() - 1 }).0
+    };
 
     /// All of them.
     pub const ALL: [Self; 12] = [
@@ -157,7 +164,7 @@ impl Group {
 }
 
 /// The calls of the group [`Sleep`](Group::Sleep).
-pub(super) const SLEEP: [&str; 20] = [
+pub(super) const SLEEP: [&str; 36] = [
     "sys_enter_clock_nanosleep",
     "sys_exit_clock_nanosleep",
     "sys_enter_nanosleep",
@@ -178,7 +185,30 @@ pub(super) const SLEEP: [&str; 20] = [
     "sys_exit_rt_sigtimedwait",
     "sys_enter_sched_yield",
     "sys_exit_sched_yield",
+    "sys_enter_epoll_pwait2",
+    "sys_exit_epoll_pwait2",
+    "sys_enter_mq_timedreceive",
+    "sys_exit_mq_timedreceive",
+    "sys_enter_pause",
+    "sys_exit_pause",
+    "sys_enter_rt_sigsuspend",
+    "sys_exit_rt_sigsuspend",
+    "sys_enter_io_uring_enter",
+    "sys_exit_io_uring_enter",
+    // From here on those that are frequent: see `is_frequent`.
+    "sys_enter_read",
+    "sys_exit_read",
+    "sys_enter_recvfrom",
+    "sys_exit_recvfrom",
+    "sys_enter_recvmsg",
+    "sys_exit_recvmsg",
 ];
+
+/// Whether a call of the group [`Sleep`](Group::Sleep) is one with which a thread waits for timers, pipes and sockets, but
+/// which everybody makes for other things: of all threads they are too many.
+pub(super) fn is_frequent(event: &str) -> bool {
+    ["read", "recvfrom", "recvmsg"].iter().any(|call| event.ends_with(&format!("_{call}")))
+}
 
 /// Something that was asked for and that cannot be had from this kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]

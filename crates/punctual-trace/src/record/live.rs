@@ -40,7 +40,7 @@ use crate::read::Order;
 use crate::read::dat::Functions;
 use crate::read::format::{EventFormat, PageLayout};
 use crate::read::page::{Missed, Page, PageError};
-use crate::read::translate::{Calls, Interrupts, RecordError as BadRecord, Threads, Translator};
+use crate::read::translate::{Calls, Interrupts, ShortRecord, Threads, Translator};
 use crate::recorded::Recorded;
 
 /// How old an event is when it is given out.
@@ -71,7 +71,7 @@ pub enum LiveError {
         /// Of which CPU.
         cpu: u16,
         /// What is wrong with it.
-        error: BadRecord,
+        error: ShortRecord,
     },
 }
 

@@ -105,6 +105,7 @@ impl Config {
 
 /// What the kernel lost of a CPU's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loss {
     /// The CPU.
     pub cpu: u32,

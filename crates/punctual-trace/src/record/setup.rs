@@ -46,7 +46,6 @@ pub(super) struct Ready {
 /// Makes the instances and turns the events on in them.
 pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     config.filter.check()?;
-    schedule::check_clock(config)?;
     let threads = config.filter.threads()?;
     let tracefs = tracefs::find()?;
     let removed = tracefs::remove_leftovers_in(&tracefs);
@@ -84,7 +83,10 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
             Group::Schedule => continue,
             _ => {}
         }
-        let present = events::present(&main, group, &mut absent);
+        let mut present = events::present(&main, group, &mut absent);
+        if group == Group::Sleep && config.filter.is_empty() {
+            present.retain(|event| !events::is_frequent(event));
+        }
         if group == Group::Sched {
             check_needed(&present)?;
         }
@@ -128,7 +130,7 @@ pub(super) fn ready(config: &Config) -> Result<Ready, RecordError> {
     let page = page_layout(&tracefs)?;
     let mut schedule = None;
     if config.groups.contains(&Group::Schedule) {
-        match Programs::load(config, &threads, &cpus)? {
+        match schedule::load(config, &threads, &cpus) {
             Ok(programs) => {
                 schedule = Some(programs);
                 on.extend(

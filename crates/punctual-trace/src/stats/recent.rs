@@ -12,6 +12,7 @@ const MAX_KEPT: usize = 1 << 18;
 
 /// A job with the events that made it, of all CPUs, from its release to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CapturedJob {
     /// The job.
     pub job: Job,
@@ -64,15 +65,24 @@ impl EventRing {
 
     /// A job to be kept for long. If there is no room for its events, it goes without.
     pub(super) fn capture_for_keeping(&mut self, job: &Job) -> CapturedJob {
+        self.capture_within(job, self.room)
+    }
+
+    /// The same for an ordinary job: half of the room is for the worst ones.
+    pub(super) fn capture_ordinary(&mut self, job: &Job) -> CapturedJob {
+        self.capture_within(job, self.room.saturating_sub(MAX_KEPT / 2))
+    }
+
+    fn capture_within(&mut self, job: &Job, room: usize) -> CapturedJob {
         let mut captured = self.capture(job);
-        if captured.events.len() > self.room {
+        if captured.events.len() > room {
             (captured.events, captured.truncated) = (Vec::new(), true);
         }
         self.room -= captured.events.len();
         captured
     }
 
-    /// A kept job has been displaced by a worse one.
+    /// A kept job has been displaced by another one.
     pub(super) fn forget(&mut self, captured: &CapturedJob) {
         self.room += captured.events.len();
     }

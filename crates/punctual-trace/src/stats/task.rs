@@ -163,6 +163,9 @@ pub struct TaskStats {
     preemptions: u64,
     quantities: [Quantity; 7],
     worst: Vec<CapturedJob>,
+    sample: Vec<CapturedJob>,
+    /// Every so many jobs, one is in the sample.
+    stride: u64,
     unended: Vec<Job>,
     /// Of how many jobs there are likely values, and the greatest of SS and of C.
     likely: (u64, u64, u64),
@@ -195,6 +198,8 @@ impl TaskStats {
             preemptions: 0,
             quantities,
             worst: Vec::new(),
+            sample: Vec::new(),
+            stride: 1,
             unended: Vec::new(),
             likely: (0, 0, 0),
             on_conditions: 0,
@@ -252,6 +257,26 @@ impl TaskStats {
         let place = self.worst.partition_point(|other| severity(&other.job) >= severity(&captured.job));
         self.worst.insert(place, captured);
         if self.worst.len() > n { self.worst.pop() } else { None }
+    }
+
+    /// Whether the job recorded last is to be in a sample of at most `n`, which are spread evenly over all jobs.
+    pub(super) fn is_next_in_sample(&self, n: usize) -> bool {
+        n > 1 && (self.jobs - 1).is_multiple_of(self.stride)
+    }
+
+    /// Adds a job to the sample; returns those that are no longer in it.
+    pub(super) fn add_to_sample(&mut self, captured: CapturedJob, n: usize) -> Vec<CapturedJob> {
+        self.sample.push(captured);
+        if self.sample.len() <= n {
+            return Vec::new();
+        }
+        // Half as dense: every second one goes.
+        self.stride *= 2;
+        let mut gone = Vec::new();
+        for (index, captured) in std::mem::take(&mut self.sample).into_iter().enumerate() {
+            if index % 2 == 0 { &mut self.sample } else { &mut gone }.push(captured);
+        }
+        gone
     }
 
     /// Which task.
@@ -368,6 +393,13 @@ impl TaskStats {
     #[must_use]
     pub fn unended(&self) -> &[Job] {
         &self.unended
+    }
+
+    /// One job every so many, whole, in the order of their ends: what is ordinary, if the [watch](super::Watch::sample) was to
+    /// keep any.
+    #[must_use]
+    pub fn sampled(&self) -> &[CapturedJob] {
+        &self.sample
     }
 
     /// The worst jobs whole, the longest first.

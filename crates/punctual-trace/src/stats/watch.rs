@@ -27,6 +27,8 @@ struct Tasks {
     names: HashMap<Tid, String, BuildHasherDefault<IntHasher>>,
     left_out: u64,
     keep: usize,
+    /// So many are in a sample at most.
+    sample: usize,
     recent: EventRing,
     deadlines: HashMap<Key, u64>,
     max_response: Option<u64>,
@@ -46,6 +48,7 @@ impl Watch {
             names: HashMap::default(),
             left_out: 0,
             keep,
+            sample: 0,
             recent,
             deadlines: HashMap::new(),
             max_response: None,
@@ -59,6 +62,12 @@ impl Watch {
     /// ends, and with [`overdue`](Self::overdue) while it lasts.
     pub fn max_response(&mut self, ns: Option<u64>) {
         self.tasks.max_response = ns;
+    }
+
+    /// Keeps up to `count` jobs of each task, beside the worst: one every so many, spread over the whole recording. They are
+    /// whole if the worst are kept, too.
+    pub fn sample(&mut self, count: usize) {
+        self.tasks.sample = count;
     }
 
     /// Says by when, in ns from the release, jobs of a task are to end. Those that certainly did not raise an alarm and
@@ -205,11 +214,17 @@ impl Tasks {
         if missed {
             stats.missed();
         }
-        if stats.record(job)
-            && stats.among_worst(job, self.keep)
+        if !stats.record(job) {
+            return;
+        }
+        if stats.among_worst(job, self.keep)
             && let Some(gone) = stats.keep(self.recent.capture_for_keeping(job), self.keep)
         {
             self.recent.forget(&gone);
+        }
+        if stats.is_next_in_sample(self.sample) {
+            let captured = self.recent.capture_ordinary(job);
+            stats.add_to_sample(captured, self.sample).iter().for_each(|gone| self.recent.forget(gone));
         }
     }
 }

@@ -60,7 +60,7 @@ pub fn convert(trace: &Path, file: &Path) -> Result<Vec<String>, WriteError> {
 }
 
 /// Writes the file, or nothing.
-fn copy(content: &Content, directory: Option<&Path>, file: &Path) -> Result<(), WriteError> {
+pub(crate) fn copy(content: &Content, directory: Option<&Path>, file: &Path) -> Result<(), WriteError> {
     let part = part_name(file);
     let result = copy_to(content, directory, &part).and_then(|()| rename(&part, file, directory));
     if result.is_err() {

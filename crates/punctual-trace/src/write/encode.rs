@@ -18,6 +18,7 @@ use punctual_core::trace_marker::{self, Mark};
 use super::WriteError;
 use super::page::bytes;
 use crate::event::{Event, Kind, Noise, Section, SwitchOut, Tid};
+use crate::machines::exchange;
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 use crate::read::translate::{Code, recipe};
@@ -119,6 +120,26 @@ impl Encoder {
         if code == Code::Marker {
             marker_content(self.order, &event.kind, record);
         }
+        Ok(())
+    }
+}
+
+impl Encoder {
+    /// Makes a record of the mark of a [message](crate::machines::exchange::Message) between machines.
+    pub fn encode_message(
+        &self,
+        by: Tid,
+        number: u64,
+        sent: bool,
+        record: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let shape = self.shapes.iter().find(|shape| shape.code == Code::Marker);
+        let shape = shape.ok_or(WriteError::NoFormat("message"))?;
+        record.clear();
+        record.extend(&shape.empty);
+        put(self.order, record, &shape.by, by.into());
+        record.truncate(shape.fields[0].offset.into());
+        record.extend(exchange::mark(number, sent));
         Ok(())
     }
 }

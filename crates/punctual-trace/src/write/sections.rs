@@ -60,7 +60,7 @@ fn buffers(content: &Content, mut at: u64) -> Vec<BufferPlan> {
 }
 
 fn head(content: &Content, buffers: &[BufferPlan]) -> Vec<u8> {
-    let mut head = Head::new(content.long);
+    let mut head = Head::new(content.long, content.page);
     head.describe("buffer flyrecord");
     let mut headers = sized_with_name("header_page", &content.header_page);
     headers.extend(sized_with_name("header_event", &content.header_event));
@@ -128,11 +128,11 @@ struct Head {
 }
 
 impl Head {
-    fn new(long: u8) -> Self {
+    fn new(long: u8, page: usize) -> Self {
         let mut bytes = b"\x17\x08\x44tracing7\0".to_vec();
         bytes.push(u8::from(Order::NATIVE == Order::Big));
         bytes.push(long);
-        bytes.extend((rustix::param::page_size() as u32).to_ne_bytes());
+        bytes.extend((page as u32).to_ne_bytes());
         bytes.extend(b"none\0\0");
         let options_at = bytes.len();
         bytes.extend([0; 8]);

@@ -11,6 +11,7 @@ use super::encode::{BUDGET_TIMER, Encoder, SCHEDULE};
 use super::page::PageWriter;
 use super::{WriteError, formats};
 use crate::event::{Event, Kind, Tid};
+use crate::machines::exchange::Message;
 use crate::read::Order;
 use crate::read::format::PageLayout;
 use crate::recorded::Recorded;
@@ -71,6 +72,27 @@ impl Synthetic {
     /// Appends an event, which is no older than the last one of its CPU.
     pub fn push(&mut self, event: &Event) -> Result<(), WriteError> {
         let Event { time, cpu, .. } = *event;
+        if let Kind::Lost { count } = event.kind {
+            return self.append(time, cpu, |pages, _| pages.missed(count));
+        }
+        let names = &self.names;
+        self.encoder.encode(event, |thread| names.get(&thread).map(String::as_str), &mut self.record)?;
+        self.append(time, cpu, |pages, record| pages.push(time, record))
+    }
+
+    /// Appends the mark of a message that `by` has sent or received, as an event is appended.
+    pub fn message(&mut self, cpu: u16, by: Tid, message: Message) -> Result<(), WriteError> {
+        let Message { number, time, sent } = message;
+        self.encoder.encode_message(by, number, sent, &mut self.record)?;
+        self.append(time, cpu, |pages, record| pages.push(time, record))
+    }
+
+    fn append(
+        &mut self,
+        time: u64,
+        cpu: u16,
+        what: impl FnOnce(&mut PageWriter<BufWriter<File>>, &[u8]) -> std::io::Result<()>,
+    ) -> Result<(), WriteError> {
         let file = self.path.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let failed = |error| WriteError::output(&file, None, error);
         let pages = match self.cpus.entry(cpu) {
@@ -84,12 +106,7 @@ impl Synthetic {
         if time < pages.last() {
             return Err(WriteError::Backwards { cpu, time, before: pages.last() });
         }
-        if let Kind::Lost { count } = event.kind {
-            return pages.missed(count).map_err(failed);
-        }
-        let names = &self.names;
-        self.encoder.encode(event, |thread| names.get(&thread).map(String::as_str), &mut self.record)?;
-        pages.push(time, &self.record).map_err(failed)
+        what(pages, &self.record).map_err(failed)
     }
 
     /// Writes what is left.

@@ -11,10 +11,8 @@ pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The usual groups and the programs, of this process.
 pub fn config() -> Config {
-    let mut groups = Group::USUAL.to_vec();
-    groups.push(Group::Schedule);
     let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
-    Config { filter, groups, ..Config::default() }
+    Config { filter, ..Config::default() }
 }
 
 /// Whether the group is there, or says loudly that it is not.

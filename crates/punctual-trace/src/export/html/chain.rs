@@ -8,7 +8,7 @@ use punctual_report::svg::{Anchor, Mark, Svg, fitted};
 
 use super::Report;
 use super::task::phases;
-use super::timeline::style;
+use super::timeline::{since_release, style};
 use crate::chains::{Chain, Crossing};
 use crate::explain;
 use crate::export::{chain_table, phase_name};
@@ -46,7 +46,7 @@ pub(super) fn section(stages: &[String], chain: &Chain, report: &Report<'_>) -> 
             Escaped(&explain::value(longest.latency)),
             format_clock(end)
         );
-        for (class, width, left) in [("timeline wide", 1080.0, 176.0), ("timeline narrow", 640.0, 124.0)] {
+        for (class, width, left) in [("timeline wide", 1080.0, 176.0), ("timeline narrow", 420.0, 96.0)] {
             out += &draw(longest, report.names, class, width, left);
         }
         out += "<ol>";
@@ -72,13 +72,17 @@ fn draw(crossing: &Crossing, names: &Names, class: &'static str, width: f64, lef
             let (start, end) = (segment.start.max(stage.from), segment.end.min(stage.to));
             if start < end {
                 let title = format!("{} {}", phase_name(segment.phase), format_part(end - start));
-                let mark = Mark::titled(title).data("ns", end - start);
+                let times = format!("{} {}", start.saturating_sub(from), end.saturating_sub(from));
+                let mark = Mark::titled(title).data("ns", end - start).data("t", times);
                 let size = ((x(end) - x(start)).max(MIN_WIDTH), BAR);
                 svg.rect(&format!("phase {}", style(segment.phase).0), (x(start), y), size, &mark);
             }
         }
         if index + 1 < crossing.stages.len() {
-            svg.line("wake", (x(stage.to), y + BAR), (x(stage.to), y + ROW));
+            let mark = Mark::none().data("t", stage.to.saturating_sub(from));
+            svg.group("moment", &mark, |svg| {
+                svg.line("wake", (x(stage.to), y + BAR), (x(stage.to), y + ROW))
+            });
         }
     }
     let bottom = TOP + crossing.stages.len() as f64 * ROW + 2.0;
@@ -86,11 +90,12 @@ fn draw(crossing: &Crossing, names: &Names, class: &'static str, width: f64, lef
     let (name, factor) = unit((to - from) as f64);
     for (ns, text) in scale.ticks(((width - left) / 90.0) as u32, factor) {
         let at = scale.at(ns);
-        svg.line("axis", (at, bottom), (at, bottom + 4.0));
+        svg.line("axis mark", (at, bottom), (at, bottom + 4.0));
         let anchor = if at > width - 30.0 { Anchor::End } else { Anchor::Middle };
         svg.text("tick", (at, bottom + 17.0), anchor, &text);
     }
-    svg.text("tick", (left - 24.0, bottom + 17.0), Anchor::End, &format!("{name} since release"));
+    svg.text("tick", (left - 24.0, bottom + 17.0), Anchor::End, &since_release(name, left - 24.0));
     let label = format!("Timeline of a crossing that took {}", explain::value(crossing.latency));
-    svg.finish(class, bottom + 24.0, &Mark::titled(label))
+    let plot = format!("{left} {} {}", width - 14.0, to - from);
+    svg.finish(class, bottom + 24.0, &Mark::titled(label).data("plot", plot))
 }

@@ -11,12 +11,13 @@ use punctual_report::svg::{Mark, Short};
 
 use super::series::{Extremes, Series, Track};
 use super::{Report, page};
+use crate::jobs::Job;
 use crate::stats::{TaskStats, Term};
 
 const HISTOGRAM: Size = Size { class: "histogram", width: 430.0, height: 160.0 };
 
-/// Draws them; series have at most so many slots.
-pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize) -> String {
+/// Draws them; series have at most so many slots. In them, points lead to the jobs that have a place on the page.
+pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize, kept: &[(String, &Job)]) -> String {
     if task.jobs() == 0 {
         return note("No job of it is without a flaw, so there are no figures.");
     }
@@ -46,14 +47,19 @@ pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize) -> Strin
         out += &histogram.draw(&format!("bar {letter}"), &decades, HISTOGRAM, &label);
         if let Some(series) = &series {
             let label = format!("The {} of every job of {name} over time", term.meaning());
-            let _ = write!(out, "<div>{}</div>", over_time(term, series, span, &label));
+            let _ = write!(out, "<div>{}</div>", over_time(term, (series, kept), span, &label));
         }
         out += "</figure>";
     }
     out
 }
 
-fn over_time(term: Term, series: &Series, span: (u64, u64), label: &str) -> String {
+fn over_time(
+    term: Term,
+    (series, kept): (&Series, &[(String, &Job)]),
+    span: (u64, u64),
+    label: &str,
+) -> String {
     let parts: &[(Track, &str, &str)] = match term {
         Term::Response => &[(Track::Response, "points R", "")],
         Term::Jitter => &[(Track::Jitter, "points J", "")],
@@ -69,7 +75,7 @@ fn over_time(term: Term, series: &Series, span: (u64, u64), label: &str) -> Stri
     let height = if parts.len() > 1 { HEIGHT * 0.6 } else { HEIGHT };
     let mut out = String::new();
     for &(track, class, part) in parts {
-        out += &draw_over_time(&Chart { series, track, class, part, reach, height }, span, label);
+        out += &draw_over_time(&Chart { series, kept, track, class, part, reach, height }, span, label);
     }
     out
 }
@@ -83,6 +89,8 @@ const MIN_HEIGHT: f64 = 2.5;
 #[derive(Debug, Clone, Copy)]
 struct Chart<'a> {
     series: &'a Series,
+    /// Jobs that have a place on the page, and where.
+    kept: &'a [(String, &'a Job)],
     track: Track,
     /// The class that gives it its colour.
     class: &'a str,
@@ -98,7 +106,7 @@ const HEIGHT: f64 = 160.0;
 
 /// Draws a term of every job over the span of the recording, as in figures 11 to 16 of the *Timeflow* paper.
 fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
-    let Chart { series, track, class, part, reach, height } = *chart;
+    let Chart { series, kept, track, class, part, reach, height } = *chart;
     let points = || series.of(track);
     let longest = |best: (u64, u64), (at, Extremes { max, .. })| if max > best.1 { (at, max) } else { best };
     let (at_max, max) = points().fold((0, 0), longest);
@@ -131,13 +139,18 @@ fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
         plot.svg.dot("longest", (at, y.at(max as f64)), 3.5, &Mark::titled(title));
         plot.max_label(at, &format!("{part}max {longest}"));
     }
+    for (id, job) in kept {
+        let Some(value) = track.of(job) else { continue };
+        let at = x.at(job.end.saturating_sub(span.0) as f64).clamp(plot.left, plot.right);
+        plot.svg.link(id, |svg| svg.dot("kept", (at, y.at(value as f64)), 3.5, &Mark::none()));
+    }
     plot.finish(&Mark::titled(label).data("max", max))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Actor, Bounds, Job, JobKind};
+    use crate::jobs::{Actor, Bounds, JobKind};
 
     fn job(end: u64, response: Bounds) -> Job {
         Job { end, response, ..Job::empty(Actor::Thread(7), JobKind::Thread) }
@@ -145,7 +158,7 @@ mod tests {
 
     fn drawn(series: &Series, track: Track, span: (u64, u64)) -> String {
         draw_over_time(
-            &Chart { series, track, class: "points R", part: "", reach: 0, height: HEIGHT },
+            &Chart { series, kept: &[], track, class: "points R", part: "", reach: 0, height: HEIGHT },
             span,
             "R",
         )

@@ -10,7 +10,7 @@ use crate::names::Names;
 use crate::stats::CapturedJob;
 
 /// Of each kind no more are drawn.
-const MOST: usize = 500;
+const MAX_MARKS: usize = 500;
 
 /// Something beside the phases of a job.
 pub(super) struct Beside {
@@ -22,7 +22,7 @@ pub(super) struct Beside {
 
 /// System calls of the job's thread, and events of anybody, with what they are called.
 pub(super) fn beside(captured: &CapturedJob, names: &Names) -> Vec<Beside> {
-    let calls = explain::calls(captured).into_iter().take(MOST).map(|call| {
+    let calls = explain::calls(captured).into_iter().take(MAX_MARKS).map(|call| {
         let title = format!("{}: {}", call.name(names), format_part(call.ns));
         Beside { class: "call", start: call.start, end: call.start + call.ns, mark: Mark::titled(title) }
     });
@@ -32,5 +32,5 @@ pub(super) fn beside(captured: &CapturedJob, names: &Names) -> Vec<Beside> {
         let title = format!("{} on CPU {}, of {by}", names.of_event(id), event.cpu);
         Some(Beside { class: "event", start: event.time, end: event.time, mark: Mark::titled(title) })
     });
-    calls.chain(others.take(MOST)).collect()
+    calls.chain(others.take(MAX_MARKS)).collect()
 }

@@ -1,8 +1,10 @@
 //! A recording as one page of HTML that needs nothing else: no network, no fonts, no libraries.
 //!
-//! For each task: the table of its terms, its worst jobs as timelines with a slider between them and the sentences of
-//! [`explain`](crate::explain), histograms of every term, and every term of every job over the time of the recording. Tables
-//! and charts are there without scripts too. The page follows the reader's choice of light or dark.
+//! For each task: the table of its terms, its worst jobs and some ordinary ones as timelines with a slider between them and the
+//! sentences of [`explain`](crate::explain), histograms of every term, and every term of every job over the time of the
+//! recording, where a point leads to the timeline of its job. Timelines can be zoomed, and whatever is drawn says what it is
+//! when it is pointed at or reached by arrow keys. Tables and charts are there without scripts too. The page follows the
+//! reader's choice of light or dark.
 //!
 //! A [`Collector`] takes every event and every job beside a [`Watch`], in constant memory.
 //!
@@ -65,6 +67,9 @@ use crate::stats::{TaskStats, Watch};
 
 /// How many worst jobs of each task are worth keeping for the page.
 pub const KEEP: usize = 12;
+
+/// How many jobs of each task are worth [sampling](Watch::sample) for the page, to show what is ordinary.
+pub const SAMPLE: usize = 8;
 
 /// The page is not larger than this, in bytes. What has no room is left out, the least of the worst jobs first, and the page
 /// says so.
@@ -154,12 +159,13 @@ impl<'a> Report<'a> {
 
 /// What has been written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Written {
     /// How large the page is.
     pub bytes: usize,
     /// How many jobs have a timeline.
     pub timelines: usize,
-    /// How many of the worst jobs have none for want of room.
+    /// How many of those that were kept have none for want of room.
     pub left_out: usize,
 }
 

@@ -42,18 +42,19 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
         *page.body() += &super::chain::section(stages, chain, report);
     }
 
-    // What is left of the page goes to timelines: the worst of every task first, then the second worst.
+    // What is left of the page goes to timelines: the worst of every task first, then the second worst, and then what is
+    // ordinary.
     let used = page.len() + sections.iter().map(Section::len).sum::<usize>();
     let mut room = MAX_BYTES.saturating_sub(used);
-    let most = shown.iter().map(|task| task.worst().len()).max().unwrap_or(0);
+    let most = sections.iter().map(Section::kept).max().unwrap_or(0);
     for rank in 0..most {
         for section in &mut sections {
             room -= section.add(rank, report, room);
         }
     }
     let timelines = sections.iter().map(|section| section.timelines()).sum();
-    let left_out = shown.iter().map(|task| task.worst().len()).sum::<usize>() - timelines;
-    sections.into_iter().for_each(|section| *page.body() += &section.finish());
+    let left_out = sections.iter().map(Section::kept).sum::<usize>() - timelines;
+    sections.into_iter().for_each(|section| *page.body() += &section.finish(report));
     let page = page.finish();
     let written = Written { bytes: page.len(), timelines, left_out };
     (page, written)

@@ -4,7 +4,7 @@
 //! it. When a recording outgrows the slots, neighbours are merged and their width doubles. Widths are powers of two and
 //! the slots lie on multiples of them, so those of all tasks share their edges.
 
-use crate::jobs::{Bounds, Job};
+use crate::jobs::Job;
 
 /// What is kept of a job, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,35 @@ pub(super) enum Track {
     Execution,
 }
 
-pub(super) const TRACKS: usize = 8;
+pub(super) const TRACKS: usize = Track::ALL.len();
+
+impl Track {
+    const ALL: [Self; 8] = [
+        Self::Response,
+        Self::Jitter,
+        Self::Entry,
+        Self::Exit,
+        Self::Window,
+        Self::Blocking,
+        Self::Interference,
+        Self::Execution,
+    ];
+
+    /// That of a job. Of a bounded value the upper bound counts, as in statistics, or the lower if it is the only one.
+    pub(super) fn of(self, job: &Job) -> Option<u64> {
+        let value = match self {
+            Self::Response => job.response,
+            Self::Jitter => job.jitter,
+            Self::Entry => job.overhead_entry,
+            Self::Exit => job.overhead_exit,
+            Self::Window => job.window,
+            Self::Blocking => job.blocking,
+            Self::Interference => job.interference,
+            Self::Execution => job.execution,
+        };
+        value.hi().or(value.lo())
+    }
+}
 
 /// Slots of a task. As their width doubles when there are more, a long recording has at least half as many.
 pub(super) const SLOTS: usize = 512;
@@ -75,19 +103,9 @@ impl Default for Series {
 }
 
 impl Series {
-    /// Adds a job. Of a bounded value the upper bound counts, as in statistics, or the lower if it is the only one.
+    /// Adds a job.
     pub(super) fn record(&mut self, job: &Job) {
-        let values = [
-            job.response,
-            job.jitter,
-            job.overhead_entry,
-            job.overhead_exit,
-            job.window,
-            job.blocking,
-            job.interference,
-            job.execution,
-        ];
-        self.add(job.end, values.map(|value: Bounds| value.hi().or(value.lo())));
+        self.add(job.end, Track::ALL.map(|track| track.of(job)));
     }
 
     fn add(&mut self, time: u64, values: [Option<u64>; TRACKS]) {

@@ -17,8 +17,12 @@ use crate::stats::{CapturedJob, TaskStats, Term};
 pub(super) struct Section<'a> {
     index: usize,
     task: &'a TaskStats,
+    /// The worst, and then those of the sample that are not among them.
+    kept: Vec<&'a CapturedJob>,
     head: String,
+    /// With as many points that lead to jobs as there may be.
     charts: String,
+    slots: usize,
     jobs: String,
     timelines: usize,
     full: bool,
@@ -31,8 +35,16 @@ impl<'a> Section<'a> {
         let mut head = String::new();
         heading(index, task, report, &mut head);
         head += &table::terms(task).class("terms").html("Terms of response-time analysis");
-        let charts = charts::draw(task, report, slots);
-        Self { index, task, head, charts, jobs: String::new(), timelines: 0, full: false }
+        let mut kept: Vec<&CapturedJob> = task.worst().iter().collect();
+        let is_worst = |captured: &&CapturedJob| task.worst().iter().any(|worst| worst.job == captured.job);
+        kept.extend(task.sampled().iter().filter(|captured| !is_worst(captured)));
+        let charts = charts::draw(task, report, slots, &points(index, &kept));
+        Self { index, task, kept, head, charts, slots, jobs: String::new(), timelines: 0, full: false }
+    }
+
+    /// How many jobs may have a timeline.
+    pub(super) fn kept(&self) -> usize {
+        self.kept.len()
     }
 
     /// How large it is, with the notes that it may get.
@@ -40,15 +52,20 @@ impl<'a> Section<'a> {
         self.head.len() + self.charts.len() + 1_500
     }
 
-    /// Adds the timeline of one of the worst jobs, if there is room for it; returns how much it took.
+    /// Adds the timeline of one of the kept jobs, if there is room for it; returns how much it took.
     pub(super) fn add(&mut self, rank: usize, report: &Report<'_>, room: usize) -> usize {
-        let Some(captured) = self.task.worst().get(rank) else { return 0 };
+        let Some(captured) = self.kept.get(rank) else { return 0 };
         if self.full {
             return 0;
         }
         let names = self.task.names(report.names);
         let report = &Report { names: &names, ..report.clone() };
-        let job = job(self.index, rank, self.task.worst().len(), captured, report);
+        let (worst, ordinary) = (self.task.worst().len(), self.kept.len() - self.task.worst().len());
+        let place = match rank.checked_sub(worst) {
+            None => format!("{} of the {worst} worst", rank + 1),
+            Some(after) => format!("ordinary job {} of {ordinary}", after + 1),
+        };
+        let job = job(self.index, rank, &place, captured, report);
         if job.len() > room {
             self.full = true;
             return 0;
@@ -62,31 +79,44 @@ impl<'a> Section<'a> {
         self.timelines
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(super) fn finish(self, report: &Report<'_>) -> String {
         let mut out = self.head;
-        let worst = self.task.worst().len();
-        if worst > 0 {
-            out += "<h3>The worst jobs</h3><figure class=\"worst\">";
+        let kept = self.kept.len();
+        if kept > 0 {
+            let title = if kept > self.task.worst().len() {
+                "The worst jobs, and ordinary ones"
+            } else {
+                "The worst jobs"
+            };
+            let _ = write!(out, "<h3>{title}</h3><figure class=\"worst\">");
             out += &phases();
             if self.timelines > 1 {
                 let _ = write!(
                     out,
-                    "<div class=\"scrub\" hidden><button type=\"button\" aria-label=\"worse\">←</button>\
-                     <input type=\"range\" min=\"1\" max=\"{}\" value=\"1\" aria-label=\"which of the worst jobs\">\
-                     <button type=\"button\" aria-label=\"less bad\">→</button><output></output></div>",
+                    "<div class=\"scrub\" hidden><button type=\"button\" aria-label=\"previous job\">←</button>\
+                     <input type=\"range\" min=\"1\" max=\"{}\" value=\"1\" aria-label=\"which job\">\
+                     <button type=\"button\" aria-label=\"next job\">→</button><output></output></div>",
                     self.timelines
                 );
             }
             out += &self.jobs;
-            if self.timelines < worst {
-                let missing = worst - self.timelines;
+            if self.timelines < kept {
+                let missing = kept - self.timelines;
                 out += &note(&format!(
-                    "{missing} of the {worst} worst jobs kept have no timeline here: the page would be too large."
+                    "{missing} of the {kept} jobs kept have no timeline here: the page would be too large."
                 ));
             }
             out += "</figure>";
         }
-        out += &self.charts;
+        out += &match self.timelines < kept {
+            // Points lead only to what is there.
+            true => {
+                let names = self.task.names(report.names);
+                let report = &Report { names: &names, ..report.clone() };
+                charts::draw(self.task, report, self.slots, &points(self.index, &self.kept[..self.timelines]))
+            }
+            false => self.charts,
+        };
         out += "</section>\n";
         out
     }
@@ -177,8 +207,19 @@ pub(super) fn phases() -> String {
     legend(&[&phases[..], &[("ran", "others"), ("waits", "ready"), ("held", "holds the lock")]].concat())
 }
 
+/// Where each job is on the page.
+fn points<'a>(index: usize, kept: &[&'a CapturedJob]) -> Vec<(String, &'a Job)> {
+    let points = kept.iter().enumerate().map(|(rank, captured)| (id(index, rank), &captured.job));
+    points.collect()
+}
+
+/// The id of the element of a job.
+fn id(index: usize, rank: usize) -> String {
+    format!("t{index}-j{rank}")
+}
+
 /// A job: what it is, its timeline, and what happened in words.
-fn job(index: usize, rank: usize, of: usize, captured: &CapturedJob, report: &Report<'_>) -> String {
+fn job(index: usize, rank: usize, place: &str, captured: &CapturedJob, report: &Report<'_>) -> String {
     let job = &captured.job;
     let hidden = if rank > 0 { " hidden" } else { "" };
     let took = match job.response {
@@ -186,9 +227,9 @@ fn job(index: usize, rank: usize, of: usize, captured: &CapturedJob, report: &Re
         response => format!("R {}", explain::value(response)),
     };
     let mut out = format!(
-        "<div class=\"job\" id=\"t{index}-j{rank}\"{hidden}><p class=\"which\"><b>{}</b> · {} of {of} · {}</p>",
+        "<div class=\"job\" id=\"{}\"{hidden}><p class=\"which\"><b>{}</b> · {place} · {}</p>",
+        id(index, rank),
         Escaped(&took),
-        rank + 1,
         Escaped(&facts(job, report))
     );
     out += &timeline::draw(captured, report.names);

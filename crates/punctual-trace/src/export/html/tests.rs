@@ -106,7 +106,7 @@ fn stays_within_page_limit_and_says_what_is_left_out() {
     assert!(written.left_out > 0 && page.contains("have no timeline here: the page would be too large"));
     let left_out: u64 = page
         .split("<p class=\"note\">")
-        .filter_map(|note| note.split_once(" of the 12 worst")?.0.parse::<u64>().ok())
+        .filter_map(|note| note.split_once(" of the 12 jobs kept")?.0.parse::<u64>().ok())
         .sum();
     assert_eq!(left_out as usize, written.left_out);
 }

@@ -28,6 +28,9 @@ const AXIS: f64 = 26.0;
 /// Nothing is drawn narrower than this, so that everything is seen.
 const MIN_WIDTH: f64 = 1.2;
 
+/// What is shorter than this part of the job is drawn only where it is not right beside its like. Zooming shows the rest.
+const FINEST: u64 = 16_384;
+
 /// At most so many labels outside of what they are about.
 const MAX_LABELS: usize = 14;
 
@@ -36,13 +39,11 @@ struct Size {
     class: &'static str,
     width: f64,
     left: f64,
-    /// Whether everything says what it is when it is pointed at, which needs room on the page and a mouse.
-    titled: bool,
 }
 
 /// Each job is drawn twice, of which the style sheet shows one: one drawing would be unreadable on narrow screens.
-const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0, titled: true };
-const NARROW: Size = Size { class: "timeline narrow", width: 640.0, left: 124.0, titled: false };
+const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0 };
+const NARROW: Size = Size { class: "timeline narrow", width: 420.0, left: 96.0 };
 
 /// Draws a job.
 pub(super) fn draw(captured: &CapturedJob, names: &Names) -> String {
@@ -57,8 +58,7 @@ fn sized(size: &Size, job: &Job, scene: &Scene, beside: &[Beside], names: &Names
     let to = job.end.max(from + 1);
     let (left, right) = (size.left, size.width - RIGHT);
     let scale = Linear::new(0.0, (to - from) as f64, left, right);
-    let mut drawing =
-        Drawing { svg: Svg::new(size.width), scale, from, to, left, right, titled: size.titled };
+    let mut drawing = Drawing { svg: Svg::new(size.width), scale, from, to, left, right };
     drawing.brackets(job);
     drawing.svg.text("name", (left - 12.0, TOP + JOB_HEIGHT / 2.0 + 4.0), Anchor::End, "this job");
     let labels = drawing.phases(job, scene);
@@ -77,6 +77,7 @@ fn sized(size: &Size, job: &Job, scene: &Scene, beside: &[Beside], names: &Names
     drawing.axis(bottom + 4.0);
     let label = format!("Timeline of a job that took {}", explain::value(job.response));
     let mark = Mark::titled(label).data("job", job.number);
+    let mark = mark.data("plot", format_args!("{left} {right} {}", to - from));
     drawing.svg.finish(size.class, bottom + 4.0 + AXIS, &mark)
 }
 
@@ -87,17 +88,34 @@ struct Drawing {
     to: u64,
     left: f64,
     right: f64,
-    titled: bool,
 }
 
 impl Drawing {
-    fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), mark: &Mark) {
-        let none = Mark::none();
-        self.svg.rect(class, at, size, if self.titled { mark } else { &none });
+    /// A rectangle from then to then, as high as that from `y` down. Scripts that zoom find the times in it.
+    fn rect(&mut self, class: &str, (start, end): (u64, u64), (y, height): (f64, f64), mark: Mark) {
+        let (from, to) = (self.x(start), self.x(end).max(self.x(start) + MIN_WIDTH));
+        let mark = mark.data("t", format_args!("{} {}", self.since(start), self.since(end)));
+        self.svg.rect(class, (from, y), (to - from, height), &mark);
+    }
+
+    /// What is drawn at one moment.
+    fn moment(&mut self, time: u64, draw: impl FnOnce(&mut Svg, f64)) {
+        let (at, mark) = (self.x(time), Mark::none().data("t", self.since(time)));
+        self.svg.group("moment", &mark, |svg| draw(svg, at));
+    }
+
+    /// How long after the beginning of the drawing that is, within it.
+    fn since(&self, time: u64) -> u64 {
+        time.clamp(self.from, self.to) - self.from
+    }
+
+    /// Whether what ends then is too short to be drawn beside its like, which ends before.
+    fn too_fine(&self, before: u64, end: u64) -> bool {
+        end < before.saturating_add((self.to - self.from) / FINEST)
     }
 
     fn x(&self, time: u64) -> f64 {
-        self.scale.at(time.clamp(self.from, self.to).saturating_sub(self.from) as f64)
+        self.scale.at(self.since(time) as f64)
     }
 
     /// R above J and W.
@@ -128,9 +146,8 @@ impl Drawing {
     /// System calls below the job's own row, and other events above it.
     fn beside(&mut self, beside: &[Beside]) {
         for Beside { class, start, end, mark } in beside {
-            let (from, to) = (self.x(*start), self.x(*end));
             let y = if *class == "call" { TOP + JOB_HEIGHT - 4.0 } else { TOP - 6.0 };
-            self.rect(class, (from, y), ((to - from).max(1.5), 4.0), mark);
+            self.rect(class, (*start, *end), (y, 4.0), mark.clone());
         }
     }
 
@@ -139,20 +156,19 @@ impl Drawing {
         let mut labels = Labels::between(self.left, self.right);
         scene.wakes.iter().for_each(|wake| labels.avoid(self.x(wake.time)));
         let mut outside: Vec<(u64, f64, String)> = Vec::new();
-        let mut drawn: Option<(Phase, f64)> = None;
+        let mut drawn: Option<(Phase, u64)> = None;
         for segment in &job.segments {
-            let (start, end) = (self.x(segment.start), self.x(segment.end));
-            let end = end.max(start + MIN_WIDTH);
-            // Of many too narrow to be told apart, one is drawn.
-            if drawn.is_some_and(|(phase, to)| phase == segment.phase && end < to + 0.3) {
+            if drawn.is_some_and(|(phase, end)| phase == segment.phase && self.too_fine(end, segment.end)) {
                 continue;
             }
-            drawn = Some((segment.phase, end));
+            drawn = Some((segment.phase, segment.end));
+            let (start, end) = (self.x(segment.start), self.x(segment.end));
             let ns = segment.end - segment.start;
             let (class, letter) = style(segment.phase);
             let title = format!("{letter}: {} on CPU {}", format_part(ns), segment.cpu);
             let mark = Mark::titled(title).data("ns", ns);
-            self.rect(&format!("phase {class}"), (start, TOP), (end - start, JOB_HEIGHT), &mark);
+            let times = (segment.start, segment.end);
+            self.rect(&format!("phase {class}"), times, (TOP, JOB_HEIGHT), mark);
             let text = format!("{letter} {}", format_part(ns));
             let middle = (start + end) / 2.0;
             if width(&text) + 6.0 < end - start {
@@ -168,9 +184,8 @@ impl Drawing {
         }
         let listed = job.segments.last().map_or(job.start, |segment| segment.end);
         if listed < job.end {
-            let (start, end) = (self.x(listed), self.x(job.end));
             let mark = Mark::titled("stretches beyond these are not listed");
-            self.rect("unlisted", (start, TOP), (end - start, JOB_HEIGHT), &mark);
+            self.rect("unlisted", (listed, job.end), (TOP, JOB_HEIGHT), mark);
         }
         // The longest get their room first.
         outside.sort_by_key(|&(ns, ..)| std::cmp::Reverse(ns));
@@ -193,19 +208,19 @@ impl Drawing {
         let base = y + STRETCH;
         self.svg.line("rule", (self.left, base), (self.right, base));
         self.svg.text("name", (self.left - 12.0, base - 4.0), Anchor::End, &fitted(&name, self.left - 16.0));
-        let mut drawn: Option<(bool, Option<Phase>, f64)> = None;
+        let mut drawn: Option<(bool, Option<Phase>, u64)> = None;
         for stretch in &row.stretches {
-            let (start, end) = (self.x(stretch.start), self.x(stretch.end));
-            let end = end.max(start + MIN_WIDTH);
+            let times = (stretch.start, stretch.end);
             let kind = (stretch.cpu.is_some(), stretch.cost);
-            if drawn.is_some_and(|(ran, cost, to)| (ran, cost) == kind && end < to + 0.3) {
+            if drawn.is_some_and(|(ran, cost, end)| (ran, cost) == kind && self.too_fine(end, times.1)) {
                 continue;
             }
-            drawn = Some((kind.0, kind.1, end));
+            drawn = Some((kind.0, kind.1, times.1));
+            let (start, end) = (self.x(times.0), self.x(times.1));
             let time = format_part(stretch.end - stretch.start);
             let Some(cpu) = stretch.cpu else {
                 let title = format!("{name}: ready to run for {time}");
-                self.rect("ready", (start, base - 5.0), (end - start, 5.0), &Mark::titled(title));
+                self.rect("ready", times, (base - 5.0, 5.0), Mark::titled(title));
                 continue;
             };
             let (class, title) = match stretch.cost {
@@ -215,7 +230,7 @@ impl Drawing {
                 }
                 None => ("ran", format!("{name} on CPU {cpu} for {time}")),
             };
-            self.rect(&format!("piece {class}"), (start, y), (end - start, STRETCH), &Mark::titled(title));
+            self.rect(&format!("piece {class}"), times, (y, STRETCH), Mark::titled(title));
             let long = format!("{time} on CPU {cpu}");
             let at = ((start + end) / 2.0, base - 4.0);
             if let Some(text) = [&long, &time].into_iter().find(|text| width(text) + 6.0 < end - start) {
@@ -223,34 +238,33 @@ impl Drawing {
             }
         }
         for &(start, end, wait) in &row.holds {
-            let (start, end) = (self.x(start), self.x(end));
             let on = job.blockings.get(wait).map_or(String::new(), |wait| lock(wait.target));
             let title = format!("{name} holds {on} while this job waits for it");
-            let size = ((end - start).max(MIN_WIDTH), 3.0);
-            self.rect("holds", (start, base + 1.5), size, &Mark::titled(title));
+            self.rect("holds", (start, end), (base + 1.5, 3.0), Mark::titled(title));
         }
     }
 
     /// Where the job was released, and who woke it.
     fn arrows(&mut self, job: &Job, scene: &Scene, first: f64, bottom: f64, names: &Names) {
         if job.released.is_some() {
-            let at = self.x(self.from);
-            self.svg.line("release", (at, TOP + JOB_HEIGHT), (at, TOP - 12.0));
-            let head = format!("M{} {}l-4 9h8z", at, TOP - 18.0);
-            self.svg.path("release-head", &head, &Mark::none());
+            self.moment(self.from, |svg, at| {
+                svg.line("release", (at, TOP + JOB_HEIGHT), (at, TOP - 12.0));
+                svg.path("release-head", &format!("M{at} {}l-4 9h8z", TOP - 18.0), &Mark::none());
+            });
         }
         for wake in &scene.wakes {
-            let at = self.x(wake.time);
             let (y, class) = match wake.row {
                 Some(row) => (first + row as f64 * ROW, "wake"),
                 // Somebody without a row: from below.
                 None => (bottom, "wake from-none"),
             };
-            self.svg.line(class, (at, y), (at, TOP + JOB_HEIGHT + 7.0));
-            let head = format!("M{at:.1} {}l-4 8h8z", TOP + JOB_HEIGHT + 1.0);
-            self.svg.path("wake-head", &head, &Mark::none());
             let mark = Mark::titled(format!("woken by {}", names.of(wake.actor)));
-            self.svg.dot("wake-from", (at, y), 2.5, &mark);
+            self.moment(wake.time, |svg, at| {
+                svg.line(class, (at, y), (at, TOP + JOB_HEIGHT + 7.0));
+                let head = format!("M{at:.1} {}l-4 8h8z", TOP + JOB_HEIGHT + 1.0);
+                svg.path("wake-head", &head, &Mark::none());
+                svg.dot("wake-from", (at, y), 2.5, &mark);
+            });
         }
     }
 
@@ -259,17 +273,19 @@ impl Drawing {
         self.svg.line("axis", (self.left, y), (self.right, y));
         for (ns, text) in self.scale.ticks(((self.right - self.left) / 90.0) as u32, unit.1) {
             let at = self.scale.at(ns);
-            self.svg.line("axis", (at, y), (at, y + 4.0));
+            self.svg.line("axis mark", (at, y), (at, y + 4.0));
             let anchor = if at > self.right - 16.0 { Anchor::End } else { Anchor::Middle };
             self.svg.text("tick", (at, y + 17.0), anchor, &text);
         }
-        self.svg.text(
-            "tick",
-            (self.left - 24.0, y + 17.0),
-            Anchor::End,
-            &format!("{} since release", unit.0),
-        );
+        let what = since_release(unit.0, self.left - 24.0);
+        self.svg.text("tick", (self.left - 24.0, y + 17.0), Anchor::End, &what);
     }
+}
+
+/// What an axis shows, in as many words as there is room for.
+pub(super) fn since_release(unit: &str, room: f64) -> String {
+    let whole = format!("{unit} since release");
+    if width(&whole) < room { whole } else { unit.to_owned() }
 }
 
 /// The class of a phase, and what it is called.

@@ -235,6 +235,7 @@ impl Metadata {
             scale: self.scale,
             declared: self.declared,
             damage: self.damage,
+            is_ctf: false,
         })
     }
 }

@@ -123,7 +123,7 @@ impl Reader {
     /// The lines in that many bytes, one at a time.
     pub(super) fn lines(&mut self, length: u64, mut each: impl FnMut(&[u8])) -> Result<(), ReadError> {
         /// The longest symbol of a kernel is shorter.
-        const LONGEST: usize = 4096;
+        const MAX_LINE: usize = 4096;
         let mut line = Vec::new();
         let mut piece = [0; 4096];
         let mut left = length;
@@ -137,7 +137,7 @@ impl Reader {
                         each(&line);
                         line.clear();
                     }
-                    _ if line.len() < LONGEST => line.push(byte),
+                    _ if line.len() < MAX_LINE => line.push(byte),
                     _ => {}
                 }
             }

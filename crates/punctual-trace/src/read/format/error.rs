@@ -4,6 +4,7 @@ use std::fmt;
 
 /// What is wrong with a `format`, `header_page` or `header_event` file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FormatError {
     /// Where in the text, in bytes.
     pub offset: usize,

@@ -10,14 +10,13 @@ mod file;
 mod sample;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::file::{Attributes, Header, Record};
 use super::error::ReadError;
 use super::format::PageLayout;
+use super::store::{MAX_IN_MEMORY, Store};
 use super::trace::{Buffer, CpuData, Trace};
 use super::{Bytes, dat};
 use crate::write::page::PageWriter;
@@ -25,11 +24,9 @@ use crate::write::page::PageWriter;
 /// The size of the pages that are written.
 const PAGE: usize = 4096;
 /// A record that does not fit into one is left out.
-const LONGEST: usize = PAGE - 64;
+const MAX_RECORD: usize = PAGE - 64;
 /// So much is put in order at a time, if nothing in the file says that it is.
 const MAX_WAITING: usize = 64 << 20;
-/// Pages of larger files do not stay in memory.
-const MAX_IN_MEMORY: u64 = 16 << 20;
 /// CPUs with higher numbers are not believed.
 const MAX_CPUS: u32 = 8192;
 
@@ -114,7 +111,7 @@ fn read(
     while let Some(record) = records.next(name)? {
         match record {
             Record::Sample(body) => match attributes.sample(header.order, body) {
-                Some(sample) if sample.cpu < MAX_CPUS && sample.raw.len() <= LONGEST => {
+                Some(sample) if sample.cpu < MAX_CPUS && sample.raw.len() <= MAX_RECORD => {
                     newest = newest.max(sample.time);
                     waiting += sample.raw.len() + 32;
                     pages.cpu(sample.cpu).waiting.push((sample.time, What::Record(sample.raw.into())));
@@ -205,50 +202,5 @@ impl Pages {
             all.push(CpuData { cpu: cpu as u16, file: name.clone(), bytes, start: 0, length, packed: None });
         }
         Ok(all)
-    }
-}
-
-/// Where pages are.
-enum Store {
-    Memory(Vec<u8>),
-    File(io::BufWriter<File>),
-}
-
-impl Store {
-    fn new(in_memory: bool) -> io::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        if in_memory {
-            return Ok(Self::Memory(Vec::new()));
-        }
-        // Relaxed: it only has to be another number each time.
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("punctual-pages-{}-{number}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        // It goes with whoever has it open, however that ends.
-        fs::remove_file(&path)?;
-        Ok(Self::File(io::BufWriter::with_capacity(64 << 10, file)))
-    }
-
-    fn bytes(self) -> Arc<dyn Bytes> {
-        match self {
-            Self::Memory(bytes) => Arc::new(bytes),
-            Self::File(file) => Arc::new(file.into_parts().0),
-        }
-    }
-}
-
-impl Write for Store {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Memory(memory) => memory.write(bytes),
-            Self::File(file) => file.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Memory(_) => Ok(()),
-            Self::File(file) => file.flush(),
-        }
     }
 }

@@ -52,7 +52,8 @@ pub(super) const SLACK: usize = HEAD;
 
 /// A record that is too short for its event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordError {
+#[non_exhaustive]
+pub struct ShortRecord {
     /// The number of the event, if the record has even that.
     pub event: Option<u16>,
     /// How many bytes it needs.
@@ -61,7 +62,7 @@ pub struct RecordError {
     pub has: usize,
 }
 
-impl fmt::Display for RecordError {
+impl fmt::Display for ShortRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { needs, has, .. } = self;
         match self.event {
@@ -73,7 +74,17 @@ impl fmt::Display for RecordError {
     }
 }
 
-impl std::error::Error for RecordError {}
+impl std::error::Error for ShortRecord {}
+
+/// Whether two formats of `sched_switch` have the next thread's name in one place and the same states: of these a translator knows
+/// one form only.
+pub(crate) fn is_read_alike(one: &EventFormat, other: &EventFormat) -> bool {
+    let form = |format: &EventFormat| {
+        let name = format.field("next_comm").map(|field| (field.offset, field.size));
+        (name, States::parse(&format.print).unwrap_or_default())
+    };
+    form(one) == form(other)
+}
 
 /// Makes events of records.
 #[derive(Debug)]
@@ -142,7 +153,7 @@ impl Translator {
         cpu: u16,
         record: &Record<'_>,
         into: &mut Vec<Event>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), ShortRecord> {
         self.translate_in(self.order, cpu, record, into)
     }
 
@@ -154,7 +165,7 @@ impl Translator {
         cpu: u16,
         record: &Record<'_>,
         into: &mut Vec<Event>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), ShortRecord> {
         debug_assert_eq!(order, self.order);
         let Some(near) = record.window.first_chunk::<HEAD>() else {
             return self.translate_last(order, cpu, record, into);
@@ -163,7 +174,7 @@ impl Translator {
         let entry = self.table.get(usize::from(id)).unwrap_or(&self.unknown);
         if record.length() < usize::from(entry.needs) {
             let event = (record.length() >= self.id_end).then_some(id);
-            return Err(RecordError { event, needs: entry.needs.into(), has: record.length() });
+            return Err(ShortRecord { event, needs: entry.needs.into(), has: record.length() });
         }
         let gathered;
         let head = match entry.far {
@@ -188,7 +199,7 @@ impl Translator {
         cpu: u16,
         record: &Record<'_>,
         into: &mut Vec<Event>,
-    ) -> Result<(), RecordError> {
+    ) -> Result<(), ShortRecord> {
         let head: Head = padded(record.window, 0);
         self.translate_in(order, cpu, &Record { window: &head, ..*record }, into)
     }

@@ -19,21 +19,15 @@ pub(super) struct States {
 impl Default for States {
     /// Kernels since 4.14.
     fn default() -> Self {
-        Self::new(&[
-            (1, 'S'),
-            (2, 'D'),
-            (4, 'T'),
-            (8, 't'),
-            (0x10, 'X'),
-            (0x20, 'Z'),
-            (0x40, 'P'),
-            (0x80, 'I'),
-        ])
+        let letters =
+            [(1, 'S'), (2, 'D'), (4, 'T'), (8, 't'), (0x10, 'X'), (0x20, 'Z'), (0x40, 'P'), (0x80, 'I')];
+        Self::new(&letters, None)
     }
 }
 
 impl States {
-    fn new(flags: &[(u64, char)]) -> Self {
+    /// The bit of a preempted thread is the one after the last unless it is said.
+    fn new(flags: &[(u64, char)], preempted: Option<u64>) -> Self {
         let mut bits = [SwitchOut::Uninterruptible; 16];
         let (mut highest, mut idle) = (0, 0);
         for &(value, letter) in flags {
@@ -50,7 +44,7 @@ impl States {
             }
             highest = highest.max(value);
         }
-        Self { preempted: (highest + 1).next_power_of_two(), idle, bits }
+        Self { preempted: preempted.unwrap_or((highest + 1).next_power_of_two()), idle, bits }
     }
 
     /// Reads `{ 0x01, "S" }, { 0x02, "D" }, …` in the format's `print fmt`.
@@ -58,18 +52,14 @@ impl States {
         let mut flags = Vec::new();
         for part in print.split('{').skip(1) {
             let (value, rest) = part.split_once(',')?;
-            let value = value.trim();
-            let value = match value.strip_prefix("0x") {
-                Some(hex) => u64::from_str_radix(hex, 16).ok()?,
-                None => value.parse().ok()?,
-            };
+            let value = number(value)?;
             let letter = rest.trim_start().strip_prefix('"')?.chars().next()?;
             if !value.is_power_of_two() || value > 1 << 32 {
                 return None;
             }
             flags.push((value, letter));
         }
-        flags.contains(&(1, 'S')).then(|| Self::new(&flags))
+        flags.contains(&(1, 'S')).then(|| Self::new(&flags, preempted(print)))
     }
 
     #[inline]
@@ -81,6 +71,22 @@ impl States {
             return SwitchOut::Sleeping;
         }
         self.bits.get(state.trailing_zeros() as usize).copied().unwrap_or(SwitchOut::Uninterruptible)
+    }
+}
+
+/// The bit that is printed as `+`, if the text has its number: it need not be the one after the last that is named, for the
+/// kernel names not all. Newer kernels have it computed from that one.
+fn preempted(print: &str) -> Option<u64> {
+    let (before, _) = print.split_once(r#"? "+""#)?;
+    let (_, bit) = before.rsplit_once('&')?;
+    number(bit.trim().trim_matches(['(', ')'])).filter(|bit| bit.is_power_of_two())
+}
+
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
     }
 }
 
@@ -117,7 +123,7 @@ mod tests {
     fn takes_idle_kernel_threads_for_sleeping() {
         let states = States::default();
         assert_eq!(states.switch_out(0x80), SwitchOut::Sleeping);
-        let before = States::new(&[(1, 'S'), (2, 'D'), (1024, 'N')]);
+        let before = States::new(&[(1, 'S'), (2, 'D'), (1024, 'N')], None);
         assert_eq!(before.switch_out(2 | 1024), SwitchOut::Sleeping);
         assert_eq!(before.switch_out(2), SwitchOut::Uninterruptible);
     }
@@ -128,6 +134,23 @@ mod tests {
             ["", "{", "{ 3, \"S\" }", "{ 0x1, S }", "{ 1, \"D\" }", "{ 99999999999999999999, \"S\" }"]
         {
             assert_eq!(States::parse(print), None, "{print}");
+        }
+    }
+
+    /// Kernels from 4.8 to 4.13 have a state that they do not name between the last that they do and the bit of preemption, and
+    /// some newer ones have that bit elsewhere. A thread that was preempted did not wait for a lock.
+    #[test]
+    fn takes_the_bit_of_preemption_from_the_text() {
+        let named = r#"{ 1, "S"} , { 2, "D" }, { 4, "T" }, { 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K" }, { 256, "W" }, { 512, "P" }, { 1024, "N" }"#;
+        for (bit, found) in
+            [("4096", 4096), ("0x1000", 4096), ("(2048)", 2048), ("((((0x0 | 0x1) + 1) << 1))", 2048)]
+        {
+            let print = format!(
+                r#"REC->prev_state & (4096-1) ? __print_flags(REC->prev_state & (4096-1), "|", {named}) : "R", REC->prev_state & {bit} ? "+" : "", REC->next_comm"#
+            );
+            let states = States::parse(&print).unwrap();
+            assert_eq!(states.switch_out(found), SwitchOut::Runnable, "{bit}");
+            assert_ne!(states.switch_out(found << 1), SwitchOut::Runnable, "{bit}");
         }
     }
 }

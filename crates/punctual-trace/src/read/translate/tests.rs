@@ -43,14 +43,14 @@ fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
         let needs = usize::from(translator.table[usize::from(format.id)].needs);
         let short = Record::new(5, &bytes[..needs - 1]);
         let error = translator.translate(1, &short, &mut events).unwrap_err();
-        assert_eq!(error, RecordError { event: Some(format.id), needs, has: needs - 1 });
+        assert_eq!(error, ShortRecord { event: Some(format.id), needs, has: needs - 1 });
         let length = bytes.len();
         bytes.resize(length + HEAD, 0x5a);
         let followed = Record { time: 5, offset: 0, window: &bytes, length };
         translator.translate(1, &followed, &mut events).unwrap();
         let error =
             translator.translate(1, &Record { length: needs - 1, ..followed }, &mut events).unwrap_err();
-        assert_eq!(error, RecordError { event: Some(format.id), needs, has: needs - 1 });
+        assert_eq!(error, ShortRecord { event: Some(format.id), needs, has: needs - 1 });
         assert_eq!(events.len(), 2, "{events:?}");
         for event in events {
             assert_eq!((event.time, event.cpu, event.by), (5, 1, 99));

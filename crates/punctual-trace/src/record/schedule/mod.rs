@@ -21,26 +21,28 @@ pub(super) use programs::Programs;
 use record::Record;
 
 use super::Config;
-use super::error::RecordError;
-use super::events::Group;
+use crate::event::Tid;
+
+/// Whether this is built with the programs.
+pub(super) const BUILT_IN: bool = cfg!(all(feature = "bpf", target_endian = "little"));
 
 /// The one clock that the programs have.
 const CLOCK: &str = "mono";
 
-/// Refuses other clocks than that of the programs, if they are wanted: what they write could not be put in order with the rest.
-pub(super) fn check_clock(config: &Config) -> Result<(), RecordError> {
-    if config.groups.contains(&Group::Schedule) && config.clock != CLOCK {
-        let available = format!("{CLOCK}, if the group `{}` is recorded", Group::Schedule.name());
-        return Err(RecordError::Clock { clock: config.clock.clone(), available });
+/// Loads the programs for these threads and CPUs, or says why the group is not recorded.
+pub(super) fn load(config: &Config, threads: &[Tid], cpus: &[u32]) -> Result<Programs, String> {
+    if config.clock != CLOCK {
+        // What they write could not be put in order with the rest.
+        return Err(format!("its programs have the clock {CLOCK}, and this recording has {}", config.clock));
     }
-    Ok(())
+    Programs::load(config, threads, cpus).unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// The size of a CPU's ring: a quarter of its buffer, since a switch makes two records of 24 bytes here and, with its wake-up,
-/// several events of some 42 bytes there.
+/// The size of a CPU's ring: that of its buffer. A switch makes two records of 24 bytes here and several events of some 42 bytes
+/// there, but a thread that calls `sched_yield` in a loop makes two records for two events.
 #[cfg_attr(not(all(feature = "bpf", target_endian = "little")), allow(dead_code))]
 fn ring_bytes(buffer_kib: u32) -> u32 {
-    buffer_kib.saturating_mul(1024 / 4).clamp(64 << 10, 1 << 30).next_power_of_two()
+    buffer_kib.saturating_mul(1024).clamp(64 << 10, 1 << 30).next_power_of_two()
 }
 
 #[cfg(test)]
@@ -51,20 +53,14 @@ mod tests {
     fn sizes_rings_as_powers_of_two_within_bounds() {
         assert_eq!(
             [0, 64, 8 << 10, 9 << 10, u32::MAX].map(ring_bytes),
-            [64 << 10, 64 << 10, 2 << 20, 4 << 20, 1 << 30]
+            [64 << 10, 64 << 10, 8 << 20, 16 << 20, 1 << 30]
         );
     }
 
     #[test]
-    fn rejects_other_clocks() {
-        let config = |clock: &str, groups: &[Group]| Config {
-            clock: clock.to_owned(),
-            groups: groups.to_vec(),
-            ..Config::default()
-        };
-        check_clock(&config("global", &[Group::Sched])).unwrap();
-        check_clock(&config("mono", &[Group::Schedule])).unwrap();
-        let error = check_clock(&config("global", &[Group::Sched, Group::Schedule])).unwrap_err();
-        assert!(error.to_string().contains("mono, if the group `schedule`"), "{error}");
+    fn says_that_programs_have_another_clock() {
+        let config = Config { clock: "boot".to_owned(), ..Config::default() };
+        let why = load(&config, &[], &[]).err().unwrap();
+        assert_eq!(why, "its programs have the clock mono, and this recording has boot");
     }
 }

@@ -1,0 +1,203 @@
+//! Messages between two machines that record, marked in the recordings of both.
+//!
+//! One machine [listens](listen), the other [starts](run). Each message is marked before it is sent and after it has been received,
+//! by one `write(2)` to `trace_marker_raw`:
+//!
+//! | bytes | sent | received |
+//! |---|---|---|
+//! | 0 to 3 | `0x504a_0010` | `0x504a_0011` |
+//! | 4 to 11 | its number | its number |
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{ToSocketAddrs, UdpSocket};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const SENT: u32 = 0x504a_0010;
+const RECEIVED: u32 = 0x504a_0011;
+/// What datagrams begin with.
+const MAGIC: [u8; 4] = *b"PJx1";
+/// A message is lost if there is no answer for so long.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// Whoever has begun and is silent for so long will send no more.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Numbers of one exchange differ in so many low bits.
+const NUMBERS: u64 = 1 << 24;
+
+/// A message in a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Which.
+    pub number: u64,
+    /// When, by the clock of the recording.
+    pub time: u64,
+    /// Whether this is where it was sent, and not where it was received.
+    pub sent: bool,
+}
+
+/// The bytes that mark a message.
+#[must_use]
+pub fn mark(number: u64, sent: bool) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&if sent { SENT } else { RECEIVED }.to_ne_bytes());
+    bytes[4..].copy_from_slice(&number.to_ne_bytes());
+    bytes
+}
+
+/// Reads what was written with the type `id`: the number, and whether it was sent.
+pub(super) fn read(id: u32, content: &[u8]) -> Option<(u64, bool)> {
+    let number = u64::from_ne_bytes(*content.first_chunk()?);
+    match id {
+        SENT => Some((number, true)),
+        RECEIVED => Some((number, false)),
+        _ => None,
+    }
+}
+
+/// What a datagram is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Message = 0,
+    /// There will be no more.
+    End = 1,
+}
+
+fn datagram(purpose: Purpose, number: u64) -> [u8; 13] {
+    let mut bytes = [0; 13];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4] = purpose as u8;
+    bytes[5..].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+fn parse(bytes: &[u8]) -> Option<(Purpose, u64)> {
+    let bytes: &[u8; 13] = bytes.try_into().ok()?;
+    let purpose = match bytes[4] {
+        0 => Purpose::Message,
+        1 => Purpose::End,
+        _ => return None,
+    };
+    let number = u64::from_be_bytes(*bytes.last_chunk()?);
+    bytes.starts_with(&MAGIC).then_some((purpose, number))
+}
+
+/// Answers messages at that socket until the other machine has had enough, or has begun and is silent for five seconds.
+/// Returns how many there were.
+///
+/// # Errors
+/// If the marks cannot be written, or the network fails.
+pub fn listen(socket: &UdpSocket, marker: &File) -> io::Result<u64> {
+    socket.set_read_timeout(None)?;
+    let mut buffer = [0; 64];
+    let mut count = 0;
+    loop {
+        let (length, from) = match socket.recv_from(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if is_patience(&error) => return Ok(count),
+            received => received?,
+        };
+        match parse(&buffer[..length]) {
+            Some((Purpose::Message, number)) => {
+                write(marker, number, false)?;
+                let answer = number | 1;
+                write(marker, answer, true)?;
+                socket.send_to(&datagram(Purpose::Message, answer), from)?;
+                socket.set_read_timeout(Some(SILENCE))?;
+                count += 1;
+            }
+            Some((Purpose::End, _)) => return Ok(count),
+            None => {}
+        }
+    }
+}
+
+/// Sends so many messages to a machine that listens, one every so often; returns how many were answered.
+///
+/// # Errors
+/// If the marks cannot be written, or the network fails.
+pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -> io::Result<u64> {
+    let to = to.to_socket_addrs()?.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
+    socket.connect(to)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    // No two exchanges have numbers in common, unless they begin in the same ns.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let base = now & !(NUMBERS - 1);
+    let mut answered = 0;
+    for number in (0..u64::from(count).min(NUMBERS / 2)).map(|number| base | (2 * number)) {
+        write(marker, number, true)?;
+        socket.send(&datagram(Purpose::Message, number))?;
+        let mut buffer = [0; 64];
+        loop {
+            match socket.recv(&mut buffer) {
+                Err(error) if is_patience(&error) => break,
+                // Nobody listens yet.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => break,
+                Err(error) => return Err(error),
+                Ok(length) => match parse(&buffer[..length]) {
+                    Some((Purpose::Message, answer)) if answer == number | 1 => {
+                        write(marker, answer, false)?;
+                        answered += 1;
+                        break;
+                    }
+                    // An answer that comes too late.
+                    _ => {}
+                },
+            }
+        }
+        std::thread::sleep(every);
+    }
+    // It need not arrive: whoever listens ends in silence, too.
+    let _ = socket.send(&datagram(Purpose::End, base));
+    Ok(answered)
+}
+
+fn is_patience(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+fn write(mut marker: &File, number: u64, sent: bool) -> io::Result<()> {
+    marker.write_all(&mark(number, sent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two threads instead of two machines, and files instead of recordings.
+    #[test]
+    fn marks_each_message_on_both_sides() {
+        let place = std::env::temp_dir().join(format!("punctual-exchange-{}", std::process::id()));
+        std::fs::create_dir_all(&place).unwrap();
+        let [one, other] = ["one", "other"].map(|name| place.join(name));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let file = File::create(&other).unwrap();
+        let listener = std::thread::spawn(move || listen(&socket, &file).unwrap());
+        let answered = run(address, &File::create(&one).unwrap(), 5, Duration::ZERO).unwrap();
+        assert!(listener.join().unwrap() >= answered && answered > 0);
+        let marks = |path| {
+            let bytes = std::fs::read(path).unwrap();
+            let marks = bytes
+                .chunks(12)
+                .filter_map(|mark| read(u32::from_ne_bytes(*mark.first_chunk()?), &mark[4..]));
+            marks.collect::<Vec<_>>()
+        };
+        let (mine, theirs) = (marks(&one), marks(&other));
+        let answers = |marks: &[(u64, bool)], sent| {
+            marks.iter().filter(|(n, s)| n % 2 == 1 && *s == sent).count() as u64
+        };
+        assert_eq!(answers(&mine, false), answered);
+        assert!(answers(&theirs, true) >= answered);
+        assert!(theirs.iter().filter(|(_, sent)| !sent).all(|(number, _)| mine.contains(&(*number, true))));
+        std::fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn ignores_strange_datagrams() {
+        assert_eq!(parse(&datagram(Purpose::Message, 77)), Some((Purpose::Message, 77)));
+        for bytes in [&b""[..], b"PJx1", &[0; 13], b"PJx1\x02\0\0\0\0\0\0\0\0"] {
+            assert_eq!(parse(bytes), None);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! LTTng's events of the kernel as those that ftrace would have recorded: their names, their fields, their records.
+//!
+//! LTTng has the kernel's tracepoints under names of its own, with `tid` for what the kernel calls `pid`, and with priorities from
+//! -100 on, where the kernel's begin at 0.
+
+use std::collections::HashMap;
+
+use super::tsdl::Event;
+use super::types::{Integer, Leaf, Type, Value};
+use crate::read::format::{EventFormat, Field, Shape};
+
+/// The kernel's `MAX_RT_PRIO`, which LTTng subtracts from priorities.
+const MAX_RT_PRIO: i64 = 100;
+/// Where the fields of an event begin, behind those that all have.
+const HEAD: u16 = 8;
+/// The length of the kernel's names of threads.
+const NAME: usize = 16;
+/// Texts are cut to so many bytes.
+const MAX_TEXT: usize = 255;
+/// So many fields of an event are kept.
+const MAX_FIELDS: usize = 64;
+
+/// What else an event says than its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Says {
+    Nothing,
+    /// Who runs from now on.
+    Switch,
+    /// Which system call has begun, by its number here.
+    Call(u16),
+    /// That the system call has ended that the thread has begun.
+    Return,
+    /// What a thread is called.
+    Name,
+}
+
+/// How an event of the trace becomes a record.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) says: Says,
+    places: Vec<Place>,
+    /// A record with its number and nothing else.
+    empty: Vec<u8>,
+}
+
+/// Where a field goes.
+#[derive(Debug)]
+struct Place {
+    /// Its name in the metadata.
+    name: String,
+    at: usize,
+    put: Put,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Put {
+    /// In so many bytes, and more by that.
+    Number(usize, i64),
+    /// In as many bytes as the name of a thread has.
+    Name,
+    /// Behind the record, and here where that is.
+    Located,
+}
+
+/// The formats of the records, and what becomes of each event by its stream and number.
+#[derive(Debug, Default)]
+pub(super) struct Classes {
+    pub(super) formats: Vec<EventFormat>,
+    classes: HashMap<(u64, u64), Class>,
+    /// The returns from system calls, where one event of the trace stands for all of them, by the number of the call.
+    returns: Vec<Option<Class>>,
+    calls: HashMap<String, u16>,
+    next: u16,
+    /// As in `kernel_release`.
+    release: (u32, u32),
+}
+
+impl Classes {
+    /// None yet, of a kernel of that release.
+    pub(super) fn new(release: &str) -> Self {
+        let mut numbers =
+            release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+        let release = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        Self { release, next: 1, ..Self::default() }
+    }
+
+    pub(super) fn get(&self, stream: u64, id: u64) -> Option<&Class> {
+        self.classes.get(&(stream, id))
+    }
+
+    /// The return from that system call.
+    pub(super) fn return_of(&self, call: u16) -> Option<&Class> {
+        self.returns.get(usize::from(call))?.as_ref()
+    }
+
+    /// Adds an event; says whether there was room.
+    pub(super) fn add(&mut self, stream: u64, id: u64, event: &Event) -> bool {
+        let (system, name) = kernel_name(&event.name);
+        let mut says = match (system, name.as_str()) {
+            ("sched", "sched_switch") => Says::Switch,
+            ("lttng", "exit_syscall") => Says::Return,
+            ("lttng", "lttng_statedump_process_state") => Says::Name,
+            _ => Says::Nothing,
+        };
+        if let ("syscalls", Some(call)) = (system, name.strip_prefix("sys_enter_")) {
+            let number = self.call(call);
+            says = Says::Call(number);
+            // Older versions have one event for all returns.
+            let exit = format!("sys_exit_{call}");
+            if event.name.starts_with("sys_") || event.name.starts_with("compat_sys_") {
+                let ret = ("_ret".to_owned(), Type::Integer(Integer::LONG));
+                let fields = [ret];
+                if let Some(class) = self.class("syscalls", &exit, &fields, Says::Return, Some(number)) {
+                    let place = usize::from(number);
+                    if self.returns.len() <= place {
+                        self.returns.resize_with(place + 1, || None);
+                    }
+                    self.returns[place] = Some(class);
+                }
+            }
+        }
+        let number = match says {
+            Says::Call(number) => Some(number),
+            _ => name.strip_prefix("sys_exit_").filter(|_| system == "syscalls").map(|call| self.call(call)),
+        };
+        let none = Vec::new();
+        let fields = match &event.fields {
+            Some(Type::Structure(structure)) => &structure.fields,
+            _ => &none,
+        };
+        let class = self.class(system, &name, fields, says, number);
+        class.map(|class| self.classes.insert((stream, id), class)).is_some()
+    }
+
+    /// The number of a system call, which LTTng does not have.
+    fn call(&mut self, name: &str) -> u16 {
+        let next = self.calls.len() as u16;
+        *self.calls.entry(name.to_owned()).or_insert(next)
+    }
+
+    fn class(
+        &mut self,
+        system: &str,
+        name: &str,
+        fields: &[(String, Type)],
+        says: Says,
+        call: Option<u16>,
+    ) -> Option<Class> {
+        let id = self.next;
+        self.next = id.checked_add(1)?;
+        let mut places = Vec::new();
+        let plain = |name: &str, offset, size, signed| {
+            let name = name.to_owned();
+            Field { name, offset, size, signed, shape: Shape::Plain }
+        };
+        let mut described = vec![plain("common_type", 0, 2, false), plain("common_pid", 4, 4, true)];
+        let mut at = HEAD;
+        for (field, of) in fields.iter().take(MAX_FIELDS) {
+            let (size, signed, shape, put) = match of {
+                Type::Integer(integer) => number(integer, 0),
+                Type::Enumeration(enumeration) => number(&enumeration.base, 0),
+                Type::Text => (4, false, Shape::Located, Put::Located),
+                Type::Array(array) => match (&array.0, field.trim_start_matches('_')) {
+                    (
+                        Type::Integer(Integer { text: true, bits: 8, .. }),
+                        "comm" | "prev_comm" | "next_comm",
+                    ) => (NAME as u16, false, Shape::Array(NAME as u16), Put::Name),
+                    (Type::Integer(Integer { text: true, bits: 8, .. }), _) => {
+                        (4, false, Shape::Located, Put::Located)
+                    }
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            at = at.next_multiple_of(size.min(8));
+            let name = field_name(system, field);
+            let is_priority = system == "sched" && (name.ends_with("prio"));
+            let put = match put {
+                Put::Number(size, _) if is_priority => Put::Number(size, MAX_RT_PRIO),
+                put => put,
+            };
+            described.push(Field { name, offset: at, size, signed: signed || is_priority, shape });
+            places.push(Place { name: field.clone(), at: at.into(), put });
+            at += size;
+        }
+        let number = call.map(|call| {
+            let at = at.next_multiple_of(4);
+            described.push(plain("__syscall_nr", at, 4, true));
+            (usize::from(at), call)
+        });
+        let mut empty = vec![0; number.map_or(usize::from(at), |(at, _)| at + 4)];
+        empty[..2].copy_from_slice(&id.to_ne_bytes());
+        if let Some((at, call)) = number {
+            empty[at..at + 4].copy_from_slice(&u32::from(call).to_ne_bytes());
+        }
+        let print = if says == Says::Switch { states(self.release) } else { String::new() };
+        let (system, name) = (system.to_owned(), name.to_owned());
+        self.formats.push(EventFormat { system, name, id, fields: described, print });
+        Some(Class { says, places, empty })
+    }
+}
+
+fn number(integer: &Integer, add: i64) -> (u16, bool, Shape, Put) {
+    let size = (integer.bits.div_ceil(8) as usize).next_power_of_two();
+    (size as u16, integer.signed, Shape::Plain, Put::Number(size, add))
+}
+
+impl Class {
+    /// Makes a record of these fields; whose it is follows later.
+    pub(super) fn encode(&self, leaves: &[Leaf<'_, '_>], record: &mut Vec<u8>) {
+        record.clear();
+        record.extend(&self.empty);
+        // Both are in the order of the declaration.
+        let mut places = self.places.iter().peekable();
+        for leaf in leaves {
+            let Some(place) = places.next_if(|place| place.name == leaf.name) else { continue };
+            match (place.put, leaf.value) {
+                (Put::Number(size, add), Value::Number(number)) => {
+                    let bytes = number.wrapping_add_signed(add).to_le_bytes();
+                    let into = &mut record[place.at..place.at + size];
+                    into.copy_from_slice(&bytes[..size]);
+                    if cfg!(target_endian = "big") {
+                        into.reverse();
+                    }
+                }
+                (Put::Name, Value::Text(text)) => {
+                    let text = &text[..text.len().min(NAME - 1)];
+                    record[place.at..place.at + text.len()].copy_from_slice(text);
+                }
+                (Put::Located, Value::Text(text)) => {
+                    let text = &text[..text.len().min(MAX_TEXT)];
+                    let (at, length) = (record.len() as u32, text.len() as u32 + 1);
+                    record[place.at..place.at + 4].copy_from_slice(&(length << 16 | at).to_ne_bytes());
+                    record.extend(text);
+                    record.push(0);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The longest record that [`Class::encode`] makes.
+pub(super) const MAX_RECORD: usize = HEAD as usize + (MAX_FIELDS + 1) * (8 + MAX_TEXT + 1) + NAME;
+
+/// The group and name of ftrace for an event of LTTng; `lttng` if there is no other.
+fn kernel_name(name: &str) -> (&'static str, String) {
+    let bare = |prefix: &str| name.strip_prefix(prefix).unwrap_or(name);
+    match name {
+        "sched_switch" | "sched_waking" | "sched_wakeup" | "sched_wakeup_new" | "sched_migrate_task"
+        | "sched_pi_setprio" => ("sched", name.to_owned()),
+        "irq_handler_entry" | "irq_handler_exit" => ("irq", name.to_owned()),
+        "softirq_entry" | "softirq_exit" | "irq_softirq_entry" | "irq_softirq_exit" => {
+            ("irq", bare("irq_").to_owned())
+        }
+        "hrtimer_start"
+        | "hrtimer_expire_entry"
+        | "hrtimer_expire_exit"
+        | "timer_hrtimer_start"
+        | "timer_hrtimer_expire_entry"
+        | "timer_hrtimer_expire_exit" => ("timer", bare("timer_").to_owned()),
+        _ => {
+            if let Some(vector) = name.strip_prefix("x86_irq_vectors_") {
+                return ("irq_vectors", vector.to_owned());
+            }
+            let starts = ["compat_syscall_entry_", "syscall_entry_", "compat_sys_", "sys_"];
+            if let Some(call) = starts.iter().find_map(|start| name.strip_prefix(start)) {
+                return ("syscalls", format!("sys_enter_{call}"));
+            }
+            let ends = ["compat_syscall_exit_", "syscall_exit_"];
+            if let Some(call) = ends.iter().find_map(|start| name.strip_prefix(start)) {
+                return ("syscalls", format!("sys_exit_{call}"));
+            }
+            ("lttng", name.to_owned())
+        }
+    }
+}
+
+/// What ftrace calls a field. An underscore before its name keeps it apart from words of TSDL.
+fn field_name(system: &str, name: &str) -> String {
+    let name = name.strip_prefix('_').unwrap_or(name);
+    match (system, name) {
+        ("sched", "tid") => "pid".to_owned(),
+        ("sched", "prev_tid") => "prev_pid".to_owned(),
+        ("sched", "next_tid") => "next_pid".to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+/// What the bits of `prev_state` mean, as a kernel of that release would print them.
+fn states(release: (u32, u32)) -> String {
+    let letters = match release {
+        // An unknown one is taken for a new one.
+        (0, _) => "SDTtXZPI",
+        older if older < (3, 9) => "SDTtZXxKW",
+        older if older < (4, 2) => "SDTtZXxKWP",
+        older if older < (4, 8) => "SDTtZXxKWPN",
+        older if older < (4, 14) => "SDTtZXxKWPNn",
+        _ => "SDTtXZPI",
+    };
+    let flags =
+        letters.chars().enumerate().map(|(bit, letter)| format!("{{ {:#x}, \"{letter}\" }}", 1 << bit));
+    let flags = flags.collect::<Vec<_>>().join(", ");
+    format!(r#""prev_state=%s", __print_flags(REC->prev_state, "|", {flags})"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_events_as_the_kernel_does() {
+        for (name, expected) in [
+            ("sched_switch", ("sched", "sched_switch")),
+            ("irq_softirq_entry", ("irq", "softirq_entry")),
+            ("softirq_exit", ("irq", "softirq_exit")),
+            ("timer_hrtimer_expire_entry", ("timer", "hrtimer_expire_entry")),
+            ("x86_irq_vectors_local_timer_exit", ("irq_vectors", "local_timer_exit")),
+            ("syscall_entry_futex", ("syscalls", "sys_enter_futex")),
+            ("compat_syscall_exit_futex", ("syscalls", "sys_exit_futex")),
+            ("sys_futex", ("syscalls", "sys_enter_futex")),
+            ("exit_syscall", ("lttng", "exit_syscall")),
+            ("kmem_kmalloc", ("lttng", "kmem_kmalloc")),
+        ] {
+            let (system, found) = kernel_name(name);
+            assert_eq!((system, found.as_str()), expected);
+        }
+    }
+
+    /// A preempted thread has the bit behind the last of them.
+    #[test]
+    fn knows_the_states_of_a_release() {
+        for (release, bits) in
+            [("3.6.11-1-ARCH", 9), ("3.10.31-ltsi", 10), ("4.4.0-21-generic", 11), ("5.10", 8)]
+        {
+            assert_eq!(states(Classes::new(release).release).matches('{').count(), bits, "{release}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What `trace-cmd report` prints of a recording, for tests.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What libtraceevent writes instead of the fields of a record whose format it does not understand.
+const UNREADABLE: &str = "[FAILED TO PARSE]";
+
+/// How many lines there are of each event, all of whose formats it has to understand; nothing, said loudly, where trace-cmd is
+/// not installed.
+pub(crate) fn printed(file: &Path) -> Option<BTreeMap<String, u64>> {
+    let mut report = Command::new("trace-cmd");
+    report.arg("report").arg("-i").arg(file).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut report) = report.spawn() else {
+        eprintln!("SKIPPED: trace-cmd is not installed, so nothing is compared with it");
+        return None;
+    };
+    let mut counts = BTreeMap::new();
+    for line in BufReader::new(report.stdout.take().unwrap()).split(b'\n') {
+        let line = String::from_utf8_lossy(&line.unwrap()).into_owned();
+        if let Some(name) = event_of(&line) {
+            assert!(!line.contains(UNREADABLE), "{}: {line}", file.display());
+            *counts.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    let status = report.wait().unwrap();
+    assert!(status.success(), "{}: {status}", file.display());
+    Some(counts)
+}
+
+/// The event of a line such as `name-17  [001]  1234.567890: sched_switch: …`.
+pub(crate) fn event_of(line: &str) -> Option<&str> {
+    // A name may have anything in it, and so may what follows the name of the event.
+    line.match_indices(" [").find_map(|(at, _)| {
+        let (cpu, rest) = line[at + 2..].split_once(']')?;
+        let (time, rest) = rest.trim_start().split_once(": ")?;
+        let time = time.rsplit(' ').next()?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (seconds, fraction) = time.split_once('.')?;
+        (is_number(cpu) && is_number(seconds) && is_number(fraction)).then_some(())?;
+        rest.trim_start().split_once(':').map(|(name, _)| name)
+    })
+}

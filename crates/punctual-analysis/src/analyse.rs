@@ -12,13 +12,13 @@ use crate::demand::{self, Source};
 use crate::fraction::Fraction;
 use crate::round::{Rivalry, Rivals, Round};
 use crate::system::{Executor, Protocol, System, Task};
-use crate::time::{LONGEST, Nanos};
+use crate::time::{MAX_TIME, Nanos};
 
 /// After so many rounds the responses of tasks that depend on each other are taken to grow without end.
 const ROUNDS: usize = 1_000;
 
 /// So many times the longest period or deadline, too.
-const LONGEST_RESPONSE: u64 = 64;
+const MAX_RESPONSE: u64 = 64;
 
 /// Bounds every task of a system.
 #[must_use]
@@ -26,13 +26,23 @@ pub fn analyse(system: &System) -> Analysis {
     let mut responses: Vec<Result<Nanos, NoBound>> = vec![Ok(0); system.tasks.len()];
     let mut ends = vec![None; system.tasks.len()];
     let longest = longest_response(system);
+    let depends = depends_on_responses(system);
     for _ in 0..ROUNDS {
         let rivals = Rivals::new(system, &responses, &ends);
-        let tasks = Round { system, responses: &responses, rivals: &rivals }.bounds();
+        let mut tasks = Round { system, responses: &responses, rivals: &rivals }.bounds();
+        if !depends {
+            return Analysis { tasks };
+        }
+        // What had no bound before has none for the same reason, and not since others have none because of it.
+        for (task, before) in tasks.iter_mut().zip(&responses) {
+            if let (Err(_), Err(reason)) = (&task, before) {
+                *task = Err(reason.clone());
+            }
+        }
         let found: Vec<_> = tasks.iter().map(|outcome| response(outcome, longest)).collect();
         let found_ends: Vec<_> =
             tasks.iter().map(|outcome| outcome.as_ref().ok().and_then(|bound| bound.since_root)).collect();
-        if (&found, &found_ends) == (&responses, &ends) || !depends_on_responses(system) {
+        if (&found, &found_ends) == (&responses, &ends) {
             return Analysis { tasks };
         }
         (responses, ends) = (found, found_ends);
@@ -46,7 +56,7 @@ fn longest_response(system: &System) -> Nanos {
         let window = task.arrivals.as_ref().map_or(0, Stream::window);
         window.max(task.deadline.unwrap_or(0)).max(task.jitter)
     });
-    times.max().unwrap_or(0).saturating_mul(LONGEST_RESPONSE).min(LONGEST)
+    times.max().unwrap_or(0).saturating_mul(MAX_RESPONSE).min(MAX_TIME)
 }
 
 fn response(outcome: &Outcome, longest: Nanos) -> Result<Nanos, NoBound> {
@@ -118,7 +128,7 @@ impl<'a> Probe<'a> {
             Found::Rivals(rivals) => {
                 let round = Round { system: &self.system, responses: &self.responses, rivals };
                 if let Executor::Global { .. } = round.partition(at).executor {
-                    return round.bound(at, &[]).is_ok_and(|bound| bound.response <= deadline);
+                    return round.bounds()[at].as_ref().is_ok_and(|bound| bound.response <= deadline);
                 }
                 round.meets(at, deadline)
             }

@@ -24,6 +24,8 @@ enum Pattern {
     Bursts { burst: u64, separation: Nanos, window: Nanos },
     /// The least distances of 2, 3, … releases.
     Distances(Vec<Nanos>),
+    /// So many in all, at any time.
+    InAll(u64),
 }
 
 impl Stream {
@@ -59,6 +61,19 @@ impl Stream {
         assert!(distances.is_sorted(), "more releases cannot be closer to each other");
         assert!(distances.last().is_some_and(|&last| last > 0), "a stream needs a distance");
         Self { pattern: Pattern::Distances(distances), each: 1, jitter: 0 }
+    }
+
+    /// So many releases in all, at any time; perhaps none.
+    pub(crate) fn in_all(releases: u64) -> Self {
+        Self { pattern: Pattern::InAll(releases), each: 1, jitter: 0 }
+    }
+
+    /// How many releases there are, if they are limited.
+    pub(crate) fn all(&self) -> Option<u64> {
+        match self.pattern {
+            Pattern::InAll(releases) => Some(releases),
+            _ => None,
+        }
     }
 
     /// With each release up to this much later than it should be.
@@ -111,6 +126,7 @@ impl Stream {
                 let in_last = distances.partition_point(|&distance| distance <= rest) as u64 + 1;
                 windows.checked_mul(distances.len() as u64)?.checked_add(in_last)?
             }
+            &Pattern::InAll(releases) => releases,
         };
         arrivals.checked_mul(self.each)
     }
@@ -122,14 +138,14 @@ impl Stream {
         self.before(length.checked_add(1)?)
     }
 
-    /// `(a, b)`, so that in no interval of length `t` are more than about `a + b t` releases.
-    pub(crate) fn linear_estimate(&self) -> (f64, f64) {
-        let at_once = match &self.pattern {
+    /// `a`, so that in no interval of length `t` are more than about `a + rate · t` releases.
+    pub(crate) fn at_once(&self, rate: f64) -> f64 {
+        let arrivals = match &self.pattern {
             &Pattern::Bursts { burst, .. } => burst,
             Pattern::Distances(distances) => distances.len() as u64,
+            &Pattern::InAll(releases) => releases,
         };
-        let rate = self.rate_estimate();
-        ((at_once as f64).mul_add(self.each as f64, rate * self.jitter as f64), rate)
+        (arrivals as f64).mul_add(self.each as f64, rate * self.jitter as f64)
     }
 
     /// The length of the shortest interval with its end in which so many releases fit; `None` if that cannot be expressed.
@@ -145,6 +161,8 @@ impl Stream {
                 let within = if rest == 0 { 0 } else { distances[rest as usize - 1] };
                 windows.checked_mul(*distances.last()?)?.checked_add(within)?
             }
+            &Pattern::InAll(all) if gaps >= all => return Some(Nanos::MAX),
+            Pattern::InAll(_) => 0,
         };
         Some(distance.saturating_sub(self.jitter))
     }
@@ -161,6 +179,7 @@ impl Stream {
         let (arrivals, window) = match &self.pattern {
             &Pattern::Bursts { burst, window, .. } => (burst, window),
             Pattern::Distances(distances) => (distances.len() as u64, distances.last().copied().unwrap_or(1)),
+            Pattern::InAll(_) => (0, 1),
         };
         Fraction::new(u128::from(arrivals) * u128::from(self.each), u128::from(window))
     }
@@ -171,6 +190,7 @@ impl Stream {
         let (arrivals, window) = match &self.pattern {
             &Pattern::Bursts { burst, window, .. } => (burst, window),
             Pattern::Distances(distances) => (distances.len() as u64, distances.last().copied().unwrap_or(1)),
+            Pattern::InAll(_) => (0, 1),
         };
         arrivals as f64 * self.each as f64 / window as f64
     }
@@ -181,6 +201,7 @@ impl Stream {
         match &self.pattern {
             &Pattern::Bursts { window, .. } => window,
             Pattern::Distances(distances) => distances.last().copied().unwrap_or(0),
+            Pattern::InAll(_) => 0,
         }
     }
 
@@ -216,6 +237,7 @@ impl Stream {
                 }
                 Pattern::Distances(distances)
             }
+            &Pattern::InAll(releases) => Pattern::InAll(releases),
         };
         Self { pattern, each: self.each, jitter: self.jitter }
     }
@@ -256,6 +278,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn counts_all_at_once_and_no_more() {
+        for (all, jitter) in [(0, 0), (1, 0), (3, 50)] {
+            let stream = Stream::in_all(all).with_jitter(jitter);
+            assert_eq!(
+                (stream.before(0), stream.before(1), stream.before(1_000)),
+                (Some(0), Some(all), Some(all))
+            );
+            assert_eq!(stream.distance(all + 1), Some(Nanos::MAX));
+            assert_eq!(stream.next_step(0), Some(Nanos::MAX));
+            assert_eq!((stream.rate(), stream.at_once(0.0)), (Fraction::ZERO, all as f64));
+        }
+        assert_eq!(Stream::in_all(3).distance(3), Some(0));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::time::Nanos;
 
 /// Levels for every task.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Assignment {
     /// By task.
     pub levels: Vec<u32>,

@@ -4,12 +4,15 @@
 //! jitter. A bound is the least upper bound of the responses of its model: with blocking it is approached, not attained,
 //! since what blocks has to have begun just before.
 
+use std::fmt::{self, Display, Formatter};
+
 use crate::chain::reaction;
 use crate::fraction::Fraction;
 use crate::time::Nanos;
 
 /// Whether tasks have bounds, and which.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Analysis {
     /// In the order of the system's tasks.
     pub tasks: Vec<Outcome>,
@@ -86,6 +89,7 @@ pub enum Who {
 
 /// What one source contributes to I.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Interference {
     /// The source.
     pub who: Who,
@@ -95,6 +99,7 @@ pub struct Interference {
 
 /// What is not let go of in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Blocking {
     /// All of B.
     pub time: Nanos,
@@ -120,6 +125,7 @@ pub enum Exactness {
 
 /// Why a task has no bound.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum NoBound {
     /// It and what displaces it need more than there is.
     Overload {
@@ -139,6 +145,25 @@ pub enum NoBound {
     /// No published analysis fits what the executor does, for this reason.
     NoAnalysis(String),
 }
+
+/// In general words; [`explain`](crate::explain) names the tasks.
+impl Display for NoBound {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overload { .. } => {
+                f.write_str("the task and what displaces it need more time than there is")
+            }
+            Self::DependsOn(_) => f.write_str("the task depends on one that has no bound"),
+            Self::NoArrivals => f.write_str("nothing says how often the task is released"),
+            Self::TooLong => {
+                f.write_str("the bound is too long to be computed: almost all of the CPU is used")
+            }
+            Self::NoAnalysis(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for NoBound {}
 
 impl Bound {
     /// Whether the deadline is met by every job. None is always met.

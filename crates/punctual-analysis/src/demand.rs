@@ -35,6 +35,8 @@ pub(crate) struct Source {
     pub(crate) all: Stream,
     /// Releases without the jitter that a response of their own task includes.
     pub(crate) own: Stream,
+    /// About how many releases there are per nanosecond.
+    pub(crate) rate: f64,
     /// When the first release is, but for the jitter, if that is known.
     pub(crate) offset: Option<Nanos>,
     /// C of a job, with what counts like it.

@@ -13,10 +13,10 @@ use crate::analyse::{Probe, analyse};
 use crate::arrival::Stream;
 use crate::bound::Outcome;
 use crate::system::{System, Task};
-use crate::time::{LONGEST, Nanos, Ratio};
+use crate::time::{MAX_TIME, Nanos, Ratio};
 
 /// Nothing is tried beyond this many times its value.
-const MOST: u64 = 1_000;
+const MAX_FACTOR: u64 = 1_000;
 
 /// The margins of a system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub struct AllExecutions {
 
 /// How far one value may change while the others stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limit {
     /// What it is.
     pub now: Nanos,
@@ -51,6 +52,7 @@ pub struct Limit {
 
 /// The margins of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TaskMargins {
     /// Its C.
     pub execution: Limit,
@@ -86,8 +88,11 @@ pub fn all_executions(system: &System) -> AllExecutions {
         }
         probe.meets(at)
     };
-    let (low, high) =
-        if tasks.clone().all(|at| meets(as_it_is, at)) { (as_it_is, MOST * as_it_is) } else { (0, as_it_is) };
+    let (low, high) = if tasks.clone().all(|at| meets(as_it_is, at)) {
+        (as_it_is, MAX_FACTOR * as_it_is)
+    } else {
+        (0, as_it_is)
+    };
     if let Some(first) = tasks.clone().find(|&at| !meets(low, at)) {
         return AllExecutions { permille: 0, first: Some(first) };
     }
@@ -152,7 +157,7 @@ impl Search<'_> {
                 // With another period it keeps no distance.
                 it.offset = task.offset.filter(|_| rate == 1_000);
             };
-            let (rate, first) = self.largest(at, 1_000..MOST * 1_000, |rate| rate / 1_000, faster);
+            let (rate, first) = self.largest(at, 1_000..MAX_FACTOR * 1_000, |rate| rate / 1_000, faster);
             let until = arrivals.compressed(1_000, rate).window();
             Limit { now: arrivals.window(), until, step: until.div_ceil(1_000) + 1, first }
         });
@@ -168,12 +173,12 @@ impl Search<'_> {
     /// all that there is. With a jitter of hours, windows would have millions of jobs.
     fn most(&self, at: usize) -> Nanos {
         let times = |task: &Task| [task.deadline, task.arrivals.as_ref().map(Stream::window)];
-        let longest = || self.system.tasks.iter().flat_map(times).flatten().max().unwrap_or(LONGEST);
+        let longest = || self.system.tasks.iter().flat_map(times).flatten().max().unwrap_or(MAX_TIME);
         match self.system.tasks[at].deadline {
             Some(deadline) => deadline.saturating_add(1),
-            None => longest().saturating_mul(MOST),
+            None => longest().saturating_mul(MAX_FACTOR),
         }
-        .min(LONGEST)
+        .min(MAX_TIME)
     }
 
     /// The largest of these values with which all deadlines are met, if `set` gives it to a task that has the first of them.

@@ -23,7 +23,7 @@ use crate::preemptive::{Contest, add};
 use crate::time::Nanos;
 
 /// Places in a transaction. All pairs of them are looked at.
-const MOST_PLACES: u64 = 32;
+const MAX_PLACES: u64 = 32;
 
 /// A job that comes once in every period of the transaction, or several at once.
 #[derive(Debug, Clone, Copy)]
@@ -153,6 +153,10 @@ impl<'a> Transaction<'a> {
 impl<'a> Analysis<'a> {
     /// `None` if no two tasks that matter are in one transaction, or if it is not known when the task itself is released.
     fn new(contest: &'a Contest<'a>) -> Option<Self> {
+        let has_offset = |source: &Source| source.offset.is_some();
+        if !contest.above.into_iter().chain([contest.level]).flatten().any(has_offset) {
+            return None;
+        }
         let mut own = contest.level.iter().filter(|source| contest.is_own(source));
         let (Some(single), None) = (own.next(), own.next()) else { return None };
         // If it is spawned, or waits, its response is not counted from what its offset tells.
@@ -173,7 +177,7 @@ impl<'a> Analysis<'a> {
         let mut transactions: Vec<Transaction<'a>> = Vec::new();
         for (source, is_own, period, each) in with {
             let has_room = |it: &Transaction<'_>| {
-                it.period.is_multiple_of(period) && it.period / period + it.places.len() as u64 <= MOST_PLACES
+                it.period.is_multiple_of(period) && it.period / period + it.places.len() as u64 <= MAX_PLACES
             };
             let at = transactions.iter().position(has_room).unwrap_or(transactions.len());
             if at == transactions.len() {

@@ -73,7 +73,8 @@ impl Contest<'_> {
     /// since then it matters when it is released.
     pub(crate) fn end(&self) -> Result<Option<Nanos>, NoBound> {
         let [own] = self.level else { return Ok(None) };
-        if self.runs_to_end {
+        // What one job from below spawns has no distance to the root.
+        if self.runs_to_end || own.all.all().is_some() {
             return Ok(None);
         }
         let cost = own.peer_cost().saturating_add(self.suspension);
@@ -97,7 +98,7 @@ impl Contest<'_> {
 
     /// About the share of a CPU that all jobs need which run before or as the task's.
     pub(crate) fn load_estimate(&self) -> f64 {
-        let share = |source: &Source, cost: Nanos| source.all.rate_estimate() * cost as f64;
+        let share = |source: &Source, cost: Nanos| source.rate * cost as f64;
         let above: f64 = self.above.into_iter().flatten().map(|source| share(source, source.cost())).sum();
         let level = self.level.iter();
         above + level.map(|it| share(it, it.peer_cost().saturating_add(self.suspension))).sum::<f64>()
@@ -116,14 +117,13 @@ impl Contest<'_> {
         let mut share = 0.0;
         let peers = self.level.iter().filter(|source| !self.is_own(source));
         for source in self.above.into_iter().flatten().chain(peers) {
-            let (jobs, rate) = source.all.linear_estimate();
-            base += jobs * source.cost() as f64;
-            share += rate * source.cost() as f64;
+            base += source.all.at_once(source.rate) * source.cost() as f64;
+            share += source.rate * source.cost() as f64;
         }
         // The q-th job of the window ends within (base + (q − 1) C) / (1 − share), and came (q − 1) T after its start: less than T
         // for each C, and the first is the worst. Roundings are far smaller than what is left here.
         let left = 1.0 - share;
-        left - cost * own.own.rate_estimate() > 1e-9
+        left - cost * own.rate > 1e-9
             && (base / left) * (1.0 + 1e-9) + self.jitter as f64 + 1.0 <= limit as f64
     }
 
@@ -135,7 +135,7 @@ impl Contest<'_> {
         }
         let (mut more, mut share) = (0.0, 0.0);
         for source in self.above.into_iter().flatten().filter(|source| source.all.is_sporadic()) {
-            let own = source.all.rate_estimate() * source.cost() as f64;
+            let own = source.rate * source.cost() as f64;
             more += own * source.all.jitter() as f64;
             share += own;
         }
@@ -242,16 +242,17 @@ impl Contest<'_> {
         let Candidate { ready, jobs, released, finish, started } = worst;
         let counted = started.map_or(finish, |started| started + u64::from(self.closed()));
         let mut own = Work::default();
-        let mut interference: Vec<Interference> = Vec::new();
+        let sources = self.above.iter().map(|list| list.len()).sum::<usize>() + self.level.len();
+        let mut interference: Vec<Interference> = Vec::with_capacity(sources);
         for source in self.above.into_iter().flatten() {
             let jobs = source.all.before(counted).unwrap_or(0);
-            add(&mut interference, source.term(source.who, jobs, source.preempting));
+            add_next(&mut interference, source.term(source.who, jobs, source.preempting));
         }
         for source in self.level {
             match source.who {
                 Who::Higher(task) if task != self.task => {
                     let jobs = source.all.until(ready).unwrap_or(0);
-                    add(&mut interference, source.term(Who::Peer(task), jobs, source.dispatch));
+                    add_next(&mut interference, source.term(Who::Peer(task), jobs, source.dispatch));
                 }
                 who => {
                     own = source.term(who, jobs, source.dispatch).work;
@@ -279,17 +280,26 @@ impl Contest<'_> {
     }
 }
 
+/// Adds to the last term, if that is of the same source, as it is where those of a source come together.
+fn add_next(terms: &mut Vec<Interference>, term: Interference) {
+    match terms.last_mut() {
+        Some(last) if last.who == term.who => join(last, term),
+        _ if term.work.jobs > 0 => terms.push(term),
+        _ => {}
+    }
+}
+
 /// Adds to the term of the same source, if there is one.
 pub(crate) fn add(terms: &mut Vec<Interference>, term: Interference) {
-    if term.work.jobs == 0 {
-        return;
-    }
     match terms.iter_mut().find(|other| other.who == term.who) {
-        Some(other) => {
-            other.work.jobs += term.work.jobs;
-            other.work.execution += term.work.execution;
-            other.work.overhead += term.work.overhead;
-        }
-        None => terms.push(term),
+        Some(other) => join(other, term),
+        None if term.work.jobs > 0 => terms.push(term),
+        None => {}
     }
+}
+
+fn join(term: &mut Interference, other: Interference) {
+    term.work.jobs += other.work.jobs;
+    term.work.execution += other.work.execution;
+    term.work.overhead += other.work.overhead;
 }

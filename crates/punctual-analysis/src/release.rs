@@ -10,11 +10,16 @@
 //! are no more of the one than of the other: no jitter is inherited. A called task never competes beside an earlier job of its
 //! caller. A caller that waits in the middle of its job leaves the window, so this is not said of it.
 //!
+//! A caller below the level, on the same CPU, does not run while the window lasts, unless it holds a resource whose ceiling is not below
+//! the level, and then nobody else below the level has run or will (Baker 1991). So what is spawned from below is in a window by one job
+//! only: the one that spawns at its start, or holds a resource there. It is the one that spawns the most, whoever that is. This is
+//! not said of a level if a job at it or above it waits in the middle, nor of partitions that poll.
+//!
 //! It is assumed that jobs spawn while they run, not through a timer. Sufficient.
 
 use crate::arrival::Stream;
 use crate::bound::{Bound, NoBound};
-use crate::system::{Executor, System};
+use crate::system::{Executor, System, Task};
 use crate::time::Nanos;
 
 /// Releases of a task that go back to one task with releases of its own, the root.
@@ -33,6 +38,8 @@ pub(crate) struct Release {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     task: usize,
+    /// How many jobs of the next step it spawns.
+    most: u64,
     /// The latest end of the job after the nominal release of the root.
     end: Nanos,
 }
@@ -59,7 +66,7 @@ impl Release {
             Some(&last) => end(system, last, spawner, response, since_root),
         };
         let mut path = self.path.clone();
-        path.push(Step { task: spawner, end });
+        path.push(Step { task: spawner, most, end });
         Self { stream: self.stream.clone().times(most), path, ..*self }
     }
 
@@ -69,22 +76,81 @@ impl Release {
     }
 
     /// In a busy window of this level of a partition, if the task is spawned.
-    pub(crate) fn in_window(&self, system: &System, partition: usize, level: u32) -> Stream {
-        let keeps = |step: &&Step| {
-            let task = &system.tasks[step.task];
-            task.partition == partition && task.level >= level && task.suspension.is_none()
-        };
-        let outside = self.path.len() - self.path.iter().rev().take_while(keeps).count();
-        let jitter = match outside.checked_sub(1) {
+    fn in_window(&self, system: &System, partition: usize, level: u32) -> Stream {
+        let jitter = match self.outside(system, partition, level) {
             Some(last) => self.path[last].end,
             None => self.jitter,
         };
         self.stream.clone().with_jitter(jitter)
     }
 
+    /// The last job of the path that need not be in the busy window in which the job is that it leads to.
+    fn outside(&self, system: &System, partition: usize, level: u32) -> Option<usize> {
+        let keeps = |step: &&Step| {
+            let task = &system.tasks[step.task];
+            task.partition == partition && task.level >= level && task.suspension.is_none()
+        };
+        let kept = self.path.iter().rev().take_while(keeps).count();
+        (self.path.len() - kept).checked_sub(1)
+    }
+
+    /// The end of the path from a job on that is below the level, if that is the last one outside of the busy window.
+    fn path_from_below(&self, system: &System, partition: usize, level: u32) -> Option<&[Step]> {
+        let path = &self.path[self.outside(system, partition, level)?..];
+        let caller = &system.tasks[path[0].task];
+        (caller.partition == partition && caller.level < level).then_some(path)
+    }
+
+    /// Whether jobs of the task `at` run on the stack of those that spawn them, so that no thread is switched to.
+    pub(crate) fn is_called(&self, system: &System, at: usize) -> bool {
+        let (callee, caller) = (&system.tasks[at], self.path.last().map(|last| &system.tasks[last.task]));
+        let runs_on_one_cpu =
+            !matches!(system.partitions[callee.partition].executor, Executor::Global { .. });
+        let calls = |it: &Task| it.partition == callee.partition && it.level < callee.level;
+        runs_on_one_cpu && caller.is_some_and(calls)
+    }
+
     pub(crate) fn is_spawned(&self) -> bool {
         !self.path.is_empty()
     }
+}
+
+/// Releases of a task, one by one, in a busy window of this level of a partition; `None` for what is not spawned.
+pub(crate) fn in_window(
+    system: &System,
+    releases: &[Release],
+    partition: usize,
+    level: u32,
+) -> Vec<Option<Stream>> {
+    let waits = |task: &Task| task.partition == partition && task.level >= level && task.suspension.is_some();
+    let is_left_alone =
+        system.partitions[partition].executor == Executor::Preemptive && !system.tasks.iter().any(waits);
+    let below =
+        releases.iter().map(|it| it.path_from_below(system, partition, level).filter(|_| is_left_alone));
+    let below: Vec<Option<&[Step]>> = below.collect();
+    let mut paths: Vec<Vec<(usize, u64)>> = Vec::new();
+    let mut first_from_below = None;
+    for (at, path) in below.iter().enumerate() {
+        let Some(path) = path else { continue };
+        first_from_below.get_or_insert(at);
+        // One job of a caller takes each way once, whatever its root is.
+        let path: Vec<_> = path.iter().map(|step| (step.task, step.most)).collect();
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let jobs = |path: &[(usize, u64)]| path.iter().fold(1, |all: u64, &(_, most)| all.saturating_mul(most));
+    let of_caller = |caller: usize| {
+        let its = paths.iter().filter(|path| path[0].0 == caller);
+        its.fold(0, |sum: u64, path| sum.saturating_add(jobs(path)))
+    };
+    let most = paths.iter().map(|path| of_caller(path[0].0)).max().unwrap_or(0);
+    let in_window = |(at, release): (usize, &Release)| match below[at] {
+        _ if !release.is_spawned() => None,
+        Some(_) => Some(Stream::in_all(if first_from_below == Some(at) { most } else { 0 })),
+        None => Some(release.in_window(system, partition, level)),
+    };
+    releases.iter().enumerate().map(in_window).collect()
 }
 
 /// The latest end of a job of `at`, which `last` spawns, after the nominal release of the root.
@@ -145,11 +211,65 @@ fn inherited(
 /// The latest end of the last job of a spawned chain, after the nominal release of its first task.
 pub(crate) fn end_of_chain(system: &System, tasks: &[usize], bounds: &[&Bound]) -> Nanos {
     let Some((&first, rest)) = tasks.split_first() else { return 0 };
-    let mut last = Step { task: first, end: bounds[0].response };
+    let mut last = Step { task: first, most: 1, end: bounds[0].response };
     let is_root = system.tasks[first].arrivals.is_some();
     for (&at, bound) in rest.iter().zip(&bounds[1..]) {
         let since_root = bound.since_root.filter(|_| is_root);
-        last = Step { task: at, end: end(system, last, at, bound.response, since_root) };
+        last = Step { task: at, most: 1, end: end(system, last, at, bound.response, since_root) };
     }
     last.end
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::bound::Bound;
+    use crate::{analyse, schema};
+
+    /// `sample` calls `control`, or leaves it to `filter` to do so, and is later than its period.
+    const TASKS: &str = r#"
+        schema = "punctual-taskset/1"
+        [[task]]
+        name = "control"
+        level = 4
+        execution = "3us"
+        [[task]]
+        name = "sample"
+        level = 3
+        execution = "7us"
+        period = "100us"
+        jitter = "250us"
+        sections = [{ resource = "r", hold = "1us" }]
+        spawns = [{ task = "control", most = 2 }, { task = "filter", most = 1 }]
+        [[task]]
+        name = "filter"
+        level = 2
+        execution = "5us"
+        spawns = [{ task = "control", most = 1 }]
+        [[resource]]
+        name = "r"
+    "#;
+
+    fn bounds(text: &str) -> Vec<Bound> {
+        let system = schema::read("tasks", text).unwrap();
+        analyse(&system).tasks.into_iter().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn one_job_below_spawns_all_that_come_from_below() {
+        let bounds = bounds(TASKS);
+        let control = &bounds[0];
+        // Two by a job of `sample`, or one by a job of `filter`, and not all those by all jobs of both.
+        assert_eq!((control.own.jobs, control.response), (2, 6_000));
+        // At its own level, jobs of `sample` come together if they are late, and each calls two. One may come from `filter`.
+        assert_eq!(bounds[1].interference[0].work.jobs, 2 * 3 + 1);
+    }
+
+    #[test]
+    fn jobs_from_below_come_again_while_somebody_waits() {
+        let waits = TASKS.replace(
+            "execution = \"3us\"",
+            "execution = \"3us\"\nsuspension = { total = \"1us\", times = 1 }",
+        );
+        assert!(bounds(&waits)[0].own.jobs > 2, "{:?}", bounds(&waits)[0]);
+    }
 }

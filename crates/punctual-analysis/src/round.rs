@@ -7,9 +7,9 @@ use crate::blocking::{self, Spinning};
 use crate::bound::{Blocking, Bound, Exactness, NoBound, Outcome, Who};
 use crate::demand::{self, Source};
 use crate::preemptive::Contest;
-use crate::release::{Release, releases};
+use crate::release::{Release, in_window, releases};
 use crate::supply::Supply;
-use crate::system::{Executor, Overheads, Protocol, System};
+use crate::system::{Executor, Overheads, Partition, Protocol, Section, Spawn, System, Task};
 use crate::time::Nanos;
 use crate::{global, offsets, polling, suspension};
 
@@ -20,8 +20,10 @@ pub(crate) struct Rivals {
     releases: Vec<Result<Vec<Release>, NoBound>>,
     spinning: Result<Spinning, NoBound>,
     pub(crate) partitions: Vec<Rivalry>,
-    /// By task: what it competes with, if that is not the same for all.
+    /// By task: what it competes with, if that is not the same for all; empty if it is.
     special: Vec<Option<Vec<Source>>>,
+    /// Whether the releases of all tasks are known, and the responses that others depend on.
+    are_known: bool,
 }
 
 /// Sources of a partition.
@@ -60,11 +62,13 @@ impl Rivals {
             let own = &system.tasks[at];
             let mut sources = partitions[own.partition].tasks.clone();
             let of = order.iter().filter(|&&other| system.tasks[other].partition == own.partition);
-            let of =
-                of.flat_map(|&other| releases[other].iter().flatten().map(move |release| (other, release)));
-            for (source, (other, release)) in sources.iter_mut().zip(of) {
-                if release.is_spawned() {
-                    source.own = release.in_window(system, own.partition, own.level);
+            let windows = of.flat_map(|&other| {
+                let of = releases[other].as_deref().unwrap_or_default();
+                in_window(system, of, own.partition, own.level).into_iter().map(move |it| (other, it))
+            });
+            for (source, (other, in_window)) in sources.iter_mut().zip(windows) {
+                if let Some(in_window) = in_window {
+                    source.own = in_window;
                 }
                 // That it displaces others late is nothing to the task itself.
                 let lateness = match other == at {
@@ -72,13 +76,27 @@ impl Rivals {
                     false => suspension::lateness(&system.tasks[other], &responses[other]),
                 };
                 source.all = source.own.clone().with_jitter(system.tasks[other].jitter).with_jitter(lateness);
+                if source.all.all().is_some() {
+                    (source.rate, source.offset) = (0.0, None);
+                }
+            }
+            // One of a task stands for all that come from below, so it takes as much as any of them.
+            for of_task in sources.chunk_by_mut(|a, b| a.who == b.who) {
+                let preempting = of_task.iter().map(|it| it.preempting).max().unwrap_or(0);
+                let from_below = of_task.iter_mut().filter(|it| it.all.all().is_some());
+                from_below.for_each(|it| it.preempting = preempting);
             }
             sources
         };
         let is_any_spawned = (0..system.tasks.len()).any(is_spawned);
         let is_special = |at: usize| is_any_spawned || system.tasks[at].suspension.is_some();
-        let special = (0..system.tasks.len()).map(|at| is_special(at).then(|| special(at))).collect();
-        Self { releases, spinning, partitions, special }
+        let tasks = 0..system.tasks.len();
+        let special = match tasks.clone().any(is_special) {
+            true => tasks.clone().map(|at| is_special(at).then(|| special(at))).collect(),
+            false => Vec::new(),
+        };
+        let are_known = tasks.clone().all(|at| is_known(system, &releases, responses, at));
+        Self { releases, spinning, partitions, special, are_known }
     }
 
     /// Takes over a new C, T or J of a task that has releases of its own, in a system where no response depends on another and
@@ -98,6 +116,16 @@ impl Rivals {
     }
 }
 
+/// Whether what a task does to others is known.
+fn is_known(
+    system: &System,
+    releases: &[Result<Vec<Release>, NoBound>],
+    responses: &[Result<Nanos, NoBound>],
+    at: usize,
+) -> bool {
+    releases[at].is_ok() && (system.tasks[at].suspension.is_none() || responses[at].is_ok())
+}
+
 /// Jobs of a task as others see them.
 fn of_task(
     system: &System,
@@ -112,12 +140,13 @@ fn of_task(
     let own = release.own();
     Source {
         who: Who::Higher(at),
+        rate: own.rate_estimate(),
         offset: release.offset,
         all: own.clone().with_jitter(task.jitter).with_jitter(lateness),
         own,
         execution: task.execution.saturating_add(spin),
         dispatch,
-        preempting: dispatch.saturating_add(preemption),
+        preempting: dispatch.saturating_add(if release.is_called(system, at) { 0 } else { preemption }),
     }
 }
 
@@ -126,8 +155,8 @@ fn of_release(system: &System, at: usize, release: &Release) -> Source {
     let task = &system.tasks[at];
     let preempting = system.partitions[task.partition].overheads.release;
     let own = release.own().with_jitter(task.jitter);
-    let (who, offset) = (Who::Release(at), release.offset);
-    Source { who, offset, all: own.clone(), own, execution: 0, dispatch: 0, preempting }
+    let (who, rate, offset) = (Who::Release(at), own.rate_estimate(), release.offset);
+    Source { who, rate, offset, all: own.clone(), own, execution: 0, dispatch: 0, preempting }
 }
 
 /// One pass over all tasks.
@@ -139,7 +168,7 @@ pub(crate) struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    pub(crate) fn partition(self, task: usize) -> &'a crate::system::Partition {
+    pub(crate) fn partition(self, task: usize) -> &'a Partition {
         &self.system.partitions[self.system.tasks[task].partition]
     }
 
@@ -147,25 +176,28 @@ impl<'a> Round<'a> {
         let mut order: Vec<usize> = (0..self.system.tasks.len()).collect();
         order.sort_by_key(|&at| Reverse(self.system.tasks[at].level));
         let mut outcomes = vec![Err(NoBound::TooLong); order.len()];
+        let plain: Vec<Plain> =
+            (0..self.system.partitions.len()).map(|at| Plain::new(self.system, at)).collect();
         for at in order {
-            outcomes[at] = self.bound(at, &outcomes);
+            outcomes[at] = match self.partition(at).executor {
+                Executor::Global { cpus } => self.global_bound(at, cpus, &outcomes),
+                _ => self.bound(at, &plain[self.system.tasks[at].partition]),
+            };
         }
         outcomes
     }
 
-    /// Of a task; `higher` are the outcomes of those of higher levels.
-    pub(crate) fn bound(self, at: usize, higher: &[Outcome]) -> Outcome {
-        if let Executor::Global { cpus } = self.partition(at).executor {
-            self.check(at)?;
-            let above_all = &self.rivals.partitions[self.system.tasks[at].partition].above_all;
-            return match higher {
-                // Somebody wants this one only.
-                [] => self.bounds().swap_remove(at),
-                higher => global::bound(self.system, at, cpus, above_all, higher),
-            };
-        }
+    /// Of a task of the global executor; `higher` are the outcomes of those of higher levels.
+    fn global_bound(self, at: usize, cpus: u64, higher: &[Outcome]) -> Outcome {
+        self.check(at)?;
+        let above_all = &self.rivals.partitions[self.system.tasks[at].partition].above_all;
+        global::bound(self.system, at, cpus, above_all, higher)
+    }
+
+    /// Of a task of a partition with one CPU.
+    fn bound(self, at: usize, plain: &Plain) -> Outcome {
         let contest = self.checked_contest(at)?;
-        let mut bound = contest.bound(self.exactness(at))?;
+        let mut bound = contest.bound(self.exactness(at, plain))?;
         if matches!(self.rivals.releases[at].as_deref(), Ok([release]) if release.is_spawned()) {
             bound.since_root = contest.end()?;
         }
@@ -205,7 +237,7 @@ impl<'a> Round<'a> {
         let (task, partition) = (&self.system.tasks[at], self.partition(at));
         let spinning = self.rivals.spinning.as_ref().map_err(Clone::clone)?;
         let Rivalry { above_all, tasks, levels } = &self.rivals.partitions[task.partition];
-        let tasks = self.rivals.special[at].as_ref().unwrap_or(tasks);
+        let tasks = self.rivals.special.get(at).and_then(Option::as_ref).unwrap_or(tasks);
         let from = levels.partition_point(|&(_, level)| level > task.level);
         let to = levels.partition_point(|&(_, level)| level >= task.level);
         let waits = suspension::waits(self.system, task);
@@ -242,12 +274,14 @@ impl<'a> Round<'a> {
         if let Err(reason) = &self.rivals.releases[at] {
             return Err(reason.clone());
         }
+        if self.rivals.are_known {
+            return Ok(());
+        }
         for (other, rival) in self.system.tasks.iter().enumerate() {
             if rival.partition != task.partition || other == at {
                 continue;
             }
-            let is_unknown = self.rivals.releases[other].is_err()
-                || (rival.suspension.is_some() && self.responses[other].is_err());
+            let is_unknown = !is_known(self.system, &self.rivals.releases, self.responses, other);
             let matters = rival.level >= task.level || self.partition(at).overheads.release > 0;
             if is_unknown && matters {
                 return Err(NoBound::DependsOn(other));
@@ -284,36 +318,47 @@ impl<'a> Round<'a> {
     }
 
     /// Whether a bound of this task is attained.
-    fn exactness(self, at: usize) -> Exactness {
-        let (system, own) = (self.system, &self.system.tasks[at]);
-        let relevant =
-            |task: &&crate::system::Task| task.partition == own.partition && task.level >= own.level;
-        let spins = |section: &crate::system::Section| {
-            matches!(system.resources[section.resource].protocol, Protocol::Msrp { .. })
-        };
-        let is_plain = |task: &crate::system::Task| {
-            task.arrivals.as_ref().is_some_and(Stream::is_sporadic)
-                && task.offset.is_none()
-                && task.suspension.is_none()
-                && !task.sections.iter().any(spins)
-        };
-        let partition = self.partition(at);
-        let lower_spins = system.tasks.iter().any(|task| {
-            task.partition == own.partition && task.level < own.level && task.sections.iter().any(spins)
-        });
+    fn exactness(self, at: usize, plain: &Plain) -> Exactness {
+        let own = &self.system.tasks[at];
         // A job that ends while it holds a resource is not displaced at its end.
         let holds = own.sections.iter().map(|section| section.hold.saturating_mul(section.times));
         let holds = holds.fold(0, Nanos::saturating_add);
-        let is_called =
-            |at: usize| system.tasks.iter().any(|task| task.spawns.iter().any(|spawn| spawn.task == at));
-        let is_exact = partition.overheads == Overheads::default()
-            && system.tasks.iter().filter(relevant).all(is_plain)
-            && !lower_spins
-            && (holds == 0 || holds < own.execution)
-            && (partition.executor != Executor::Polling
-                || !(0..system.tasks.len())
-                    .any(|at| system.tasks[at].partition == own.partition && is_called(at)));
+        let is_exact = plain.above.is_none_or(|highest| own.level > highest)
+            && plain.below.is_none_or(|lowest| own.level <= lowest)
+            && (holds == 0 || holds < own.execution);
         if is_exact { Exactness::Exact } else { Exactness::Sufficient }
+    }
+}
+
+/// Of which levels of a partition bounds may be exact.
+struct Plain {
+    /// Above this one: the highest level of a task that is more than sporadic.
+    above: Option<u32>,
+    /// Up to this one: the lowest level of a task that spins.
+    below: Option<u32>,
+}
+
+impl Plain {
+    fn new(system: &System, partition: usize) -> Self {
+        let spins =
+            |section: &Section| matches!(system.resources[section.resource].protocol, Protocol::Msrp { .. });
+        let spins = |task: &Task| task.sections.iter().any(spins);
+        let is_plain = |task: &Task| {
+            task.arrivals.as_ref().is_some_and(Stream::is_sporadic)
+                && task.offset.is_none()
+                && task.suspension.is_none()
+                && !spins(task)
+        };
+        let tasks = || system.tasks.iter().filter(|task| task.partition == partition);
+        let Partition { overheads, executor, .. } = &system.partitions[partition];
+        let is_called = |spawn: &Spawn| system.tasks[spawn.task].partition == partition;
+        let calls = || system.tasks.iter().flat_map(|task| &task.spawns).any(is_called);
+        // Nothing is exact here.
+        if *overheads != Overheads::default() || (*executor == Executor::Polling && calls()) {
+            return Self { above: Some(u32::MAX), below: None };
+        }
+        let above = tasks().filter(|task| !is_plain(task)).map(|task| task.level).max();
+        Self { above, below: tasks().filter(|task| spins(task)).map(|task| task.level).min() }
     }
 }
 
@@ -321,6 +366,7 @@ impl<'a> Round<'a> {
 fn above_all(system: &System, partition: usize, releases: &[Result<Vec<Release>, NoBound>]) -> Vec<Source> {
     let source = |who, arrivals: Stream, execution| Source {
         who,
+        rate: arrivals.rate_estimate(),
         offset: None,
         own: arrivals.clone(),
         all: arrivals,

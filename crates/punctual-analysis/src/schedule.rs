@@ -1,5 +1,6 @@
 //! The busy window that a bound is of, drawn up job by job: what a Gantt chart shows.
 
+use crate::arrival::Stream;
 use crate::bound::{Bound, Who};
 use crate::supply::Supply;
 use crate::system::{Executor, System};
@@ -51,17 +52,14 @@ pub fn worst_window(system: &System, at: usize, bound: &Bound, most: usize) -> O
     }
     let mut lanes = Vec::new();
     for term in &bound.interference {
-        let arrivals = match term.who {
-            Who::Higher(at) | Who::Peer(at) | Who::Release(at) => {
-                system.tasks[at].arrivals.clone()?.with_jitter(system.tasks[at].jitter)
-            }
-            Who::Interrupt(at) => system.interrupts[at].arrivals.clone(),
-        };
         let jobs = term.work.jobs;
         if jobs == 0 || jobs as usize > most {
             return None;
         }
-        let releases = (1..=jobs).map(|k| arrivals.distance(k)).collect::<Option<Vec<_>>>()?;
+        let releases = match term.who {
+            Who::Higher(at) | Who::Peer(at) | Who::Release(at) => releases(system, at, jobs)?,
+            Who::Interrupt(at) => earliest(&system.interrupts[at].arrivals, jobs)?,
+        };
         lanes.push(Lane {
             what: What::Above(term.who),
             releases,
@@ -74,12 +72,45 @@ pub fn worst_window(system: &System, at: usize, bound: &Bound, most: usize) -> O
     if jobs == 0 || jobs as usize > most {
         return None;
     }
-    let arrivals = task.arrivals.clone()?;
-    let ready = |k| arrivals.distance(k).map(|distance| distance.min(bound.released));
-    let releases = (1..=jobs).map(ready).collect::<Option<Vec<_>>>()?;
+    let releases = match &task.arrivals {
+        Some(arrivals) => earliest(arrivals, jobs)?,
+        None => releases(system, at, jobs)?,
+    };
+    let releases = releases.into_iter().map(|release| release.min(bound.released)).collect();
     lanes.push(Lane { what: What::Own, releases, cost: bound.own.time() / jobs, begun: 0, left: 0 });
     let blocking = bound.blocking.map_or(0, |blocking| blocking.time);
     run(lanes, blocking, bound.window, most)
+}
+
+/// When the first jobs of a task are released at the earliest, by its own pattern or with those that they go back to.
+fn releases(system: &System, at: usize, jobs: u64) -> Option<Vec<Nanos>> {
+    let mut roots = Vec::new();
+    add_roots(system, at, 1, system.tasks.len(), &mut roots);
+    let mut all = Vec::new();
+    for root in roots {
+        all.extend(earliest(&root, jobs)?);
+    }
+    all.sort_unstable();
+    all.truncate(usize::try_from(jobs).ok()?);
+    (all.len() as u64 == jobs).then_some(all)
+}
+
+/// Releases that lead to jobs of a task, so many for each; `depth` is how many tasks may come in between.
+fn add_roots(system: &System, at: usize, each: u64, depth: usize, roots: &mut Vec<Stream>) {
+    let task = &system.tasks[at];
+    if let Some(arrivals) = &task.arrivals {
+        roots.push(arrivals.clone().with_jitter(task.jitter).times(each));
+    } else if depth > 0 {
+        for (caller, calling) in system.tasks.iter().enumerate() {
+            for spawn in calling.spawns.iter().filter(|spawn| spawn.task == at && spawn.most > 0) {
+                add_roots(system, caller, each.saturating_mul(spawn.most), depth - 1, roots);
+            }
+        }
+    }
+}
+
+fn earliest(arrivals: &Stream, jobs: u64) -> Option<Vec<Nanos>> {
+    (1..=jobs).map(|k| arrivals.distance(k)).collect()
 }
 
 fn run(mut lanes: Vec<Lane>, blocking: Nanos, end: Nanos, most: usize) -> Option<Vec<Part>> {
@@ -159,5 +190,31 @@ mod tests {
             assert_eq!(parts.last().unwrap().what, What::Own);
         }
         assert_eq!(worst_window(&system, 2, analysis.tasks[2].as_ref().unwrap(), 2), None);
+    }
+
+    #[test]
+    fn shows_what_is_spawned_with_its_root() {
+        let text = r#"
+            schema = "punctual-taskset/1"
+            [[task]]
+            name = "called"
+            level = 2
+            execution = "3us"
+            [[task]]
+            name = "caller"
+            level = 1
+            period = "20us"
+            execution = "15us"
+            spawns = [{ task = "called", most = 1 }]
+            jitter = "6us"
+        "#;
+        let system = schema::read("t", text).unwrap();
+        let analysis = analyse(&system);
+        let windows = analysis.tasks.iter().enumerate();
+        let windows = windows.map(|(at, it)| worst_window(&system, at, it.as_ref().unwrap(), 100).unwrap());
+        let [called, caller]: [Vec<Part>; 2] = windows.collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(called, [Part { from: 0, to: 3_000, what: What::Own }]);
+        let above = caller.iter().filter(|it| it.what == What::Above(Who::Higher(0)));
+        assert_eq!(above.map(|it| it.from).collect::<Vec<_>>(), [0, 14_000]);
     }
 }

@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 pub type Nanos = u64;
 
 /// The longest time that a model may name: a year, so that sums of some of them cannot overflow.
-pub const LONGEST: Nanos = 366 * 24 * 3600 * 1_000_000_000;
+pub const MAX_TIME: Nanos = 366 * 24 * 3600 * 1_000_000_000;
 
 const UNITS: [(&str, u64); 6] =
     [("ns", 1), ("us", 1_000), ("µs", 1_000), ("μs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
@@ -56,7 +56,7 @@ pub fn parse(text: &str) -> Result<Nanos, String> {
         place /= 10;
         ns = ns.checked_add(digit * place).ok_or_else(too_long)?;
     }
-    if ns > LONGEST { Err(too_long()) } else { Ok(ns) }
+    if ns > MAX_TIME { Err(too_long()) } else { Ok(ns) }
 }
 
 fn decimal(digits: &str) -> Option<u64> {

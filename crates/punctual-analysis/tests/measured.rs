@@ -53,6 +53,20 @@ fn counts_what_the_machine_takes_once_and_not_in_every_execution() {
     );
 }
 
+/// What a job waits for before it starts, others have in their terms.
+#[test]
+fn lateness_is_what_nobody_in_the_partition_took() {
+    let without = ["steer".to_owned()];
+    let with = |lateness: &str| {
+        let profile =
+            profile("").replace(r#""jitter_max_ns": 0"#, &format!(r#""jitter_max_ns": 5000{lateness}"#));
+        let source = |file, text| Source { file, text };
+        read(source("model.json", MODEL), source("profile.json", &profile), None, &without).unwrap()
+    };
+    assert_eq!(with("").tasks[0].jitter, 5_000);
+    assert_eq!(with(r#", "lateness_max_ns": 300"#).tasks[0].jitter, 300);
+}
+
 #[test]
 fn leaves_out_tasks_that_are_named() {
     let error = combined("", &[]).unwrap_err();

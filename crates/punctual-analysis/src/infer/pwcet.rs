@@ -20,7 +20,7 @@ const BLOCK: usize = 20;
 /// At least so many maxima are needed.
 const BLOCKS: usize = 50;
 /// Beyond so many blocks, they get longer.
-const MOST_BLOCKS: usize = 1_000;
+const MAX_BLOCKS: usize = 1_000;
 
 /// What |Z| is above once in twenty times if the hypothesis holds: two-sided, standard normal.
 const NORMAL: f64 = 1.960;
@@ -52,6 +52,7 @@ impl Test {
 
 /// A fit that has passed all tests, or why there is none.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Pwcet {
     /// Jobs in a block.
     pub block: usize,
@@ -100,7 +101,7 @@ pub fn fit(executions: &[Nanos], probability: f64) -> Result<Pwcet, String> {
     if !(probability > 0.0 && probability < 1.0) {
         return Err("a probability is between 0 and 1".into());
     }
-    let block = BLOCK.max(executions.len().div_ceil(MOST_BLOCKS));
+    let block = BLOCK.max(executions.len().div_ceil(MAX_BLOCKS));
     let maxima = executions.chunks_exact(block).filter_map(|jobs| jobs.iter().max());
     let mut maxima: Vec<f64> = maxima.map(|&ns| ns as f64).collect();
     let jobs: Vec<f64> = executions.iter().map(|&ns| ns as f64).collect();

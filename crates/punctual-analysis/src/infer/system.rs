@@ -22,7 +22,7 @@ use crate::arrival::Stream;
 use punctual_report::format::format_part;
 
 use crate::system::{Interrupt, Observed, Partition, Suspension, System, Task};
-use crate::time::{LONGEST, Nanos};
+use crate::time::{MAX_TIME, Nanos};
 
 /// Beyond the curve that was seen, arrivals are computed for so many releases; then they repeat.
 const EXTENDED: u64 = 256;
@@ -213,16 +213,16 @@ fn task(
                 thread.name,
                 format_part(length)
             ));
-            Stream::sporadic(length.clamp(1, LONGEST))
+            Stream::sporadic(length.clamp(1, MAX_TIME))
         }
         _ => arrivals(&seen.curves, seen.periodic()).ok_or(
             "its releases are known within windows only, which overlap: nothing says how far apart they are",
         )?,
     };
     let away =
-        Suspension { total: seen.away.ns.min(LONGEST), times: seen.waits.saturating_add(seen.suspensions) };
+        Suspension { total: seen.away.ns.min(MAX_TIME), times: seen.waits.saturating_add(seen.suspensions) };
     let (usual, long) = match thread.execution {
-        Some(longer) => (longer.max(seen.executions.max().unwrap_or(0)).min(LONGEST), None),
+        Some(longer) => (longer.max(seen.executions.max().unwrap_or(0)).min(MAX_TIME), None),
         None => split(&seen.executions, &arrivals),
     };
     let long = long.map(|(execution, arrivals)| Task {
@@ -232,7 +232,7 @@ fn task(
         execution,
         arrivals: Some(arrivals),
         is_periodic: false,
-        jitter: seen.lateness.ns.min(LONGEST),
+        jitter: seen.lateness.ns.min(MAX_TIME),
         deadline: None,
         offset: None,
         sections: Vec::new(),
@@ -248,7 +248,7 @@ fn task(
         execution: usual,
         arrivals: Some(arrivals),
         is_periodic: false,
-        jitter: seen.lateness.ns.min(LONGEST),
+        jitter: seen.lateness.ns.min(MAX_TIME),
         deadline: thread.deadline,
         offset: None,
         sections: Vec::new(),
@@ -266,11 +266,11 @@ fn task(
 /// What a job usually takes, and what the long ones take more, with how often these may come. All are long if that says no less.
 fn split(executions: &Executions, arrivals: &Stream) -> (Nanos, Option<(Nanos, Stream)>) {
     let Split { usual, most, every } = executions.split();
-    let (usual, most) = (usual.min(LONGEST), most.min(LONGEST));
+    let (usual, most) = (usual.min(MAX_TIME), most.min(MAX_TIME));
     if every == 1 || most == usual {
         return (most, None);
     }
-    let gaps = |nth: u64| arrivals.distance(nth * every + 1).map(|ns| ns.min(LONGEST));
+    let gaps = |nth: u64| arrivals.distance(nth * every + 1).map(|ns| ns.min(MAX_TIME));
     let rare: Option<Vec<Nanos>> = (1..=EXTENDED / every).map(gaps).collect();
     match rare.filter(|rare| rare.last().is_some_and(|&last| last > 0)) {
         Some(rare) => (usual, Some((most - usual, Stream::distances(rare)))),
@@ -292,7 +292,7 @@ fn arrivals(curves: &Curves, periodic: Option<Periodic>) -> Option<Stream> {
     let grid = |gaps: u64| periodic.map_or(0, |it| it.period.saturating_mul(gaps).saturating_sub(it.jitter));
     let distances: Vec<Nanos> =
         (1..=count.max(EXTENDED)).map(|gaps| extended(gaps).max(grid(gaps))).collect();
-    let distances: Vec<Nanos> = distances.into_iter().map(|ns| ns.min(LONGEST)).collect();
+    let distances: Vec<Nanos> = distances.into_iter().map(|ns| ns.min(MAX_TIME)).collect();
     (*distances.last()? > 0).then(|| Stream::distances(distances))
 }
 
@@ -306,12 +306,12 @@ fn once(system: &mut System, partition: usize, thread: &InferredThread, length: 
         return false;
     };
     let name = thread.name.clone();
-    let arrivals = Stream::sporadic(length.clamp(1, LONGEST));
+    let arrivals = Stream::sporadic(length.clamp(1, MAX_TIME));
     system.assumptions.push(format!(
         "`{name}` ran once: that is taken for once in {}, as long as the recording is.",
         format_part(length)
     ));
-    system.interrupts.push(Interrupt { name, partition, execution: execution.min(LONGEST), arrivals });
+    system.interrupts.push(Interrupt { name, partition, execution: execution.min(MAX_TIME), arrivals });
     true
 }
 
@@ -351,7 +351,7 @@ pub fn interrupts(system: &mut System, partition: usize, name: String, handler: 
             "`{name}` came once: that is taken for once in {}, as long as the recording is.",
             format_part(length)
         ));
-        Stream::sporadic(length.clamp(1, LONGEST))
+        Stream::sporadic(length.clamp(1, MAX_TIME))
     });
     let (usual, long) = split(&handler.executions, &arrivals);
     if let Some((execution, arrivals)) = long {

@@ -11,7 +11,7 @@ use crate::system::{
     Executor, Interrupt, Observed, Overheads, Partition, Protocol, Resource, Section, Spawn, Suspension,
     System, Task,
 };
-use crate::time::{LONGEST, Nanos};
+use crate::time::{MAX_TIME, Nanos};
 
 type Result<T> = std::result::Result<T, Place>;
 
@@ -143,7 +143,7 @@ struct Combination {
 }
 
 /// The distances of 2, 3, … releases, as far as each is known, or the next one to it.
-fn observed_stream(distances: &[Distance]) -> Option<Stream> {
+pub(super) fn observed_stream(distances: &[Distance]) -> Option<Stream> {
     let mut known: Vec<(u64, Nanos)> = distances
         .iter()
         .filter(|it| it.releases >= 2)
@@ -155,7 +155,7 @@ fn observed_stream(distances: &[Distance]) -> Option<Stream> {
     for releases in 2..=most {
         // More releases cannot be closer, so what is known of fewer holds.
         let distance = known.iter().filter(|it| it.0 <= releases).map(|it| it.1).max().unwrap_or(0);
-        least.push(distance.min(LONGEST));
+        least.push(distance.min(MAX_TIME));
     }
     (least.last() > Some(&0)).then(|| Stream::distances(least))
 }
@@ -178,7 +178,7 @@ impl Combination {
                 ));
             }
         }
-        let [release, dispatch, lock, preemption] = values.map(|value| value.unwrap_or(0).min(LONGEST));
+        let [release, dispatch, lock, preemption] = values.map(|value| value.unwrap_or(0).min(MAX_TIME));
         let overheads = Overheads { release, dispatch, lock, preemption };
         Partition { name, executor, cpu, overheads, ..Partition::default() }
     }
@@ -192,19 +192,13 @@ impl Combination {
             let what = format!("`{}` is in partition `{}`, which there is not", task.name, task.partition);
             return in_model(&path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
         };
-        let execution = match (measured.cpu_max_ns, measured.outside_max_ns) {
-            // What takes the CPU from it is known by name and period, or else as long as the longest.
-            (Some(own), Some(outside)) => {
-                self.outside[partition] = self.outside[partition].max(Some(outside));
-                Some(own)
-            }
-            _ => measured.execution_max_ns,
-        };
-        let execution = execution.unwrap_or(0).min(LONGEST);
+        // What takes the CPU from it is known by name and period, or else as long as the longest.
+        self.outside[partition] = self.outside[partition].max(measured.outside());
+        let execution = measured.execution().unwrap_or(0).min(MAX_TIME);
         let arrivals = self.arrivals(&task, &measured, &path)?;
         let sections = self.sections(&task.name, &task.uses, measured.holds(), execution, &path)?;
         let spawns = self.spawns(&measured, place)?;
-        let total = measured.suspension_max_ns.unwrap_or(0).min(LONGEST);
+        let total = measured.suspension_max_ns.unwrap_or(0).min(MAX_TIME);
         let times = measured.suspensions_most_per_job;
         if total > 0 && times.is_none() {
             self.assume(format!(
@@ -217,7 +211,7 @@ impl Combination {
             jobs: measured.jobs,
             misses: measured.deadline_misses,
         };
-        let jitter = if task.period_ns.is_some() { measured.jitter_max_ns.unwrap_or(0) } else { 0 };
+        let jitter = measured.lateness(task.period_ns.is_some());
         let suspension = (total > 0).then(|| Suspension { total, times: times.unwrap_or(1) });
         Ok(Task {
             name: task.name,
@@ -226,7 +220,7 @@ impl Combination {
             execution,
             arrivals,
             is_periodic: task.period_ns.is_some(),
-            jitter: jitter.min(LONGEST),
+            jitter: jitter.min(MAX_TIME),
             deadline: task.deadline_ns,
             offset: task.offset_ns,
             sections,
@@ -253,7 +247,7 @@ impl Combination {
         measured: &ProfileTask,
         path: &[Step],
     ) -> Result<Option<Stream>> {
-        let positive = |value: Option<Nanos>| value.filter(|&ns| ns > 0 && ns <= LONGEST);
+        let positive = |value: Option<Nanos>| value.filter(|&ns| ns > 0 && ns <= MAX_TIME);
         if task.period_ns.is_some() || task.min_interval_ns.is_some() {
             let Some(window) = positive(task.period_ns.or(task.min_interval_ns)) else {
                 return in_model(
@@ -380,7 +374,7 @@ impl Combination {
                 holds.iter().find(|hold| hold.resource == used.resource).and_then(|hold| hold.longest_ns);
             match (resource, hold) {
                 (Some(resource), Some(hold)) => {
-                    let section = Section { resource, hold: hold.min(LONGEST), times: 1 };
+                    let section = Section { resource, hold: hold.min(MAX_TIME), times: 1 };
                     self.system.partitions[partition].idle_sections.push(section);
                 }
                 _ => self.assume(format!(
@@ -409,20 +403,20 @@ impl Combination {
                 self.assume(format!("`{}` came once: it is not counted.", interrupt.name));
                 continue;
             };
-            let execution = interrupt.execution_max_ns.min(LONGEST);
+            let execution = interrupt.execution_max_ns.min(MAX_TIME);
             self.system.interrupts.push(Interrupt { name: interrupt.name, partition, execution, arrivals });
         }
         if !self.system.interrupts.is_empty() || self.profile.clock.as_deref() == Some("virtual") {
             return Ok(());
         }
-        let run = self.profile.duration_ns.unwrap_or(LONGEST).clamp(1, LONGEST);
+        let run = self.profile.duration_ns.unwrap_or(MAX_TIME).clamp(1, MAX_TIME);
         for (partition, outside) in std::mem::take(&mut self.outside).into_iter().enumerate() {
             let Some(execution) = outside.filter(|&outside| outside > 0) else { continue };
             let (name, arrivals) = (super::THE_REST.to_owned(), Stream::sporadic(run));
             self.system.interrupts.push(Interrupt {
                 name,
                 partition,
-                execution: execution.min(LONGEST),
+                execution: execution.min(MAX_TIME),
                 arrivals,
             });
         }

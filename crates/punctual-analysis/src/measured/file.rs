@@ -54,6 +54,10 @@ pub(super) struct ModelTask {
     pub(super) _on_overrun: Option<String>,
     #[serde(rename = "on_early")]
     pub(super) _on_early: Option<String>,
+    #[serde(rename = "budget_ns")]
+    pub(super) _budget_ns: Option<Nanos>,
+    #[serde(rename = "on_budget")]
+    pub(super) _on_budget: Option<String>,
     pub(super) uses: Vec<ModelUse>,
 }
 
@@ -135,7 +139,10 @@ pub(super) struct ProfileTask {
     #[serde(rename = "execution_min_ns")]
     pub(super) _execution_min_ns: Option<Nanos>,
     pub(super) response_max_ns: Option<Nanos>,
+    /// From the release to the start.
     pub(super) jitter_max_ns: Option<Nanos>,
+    /// How much of that no job and no critical section of the partition took.
+    pub(super) lateness_max_ns: Option<Nanos>,
     pub(super) deadline_misses: Option<u64>,
     #[serde(rename = "overruns")]
     pub(super) _overruns: Option<u64>,
@@ -152,6 +159,22 @@ pub(super) struct ProfileTask {
 }
 
 impl ProfileTask {
+    /// J. Where it is not known by itself, as under the global executor, that of a task which the clock releases is at most the time to
+    /// the start.
+    pub(super) fn lateness(&self, is_periodic: bool) -> Nanos {
+        self.lateness_max_ns.or(self.jitter_max_ns.filter(|_| is_periodic)).unwrap_or(0)
+    }
+
+    /// C, without what the rest of the machine took, if that is known.
+    pub(super) fn execution(&self) -> Option<Nanos> {
+        self.outside().and(self.cpu_max_ns).or(self.execution_max_ns)
+    }
+
+    /// What the rest of the machine took from a job at most.
+    pub(super) fn outside(&self) -> Option<Nanos> {
+        self.outside_max_ns.filter(|_| self.cpu_max_ns.is_some())
+    }
+
     pub(super) fn spawns(&self) -> &[ProfileSpawn] {
         self.spawns.as_deref().unwrap_or_default()
     }

@@ -5,7 +5,10 @@
 //! in silence: it is an error, or stands in [`System::assumptions`].
 
 mod combine;
+mod compare;
 mod file;
+
+pub use self::compare::{Comparison, compare};
 
 use crate::schema::{self, InputError, Problem};
 use crate::system::System;

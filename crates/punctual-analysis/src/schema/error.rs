@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 /// An error in a model or profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InputError {
     /// The file as it was named, where there is one.
     pub file: String,

@@ -1,0 +1,49 @@
+//! What is fuzzed: one function for each reader, for the fuzzer and for the test that needs none.
+#![allow(dead_code)]
+
+use punctual_analysis::measured::{self, Source};
+use punctual_analysis::schema::{self, InputError};
+use punctual_analysis::system::System;
+
+/// Any text as a task set in TOML or JSON.
+pub(crate) fn taskset(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    check(schema::read("fuzz", text));
+}
+
+/// Any two texts, with a zero byte between them, as the declared model of an app and the profile of a run; and the second beside what
+/// the first describes, if that is a task set.
+pub(crate) fn app(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (first, second) = text.split_once('\0').unwrap_or((text, text));
+    let profile = Source { file: "fuzz", text: second };
+    for without in [&[][..], &["a".to_owned()]] {
+        check(measured::read(Source { file: "fuzz", text: first }, profile, Some(2), without));
+    }
+    if let Ok(mut system) = schema::read("fuzz", first)
+        && let Err(error) = measured::compare(&mut system, profile)
+    {
+        check(Err(error));
+    }
+}
+
+/// A system refers to what it has, and an error says where, what and how to put it right.
+fn check(outcome: Result<System, InputError>) {
+    match outcome {
+        Ok(system) => {
+            let (partitions, resources) = (system.partitions.len(), system.resources.len());
+            for task in &system.tasks {
+                assert!(task.partition < partitions);
+                assert!(task.sections.iter().all(|it| it.resource < resources));
+                assert!(task.spawns.iter().all(|it| it.task < system.tasks.len()));
+            }
+            for partition in 0..partitions {
+                assert!(punctual_analysis::utilisation(&system, partition).as_f64() >= 0.0);
+            }
+        }
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.starts_with("fuzz:") && text.contains("fix: "), "{text}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A task set written by hand beside what a run has measured: which of its values a job exceeded, and what its bounds are with them.
+//!
+//! A response above its bound refutes the model, and one of its values has to be too small, or a term is missing altogether. Each value
+//! that was exceeded is put right by itself, and the bound computed anew, so it is seen how much of the difference is due to it.
+
+use punctual_report::format::format_part;
+
+use super::Source;
+use super::file::{PROFILE, Profile, ProfilePartition, ProfileTask};
+use crate::analyse;
+use crate::arrival::Stream;
+use crate::bound::Analysis;
+use crate::schema::{self, InputError, Problem, Step};
+use crate::system::{Interrupt, Observed, Section, Spawn, Suspension, System};
+use crate::time::{MAX_TIME, Nanos};
+
+/// Values of a model that a run has exceeded.
+#[derive(Default)]
+pub struct Comparison {
+    excesses: Vec<Excess>,
+}
+
+struct Excess {
+    /// What was measured, and what the model has.
+    sentence: String,
+    /// Gives the model what was measured.
+    correct: Box<dyn Fn(&mut System)>,
+}
+
+/// Compares a task set with the profile of a run, and adds what was observed to its tasks.
+///
+/// # Errors
+/// What is wrong with the profile, or which tasks it lacks.
+pub fn compare(system: &mut System, profile: Source<'_>) -> Result<Comparison, InputError> {
+    let measured: Profile = schema::parse_json(profile.file, profile.text, PROFILE)?;
+    let lacks =
+        |name: &str| !measured.tasks.iter().any(|it| it.name == name && it.execution_max_ns.is_some());
+    if let Some(missing) = system.tasks.iter().find(|task| lacks(&task.name)) {
+        let what = format!("no job of `{}` was measured", missing.name);
+        let fix =
+            "name the tasks of the set as in the source, and profile a run in which all of them have jobs";
+        let problem = Problem::new(&[Step::Key("tasks")], what, fix);
+        return Err(problem.at(profile.file, schema::line_in_json(profile.text, &[Step::Key("tasks")])));
+    }
+    let mut comparison = Comparison::default();
+    let known: Vec<String> = system.tasks.iter().map(|task| task.name.clone()).collect();
+    let mut outside = vec![0; system.partitions.len()];
+    for (at, name) in known.iter().enumerate() {
+        let Some(seen) = measured.tasks.iter().find(|it| it.name == *name) else { continue };
+        comparison.task(system, at, seen, &known);
+        let task = &mut system.tasks[at];
+        task.observed =
+            Observed { response: seen.response_max_ns, jobs: seen.jobs, misses: seen.deadline_misses };
+        outside[task.partition] = outside[task.partition].max(seen.outside().unwrap_or(0));
+    }
+    for (at, partition) in system.partitions.iter().enumerate() {
+        let found = measured.partitions.iter().find(|it| it.name == partition.name);
+        // A set need not name the only partition.
+        let only = || measured.partitions.first().filter(|_| system.partitions.len() == 1);
+        if let Some(seen) = found.or_else(only) {
+            comparison.partition(system, at, seen);
+        }
+        let run = measured.duration_ns.unwrap_or(MAX_TIME).clamp(1, MAX_TIME);
+        comparison.machine(system, at, outside[at].min(MAX_TIME), run);
+    }
+    Ok(comparison)
+}
+
+impl Comparison {
+    fn add(&mut self, sentence: String, correct: impl Fn(&mut System) + 'static) {
+        self.excesses.push(Excess { sentence, correct: Box::new(correct) });
+    }
+
+    /// Adds an excess, if there is one.
+    fn exceed(
+        &mut self,
+        what: impl FnOnce() -> String,
+        (seen, has): (Option<Nanos>, Nanos),
+        set: impl Fn(&mut System, Nanos) + 'static,
+    ) {
+        if let Some(seen) = seen.filter(|&seen| seen > has) {
+            let seen = seen.min(MAX_TIME);
+            let sentence =
+                format!("{} {}, and the model has {}", what(), format_part(seen), format_part(has));
+            self.add(sentence, move |system| set(system, seen));
+        }
+    }
+
+    fn task(&mut self, system: &System, at: usize, seen: &ProfileTask, known: &[String]) {
+        let task = &system.tasks[at];
+        let name = &task.name;
+        self.exceed(
+            || format!("C: a job of `{name}` executed for"),
+            (seen.execution(), task.execution),
+            move |it, value| it.tasks[at].execution = value,
+        );
+        self.exceed(
+            || format!("J: `{name}` was released late by"),
+            (Some(seen.lateness(task.is_periodic)), task.jitter),
+            move |it, value| it.tasks[at].jitter = value,
+        );
+        self.exceed(
+            || format!("C: a job of `{name}` waited for"),
+            (seen.suspension_max_ns, task.suspension.map_or(0, |it| it.total)),
+            move |it, total| {
+                let times = it.tasks[at].suspension.map_or(1, |it| it.times);
+                it.tasks[at].suspension = Some(Suspension { total, times });
+            },
+        );
+        for hold in seen.holds() {
+            let Some(resource) = system.resources.iter().position(|it| it.name == hold.resource) else {
+                // Nobody else in the model has it.
+                continue;
+            };
+            let place = task.sections.iter().position(|it| it.resource == resource && it.times > 0);
+            let has = place.map_or(0, |place| task.sections[place].hold);
+            self.exceed(
+                || format!("B: `{name}` held `{}` for", hold.resource),
+                (hold.longest_ns, has),
+                move |it, hold| match place {
+                    Some(place) => it.tasks[at].sections[place].hold = hold,
+                    None => {
+                        it.tasks[at].sections.push(Section { resource, hold, times: 1 });
+                        it.update_ceilings();
+                    }
+                },
+            );
+        }
+        for spawn in seen.spawns() {
+            let Some(callee) = known.iter().position(|it| *it == spawn.task) else { continue };
+            // What has releases of its own declares them, whoever spawns it.
+            let is_declared = system.tasks[callee].arrivals.is_some();
+            let has = task.spawns.iter().filter(|it| it.task == callee).map(|it| it.most).sum::<u64>();
+            if !is_declared && spawn.most_per_job > has {
+                let most = spawn.most_per_job;
+                let what = format!(
+                    "I: a job of `{name}` spawned `{}` {most} times, and the model has {has}",
+                    spawn.task
+                );
+                self.add(what, move |it| {
+                    let spawns = &mut it.tasks[at].spawns;
+                    spawns.retain(|it| it.task != callee);
+                    spawns.push(Spawn { task: callee, most });
+                });
+            }
+        }
+        let Some(arrivals) = task.arrivals.as_ref().filter(|_| !task.is_periodic) else { return };
+        let closer = seen.inter_arrival.iter().find_map(|it| {
+            let (least, has) = (it.least_ns?, arrivals.distance(it.releases)?);
+            (least < has).then_some((it.releases, least, has))
+        });
+        if let (Some((releases, least, has)), Some(stream)) =
+            (closer, super::combine::observed_stream(&seen.inter_arrival))
+        {
+            let (least, has) = (format_part(least), format_part(has));
+            let what =
+                format!("I: `{name}` was released {releases} times within {least}, and the model has {has}");
+            self.add(what, move |it| it.tasks[at].arrivals = Some(stream.clone()));
+        }
+    }
+
+    /// What the executor takes.
+    fn partition(&mut self, system: &System, at: usize, seen: &ProfilePartition) {
+        let has = system.partitions[at].overheads;
+        self.exceed(
+            || "SS: a release costs".into(),
+            (seen.release_ns, has.release),
+            move |it, value| it.partitions[at].overheads.release = value,
+        );
+        self.exceed(
+            || "SS: starting and ending a job costs".into(),
+            (seen.dispatch_ns, has.dispatch),
+            move |it, value| it.partitions[at].overheads.dispatch = value,
+        );
+        self.exceed(
+            || "SS: locking costs".into(),
+            (seen.lock_ns, has.lock),
+            move |it, value| it.partitions[at].overheads.lock = value,
+        );
+        self.exceed(
+            || "SS: a preemption costs".into(),
+            (seen.preemption_ns, has.preemption),
+            move |it, value| it.partitions[at].overheads.preemption = value,
+        );
+    }
+
+    /// What interrupts and everything else took from a job.
+    fn machine(&mut self, system: &System, at: usize, outside: Nanos, run: Nanos) {
+        let of = system.interrupts.iter().filter(|it| it.partition == at);
+        let has = of.map(|it| it.execution).fold(0, Nanos::saturating_add);
+        self.exceed(
+            || "I: the rest of the machine took from a job".into(),
+            (Some(outside), has),
+            move |it, execution| {
+                it.interrupts.push(Interrupt {
+                    name: super::THE_REST.into(),
+                    partition: at,
+                    execution,
+                    arrivals: Stream::sporadic(run),
+                });
+            },
+        );
+    }
+
+    /// Whether a job exceeded nothing of the model.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.excesses.is_empty()
+    }
+
+    /// What was exceeded, and for each task that took longer than its bound, by which of it.
+    #[must_use]
+    pub fn sentences(&self, system: &System, analysis: &Analysis) -> Vec<String> {
+        let corrected = |excesses: &mut dyn Iterator<Item = &Excess>| {
+            let mut system = system.clone();
+            excesses.for_each(|excess| (excess.correct)(&mut system));
+            analyse(&system)
+        };
+        let alone: Vec<Analysis> =
+            self.excesses.iter().map(|excess| corrected(&mut std::iter::once(excess))).collect();
+        let all = corrected(&mut self.excesses.iter());
+        let response = |of: &Analysis, at: usize| of.tasks[at].as_ref().ok().map(|bound| bound.response);
+        let mut sentences = Vec::new();
+        for (at, task) in system.tasks.iter().enumerate() {
+            let (Some(seen), Some(bound)) = (task.observed.response, response(analysis, at)) else {
+                continue;
+            };
+            if seen <= bound {
+                continue;
+            }
+            let mut causes: Vec<(Nanos, &str)> = Vec::new();
+            for (excess, alone) in self.excesses.iter().zip(&alone) {
+                let more = response(alone, at).unwrap_or(Nanos::MAX).saturating_sub(bound);
+                if more > 0 {
+                    causes.push((more, &excess.sentence));
+                }
+            }
+            causes.sort_by_key(|&(more, _)| std::cmp::Reverse(more));
+            sentences.push(format!(
+                "The model is not that of the run: a job of `{}` took {}, {} more than its bound.",
+                task.name,
+                format_part(seen),
+                format_part(seen - bound)
+            ));
+            for (more, cause) in causes {
+                let effect = match more {
+                    Nanos::MAX => "with it there is no bound".to_owned(),
+                    more => format!("with it the bound is {}", format_part(bound + more)),
+                };
+                sentences.push(format!("{cause}; {effect}."));
+            }
+            sentences.push(match response(&all, at) {
+                None => "With all that was exceeded there is no bound.".into(),
+                Some(all) if all >= seen => {
+                    format!("With all that was exceeded the bound is {}.", format_part(all))
+                }
+                Some(all) => format!(
+                    "With all that was exceeded the bound is {}, and {} remain that are none of the terms; punctual trace report \
+                     says what took them.",
+                    format_part(all),
+                    format_part(seen - all)
+                ),
+            });
+        }
+        if sentences.is_empty() {
+            let beyond = self
+                .excesses
+                .iter()
+                .map(|it| format!("Beyond the model, though in no bound's way: {}.", it.sentence));
+            sentences.extend(beyond);
+        }
+        sentences
+    }
+}

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
-/// No kernel is built for more.
-const MOST: usize = 8192;
+use punctual_core::cpus::{self, MAX_CPUS, range};
 
 /// A set of CPUs.
 ///
@@ -22,8 +21,7 @@ impl Cpus {
     /// Parses a list such as `0-2,5` or `0-15:2/4`. What it does not understand it leaves out.
     #[must_use]
     pub fn of_list(list: &str) -> Self {
-        let ranges = list.trim().split(',').filter_map(range);
-        Self(ranges.flatten().collect())
+        cpus::list(list).collect()
     }
 
     /// Parses a list of which everything is understood.
@@ -31,7 +29,7 @@ impl Cpus {
     /// # Errors
     /// The part that is no number and no range.
     pub fn checked(list: &str) -> Result<Self, String> {
-        match list.split(',').find(|part| range(part).is_none_or(|range| range.is_empty())) {
+        match list.split(',').find(|part| range(part).is_none_or(|mut range| range.next().is_none())) {
             Some(part) => Err(format!("`{part}` is not a CPU or a range of CPUs, such as 2 or 2-3")),
             None => Ok(Self::of_list(list)),
         }
@@ -41,7 +39,7 @@ impl Cpus {
     #[must_use]
     pub fn of_mask(mask: &str) -> Self {
         let mut set = BTreeSet::new();
-        for (group, digits) in mask.trim().rsplit(',').enumerate().take(MOST / 32) {
+        for (group, digits) in mask.trim().rsplit(',').enumerate().take(MAX_CPUS / 32) {
             // A group that is longer than 32 bits is the only one.
             let Ok(bits) = u128::from_str_radix(digits.trim_start_matches("0x"), 16) else { continue };
             set.extend((0..128).filter(|bit| bits >> bit & 1 == 1).map(|bit| group * 32 + bit));
@@ -160,22 +158,6 @@ impl Display for Cpus {
     }
 }
 
-/// The CPUs of one part of a list.
-fn range(part: &str) -> Option<Vec<usize>> {
-    let (range, pattern) = part.trim().split_once(':').map_or((part.trim(), None), |(r, p)| (r, Some(p)));
-    let (first, last) = range.split_once('-').unwrap_or((range, range));
-    let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-    let (used, group) = match pattern {
-        None => (1, 1),
-        Some(pattern) => {
-            let (used, group) = pattern.split_once('/')?;
-            (used.parse().ok()?, group.parse().ok().filter(|&group: &usize| group > 0)?)
-        }
-    };
-    let range = (first..=last.min(MOST - 1)).filter(|cpu| (cpu - first) % group < used);
-    Some(range.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +168,7 @@ mod tests {
         assert!(Cpus::of_list("").is_empty() && Cpus::of_list("(null)").is_empty());
         assert_eq!(Cpus::of_list("3-1,x,7"), Cpus::from([7]));
         assert_eq!(Cpus::of_list("0-7:1/4,9"), Cpus::from([0, 4, 9]));
-        assert_eq!(Cpus::of_list("0-99999999999").len(), MOST);
+        assert_eq!(Cpus::of_list("0-99999999999").len(), MAX_CPUS);
         assert!(Cpus::of_list("0-3:1/0").is_empty());
     }
 

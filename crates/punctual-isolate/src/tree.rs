@@ -22,9 +22,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// No file of the kernel's that is read here is longer; `/proc/interrupts` of a thousand CPUs is.
-const LONGEST: u64 = 8 << 20;
+const MAX_FILE: u64 = 8 << 20;
 /// No directory has more entries that matter.
-const MOST_ENTRIES: usize = 1 << 17;
+const MAX_ENTRIES: usize = 1 << 17;
 
 /// Why a file was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,7 +194,7 @@ impl Tree {
         let mut names: Vec<String> = match &self.source {
             Source::Directory(root) => {
                 let entries = fs::read_dir(root.join(path.trim_start_matches('/')));
-                let entries = entries.into_iter().flatten().flatten().take(MOST_ENTRIES);
+                let entries = entries.into_iter().flatten().flatten().take(MAX_ENTRIES);
                 entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
             }
             Source::Recording(files) => {
@@ -267,7 +267,7 @@ impl Tree {
 fn load(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes)?;
+    file.take(MAX_FILE).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -1,14 +1,11 @@
 //! Whatever files say, they are read without a panic and without end, and nothing of them does anything to a terminal: the
 //! machines of `tests/machines`, changed at random with a fixed seed.
 
+#[path = "../fuzz/entry.rs"]
+mod entry;
+
 use std::fs;
 use std::path::Path;
-
-use punctual_isolate::cpus::Cpus;
-use punctual_isolate::doctor::{App, Scene, examine, json, text};
-use punctual_isolate::facts::Machine;
-use punctual_isolate::isolate::{Account, Plan, Request, boot};
-use punctual_isolate::tree::Tree;
 
 /// How often each machine is changed.
 const ROUNDS: usize = 12;
@@ -66,29 +63,6 @@ fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Reads a machine and everything that is made of it.
-fn read(bytes: &[u8]) {
-    let machine = Machine::look(Tree::parse(&String::from_utf8_lossy(bytes)).recorded());
-    let scene = Scene::new(&machine);
-    let report = examine(&scene);
-    let mut printed = vec![text::text(&scene, &report), json::json(&scene, &report)];
-    printed.push(machine.tree.recording());
-    let request = Request { cpus: scene.cpus.clone(), park: true };
-    if let Ok(plan) = Plan::new(&machine, &request) {
-        printed.push(plan.text());
-    }
-    printed.push(boot::text(&machine, &scene.cpus));
-    let rows = Account::look(&machine.tree).since(&Account::default(), &scene.cpus, &Cpus::default());
-    printed.extend(rows.into_iter().map(|row| row.name));
-    let is_active = |c: char| {
-        !matches!(c, '\n' | '\t')
-            && (c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-    };
-    for text in printed {
-        assert!(!text.contains(is_active), "{text:?}");
-    }
-}
-
 #[test]
 fn nothing_that_files_say_breaks_a_reader() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines");
@@ -99,7 +73,7 @@ fn nothing_that_files_say_breaks_a_reader() {
     for path in paths {
         let bytes = fs::read(path).unwrap();
         for _ in 0..ROUNDS {
-            read(&changed(&bytes, &mut random));
+            entry::machine(&changed(&bytes, &mut random));
         }
     }
 }
@@ -110,11 +84,6 @@ fn no_model_and_no_list_breaks_its_reader() {
         "tasks": [ { "name": "t", "kind": "bound", "level": 4 } ] }"#;
     let mut random = Random(7);
     for _ in 0..500 {
-        let text = String::from_utf8_lossy(&changed(model.as_bytes(), &mut random)).into_owned();
-        let _ = App::of_model(&text);
-        let _ = Cpus::checked(&text);
-        let (list, mask) = (Cpus::of_list(&text), Cpus::of_mask(&text));
-        assert_eq!(Cpus::of_list(&list.to_string()), list);
-        assert_eq!(Cpus::of_mask(&mask.mask()), mask);
+        entry::words(&changed(model.as_bytes(), &mut random));
     }
 }

@@ -1,7 +1,7 @@
 //! What is found on the machines of `tests/machines`: the text has to be the expected one to the byte, the JSON has to follow
 //! its schema, and neither does anything to a terminal.
 //!
-//! `PUNCTUAL_BLESS=1 cargo test -p punctual-isolate --test machines` writes what is found as what is expected.
+//! `BLESS=1 cargo test -p punctual-isolate --test machines` writes what is found as what is expected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn finds_what_is_expected_on_every_machine() {
         examined(&load(&name), |scene, report| {
             let text = text::text(scene, report);
             let path = directory().join(&name).with_extension("expected");
-            if std::env::var_os("PUNCTUAL_BLESS").is_some() {
+            if std::env::var_os("BLESS").is_some() {
                 fs::write(&path, &text).unwrap();
             }
             let expected = fs::read_to_string(&path).unwrap_or_default();

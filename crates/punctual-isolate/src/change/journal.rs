@@ -70,6 +70,7 @@ impl Owner {
 
 /// Why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum JournalError {
     /// It cannot be written or read.
     #[error(

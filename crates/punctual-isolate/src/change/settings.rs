@@ -165,12 +165,14 @@ impl Settings for Live {
         match setting {
             Setting::File(path) => {
                 // Without creating: what is not there is not set. In one call: the kernel takes each for a value.
-                let mut file = OpenOptions::new()
-                    .write(true)
-                    .truncate(true)
-                    .custom_flags(libc::O_NONBLOCK)
-                    .open(self.path(path))?;
-                file.write_all(format!("{value}\n").as_bytes())
+                let mut file =
+                    OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(self.path(path))?;
+                let value = format!("{value}\n");
+                file.write_all(value.as_bytes())?;
+                // For files of a tree, and afterwards: one that is killed in between is not to leave an empty file. The kernel's
+                // have no length.
+                let _ = file.set_len(value.len() as u64);
+                Ok(())
             }
             Setting::Policy { thread, started } => {
                 self.find(*thread, *started)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::tree::Tree;
 
 /// A kernel is not configured in more text than this.
-const LONGEST_CONFIGURATION: usize = 4 << 20;
+const MAX_CONFIGURATION: usize = 4 << 20;
 
 /// The options that somebody asks for.
 const OPTIONS: [&str; 11] = [
@@ -110,7 +110,7 @@ fn gunzip(bytes: &[u8]) -> Option<String> {
     if flags & 2 != 0 {
         at += 2;
     }
-    let text = miniz_oxide::inflate::decompress_to_vec_with_limit(bytes.get(at..)?, LONGEST_CONFIGURATION);
+    let text = miniz_oxide::inflate::decompress_to_vec_with_limit(bytes.get(at..)?, MAX_CONFIGURATION);
     Some(String::from_utf8_lossy(&text.ok()?).into_owned())
 }
 

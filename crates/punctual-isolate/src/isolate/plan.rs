@@ -22,6 +22,7 @@ pub struct Request {
 
 /// Why CPUs cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refusal {
     /// There is none of that number, or it is off.
     #[error("{0} not online; online are {1}")]

@@ -1,0 +1,41 @@
+//! What is fuzzed: one function for each kind of input, for the fuzzer and for the test that needs none.
+#![allow(dead_code)]
+
+use punctual_isolate::cpus::Cpus;
+use punctual_isolate::doctor::{App, Scene, examine, json, text};
+use punctual_isolate::facts::Machine;
+use punctual_isolate::isolate::{Account, Plan, Request, boot};
+use punctual_isolate::tree::Tree;
+
+/// Any bytes as the files of a machine: nothing that is made of them does anything to a terminal.
+pub(crate) fn machine(data: &[u8]) {
+    let machine = Machine::look(Tree::parse(&String::from_utf8_lossy(data)).recorded());
+    let scene = Scene::new(&machine);
+    let report = examine(&scene);
+    let mut printed = vec![text::text(&scene, &report), json::json(&scene, &report)];
+    printed.push(machine.tree.recording());
+    let request = Request { cpus: scene.cpus.clone(), park: true };
+    if let Ok(plan) = Plan::new(&machine, &request) {
+        printed.push(plan.text());
+    }
+    printed.push(boot::text(&machine, &scene.cpus));
+    let rows = Account::look(&machine.tree).since(&Account::default(), &scene.cpus, &Cpus::default());
+    printed.extend(rows.into_iter().map(|row| row.name));
+    let is_active = |c: char| {
+        !matches!(c, '\n' | '\t')
+            && (c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    };
+    for text in printed {
+        assert!(!text.contains(is_active), "{text:?}");
+    }
+}
+
+/// Any bytes as the model of an app, and as lists and masks of CPUs, which read as they are written.
+pub(crate) fn words(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = App::of_model(&text);
+    let _ = Cpus::checked(&text);
+    let (list, mask) = (Cpus::of_list(&text), Cpus::of_mask(&text));
+    assert_eq!(Cpus::of_list(&list.to_string()), list);
+    assert_eq!(Cpus::of_mask(&mask.mask()), mask);
+}

@@ -1,0 +1,9 @@
+//! Whatever the input, the reader gives something or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../entry.rs"]
+mod entry;
+
+fuzz_target!(|data: &[u8]| entry::machine(data));

@@ -8,6 +8,8 @@ pub mod pins;
 #[path = "pins/virt.rs"]
 pub mod pins;
 
+pub mod bench;
 pub mod cycles;
+pub mod kernel_bench;
 #[cfg(not(feature = "raspberry-pi"))]
 pub mod latency;

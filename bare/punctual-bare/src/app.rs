@@ -71,7 +71,7 @@ fn __punctual_board_disable(number: u32) {
 /// As for [`interrupt::unmask`].
 #[unsafe(no_mangle)]
 unsafe fn __punctual_board_unmask() {
-    // SAFETY: by this function's contract.
+    // SAFETY: what runs from here on can be interrupted, by this function's contract.
     unsafe { interrupt::unmask() };
 }
 

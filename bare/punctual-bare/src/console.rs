@@ -81,7 +81,7 @@ unsafe fn connect_pins() {
     /// Three bits for each pin from 10 on; 0b100 is alternate function 0.
     const MASK: u32 = 0b111_111 << 12;
     const UART_PINS: u32 = 0b100_100 << 12;
-    // SAFETY: by this function's contract.
+    // SAFETY: the register is there on a Raspberry Pi, and only the two pins that nothing uses change, by this function's contract.
     unsafe {
         let others = FUNCTION_SELECT_1.read_volatile() & !MASK;
         FUNCTION_SELECT_1.write_volatile(others | UART_PINS);

@@ -103,13 +103,19 @@ impl Stimulus {
     /// Ends the interrupt of an edge.
     #[inline]
     pub fn clear(&mut self) {
-        write(CLEAR, STIMULUS);
+        clear_stimulus();
     }
 
     /// Whether the input is high.
     pub fn is_high(&mut self) -> bool {
         read(data(STIMULUS)) != 0
     }
+}
+
+/// Ends the interrupt of an edge at the input.
+#[inline]
+pub fn clear_stimulus() {
+    write(CLEAR, STIMULUS);
 }
 
 /// Has a rising edge at the input, and returns what the cycle counter was at just before.

@@ -59,10 +59,10 @@ report:
     bl      __punctual_bare_fault
 
 // Interrupts are handled on the stack of what they interrupt, so that the handler may allow further ones. They save what a
-// function may change: x0-x18, x30, and of the FPU q0-q7, q16-q31 and its control and status.
+// function may change: x0-x18, x30, and of the FPU q0-q31 and its control and status. Of q8-q15 it preserves the lower halves only.
 interrupt:
     msr     spsel, #0
-    sub     sp, sp, #(24 * 8 + 24 * 16)
+    sub     sp, sp, #(24 * 8 + 32 * 16)
     stp     x0, x1, [sp, #(4 * 8)]
     mrs     x0, elr_el1
     mrs     x1, spsr_el1
@@ -85,27 +85,35 @@ interrupt:
     stp     q2, q3, [sp, #(24 * 8 + 2 * 16)]
     stp     q4, q5, [sp, #(24 * 8 + 4 * 16)]
     stp     q6, q7, [sp, #(24 * 8 + 6 * 16)]
-    stp     q16, q17, [sp, #(24 * 8 + 8 * 16)]
-    stp     q18, q19, [sp, #(24 * 8 + 10 * 16)]
-    stp     q20, q21, [sp, #(24 * 8 + 12 * 16)]
-    stp     q22, q23, [sp, #(24 * 8 + 14 * 16)]
-    stp     q24, q25, [sp, #(24 * 8 + 16 * 16)]
-    stp     q26, q27, [sp, #(24 * 8 + 18 * 16)]
-    stp     q28, q29, [sp, #(24 * 8 + 20 * 16)]
-    stp     q30, q31, [sp, #(24 * 8 + 22 * 16)]
+    stp     q8, q9, [sp, #(24 * 8 + 8 * 16)]
+    stp     q10, q11, [sp, #(24 * 8 + 10 * 16)]
+    stp     q12, q13, [sp, #(24 * 8 + 12 * 16)]
+    stp     q14, q15, [sp, #(24 * 8 + 14 * 16)]
+    stp     q16, q17, [sp, #(24 * 8 + 16 * 16)]
+    stp     q18, q19, [sp, #(24 * 8 + 18 * 16)]
+    stp     q20, q21, [sp, #(24 * 8 + 20 * 16)]
+    stp     q22, q23, [sp, #(24 * 8 + 22 * 16)]
+    stp     q24, q25, [sp, #(24 * 8 + 24 * 16)]
+    stp     q26, q27, [sp, #(24 * 8 + 26 * 16)]
+    stp     q28, q29, [sp, #(24 * 8 + 28 * 16)]
+    stp     q30, q31, [sp, #(24 * 8 + 30 * 16)]
     bl      __punctual_bare_interrupt
     ldp     q0, q1, [sp, #(24 * 8 + 0 * 16)]
     ldp     q2, q3, [sp, #(24 * 8 + 2 * 16)]
     ldp     q4, q5, [sp, #(24 * 8 + 4 * 16)]
     ldp     q6, q7, [sp, #(24 * 8 + 6 * 16)]
-    ldp     q16, q17, [sp, #(24 * 8 + 8 * 16)]
-    ldp     q18, q19, [sp, #(24 * 8 + 10 * 16)]
-    ldp     q20, q21, [sp, #(24 * 8 + 12 * 16)]
-    ldp     q22, q23, [sp, #(24 * 8 + 14 * 16)]
-    ldp     q24, q25, [sp, #(24 * 8 + 16 * 16)]
-    ldp     q26, q27, [sp, #(24 * 8 + 18 * 16)]
-    ldp     q28, q29, [sp, #(24 * 8 + 20 * 16)]
-    ldp     q30, q31, [sp, #(24 * 8 + 22 * 16)]
+    ldp     q8, q9, [sp, #(24 * 8 + 8 * 16)]
+    ldp     q10, q11, [sp, #(24 * 8 + 10 * 16)]
+    ldp     q12, q13, [sp, #(24 * 8 + 12 * 16)]
+    ldp     q14, q15, [sp, #(24 * 8 + 14 * 16)]
+    ldp     q16, q17, [sp, #(24 * 8 + 16 * 16)]
+    ldp     q18, q19, [sp, #(24 * 8 + 18 * 16)]
+    ldp     q20, q21, [sp, #(24 * 8 + 20 * 16)]
+    ldp     q22, q23, [sp, #(24 * 8 + 22 * 16)]
+    ldp     q24, q25, [sp, #(24 * 8 + 24 * 16)]
+    ldp     q26, q27, [sp, #(24 * 8 + 26 * 16)]
+    ldp     q28, q29, [sp, #(24 * 8 + 28 * 16)]
+    ldp     q30, q31, [sp, #(24 * 8 + 30 * 16)]
     ldp     x18, x1, [sp, #(22 * 8)]
     msr     fpsr, x1
     lsr     x1, x1, #32
@@ -124,5 +132,5 @@ interrupt:
     msr     elr_el1, x0
     msr     spsr_el1, x1
     ldp     x0, x1, [sp, #(4 * 8)]
-    add     sp, sp, #(24 * 8 + 24 * 16)
+    add     sp, sp, #(24 * 8 + 32 * 16)
     eret

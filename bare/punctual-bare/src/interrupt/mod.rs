@@ -88,7 +88,7 @@ pub fn wait() {
 /// # Safety
 /// Called once, with interrupts masked.
 pub(crate) unsafe fn init() {
-    // SAFETY: by this function's contract.
+    // SAFETY: this is the only call, with interrupts masked, by this function's contract.
     unsafe { controller::init() };
 }
 

@@ -267,12 +267,13 @@ unsafe impl Port for Sim {
     }
 
     unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
-        // SAFETY: by this function's contract.
+        // SAFETY: nobody uses the stack below `top`, and it is long enough, by this function's contract.
         unsafe { crate::prepare(top, start, argument) }
     }
 
     unsafe fn switch(from: *mut *mut u8, to: *mut u8) {
-        // SAFETY: by this function's contract.
+        // SAFETY: interrupts are masked, `from` can be written, and `to` was saved or prepared and not continued since, by this
+        // function's contract.
         unsafe { crate::switch(from, to) }
     }
 

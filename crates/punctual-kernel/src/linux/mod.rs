@@ -1,22 +1,19 @@
 //! Threads inside one thread of a Linux process, best on a CPU that is taken from Linux: they are switched in user space, and
 //! preempted by a signal.
 //!
-//! # Why a signal can switch threads
+//! Threads of the kernel share what Linux keeps for a thread of its own:
 //!
-//! The kernel of Linux saves everything that the interrupted code uses in the signal's frame, below the red zone of the stack that
-//! is current: registers, flags and, by XSAVE or its like, the FPU. The handler then runs as a function on the same stack,
-//! and a switch in it is one between functions. When the thread is continued, the handler returns, and `rt_sigreturn` restores
-//! that frame; Linux keeps nothing about signals that have not returned, so they may return in any order.
-//!
-//! * *Signal mask.* The signal is not blocked in its handler (`SA_NODEFER`), so it is the same in every thread, and a switch
-//!   changes nothing. What keeps the handler out of a section is a flag that it looks at; it leaves word, and whoever ends the
-//!   section does what the handler would have done. A further signal in the handler finds the flag set, and returns.
-//! * *Thread-local storage* belongs to the thread of Linux. All threads of the kernel share it; see [`start`]. `errno` is kept by
-//!   the handler.
+//! * *Thread-local storage* belongs to the thread of Linux; see [`start`]. `errno` is kept for a thread that is preempted.
+//! * *The signal mask.* The kernel leaves it alone but for its own signal, which is blocked from the instant it comes until its
+//!   handler has masked interrupts: how that is enough, see `signal.rs`.
 //! * *Async-signal-safety.* The handler reads a clock, sets a timer and works on the kernel's data, all of which is allowed. What
 //!   it switches to is code of the program, and is bound by [`start`].
 //!
 //! Shadow stacks, as of x86-64's CET, know neither: a process that has them on is killed at the first switch.
+
+mod signal;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod steps;
 
 use core::cell::Cell;
 use core::mem;
@@ -26,15 +23,13 @@ use std::io;
 use std::thread_local;
 
 use crate::{InterruptSlot, Kernel, Port, ThreadSlot};
+use signal::SIGNAL;
 
 /// Threads that the kernel has room for.
 pub const THREADS: usize = 64;
 
 /// Interrupts that the kernel has slots for.
 pub const INTERRUPTS: usize = 64;
-
-/// What preempts. By default it does nothing, is not queued, and programs hardly use it.
-const SIGNAL: i32 = libc::SIGURG;
 
 /// The port: one thread of this process.
 #[derive(Debug)]
@@ -63,7 +58,7 @@ static HAS_SIGNALS: AtomicBool = AtomicBool::new(false);
 // Those below are accessed by the kernel's thread and the signal handler on it, in the order of the program, but for `RAISED`,
 // to which others add. So the processor's order does not matter, and compiler fences keep that of the program.
 
-/// Interrupts are masked.
+/// Interrupts are masked. A byte that `signal::resume` writes as well.
 static IS_MASKED: AtomicBool = AtomicBool::new(false);
 /// A signal has come while they were, or something else has to be looked at.
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
@@ -83,7 +78,8 @@ thread_local! {
 /// # Safety
 /// With [`Preemption::Signals`], a thread of the kernel can be preempted at any instruction, and another runs on the same thread of
 /// Linux. So outside of [`Kernel::masked`], threads call only what is async-signal-safe: nothing that allocates, prints through
-/// `std`, or uses thread-local variables. Nobody else handles or blocks `SIGURG` on this thread.
+/// `std`, or uses thread-local variables. Nobody else handles or blocks `SIGURG` on this thread, but that
+/// handlers of other signals block it while they run (`sa_mask`).
 ///
 /// A thread may not panic: that ends the process.
 ///
@@ -101,7 +97,7 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
         IS_KERNELS.set(true);
     }
     if preemption == Preemption::Signals {
-        handle_signal()?;
+        signal::handle()?;
         create_timer()?;
         HAS_SIGNALS.store(true, Ordering::Release);
         Linux::alarm(ALARM.load(Ordering::Relaxed));
@@ -112,17 +108,6 @@ pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Res
         unsafe { libc::timer_delete(timer()) };
     }
     Ok(result)
-}
-
-fn handle_signal() -> io::Result<()> {
-    // SAFETY: zeroed it is an action without flags and mask; what it is set to are valid values, and the handler is argued above.
-    let outcome = unsafe {
-        let mut action: libc::sigaction = mem::zeroed();
-        action.sa_sigaction = on_signal as *const () as usize;
-        action.sa_flags = libc::SA_NODEFER | libc::SA_RESTART;
-        libc::sigaction(SIGNAL, &action, ptr::null_mut())
-    };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn create_timer() -> io::Result<()> {
@@ -185,35 +170,13 @@ impl Raiser {
     }
 }
 
-extern "C" fn on_signal(_: i32) {
-    // Somebody may send it to the process, and Linux choose another thread.
-    if !IS_KERNELS.get() {
-        return;
-    }
-    IS_PENDING.store(true, Ordering::Relaxed);
-    compiler_fence(Ordering::SeqCst);
-    if !IS_MASKED.load(Ordering::Relaxed) {
-        // SAFETY: the place of this thread's `errno`.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        let kept = unsafe { *errno };
-        deliver();
-        // SAFETY: the same place, since the thread of Linux is the same.
-        unsafe { *errno = kept };
-    }
-}
-
-/// Does what interrupts ask for, until there is nothing more. Called with interrupts not masked, or on behalf of who has just
-/// stopped masking them.
+/// Does what interrupts ask for, until there is nothing more, on behalf of who has just stopped masking them.
 #[cold]
 fn deliver() {
     loop {
         IS_MASKED.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        IS_PENDING.store(false, Ordering::Relaxed);
-        handle();
-        // SAFETY: masked; everything that the thread may use is in the signal's frame, or it has called.
-        unsafe { KERNEL.interrupt_end() };
+        serve();
         compiler_fence(Ordering::SeqCst);
         IS_MASKED.store(false, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -221,6 +184,15 @@ fn deliver() {
             return;
         }
     }
+}
+
+/// Does what interrupts ask for now, and continues another thread if that goes first then. Called with interrupts masked.
+fn serve() {
+    IS_PENDING.store(false, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    handle();
+    // SAFETY: masked; everything that the thread may use is in the signal's frame, or it has called.
+    unsafe { KERNEL.interrupt_end() };
 }
 
 /// Calls the kernel for every interrupt that has come. Called with interrupts masked.
@@ -247,13 +219,13 @@ fn is_something_due() -> bool {
 }
 
 // SAFETY: `enter` panics on every thread of Linux but the one that has claimed the kernel, which is one for good; so there is one
-// kernel, and its slots are private here. The signal handler runs nothing between `mask` and `restore`, see above. `switch` and
+// kernel, and its slots are private here. The signal handler runs nothing between `mask` and `restore`, see `signal.rs`. `switch` and
 // `prepare` are those of the processor.
 unsafe impl Port for Linux {
     type Home = ();
     const HOME: () = ();
     type Mask = bool;
-    // The frame of a signal with the largest FPU state, twice, and what the handler needs.
+    // Two frames of signals, and what a handler of an interrupt needs: see `signal::handle`.
     const MIN_STACK: usize = 32 * 1024;
 
     #[inline]
@@ -297,13 +269,14 @@ unsafe impl Port for Linux {
 
     #[inline]
     unsafe fn prepare(top: *mut u8, start: extern "C" fn(*mut u8) -> !, argument: *mut u8) -> *mut u8 {
-        // SAFETY: by this function's contract.
+        // SAFETY: nobody uses the stack below `top`, and it is long enough, by this function's contract.
         unsafe { crate::prepare(top, start, argument) }
     }
 
     #[inline]
     unsafe fn switch(from: *mut *mut u8, to: *mut u8) {
-        // SAFETY: by this function's contract.
+        // SAFETY: interrupts are masked, `from` can be written, and `to` was saved or prepared and not continued since, by this
+        // function's contract.
         unsafe { crate::switch(from, to) }
     }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The longest duration of a load, whatever happens.
-const LONGEST: Duration = Duration::from_secs(900);
+const MAX_DURATION: Duration = Duration::from_secs(900);
 
 /// The source of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,7 +84,7 @@ impl Load {
             // this one if that is killed.
             LoadKind::Hackbench => load.program("hackbench", &["--pipe", "-g", "2", "-l", "1000"])?,
             LoadKind::StressNg => {
-                let (cpus, seconds) = (cpus.to_string(), LONGEST.as_secs().to_string());
+                let (cpus, seconds) = (cpus.to_string(), MAX_DURATION.as_secs().to_string());
                 let arguments = ["--switch", &cpus, "--cache", &cpus, "--quiet", "--timeout", &seconds];
                 load.program("stress-ng", &arguments)?;
             }
@@ -165,7 +165,7 @@ impl Load {
     }
 
     fn ends(&self) -> impl Fn() -> bool + Send + 'static {
-        let (stop, until) = (self.stop.clone(), Instant::now() + LONGEST);
+        let (stop, until) = (self.stop.clone(), Instant::now() + MAX_DURATION);
         move || stop.load(Ordering::Relaxed) || Instant::now() > until
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use punctual_core::cpus;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -110,6 +111,9 @@ impl Machine {
 
     /// The kernel in one line.
     pub fn kernel_line(&self) -> String {
+        if self.kernel.starts_with("punctual-kernel ") {
+            return format!("{}, no operating system", self.kernel);
+        }
         let rt = if self.preempt_rt { "PREEMPT_RT" } else { "not PREEMPT_RT" };
         format!("Linux {}, {rt}, clock source {}", self.kernel, self.clock_source)
     }
@@ -132,22 +136,12 @@ fn online() -> usize {
 
 /// CPUs kept free, as the kernel lists them.
 pub(crate) fn isolated() -> String {
-    // With a cpuset partition the first file stays empty and one of the others tells.
-    let files = [
-        "/sys/devices/system/cpu/isolated",
-        "/sys/fs/cgroup/cpuset.cpus.isolated",
-        "/sys/fs/cgroup/unified/cpuset.cpus.isolated",
-    ];
-    files.iter().map(read).find(|list| !list.is_empty()).unwrap_or_default()
+    cpus::ISOLATED.iter().map(read).find(|list| !list.is_empty()).unwrap_or_default()
 }
 
-/// Parses the kernel's list format, `0-2,5`; leaves out what is malformed.
+/// The CPUs of a list of the kernel's.
 pub(crate) fn cpu_list(list: &str) -> Vec<usize> {
-    let ranges = list.trim().split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(1 << 16))
-    });
-    ranges.flatten().collect()
+    cpus::list(list).collect()
 }
 
 fn cpu_model() -> String {
@@ -201,13 +195,6 @@ fn hypervisors_name() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parses_cpu_lists_of_the_kernel() {
-        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
-        assert!(cpu_list("").is_empty());
-        assert_eq!(cpu_list("3-1,x,7"), [7]);
-    }
 
     #[test]
     fn describes_machine() {

@@ -143,7 +143,7 @@ pub struct Quantity {
     pub name: String,
     /// Its value.
     pub value: f64,
-    /// Its unit: `ns`, `1/s`, `%`, or `×` for ratios.
+    /// Its unit: `ns`, `cycles`, `1/s`, `%`, or `×` for ratios.
     pub unit: String,
 }
 

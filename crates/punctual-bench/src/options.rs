@@ -20,13 +20,16 @@ pub enum SuiteName {
     Latency,
     /// What preempts a loop.
     Hourglass,
+    /// What another CPU does to a loop by caches and memory.
+    Interference,
     /// Scheduling policies and affinities.
     Policies,
 }
 
 impl SuiteName {
     /// All, in the order in which they run.
-    pub const ALL: [Self; 5] = [Self::Rtos, Self::Behaviour, Self::Latency, Self::Hourglass, Self::Policies];
+    pub const ALL: [Self; 6] =
+        [Self::Rtos, Self::Behaviour, Self::Latency, Self::Hourglass, Self::Interference, Self::Policies];
 
     /// Its name on the command line and in the JSON.
     pub fn as_str(self) -> &'static str {
@@ -35,6 +38,7 @@ impl SuiteName {
             Self::Behaviour => "behaviour",
             Self::Latency => "latency",
             Self::Hourglass => "hourglass",
+            Self::Interference => "interference",
             Self::Policies => "policies",
         }
     }
@@ -46,6 +50,7 @@ impl SuiteName {
             Self::Behaviour => "Rules of scheduling and locking",
             Self::Latency => "Switching, locking, events, delays and pulses",
             Self::Hourglass => "What takes the CPU away from a loop",
+            Self::Interference => "What another CPU does to a loop by caches and memory",
             Self::Policies => "Scheduling policies and affinities",
         }
     }
@@ -89,6 +94,7 @@ pub struct Options {
 
 /// Why [`Options`] are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadOptions {
     /// Zero samples.
     #[error("at least one sample is needed")]
@@ -210,7 +216,7 @@ mod tests {
     #[test]
     fn fills_in_defaults() {
         let plan = Plan::new(&Options::default()).unwrap();
-        assert_eq!((plan.samples, plan.suites.len()), (4096, 5));
+        assert_eq!((plan.samples, plan.suites.len()), (4096, 6));
         assert_ne!(Some(plan.cpu), plan.other_cpu);
         let suites = vec![SuiteName::Policies, SuiteName::Rtos, SuiteName::Rtos];
         let plan = Plan::new(&Options { suites, quick: true, ..Options::default() }).unwrap();

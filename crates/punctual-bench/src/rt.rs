@@ -33,7 +33,15 @@ pub(crate) fn enter(cpu: usize, priority: i32) -> Lack {
 
 /// Runs `body` on a thread of its own that has [entered](enter), and waits for it. Propagates its panic.
 pub(crate) fn on_thread<R: Send>(cpu: usize, priority: i32, body: impl FnOnce(&Lack) -> R + Send) -> R {
-    std::thread::scope(|scope| join(scope.spawn(|| body(&enter(cpu, priority)))))
+    let mut result = None;
+    let mut body = Some(body);
+    run_on_thread(cpu, priority, &mut |lack| result = body.take().map(|body| body(lack)));
+    result.expect("the thread has returned")
+}
+
+/// Not generic, for starting a thread is much code and there are many bodies.
+fn run_on_thread(cpu: usize, priority: i32, body: &mut (dyn FnMut(&Lack) + Send)) {
+    std::thread::scope(|scope| join(scope.spawn(|| body(&enter(cpu, priority)))));
 }
 
 /// Joins a thread and propagates its panic.

@@ -37,13 +37,18 @@ pub fn head(run: &Run) -> String {
 /// `empty_ns` is the median of an empty measurement: no ratio is given to what is mostly that.
 pub fn suite(suite: &Suite, empty_ns: f64) -> String {
     let mut out = format!("{}: {} ({:.1} s)\n", suite.name, suite.title, suite.took_s);
+    body(suite, empty_ns, &mut out);
+    out
+}
+
+fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
     let mut footnotes = Footnotes::default();
     let groups = groups(suite);
     if !groups.is_empty() {
-        rows(&groups, empty_ns, &mut footnotes, &mut out);
+        rows(&groups, empty_ns, &mut footnotes, out);
     }
     if !suite.checks.is_empty() {
-        checks(&suite.checks, &mut footnotes, &mut out);
+        checks(&suite.checks, &mut footnotes, out);
     }
     for (number, text) in footnotes.iter() {
         let _ = writeln!(out, "[{number}] {text}");
@@ -51,7 +56,6 @@ pub fn suite(suite: &Suite, empty_ns: f64) -> String {
     for note in &suite.notes {
         let _ = writeln!(out, "note: {note}");
     }
-    out
 }
 
 fn rows(groups: &[Group<'_>], empty_ns: f64, footnotes: &mut Footnotes, out: &mut String) {
@@ -97,6 +101,11 @@ pub fn comparison(comparison: &Comparison) -> String {
         let _ = writeln!(out, "note: {note}");
     }
     let _ = write!(out, "{}", tables::comparison(comparison).indent(2));
+    for beside in &comparison.beside {
+        let _ = writeln!(out, "\nside by side, {}: {}", beside.name, beside.title);
+        // Of different machines there are no ratios.
+        body(beside, f64::INFINITY, &mut out);
+    }
     let _ = writeln!(out, "{} regressions in {} rows", comparison.regressions(), comparison.rows.len());
     out
 }

@@ -3,6 +3,7 @@
 //! One after the other: an app runs once at a time in a process, and they measure the same CPU.
 
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -108,4 +109,30 @@ fn keeps_partial_results_when_stopped() {
     let run = run(SuiteName::Latency, &stop);
     assert!(run.interrupted && run.suites.is_empty());
     assert_as_documented(&run);
+}
+
+/// The file is what `cargo xtask bare bench --board virt-a7` writes.
+#[test]
+fn puts_the_kernel_on_a_bare_board_beside_linux() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel-virt-a7.json");
+    let kernel = load(&path).unwrap();
+    assert_as_documented(&kernel);
+    assert_eq!(kernel.failures(), 0);
+    for suite in [SuiteName::Rtos, SuiteName::Behaviour] {
+        let linux = run(suite, &Stop::default());
+        let comparison = Comparison::new(&kernel, &linux);
+        let beside = comparison.beside.iter().find(|beside| beside.name == suite.as_str()).unwrap();
+        let of_kernel = kernel.suites.iter().find(|of_kernel| of_kernel.name == suite.as_str()).unwrap();
+        for row in &of_kernel.rows {
+            assert!(beside.rows.contains(row), "{} has no counterpart", row.id);
+        }
+        for check in &of_kernel.checks {
+            assert!(beside.checks.contains(check), "{} has no counterpart", check.id);
+        }
+        let page = html::page(&linux, Some(&comparison));
+        assert!(page.contains("punctual-kernel"));
+        if suite == SuiteName::Rtos {
+            assert!(page.contains("Jobbed"), "the published figures stand there, too");
+        }
+    }
 }

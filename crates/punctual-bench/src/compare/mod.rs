@@ -9,11 +9,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::model::{FORMAT, Row, Run, VERSION, Verdict};
+use crate::model::{Check, FORMAT, Row, Run, Suite, VERSION, Verdict};
 use crate::stats::Distribution;
 
 /// Why an earlier run cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot read {}: {error}", .path.display())]
@@ -132,6 +133,8 @@ pub struct Comparison {
     pub rows: Vec<RowChange>,
     /// The checks of both whose verdict differs.
     pub checks: Vec<CheckChange>,
+    /// What both runs have measured or checked, and the old one of others than this: a suite with what both say of it.
+    pub beside: Vec<Suite>,
     /// Reasons to distrust the ratios, and what is in one run only.
     pub notes: Vec<String>,
 }
@@ -152,6 +155,7 @@ impl Comparison {
             old_started: old.started.clone(),
             rows: rows.collect(),
             checks: checks.collect(),
+            beside: beside(old, new),
             notes: notes(old, new),
         }
     }
@@ -195,6 +199,35 @@ fn of_rows(old: &Row, new: &Row) -> RowChange {
         },
         ..change
     }
+}
+
+/// Rows and checks of subjects that only the old run has, together with those of the new one that are about the same.
+fn beside(old: &Run, new: &Run) -> Vec<Suite> {
+    let mut suites = Vec::new();
+    for suite in &new.suites {
+        let Some(other) = old.suites.iter().find(|other| other.name == suite.name) else { continue };
+        let are_alike = |a: &Row, b: &Row| a.operation == b.operation && a.condition == b.condition;
+        let is_measured_here = |subject: &str| suite.rows.iter().any(|row| row.subject == subject);
+        let others = other.rows.iter().filter(|row| !is_measured_here(&row.subject));
+        let others: Vec<&Row> =
+            others.filter(|row| suite.rows.iter().any(|own| are_alike(own, row))).collect();
+        let own = suite.rows.iter().filter(|row| others.iter().any(|other| are_alike(row, other)));
+        let is_checked_here = |subject: &str| suite.checks.iter().any(|check| check.subject == subject);
+        let other_checks = other.checks.iter().filter(|check| !is_checked_here(&check.subject));
+        let mut checks: Vec<Check> = Vec::new();
+        for check in other_checks {
+            let own: Vec<&Check> = suite.checks.iter().filter(|own| own.rule == check.rule).collect();
+            if !own.is_empty() {
+                checks.extend(own.into_iter().chain([check]).cloned());
+            }
+        }
+        let rows: Vec<Row> = own.chain(others.iter().copied()).cloned().collect();
+        if !rows.is_empty() || !checks.is_empty() {
+            let (name, title) = (suite.name.clone(), suite.title.clone());
+            suites.push(Suite { name, title, took_s: 0.0, rows, checks, notes: Vec::new() });
+        }
+    }
+    suites
 }
 
 fn notes(old: &Run, new: &Run) -> Vec<String> {

@@ -92,3 +92,20 @@ fn rejects_other_files_with_a_reason() {
     assert!(of(r#"{"format":"punctual-bench","version":1}"#).contains("missing field"));
     assert!(matches!(load(Path::new("/no/such/file")), Err(LoadError::Unreadable { .. })));
 }
+
+#[test]
+fn puts_others_beside_what_is_alike() {
+    let kernel = row("rtos/switch/kernel", "punctual-kernel", 55);
+    let unknown = Row { operation: "Something else".into(), ..kernel.clone() };
+    let old = run(vec![kernel, unknown]);
+    let new = run(vec![row("a", "Punctual", 1000), row("b", "POSIX", 2000)]);
+    let comparison = Comparison::new(&old, &new);
+    let subjects: Vec<&str> = comparison.beside[0].rows.iter().map(|row| row.subject.as_str()).collect();
+    assert_eq!(subjects, ["Punctual", "POSIX", "punctual-kernel"]);
+    assert_eq!(comparison.regressions(), 0);
+    for text in [crate::text::comparison(&comparison), crate::html::page(&new, Some(&comparison))] {
+        assert!(text.contains("punctual-kernel") && !text.contains("Something else"), "{text}");
+    }
+    // What both have measured of the same is compared instead.
+    assert!(Comparison::new(&new, &new).beside.is_empty());
+}

@@ -106,11 +106,21 @@ fn comparison(comparison: &Comparison, out: &mut String) {
         true => note("Nothing measured by both runs differs."),
         false => table.html("What has changed"),
     };
+    for beside in &comparison.beside {
+        let _ = writeln!(out, "<h3>Side by side: {}</h3>", Escaped(&beside.title));
+        // Of different machines there are no ratios.
+        body(beside, f64::INFINITY, out);
+    }
     *out += "</section>\n";
 }
 
 fn suite(suite: &Suite, empty_ns: f64, out: &mut String) {
     let _ = writeln!(out, "<section id=\"{}\"><h2>{}</h2>", Escaped(&suite.name), Escaped(&suite.title));
+    body(suite, empty_ns, out);
+    *out += "</section>\n";
+}
+
+fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
     let mut footnotes = Footnotes::default();
     if !suite.checks.is_empty() {
         *out += &tables::checks(&suite.checks, &mut footnotes).html("Rules");
@@ -131,7 +141,7 @@ fn suite(suite: &Suite, empty_ns: f64, out: &mut String) {
     for note in &suite.notes {
         let _ = writeln!(out, "<p>{}</p>", Escaped(note));
     }
-    *out += "</div></section>\n";
+    *out += "</div>\n";
 }
 
 /// Single numbers and causes of a row.

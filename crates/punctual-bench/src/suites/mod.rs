@@ -2,6 +2,7 @@
 
 pub(crate) mod behaviour;
 pub(crate) mod hourglass;
+pub(crate) mod interference;
 pub(crate) mod latency;
 pub(crate) mod policies;
 pub(crate) mod rtos;
@@ -22,6 +23,7 @@ pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
         SuiteName::Behaviour => behaviour::steps(plan),
         SuiteName::Latency => latency::steps(plan),
         SuiteName::Hourglass => hourglass::steps(plan),
+        SuiteName::Interference => interference::steps(plan),
         SuiteName::Policies => policies::steps(plan),
     }
 }

@@ -1,0 +1,162 @@
+//! What another CPU does to a short loop by caches and memory: Wassen and Lankes' cache victims.
+//!
+//! The loop reads one line of a small table, between two readings of the clock. Meanwhile another CPU sweeps a buffer: of the size
+//! of each cache of the measured CPU and beyond the last, line by line or page by page, reading or writing. Where a cache that the
+//! two share also has what the caches below it have, and throws out one of the loop's lines, the loop has to fetch that from memory.
+
+mod caches;
+mod sweep;
+
+use std::hint::black_box;
+
+use self::caches::caches;
+use self::sweep::{Access, Sweep, sweeping};
+use crate::clock;
+use crate::machine::read;
+use crate::model::{Quantity, Row};
+use crate::options::{Plan, SuiteName};
+use crate::recorder::Recorder;
+use crate::rt;
+use crate::session::{Session, Step};
+use crate::stats::Statistics;
+
+/// The size of the loop's table: half of the smallest first-level cache there is.
+const TABLE: usize = 16 * 1024;
+/// What caches move.
+const LINE: usize = 64;
+const PAGE: usize = 4096;
+/// For each sample that is asked for, so many are taken: what is looked for is rare.
+const MORE: usize = 32;
+/// How much more than the last cache the largest buffer has, and how large it is at most.
+const BEYOND: usize = 4;
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+
+pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+    let mut steps = vec![Step::new("interference, quiet", |session| turn(session, None))];
+    let mut sizes: Vec<(String, usize)> =
+        caches(plan.cpu).into_iter().map(|cache| (format!("L{}", cache.level), cache.bytes)).collect();
+    if let Some((last, bytes)) = sizes.last().cloned() {
+        sizes.push((format!("{BEYOND} × {last}"), (bytes * BEYOND).min(MAX_BYTES)));
+    }
+    for (name, bytes) in sizes {
+        for (stride, by) in [(LINE, "line"), (PAGE, "page")] {
+            for access in [Access::Reads, Access::Writes] {
+                let what = format!("{} a buffer of {name} by the {by}", access.text());
+                let slug = format!("{}-{by}-{}", name.replace(" × ", "x"), access.text());
+                let sweep = Sweep { bytes, stride, access };
+                let step = move |session: &mut Session<'_>| turn(session, Some((sweep, &what, &slug)));
+                steps.push(Step::new(format!("interference, the other CPU {}", step_name(&sweep)), step));
+            }
+        }
+    }
+    steps
+}
+
+fn step_name(sweep: &Sweep) -> String {
+    format!("{} {} KiB by {} B", sweep.access.text(), sweep.bytes / 1024, sweep.stride)
+}
+
+/// Measures the loop while the other CPU does what is asked for, or nothing.
+fn turn(session: &mut Session<'_>, other: Option<(Sweep, &str, &str)>) {
+    let (cpu, clock) = (session.plan.cpu, session.clock);
+    let (subject, slug) = other.map_or(("nothing", "nothing"), |(_, what, slug)| (what, slug));
+    let mut row = Row {
+        id: format!("{}/loop/{slug}", SuiteName::Interference),
+        operation: "One line of a table of 16 KiB".into(),
+        subject: format!("the other CPU: {subject}"),
+        operations_per_sample: 1,
+        ..Row::default()
+    };
+    let samples = session.samples() * MORE;
+    let measured = || rt::on_thread(cpu, rt::PRIORITY, |lack| (sample(samples), lack.clone()));
+    let (recorder, lack) = match (other, session.plan.other_cpu) {
+        (None, _) => measured(),
+        (Some((sweep, ..)), Some(other_cpu)) => match sweeping(sweep, other_cpu, measured) {
+            Ok(measured) => measured,
+            Err(why) => return session.add_unmeasured(row, why),
+        },
+        (Some(_), None) => return session.add_unmeasured(row, "there is no other CPU"),
+    };
+    let mut statistics = Statistics::new();
+    recorder.values().for_each(|ticks| statistics.record_ps(clock.ps(ticks)));
+    let mut ticks: Vec<u64> = recorder.values().collect();
+    ticks.sort_unstable();
+    row.quantities = cycles(&ticks, clock.name());
+    session.note(
+        "Published (Wassen and Lankes, an Intel processor with an inclusive cache, a short loop on an isolated CPU): 44 to 64 \
+         cycles while the other CPU uses a small buffer, 44 to 1340 while it uses a large one, 47 on average in both.",
+    );
+    let thread = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    if let Some(other) = session.plan.other_cpu
+        && crate::machine::cpu_list(&read(thread)).contains(&other)
+    {
+        session.note(format!("CPU {other} is another thread of the same core: the two share every cache."));
+    }
+    if read("/sys/fs/resctrl/schemata").is_empty() {
+        session.note(
+            "No part of a cache can be reserved here: there is no resctrl (CAT), by the processor, the hypervisor or the kernel.",
+        );
+    } else {
+        session.note(
+            "resctrl is mounted: a group with cache ways of its own (CAT) would keep the other CPU from the loop's lines. \
+             The figures are without.",
+        );
+    }
+    session.add_figures(row, statistics.distribution(), &lack);
+}
+
+/// The times of reading one line after another, in random order, so that no prefetcher helps.
+fn sample(samples: usize) -> Recorder {
+    let recorder = Recorder::new(samples);
+    let mut table = vec![0_u64; TABLE / size_of::<u64>()];
+    let lines = TABLE / LINE;
+    let words = LINE / size_of::<u64>();
+    // One cycle through all lines: a step that has no divisor in common with their number.
+    (0..lines).for_each(|line| table[line * words] = ((line + 97) % lines * words) as u64);
+    let mut at = 0;
+    loop {
+        let from = clock::now();
+        at = black_box(table[at]) as usize;
+        let to = clock::now();
+        if !recorder.push(black_box(to - from)) {
+            return recorder;
+        }
+    }
+}
+
+/// The figures in cycles of the time-stamp counter, in which others have published theirs. Nothing where another clock is used.
+fn cycles(sorted: &[u64], clock: &str) -> Vec<Quantity> {
+    if clock != "TSC" {
+        return Vec::new();
+    }
+    let Some(last) = sorted.len().checked_sub(1) else { return Vec::new() };
+    let quantity = |name: &str, index: usize| Quantity {
+        name: name.into(),
+        value: sorted[index] as f64,
+        unit: "cycles".into(),
+    };
+    vec![
+        quantity("slowest", last),
+        quantity("p99.9", last - last / 1000),
+        quantity("median", last / 2),
+        quantity("fastest", 0),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_in_cycles_are_those_of_sorted_times() {
+        let sorted: Vec<u64> = (1..=2001).collect();
+        let values: Vec<f64> = cycles(&sorted, "TSC").iter().map(|quantity| quantity.value).collect();
+        assert_eq!(values, [2001., 1999., 1001., 1.]);
+        assert!(cycles(&[], "TSC").is_empty() && cycles(&sorted, "CLOCK_MONOTONIC").is_empty());
+    }
+
+    #[test]
+    fn takes_every_sample() {
+        assert_eq!(sample(300).values().count(), 300);
+    }
+}

@@ -8,7 +8,12 @@ use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
 
 use crate::doctor::args::Doctor;
 use crate::isolate::args::Isolate;
+use crate::new::args::New;
+use crate::parameters::args::{Get, Set};
 use crate::rta::args::Rta;
+use crate::shell::{Completions, Man};
+use crate::supervise::Supervise;
+use crate::top::args::Top;
 use crate::trace::args::Trace;
 
 /// Real-time tasks on Linux: deadlock-free by construction, measured against the clock
@@ -23,9 +28,16 @@ pub(crate) struct Punctual {
 pub(crate) enum Command {
     Bench(Bench),
     Doctor(Doctor),
+    Get(Get),
     Isolate(Isolate),
+    New(New),
     Rta(Rta),
+    Set(Set),
+    Supervise(Supervise),
+    Top(Top),
     Trace(Trace),
+    Completions(Completions),
+    Man(Man),
 }
 
 /// Benchmark this machine and kernel for real-time work
@@ -95,6 +107,8 @@ enum Suite {
     Latency,
     /// What preempts a loop that only reads the clock
     Hourglass,
+    /// What another CPU does to a loop by caches and memory
+    Interference,
     /// Finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned
     Policies,
 }
@@ -112,6 +126,7 @@ impl Bench {
             Suite::Behaviour => SuiteName::Behaviour,
             Suite::Latency => SuiteName::Latency,
             Suite::Hourglass => SuiteName::Hourglass,
+            Suite::Interference => SuiteName::Interference,
             Suite::Policies => SuiteName::Policies,
         });
         Options {
@@ -140,9 +155,7 @@ mod tests {
     fn options(line: &str) -> Result<Options, clap::Error> {
         match Punctual::try_parse_from(line.split(' '))?.command {
             Command::Bench(bench) => Ok(bench.options()),
-            Command::Doctor(_) | Command::Isolate(_) | Command::Rta(_) | Command::Trace(_) => {
-                panic!("{line}")
-            }
+            _ => panic!("{line}"),
         }
     }
 

@@ -74,6 +74,7 @@ fn flag_of(error: &BadOptions) -> &'static str {
         BadOptions::NoSuchLoad(_) => "--load",
         BadOptions::UnknownCpu { .. } => "--cpu",
         BadOptions::NoSuchStep(_) => "--only",
+        _ => "the options",
     }
 }
 

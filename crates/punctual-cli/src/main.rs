@@ -1,12 +1,12 @@
 //! `punctual`: benchmarks a machine for real-time work, says what is wrong with it, takes CPUs from the rest of the
-//! system, bounds response times, and traces the time of jobs.
+//! system, watches and tunes running apps, bounds response times, and traces the time of jobs.
 //!
 //! If the reader of standard output goes away, as under `| head`, the program ends quietly. Any other failure to write, as on
 //! a full disk, is an error.
 //!
 //! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed, the machine is not fit or a result could not be
 //! written, 2 if the command line or another input is invalid, and 130 if Ctrl-C ended a measurement. `trace record` and
-//! `isolate run` exit with the status of the command they ran.
+//! `isolate run` exit with the status of the command they ran, and so does `supervise`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -15,8 +15,13 @@ mod bench;
 mod display;
 mod doctor;
 mod isolate;
+mod new;
 mod output;
+mod parameters;
 mod rta;
+mod shell;
+mod supervise;
+mod top;
 mod trace;
 
 use std::io::{self, Write};
@@ -36,9 +41,16 @@ fn main() -> ExitCode {
     output::settle(match command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Get(arguments) => parameters::get(&arguments),
         Command::Isolate(arguments) => isolate::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
         Command::Rta(arguments) => rta::run(&arguments),
+        Command::Set(arguments) => parameters::set(&arguments),
+        Command::Supervise(arguments) => supervise::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Man(arguments) => shell::man(&arguments),
     })
 }
 

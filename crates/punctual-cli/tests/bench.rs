@@ -43,7 +43,7 @@ fn drawn(page: &str, id: &str) -> u64 {
         .sum()
 }
 
-const ALL_SUITES: [&str; 5] = ["rtos", "behaviour", "latency", "hourglass", "policies"];
+const ALL_SUITES: [&str; 6] = ["rtos", "behaviour", "latency", "hourglass", "interference", "policies"];
 
 /// What every run of all suites has to have given.
 fn assert_complete(output: &Output, json: &Path, html: &Path) -> Run {

@@ -102,7 +102,7 @@ fn fixes_are_gone_from_the_next_report_and_back_after_undo() {
     assert!(!text(&after.stdout).contains("--fix does it"), "{}", text(&after.stdout));
     let undone = doctor(&["--undo"]);
     assert_eq!(undone.status.code(), Some(0));
-    assert_eq!(text(&undone.stdout), "4 settings are again as they were\n");
+    assert_eq!(text(&undone.stdout), "4 settings restored\n");
     assert_eq!(contents(&root), before);
     assert_eq!(text(&doctor(&[]).stdout), text(&first.stdout));
     assert_eq!(text(&doctor(&["--undo"]).stdout), "there is nothing to undo\n");

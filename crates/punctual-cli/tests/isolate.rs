@@ -96,3 +96,35 @@ fn refuses_bad_requests_with_what_to_do() {
         }
     }
 }
+
+#[test]
+fn gives_everything_back_after_being_killed_at_any_moment() {
+    let scratch = Scratch::new("isolate-killed");
+    let root = tree(&scratch);
+    // Its values have several lengths. A file of the kernel's changes from one value to another in one step; a file of this tree
+    // only if they are of one length.
+    fs::remove_file(root.join("proc/sys/vm/stat_interval")).unwrap();
+    let before = contents(&root);
+    // xorshift64
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut undone = 0;
+    for round in 0..50 {
+        for words in [&["start", "--cpus", "3"][..], &["stop"]] {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let mut command = punctual(&["isolate", "--root", root.to_str().unwrap()]);
+            command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_micros(random % 12_000));
+            // It may have ended already.
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let stopped = isolate(&root, &["stop"]);
+        assert_eq!(stopped.status.code(), Some(0), "round {round}: {}", text(&stopped.stderr));
+        undone += u32::from(text(&stopped.stdout).starts_with("undone"));
+        assert_eq!(contents(&root), before, "round {round}");
+    }
+    println!("the last call had something to undo {undone} times of 50");
+}

@@ -67,9 +67,10 @@ fn writes_page_with_jobs_of_the_trace() {
     assert!(page.contains("<title>capture</title>") && page.ends_with("</html>\n"));
     assert!(page.contains("<h2>&lt;control&gt;/701</h2>") && !page.contains("<control>"));
     assert!(page.contains("<td class=\"key\" title=\"119000 ns\">119"));
-    // The twelve longest are drawn.
-    let drawn = |from: u64| page.matches(&format!("data-ns=\"{}\"", from * 1_000 - 4_000)).count();
-    assert_eq!((107..120).map(drawn).collect::<Vec<_>>(), [&[0][..], &[1; 12]].concat());
+    // The twelve longest are drawn, and every fourth of the others at most.
+    let drawn = |from: &u64| page.contains(&format!("data-ns=\"{}\"", from * 1_000 - 4_000));
+    assert!((108..120).all(|from| drawn(&from)));
+    assert!((100..108).filter(drawn).count() <= 2);
 }
 
 #[test]

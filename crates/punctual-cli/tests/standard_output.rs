@@ -16,8 +16,11 @@ use punctual_trace::write::{dat, synthetic::Synthetic};
 use support::{Scratch, program, punctual, text};
 use traces::{IDLE, Script, task};
 
+/// A machine on which nothing is found.
+const FIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../punctual-isolate/tests/machines/prepared.txt");
+
 /// Commands that print and are done soon. `trace report` reads `t.dat`.
-const PRINTING: [&[&str]; 8] = [
+const PRINTING: [&[&str]; 12] = [
     &["--help"],
     &["--version"],
     &["help", "trace", "report"],
@@ -26,6 +29,10 @@ const PRINTING: [&[&str]; 8] = [
     &["trace", "report", "t.dat", "--csv", "-"],
     &["trace", "report", "t.dat", "--perfetto", "-"],
     &["trace", "report", "t.dat", "--html", "-"],
+    &["trace", "report", "t.dat", "--json", "-"],
+    &["doctor", "--json", "--machine", FIT],
+    &["isolate", "boot", "--cpus", "1"],
+    &["help", "rta"],
 ];
 
 /// Those that need the kernel's tracing.

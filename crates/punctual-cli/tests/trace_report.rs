@@ -192,7 +192,7 @@ fn reports_losses() {
     script.waking(1_300_000, 0, task(838, 60), 0);
     file(&scratch, "t.dat", &script);
     let (_, err, _) = report(&scratch.0, &["t.dat"]);
-    assert!(err.contains("LOST: events are missing in 1 places") && err.contains("--buffer"), "{err}");
+    assert!(err.contains("LOST: events are missing in 1 place;") && err.contains("--buffer"), "{err}");
 }
 
 #[test]

@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use clap::Args;
 use punctual_isolate::cpus::Cpus;
 
-/// Find what on this machine stands between a real-time thread and its deadline, worst first
+/// Find what stands between a real-time thread and its deadline on this machine, worst first
 ///
-/// For each finding it says why it matters, how much time it costs as far as that is known, which command removes it, and
-/// whether that survives a reboot. Exits with 0 if the machine is fit, 1 if there are findings, 2 if the command line is
-/// invalid or nothing could be examined.
+/// Each finding says why it matters, what it costs where that is known, which command fixes it, and whether the fix survives a
+/// reboot. Exits with 0 if the machine is fit, 1 if there are findings, 2 if the command line is invalid or nothing could be
+/// examined.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual doctor                           the CPUs that are isolated, or else the one that an app would take
-  punctual doctor --cpus 2-3                these CPUs
-  punctual doctor -- ./my-app               the CPUs, priorities and devices of this app of Punctual
-  sudo punctual doctor --fix                changes what can be changed back, after asking
-  sudo punctual doctor --undo               changes it back
-  punctual doctor --record machine.txt      what was read, to be sent to somebody
-  punctual doctor --machine machine.txt     examines what somebody has sent")]
+  punctual doctor                           examine the isolated CPUs, or the one an app would choose
+  punctual doctor --cpus 2-3                examine these CPUs
+  punctual doctor -- ./my-app               examine the CPUs, priorities and devices of this Punctual app
+  sudo punctual doctor --fix                fix what can be undone, asking before each change
+  sudo punctual doctor --undo               undo it
+  punctual doctor --record machine.txt      save what was read, to send it to somebody
+  punctual doctor --machine machine.txt     examine such a file")]
 pub(crate) struct Doctor {
     /// CPUs that real-time threads run on, such as 2-3
     #[arg(long, value_name = "LIST", value_parser = Cpus::checked, conflicts_with = "command")]
@@ -30,23 +30,23 @@ pub(crate) struct Doctor {
     #[arg(long, conflicts_with_all = ["fix", "undo"])]
     pub(super) json: bool,
 
-    /// Make the changes that can be undone, asking for each
+    /// Make the changes that can be undone, asking before each
     #[arg(long)]
     pub(super) fix: bool,
 
-    /// With --fix: make them without asking
+    /// With --fix, make the changes without asking
     #[arg(long, requires = "fix")]
     pub(super) yes: bool,
 
-    /// Undo what --fix has changed
+    /// Undo the changes made by --fix
     #[arg(long, conflicts_with_all = ["fix", "cpus", "record", "machine", "command"])]
     pub(super) undo: bool,
 
-    /// Keep what was read in a file
+    /// Save what was read to a file
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
-    /// Examine such a file instead of this machine
+    /// Examine a file saved by --record instead of this machine
     #[arg(long, value_name = "FILE", conflicts_with_all = ["fix", "record", "command"])]
     pub(super) machine: Option<PathBuf>,
 
@@ -54,7 +54,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "DIRECTORY", hide = true, conflicts_with_all = ["machine", "command"])]
     pub(super) root: Option<PathBuf>,
 
-    /// App of Punctual that the machine is to be fit for; it is run for a second
+    /// Punctual app that the machine has to be fit for; runs it for a second
     #[arg(last = true, value_name = "APP")]
     pub(super) command: Vec<OsString>,
 }

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead};
 
 use punctual_isolate::doctor::Report;
+use punctual_report::format::format_counted;
 
 use super::{FOUND, Place};
 use crate::output::{print, say};
@@ -19,7 +20,7 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
         .filter_map(|finding| Some((finding, finding.fixes.iter().find(|fix| !fix.changes.is_empty())?)))
         .collect();
     if fixable.is_empty() {
-        print("nothing of this can be changed and changed back\n");
+        print("nothing that was found can be fixed and undone\n");
         return Ok(if report.is_fit() { 0 } else { FOUND });
     }
     let agreed: Vec<_> = match is_agreed {
@@ -49,7 +50,7 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
             false => code = FOUND,
         }
     }
-    print("punctual doctor --undo changes it back, and so does a reboot\n");
+    print("to undo it: punctual doctor --undo, or a reboot\n");
     Ok(code)
 }
 
@@ -59,7 +60,7 @@ fn is_taken(place: &Place, number: u32) -> bool {
 }
 
 fn ask(found: &str, command: &str) -> bool {
-    print(&format!("\n{found}\n  {command}\n  do that? [y/N] "));
+    print(&format!("\n{found}\n  {command}\n  run this? [y/N] "));
     let mut answer = String::new();
     // Nobody there is nobody who agrees.
     let _ = io::stdin().lock().read_line(&mut answer);
@@ -88,6 +89,6 @@ pub(super) fn undo(place: &mut Place) -> Result<u8, String> {
             }
         }
     }
-    print(&format!("{restored} settings are again as they were\n"));
+    print(&format!("{} restored\n", format_counted(restored as u64, "setting")));
     Ok(code)
 }

@@ -62,8 +62,8 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     let app = running.as_mut().map(app::Running::end);
     if machine.topology.online.is_empty() {
         return Err(
-            "it is not known which CPUs there are: no /sys/devices/system/cpu/online; mount /sys, or give a \
-                    recording that has it"
+            "cannot tell which CPUs there are: no /sys/devices/system/cpu/online; mount /sys, or give a recording \
+             that has it"
                 .into(),
         );
     }

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use punctual_isolate::cpus::Cpus;
 
-/// Take CPUs from the rest of the system, for real-time threads, and give them back
+/// Take CPUs from the rest of the system for real-time threads, and give them back
 ///
-/// Other threads, interrupts, deferred work and packets go elsewhere; everything is as it was when the CPU is given back, also
-/// after a crash, by the next `punctual isolate` of any kind. Exits with 0 on success, 1 if something was refused or not given
-/// back, 2 if the command line or the request is invalid; `run` exits as the command does.
+/// Moves other threads, interrupts, deferred work and packet processing elsewhere, and restores everything when the CPUs are given
+/// back. After a crash, the next `punctual isolate` of any kind does that. Exits with 0 on success, 1 if something was refused or
+/// could not be restored, 2 if the command line or the request is invalid; `run` exits with the status of its command.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual isolate plan --cpus 3                  every write, before it is made
-  sudo punctual isolate run --cpus 3 -- ./my-app  takes CPU 3, runs the app there, gives it back
-  sudo punctual isolate start --cpus 2-3          for services; `stop` gives them back
-  punctual isolate boot --cpus 3                  boot parameters, and what they are good for beyond that")]
+  punctual isolate plan --cpus 3                  show every write without making it
+  sudo punctual isolate run --cpus 3 -- ./my-app  take CPU 3, run the app there, give it back
+  sudo punctual isolate start --cpus 2-3          take CPUs 2 and 3, for services; `stop` gives them back
+  punctual isolate boot --cpus 3                  show boot parameters, and what they add to that")]
 pub(crate) struct Isolate {
     #[command(subcommand)]
     pub(super) command: What,
@@ -29,15 +29,15 @@ pub(crate) struct Isolate {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum What {
-    /// Show every write before it is made
+    /// Show every write, without making it
     Plan(Which),
     /// Take CPUs until `stop`
     Start(Which),
-    /// Show what is taken, by whom, and what it consists of
+    /// Show what is taken, by whom, and how
     Status,
     /// Give back what `start` took
     Stop,
-    /// Take CPUs, run a command on them, give them back, and say what came to them meanwhile
+    /// Take CPUs, run a command on them, give them back, and report what disturbed them meanwhile
     Run {
         #[command(flatten)]
         which: Which,
@@ -46,16 +46,16 @@ pub(super) enum What {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// Measure the first of the CPUs by the hourglass before and after it is taken, and give it back
+    /// Run the hourglass on the first CPU before and after taking it, and give it back
     Verify {
         #[command(flatten)]
         which: Which,
 
-        /// Seconds for each measurement
+        /// Seconds per measurement
         #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=600))]
         seconds: u32,
     },
-    /// Print boot parameters that isolate CPUs, and what they are good for
+    /// Print boot parameters that isolate CPUs, and what each is good for
     Boot(Which),
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Which {
     #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
     pub(super) cpus: Cpus,
 
-    /// Switch off other threads of the same cores
+    /// Take the other hardware threads of the same cores offline
     #[arg(long)]
     pub(super) park: bool,
 }

@@ -1,15 +1,18 @@
 //! `punctual isolate`: takes CPUs from the rest of the system, and gives them back.
 
 pub(crate) mod args;
-mod run;
+pub(crate) mod run;
 mod verify;
 
-use std::process::ExitCode;
+use std::io;
+use std::process::{Command, ExitCode};
 
 use punctual_isolate::change::{Live, Store, Undone};
+use punctual_isolate::cpus::Cpus;
 use punctual_isolate::facts::Machine;
-use punctual_isolate::isolate::{JOURNAL, Plan, Request, boot, take};
+use punctual_isolate::isolate::{Account, JOURNAL, Plan, Request, boot, take};
 use punctual_isolate::tree::Tree;
+use punctual_report::format::format_counted;
 
 use self::args::{Isolate, What, Which};
 use crate::output::{print, say};
@@ -49,6 +52,20 @@ impl Place {
         Self { tree, store, settings }
     }
 
+    /// Gives back what one that was killed has left.
+    fn recover(&mut self) -> Result<(), String> {
+        for (held, undone) in self.store.recover(&mut self.settings).map_err(|error| error.to_string())? {
+            say!(
+                "given back first: {}, left behind by {} ({}), which was killed",
+                held.purpose,
+                held.owner.name,
+                held.owner.process
+            );
+            tell(&undone);
+        }
+        Ok(())
+    }
+
     /// Gives CPUs back. Returns the exit code, or why nothing was done.
     fn give_back(&mut self) -> Result<u8, String> {
         let undone = self.store.undo(JOURNAL, &mut self.settings).map_err(|error| error.to_string())?;
@@ -56,18 +73,45 @@ impl Place {
     }
 }
 
+/// CPUs that are taken while something else runs there.
+pub(crate) struct Taken {
+    place: Place,
+    plan: Plan,
+    before: Account,
+}
+
+impl Taken {
+    /// Takes the CPUs, after giving back what one that was killed has left.
+    pub(crate) fn take(cpus: Cpus, park: bool) -> Result<Self, String> {
+        let mut place = Place { tree: |_| Tree::system(), store: Store::system(), settings: Live::system() };
+        place.recover()?;
+        let plan = plan(&Machine::look(Tree::system()), &Which { cpus, park })?;
+        let refused =
+            take(&plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
+        for line in &refused {
+            say!("{line}");
+        }
+        Ok(Self { place, plan, before: Account::look(&Tree::system()) })
+    }
+
+    /// Has a command begin there.
+    pub(crate) fn enter(&self, command: &mut Command) -> io::Result<()> {
+        run::enter(&self.plan, command)
+    }
+
+    /// Gives them back, and says what came to them. Returns the exit code.
+    pub(crate) fn give_back(mut self) -> Result<u8, String> {
+        let after = Account::look(&Tree::system());
+        let code = self.place.give_back();
+        say!("{}", run::account(&self.plan, &self.before, &after));
+        code
+    }
+}
+
 fn isolate(arguments: &Isolate) -> Result<u8, String> {
     let mut place = Place::of(arguments);
     if !matches!(arguments.command, What::Plan(_) | What::Boot(_)) {
-        for (held, undone) in place.store.recover(&mut place.settings).map_err(|error| error.to_string())? {
-            say!(
-                "given back first: {}, left by {} ({}), which was killed",
-                held.purpose,
-                held.owner.name,
-                held.owner.process
-            );
-            tell(&undone);
-        }
+        place.recover()?;
     }
     let look = |place: &Place| Machine::look((place.tree)(arguments));
     match &arguments.command {
@@ -88,9 +132,9 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
             for line in &refused {
                 say!("{line}");
             }
-            print(&format!("{} taken; punctual isolate stop gives it back\n", plan.cpus.named()));
+            print(&format!("{} taken; to give it back: punctual isolate stop\n", plan.cpus.named()));
             if let Some(group) = &plan.group {
-                print(&format!("to run something there: echo $$ > {group}/cgroup.procs; exec COMMAND\n"));
+                print(&format!("to run a command there: echo $$ > {group}/cgroup.procs; exec COMMAND\n"));
             }
             Ok(0)
         }
@@ -101,7 +145,7 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
                 None => print("nothing is taken\n"),
                 Some(held) if !held.keep => {
                     return Err(format!(
-                        "{} ends with {} ({}); end that",
+                        "{} belongs to {} ({}), which is running; end that process",
                         held.purpose, held.owner.name, held.owner.process
                     ));
                 }
@@ -138,8 +182,11 @@ fn status(place: &Place) -> Result<u8, String> {
     for held in held {
         let until = if held.keep { "until it is undone" } else { "while it runs" };
         print(&format!(
-            "{}: {} settings, by {} ({}), {until}\n",
-            held.purpose, held.changes, held.owner.name, held.owner.process
+            "{}: {}, by {} ({}), {until}\n",
+            held.purpose,
+            format_counted(held.changes as u64, "setting"),
+            held.owner.name,
+            held.owner.process
         ));
     }
     Ok(0)

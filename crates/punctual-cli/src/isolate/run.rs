@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use punctual_isolate::isolate::{Account, Plan, take};
 use punctual_isolate::tree::Tree;
-use punctual_report::format::format_count;
+use punctual_report::format::{format_count, format_counted};
 use punctual_report::table::{Cell, Column, Table};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use rustix::thread::CpuSet;
@@ -51,7 +51,7 @@ pub(super) fn run(plan: &Plan, command: &[OsString], place: &mut Place) -> Resul
 }
 
 /// As a shell says it: 128 and the signal's number of what a signal ended.
-fn code_of(status: ExitStatus) -> u8 {
+pub(crate) fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(FAILED)
 }
@@ -60,6 +60,14 @@ fn code_of(status: ExitStatus) -> u8 {
 pub(super) fn start(plan: &Plan, command: &[OsString], output: Stdio) -> io::Result<Pid> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]).stdout(output);
+    enter(plan, &mut process)?;
+    let child = process.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::Error::other("the kernel gave it no number"))
+}
+
+/// Has a command begin on the plan's CPUs.
+pub(super) fn enter(plan: &Plan, command: &mut Command) -> io::Result<()> {
     let group: Option<OwnedFd> = match &plan.group {
         Some(group) => Some(OpenOptions::new().write(true).open(format!("{group}/cgroup.procs"))?.into()),
         None => None,
@@ -76,10 +84,8 @@ pub(super) fn start(plan: &Plan, command: &[OsString], output: Stdio) -> io::Res
         Ok(())
     };
     // SAFETY: in the child, before the command, it makes three system calls and neither allocates nor locks.
-    unsafe { process.pre_exec(enter) };
-    let child = process.spawn()?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| io::Error::other("the kernel gave it no number"))
+    unsafe { command.pre_exec(enter) };
+    Ok(())
 }
 
 /// Signals that are handed on to the command, which ends, so that the CPUs are given back.
@@ -134,7 +140,7 @@ fn end(process: i32) {
 }
 
 /// What came to the CPUs, beside what came to the others.
-fn account(plan: &Plan, before: &Account, after: &Account) -> String {
+pub(super) fn account(plan: &Plan, before: &Account, after: &Account) -> String {
     let rows = after.since(before, &plan.cpus, &plan.others);
     let taken = format!("on {}", plan.cpus.named());
     let mut table = Table::new([Column::left("came"), Column::right(&taken), Column::right("on another")]);
@@ -143,10 +149,10 @@ fn account(plan: &Plan, before: &Account, after: &Account) -> String {
         table.row([Cell::new(&row.name), count(row.taken), count(row.others)]);
     }
     format!(
-        "{table}{} had {} kinds of interruptions, others {}",
+        "{table}{}: {} of interruptions; other CPUs: {}",
         plan.cpus.named(),
-        kinds(&rows, |row| row.taken),
-        kinds(&rows, |row| row.others)
+        format_counted(kinds(&rows, |row| row.taken) as u64, "kind"),
+        format_counted(kinds(&rows, |row| row.others) as u64, "kind")
     )
 }
 

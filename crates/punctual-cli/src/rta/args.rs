@@ -10,35 +10,37 @@ use punctual_analysis::time::Ratio;
 use crate::args::seconds;
 use crate::trace::parse::Deadline;
 
-/// Bound the response time of every task, and say by how much deadlines are met
+/// Bound the response time of every task, and show the margin to each deadline
 ///
-/// A task set is written by hand, in TOML or JSON (docs/analysis.md), or comes from an app: its declared model and the
-/// profile of a run. Of a recording alone, a model of every real-time thread is inferred (docs/analysis.md). Exits with 0 if every deadline is met, 1 if not, 2 if the input is wrong or a task has no bound.
+/// The task set is written by hand, in TOML or JSON, or comes from an app: its declared model and the profile of a run. From a
+/// recording alone, a model of every real-time thread is inferred. docs/analysis.md explains all three. Exits with 0 if every
+/// deadline is met, 1 if not, 2 if the input is invalid or a task has no bound.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual rta tasks.toml                              a task set written by hand
-  punctual rta tasks.toml --scale 1.2 --fail-under 10% with C 20 % longer, at least 10 % are to be left
-  punctual rta tasks.toml --assign                     finds levels
-  punctual rta --model m.json --profile p.json         what an app declares, and a run of it has measured
-  punctual rta -- ./my-app                             runs the app for 5 s to measure it
-  punctual rta --trace trace.dat                       infers a model of every real-time thread of a recording
+  punctual rta tasks.toml                              analyse a task set written by hand
+  punctual rta tasks.toml --scale 1.2 --fail-under 10% the same with C 20 % longer; fail if less than 10 % is left
+  punctual rta tasks.toml --assign                     find levels
+  punctual rta --model m.json --profile p.json         analyse what an app declares and a run of it measured
+  punctual rta tasks.toml --profile p.json             compare a task set with a run: which values it exceeded
+  punctual rta -- ./my-app                             run the app for 5 s to measure it
+  punctual rta --trace trace.dat                       infer a model of every real-time thread of a recording
   punctual rta --trace t.dat --model m.json --profile p.json
-                                                       the app, with interrupts and other threads of the recording")]
+                                                       add interrupts and other threads of a recording to an app")]
 pub(crate) struct Rta {
     /// Task set in TOML or JSON
-    #[arg(value_name = "MODEL.toml", conflicts_with_all = ["model", "profile", "command"])]
+    #[arg(value_name = "MODEL.toml", conflicts_with_all = ["model", "command"])]
     pub(super) file: Option<PathBuf>,
 
-    /// Model that an app has written, by PUNCTUAL_MODEL=FILE
+    /// Model written by an app with PUNCTUAL_MODEL=FILE
     #[arg(long, value_name = "FILE", requires = "profile", conflicts_with = "command")]
     pub(super) model: Option<PathBuf>,
 
-    /// Profile that an app has written at its end, by PUNCTUAL_PROFILE=FILE
-    #[arg(long, value_name = "FILE", requires = "model", conflicts_with = "command")]
+    /// Profile written by an app with PUNCTUAL_PROFILE=FILE, at its end; with a task set, says which of its values were exceeded
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(super) profile: Option<PathBuf>,
 
-    /// Recording of any program, by punctual trace record; with --model and --profile it adds what else ran on the CPUs
+    /// Recording made by `punctual trace record`; with --model and --profile, adds what else ran on the CPUs
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["file", "command", "assign"])]
     pub(super) trace: Option<PathBuf>,
 
@@ -50,31 +52,31 @@ pub(crate) struct Rta {
     #[arg(long = "deadline", value_name = "NAME=US", requires = "trace")]
     pub(super) deadlines: Vec<Deadline>,
 
-    /// Take for C what a job exceeds with this probability, by a distribution fitted to the recorded ones, such as 1e-9
+    /// Use as C the time that a job exceeds with this probability, such as 1e-9, by a distribution fitted to the recording
     #[arg(long, value_name = "P", value_parser = probability, requires = "trace", conflicts_with = "model")]
     pub(super) pwcet: Option<f64>,
 
-    /// CPUs of the global executor [default: as many as there are here, if the app is run]
+    /// CPUs of the global executor [default: those of this machine, if the app is run]
     #[arg(long, value_name = "N")]
     pub(super) cpus: Option<u64>,
 
-    /// Leave out a task of the app, which then has no jobs; may be repeated
+    /// Leave out a task of the app, as if it had no jobs; may be repeated
     #[arg(long, value_name = "TASK", conflicts_with = "file")]
     pub(super) without: Vec<String>,
 
-    /// How long to run the app
+    /// Seconds to run the app
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "5")]
     pub(super) seconds: Duration,
 
-    /// Multiply every execution time and hold by this factor first, such as 1.2
+    /// Multiply all execution times and critical sections by this factor, such as 1.2
     #[arg(long, value_name = "FACTOR", value_parser = Ratio::parse, default_value = "1")]
     pub(super) scale: Ratio,
 
-    /// Fail unless all executions may grow by so much, such as 20%
+    /// Fail unless all execution times can grow by this much, such as 20%
     #[arg(long, value_name = "MARGIN", value_parser = percent)]
     pub(super) fail_under: Option<f64>,
 
-    /// Find levels that meet every deadline, and say what to change
+    /// Find levels that meet every deadline, and show what to change
     #[arg(long)]
     pub(super) assign: bool,
 
@@ -98,11 +100,11 @@ pub(crate) struct Rta {
 /// What a job of a recorded thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Jobs {
-    /// What lies between timers if these are periodic and other sleeps are not; else what lies between sleeps
+    /// `timers` if the thread has a periodic timer and its other sleeps are not periodic, else `sleeps`
     Auto,
-    /// What lies between two sleeps
+    /// From one sleep to the next
     Sleeps,
-    /// What lies between two releases by a timer; other sleeps are part of the job
+    /// From one release by a timer to the next; other sleeps are part of the job
     Timers,
 }
 

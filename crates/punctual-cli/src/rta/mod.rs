@@ -45,6 +45,9 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     if let Some(path) = &arguments.html {
         output::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
     }
+    if arguments.profile.is_some() && arguments.model.is_none() && arguments.file.is_none() {
+        return Err("--profile goes with --model, or with a task set that it is to be compared with".into());
+    }
     if let (Some(path), None) = (&arguments.trace, &arguments.model) {
         return trace::run(arguments, path);
     }
@@ -54,12 +57,19 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     if arguments.assign {
         return Ok(find_levels(&system));
     }
+    let compared = arguments.file.as_ref().and(arguments.profile.as_ref());
+    let compared = compared.map(|profile| compare(&mut system, profile)).transpose()?;
     let analysis = analyse(&system);
     let margins = margins(&system);
+    let contradictions = match &compared {
+        Some(compared) => compared.sentences(&system, &analysis),
+        None => text::contradictions(&system, &analysis),
+    };
     if arguments.json {
         print(&format!("{}\n", json::json(&system, &analysis, &margins)));
+        compared.iter().flat_map(|_| &contradictions).for_each(|sentence| say!("{sentence}"));
     } else {
-        print(&text::report(&system, &analysis, &margins, arguments.explain));
+        print(&text::report(&system, &analysis, &margins, arguments.explain, contradictions));
     }
     for sentence in recorded.iter().flat_map(|recorded| recorded.contradictions(&system, &analysis)) {
         say!("{sentence}");
@@ -95,6 +105,13 @@ fn input(arguments: &Rta) -> Result<Input, String> {
     Ok(Input { system, place: Box::new(place) })
 }
 
+/// What a run exceeded of a task set.
+fn compare(system: &mut System, profile: &Path) -> Result<measured::Comparison, String> {
+    let text = load(profile)?;
+    let source = measured::Source { file: &profile.display().to_string(), text: &text };
+    measured::compare(system, source).map_err(|error| error.to_string())
+}
+
 fn load(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -127,8 +144,8 @@ fn verdict(
             NoBound::NoArrivals => {
                 "give it `min_interval` (and `burst`), or profile a run in which it is released"
             }
-            // It says what is the matter with another, or what is not known to science.
-            NoBound::DependsOn(_) | NoBound::NoAnalysis(_) | NoBound::TooLong => "",
+            // Another task is at fault, or no analysis is known.
+            _ => "",
         };
         is_bad |= matches!(reason, NoBound::Overload { .. } | NoBound::NoArrivals);
         say!("error: {}: {}", place(at), explain::why_none(system, at, reason));

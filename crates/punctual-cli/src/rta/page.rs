@@ -22,8 +22,10 @@ svg .above { fill: var(--muted); opacity: 0.55; }
 svg .blocking { fill: var(--fault); opacity: 0.7; }
 svg .ready { stroke: var(--text); }
 svg .seen { stroke: var(--text); stroke-width: 2; }
+svg .job { fill: var(--text); opacity: 0.75; }
 .legend .above { background: var(--muted); }
 .legend .blocking { background: var(--fault); }
+.legend .job { background: var(--text); }
 ";
 
 /// Height of a row of a drawing.
@@ -31,7 +33,7 @@ const ROW: f64 = 24.0;
 /// Where bars begin, right of the names.
 const LEFT: f64 = 150.0;
 /// More parts than these are not drawn: nobody could tell them apart.
-const MOST_PARTS: usize = 4_000;
+const MAX_PARTS: usize = 4_000;
 
 /// The whole page.
 pub(super) fn page(system: &System, analysis: &Analysis, margins: &Margins) -> String {
@@ -124,7 +126,7 @@ fn bars(system: &System, analysis: &Analysis) -> String {
 
 /// Who runs when, from the start of the worst busy window to the end of the job that the bound is of.
 fn window(system: &System, at: usize, bound: &Bound) -> String {
-    let Some(parts) = schedule::worst_window(system, at, bound, MOST_PARTS) else {
+    let Some(parts) = schedule::worst_window(system, at, bound, MAX_PARTS) else {
         return note("The busy window is too long to draw, or its order is not known.");
     };
     let mut rows: Vec<String> = Vec::new();
@@ -134,9 +136,16 @@ fn window(system: &System, at: usize, bound: &Bound) -> String {
             rows.push(name);
         }
     }
+    // The longest job that was seen, beside the one that the bound is of: from the nominal release of that one on.
+    let nominal = bound.released as f64 - bound.jitter as f64;
+    let seen = system.tasks[at].observed.response.map(|seen| (nominal, nominal + seen as f64));
+    if seen.is_some() {
+        rows.push("longest seen".into());
+    }
     let size = Size { class: "chart", width: 1080.0, height: ROW * rows.len() as f64 + 60.0 };
     let mut plot = Plot::new(size);
-    let scale = Linear::new(0.0, bound.window as f64, LEFT, plot.right);
+    let (first, last) = seen.unwrap_or_default();
+    let scale = Linear::new(first.min(0.0), last.max(bound.window as f64), LEFT, plot.right);
     for (row, name) in rows.iter().enumerate() {
         let y = plot.top + row as f64 * ROW + 15.0;
         plot.svg.text("tick", (LEFT - 8.0, y), Anchor::End, &fitted(name, LEFT - 12.0));
@@ -154,15 +163,26 @@ fn window(system: &System, at: usize, bound: &Bound) -> String {
         let top = plot.top + row as f64 * ROW + 4.0;
         plot.svg.rect(class, (from, top), ((to - from).max(0.5), ROW - 8.0), &Mark::titled(title));
     }
+    if let Some((from, to)) = seen {
+        let title = format!("longest seen: {} from its release", format_part((to - from) as u64));
+        let top = plot.top + (rows.len() - 1) as f64 * ROW + 4.0;
+        let width = (scale.at(to) - scale.at(from)).max(0.5);
+        plot.svg.rect("job", (scale.at(from), top), (width, ROW - 8.0), &Mark::titled(title));
+    }
     let ready = scale.at(bound.released as f64);
     plot.svg.line("ready", (ready, plot.top), (ready, plot.bottom));
     let unit = punctual_report::format::unit(bound.window as f64);
     plot.x_scale(&scale, unit);
     let title = format!("The worst busy window of {}", system.tasks[at].name);
     let drawing = plot.finish(&Mark::titled(title));
-    let entries =
-        [("own", "the task"), ("above", "what displaces it"), ("blocking", "what had begun before")];
-    format!("<figure>{drawing}{}</figure>", legend(&entries))
+    let entries = [
+        ("own", "the task"),
+        ("above", "what displaces it"),
+        ("blocking", "what had begun before"),
+        ("job", "the longest job that was seen, from its release to its end"),
+    ];
+    let shown = if seen.is_some() { &entries[..] } else { &entries[..3] };
+    format!("<figure>{drawing}{}</figure>", legend(shown))
 }
 
 fn name(system: &System, part: &Part) -> String {

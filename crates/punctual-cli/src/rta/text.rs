@@ -14,8 +14,14 @@ use punctual_report::text::wrapped;
 
 pub(super) const WIDTH: usize = 100;
 
-/// Everything that is printed.
-pub(super) fn report(system: &System, analysis: &Analysis, margins: &Margins, all: bool) -> String {
+/// Everything that is printed; `contradictions` are what speaks against the bounds.
+pub(super) fn report(
+    system: &System,
+    analysis: &Analysis,
+    margins: &Margins,
+    all: bool,
+    contradictions: Vec<String>,
+) -> String {
     let mut out = bounds(system, analysis).to_string();
     out += &wrapped("", LEGEND, 0, WIDTH);
     if !margins.tasks.is_empty() {
@@ -28,7 +34,7 @@ pub(super) fn report(system: &System, analysis: &Analysis, margins: &Margins, al
     if !system.chains.is_empty() {
         let _ = write!(out, "\n{}", chains(system, analysis));
     }
-    out + &reservations(system, contradictions(system, analysis))
+    out + &reservations(system, contradictions)
 }
 
 /// Why these tasks have their bounds, a paragraph for each.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use punctual_report::format::format_part;
+use punctual_report::format::{format_counted, format_part};
 use punctual_trace::explain;
 use punctual_trace::export;
 use punctual_trace::jobs::{Actor, Job};
@@ -137,8 +137,8 @@ impl Runner {
     fn end(self, signals: &Signals) {
         if self.left_out > 0 {
             say!(
-                "warning: --exec was skipped for {} alarms because earlier commands were still running",
-                self.left_out
+                "warning: --exec was skipped for {}, because earlier commands were still running",
+                format_counted(self.left_out, "alarm")
             );
         }
         drop(self.queue);

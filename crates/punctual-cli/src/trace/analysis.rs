@@ -1,7 +1,7 @@
 //! Turns events into statistics, for `report` and `watch` alike: which jobs, under which names, with which deadlines.
 
 use punctual_report::escape::Printable;
-use punctual_report::format::format_count;
+use punctual_report::format::format_counted;
 use punctual_trace::event::{Event, Tid};
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Reservation, Select};
 use punctual_trace::names::Names;
@@ -73,6 +73,11 @@ impl Analyzer {
     pub(crate) fn max_response(&mut self, ns: Option<u64>) {
         self.max_response = ns;
         self.watch.max_response(ns);
+    }
+
+    /// Keeps so many ordinary jobs of each task whole.
+    pub(crate) fn sample(&mut self, count: usize) {
+        self.watch.sample(count);
     }
 
     /// Learns what a trace says about names before its first event.
@@ -194,8 +199,8 @@ impl Analyzer {
     pub(crate) fn say_left_out(&self) {
         if self.watch.left_out() > 0 {
             say!(
-                "warning: {} jobs belong to tasks beyond the limit of {MAX_TASKS} and are not shown; select tasks with --task",
-                format_count(self.watch.left_out())
+                "warning: {} not shown, of tasks beyond the limit of {MAX_TASKS}; select tasks with --task",
+                format_counted(self.watch.left_out(), "job")
             );
         }
     }

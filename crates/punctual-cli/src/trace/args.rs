@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Report(Report),
     Watch(Watch),
     Convert(Convert),
+    Merge(Merge),
+    Exchange(Exchange),
     Latency(LatencyArgs),
 }
 
@@ -55,9 +57,9 @@ pub(crate) struct Source {
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
 
-    /// Event groups: sched, irq, irq_vectors, softirq, timer, lock, futex, sleep, preemptirq, function_graph, schedule, osnoise;
-    /// `usual` means the first eight, `all` every group; and events of the kernel, shown on timelines and in exports: syscalls,
-    /// GROUP:EVENT such as net:*
+    /// Event groups to record: sched, irq, irq_vectors, softirq, timer, lock, futex, sleep, preemptirq, function_graph, schedule,
+    /// osnoise; `usual` stands for the first eight, and schedule where this is built with BPF programs, `all` for every group.
+    /// Other kernel events, `syscalls` or GROUP:EVENT such as net:*, appear on timelines and in exports
     #[arg(long, value_name = "GROUP,…", default_value = "usual")]
     pub(crate) events: Events,
 
@@ -86,7 +88,7 @@ pub(crate) struct Source {
 /// Which jobs to show, and how to interpret waits.
 #[derive(Debug, Args)]
 pub(crate) struct Analysis {
-    /// Show this task of a Punctual app, or thread by name or TID; `name*` matches a prefix; may be repeated [default:
+    /// Show this task of a Punctual app, or this thread, by name or TID; `name*` matches a prefix; may be repeated [default:
     /// real-time threads and tasks of Punctual apps]
     #[arg(long = "task", value_name = "NAME|TID")]
     pub(crate) tasks: Vec<String>,
@@ -132,7 +134,7 @@ pub(crate) enum Suspension {
 /// Which futex waits count as blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Futex {
-    /// Waits on what looks like a lock; what was assumed is told
+    /// Waits on what looks like a lock; the report lists what was assumed
     Auto,
     /// All waits
     Block,
@@ -180,7 +182,7 @@ Examples:
   punctual trace report trace.dat --from +2.5 --to +3
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
-    /// A trace.dat, a perf.data with tracepoints, or the directory of an unfinished recording
+    /// A trace.dat, a perf.data with tracepoints, the directory of a kernel trace of LTTng or of an unfinished recording
     #[arg(value_name = "FILE|DIR")]
     pub(crate) trace: PathBuf,
 
@@ -192,15 +194,15 @@ pub(crate) struct Report {
     #[arg(long, value_name = "S|+S")]
     pub(crate) to: Option<Moment>,
 
-    /// Report only jobs that end in the last so many seconds of the recording
+    /// Report only jobs that end in the last S seconds of the recording
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with_all = ["from", "to"])]
     pub(crate) last: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) analysis: Analysis,
 
-    /// Report the end-to-end latency of a chain of tasks or threads, each of which wakes the next; `auto` finds chains, reading the
-    /// trace twice; may be repeated
+    /// Report the end-to-end latency of a chain of tasks or threads, each of which wakes the next; `auto` finds chains, which
+    /// takes a second pass over the trace; may be repeated
     #[arg(long = "chain", value_name = "A,B,…")]
     pub(crate) chains: Vec<ChainOf>,
 
@@ -208,7 +210,7 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// Write one JSON object per job and line; `-` writes to standard output instead of the tables
+    /// Write one JSON object per job, one per line; `-` writes to standard output instead of the tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
@@ -243,7 +245,7 @@ pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) analysis: Analysis,
 
-    /// Explain at once every job that takes longer, of tasks without a --deadline
+    /// Explain at once every job that takes longer than this, except for tasks with a --deadline
     #[arg(long, value_name = "US", value_parser = microseconds)]
     pub(crate) max_response: Option<u64>,
 
@@ -266,8 +268,8 @@ pub(crate) struct Watch {
 
 /// Finish a recording that was interrupted, or repair a trace.dat
 ///
-/// Writes a complete trace.dat from the directory that an interrupted recording left, or from a trace.dat of any version that
-/// may be cut off or lack its index.
+/// Writes a complete trace.dat from the directory that an interrupted recording left, or from a trace.dat, of any version, that
+/// is cut off or lacks its index.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -282,15 +284,68 @@ pub(crate) struct Convert {
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
     pub(crate) output: PathBuf,
 
-    /// Remove the directory; if the disk has no room for both, its pages are moved bit by bit
+    /// Remove the directory afterwards, or piece by piece if the disk has no room for both
     #[arg(long)]
     pub(crate) remove: bool,
 }
 
-/// Bound the scheduling latency of each CPU, beside the longest that was seen
+/// Make one recording of those of several machines, or of a guest and its host
 ///
-/// Needs a recording with the group preemptirq, by a kernel that has its events: punctual trace record --events
-/// usual,preemptirq. Exits with 1 if a thread waited for longer than its bound, or no CPU has one.
+/// All times become those of the first. How the clocks are related follows from messages that each machine exchanged with the
+/// first while both recorded, or is known, because PTP keeps them alike. Either way it is said how far times may be off. The CPUs of
+/// the second machine follow those of the first; its threads have numbers 10000000 higher.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  On the guest:  punctual trace record -o guest.dat -- punctual trace exchange --listen 0.0.0.0:7070
+  On the host:   punctual trace record -o host.dat -- punctual trace exchange guest:7070 --count 2000
+  punctual trace merge host.dat guest.dat -o both.dat
+  punctual trace merge a.dat b.dat --shared-clock 2     both with --clock tai, kept to 2 µs by PTP")]
+pub(crate) struct Merge {
+    /// The recordings, that of the reference first: trace.dat or perf.data files, or directories
+    #[arg(value_name = "FILE|DIR", num_args = 2.., required = true)]
+    pub(crate) traces: Vec<PathBuf>,
+
+    /// File to write
+    #[arg(short, long, value_name = "FILE", default_value = "merged.dat")]
+    pub(crate) output: PathBuf,
+
+    /// Take the clocks for one, to within so many µs
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub(crate) shared_clock: Option<u64>,
+}
+
+/// Exchange messages with another machine while both record, so that their recordings can be merged
+///
+/// Each message is marked in the recordings of both. Start the one that listens first. Marks go to the recording whose command this
+/// is, or to all recordings of this machine on kernels that copy marks.
+#[derive(Debug, Args)]
+pub(crate) struct Exchange {
+    /// The machine that listens
+    #[arg(value_name = "HOST:PORT", required_unless_present = "listen", conflicts_with = "listen")]
+    pub(crate) to: Option<String>,
+
+    /// Answer the messages that arrive at this address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<String>,
+
+    /// Number of messages to send
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) count: u32,
+
+    /// Seconds between messages
+    #[arg(long, value_name = "S", default_value = "0.01", value_parser = seconds)]
+    pub(crate) every: Duration,
+
+    /// Mark messages in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) marker: Option<PathBuf>,
+}
+
+/// Bound the scheduling latency of each CPU, and compare with the longest that was observed
+///
+/// Needs a recording of the event group preemptirq, from a kernel that provides it: punctual trace record --events
+/// usual,preemptirq. Exits with 1 if a thread waited longer than its bound, or if no CPU has a bound.
 #[derive(Debug, Args)]
 pub(crate) struct LatencyArgs {
     /// A trace.dat, or the directory of an unfinished recording

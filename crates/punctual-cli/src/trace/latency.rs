@@ -6,7 +6,7 @@ use punctual_analysis::analyse;
 use punctual_analysis::arrival::Stream;
 use punctual_analysis::infer::system::{Handler, interrupts};
 use punctual_analysis::system::{Observed, Partition, System, Task};
-use punctual_analysis::time::LONGEST;
+use punctual_analysis::time::MAX_TIME;
 use punctual_report::format::{format_clock, format_part};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
@@ -153,7 +153,7 @@ fn bound(cpu: u16, terms: &Terms, handlers: &[Handler], length: u64) -> Option<u
         partition: 0,
         level: 1,
         execution: terms.without_interrupts()?,
-        arrivals: Some(Stream::sporadic(LONGEST)),
+        arrivals: Some(Stream::sporadic(MAX_TIME)),
         is_periodic: false,
         jitter: 0,
         deadline: None,
@@ -204,7 +204,7 @@ fn explained(cpu: u16, terms: &Terms, bound: Option<u64>) -> String {
     }
     if terms.contradictions > 0 {
         return format!(
-            "CPU {cpu} has no bound: {} switches were recorded while preemption was enabled, so events are missing.",
+            "CPU {cpu} has no bound: events are missing, since switches took place while preemption was enabled ({}).",
             terms.contradictions
         );
     }

@@ -8,6 +8,7 @@ mod child;
 mod convert;
 mod latency;
 mod lines;
+mod merge;
 pub(crate) mod names;
 mod outputs;
 pub(crate) mod parse;
@@ -54,6 +55,8 @@ pub(crate) fn run(arguments: &Trace) -> ExitCode {
         Command::Record(arguments) => record::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Convert(arguments) => convert::run(arguments),
+        Command::Merge(arguments) => merge::merge(arguments),
+        Command::Exchange(arguments) => merge::exchange(arguments),
         Command::Latency(arguments) => latency::run(arguments),
         Command::Watch(arguments) => watch::run(arguments),
     };

@@ -82,6 +82,11 @@ impl Outputs {
         if self.html.is_some() { html::KEEP } else { 0 }
     }
 
+    /// How many ordinary jobs of each task an output needs.
+    pub(crate) fn want_sample(&self) -> usize {
+        if self.html.is_some() { html::SAMPLE } else { 0 }
+    }
+
     /// Whether an output goes to standard output.
     pub(crate) fn is_printed(&self) -> bool {
         self.is_printed

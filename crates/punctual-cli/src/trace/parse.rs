@@ -69,7 +69,7 @@ impl FromStr for Events {
         let mut tracepoints = Vec::new();
         for name in text.split(',') {
             match (name, Group::by_name(name)) {
-                ("usual", _) => groups.extend(Group::USUAL),
+                ("usual", _) => groups.extend_from_slice(Group::USUAL),
                 ("all", _) => groups.extend(Group::ALL),
                 ("syscalls", _) => tracepoints.push("syscalls:*".to_owned()),
                 (_, Some(group)) => groups.push(group),

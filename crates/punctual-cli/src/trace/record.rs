@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use punctual_report::format::{format_count, format_counted, format_nanos};
+use punctual_report::format::{format_counted, format_nanos};
 use punctual_trace::record::{self, Config, Filter, RecordError, Recording, Summary};
 use punctual_trace::write::{WriteError, dat};
 use signal_hook::consts::{SIGKILL, SIGTERM};
@@ -210,9 +210,9 @@ fn report(summary: &Summary, output: &Path, took: Duration) {
     );
     for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {
         say!(
-            "LOST: {} events on CPU {}; the jobs affected are left out of the statistics. Record with a larger --buffer, \
+            "LOST: {} on CPU {}; the jobs affected are left out of the statistics. Record with a larger --buffer, \
              fewer --events or --narrow",
-            format_count(cpu.lost),
+            format_counted(cpu.lost, "event"),
             cpu.cpu
         );
     }

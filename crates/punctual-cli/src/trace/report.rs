@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 
 use punctual_report::escape::Printable;
-use punctual_report::format::{format_clock, format_count, format_counted, format_nanos};
+use punctual_report::format::{format_clock, format_counted, format_nanos};
 use punctual_trace::buffer_stats;
 use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let analyzer_of = |chains| {
         let known = (monotonic, recorded.clone());
         let mut analyzer = Analyzer::new(&arguments.analysis, select.clone(), known, wanted, chains);
+        analyzer.sample(outputs.want_sample());
         analyzer.learn_from(&trace);
         analyzer
     };
@@ -192,8 +193,8 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
     if counters.unknown_timers > 0 {
         let _ = writeln!(
             out,
-            "{} timers expired that were not seen to be started; jobs that they released count from their wake-ups",
-            format_count(counters.unknown_timers)
+            "{} expired whose start was not recorded; jobs released that way count from their wake-ups",
+            format_counted(counters.unknown_timers, "timer")
         );
     }
     if !trace.system().is_empty() {
@@ -211,11 +212,11 @@ fn losses(trace: &Trace, counters: &Counters) {
         return;
     }
     for (cpu, count) in buffer_stats::losses(trace.statistics()) {
-        say!("LOST: {} events of CPU {cpu}", format_count(count));
+        say!("LOST: {} of CPU {cpu}", format_counted(count, "event"));
     }
     say!(
-        "LOST: events are missing in {} places; the jobs affected are counted as flawed and left out. Record again \
+        "LOST: events are missing in {}; the jobs affected are counted as flawed and left out. Record again \
          with a larger --buffer, fewer --events or --narrow",
-        format_count(counters.gaps)
+        format_counted(counters.gaps, "place")
     );
 }

@@ -64,7 +64,7 @@ pub(crate) fn absent(recorded: &Recorded) -> String {
     if !missing.is_empty() {
         out += "Not in this recording:\n";
     }
-    for Missing { what, meaning } in missing {
+    for Missing { what, meaning, .. } in missing {
         out += &wrapped("  ", &format!("{what}: {meaning}"), 4, width());
     }
     out

@@ -4,6 +4,7 @@ use std::io;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use punctual_report::format::format_counted;
 use punctual_trace::event::Event;
 use punctual_trace::jobs::Select;
 use punctual_trace::record::{self, Live, LiveError};
@@ -218,12 +219,13 @@ impl Session {
         let gaps = counters.gaps;
         if gaps > 0 {
             say!(
-                "LOST: events are missing in {gaps} places; the jobs affected are counted as flawed and left out. \
-                 Watch with a larger --buffer, fewer --events or --narrow"
+                "LOST: events are missing in {}; the jobs affected are counted as flawed and left out. \
+                 Watch with a larger --buffer, fewer --events or --narrow",
+                format_counted(gaps, "place")
             );
         }
         if late > 0 {
-            say!("warning: {late} events arrived out of order; their times were moved forward");
+            say!("warning: {} arrived out of order; times were moved forward", format_counted(late, "event"));
         }
         if self.analyzer.tasks().is_empty() {
             say!(

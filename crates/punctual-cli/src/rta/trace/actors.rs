@@ -6,7 +6,7 @@ use punctual_trace::event::{Event, Kind, Task, Tid};
 use punctual_trace::jobs::{Actor, Cause};
 
 /// More threads than these are forgotten all at once.
-const MOST: usize = 65_536;
+const MAX_THREADS: usize = 65_536;
 
 /// A priority as the kernel counts: the lower, the more urgent.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ impl Priorities {
     }
 
     fn shows(&mut self, Task { id, priority }: Task) {
-        if self.0.len() >= MOST && !self.0.contains_key(&id) {
+        if self.0.len() >= MAX_THREADS && !self.0.contains_key(&id) {
             self.0.clear();
         }
         let known = self.0.entry(id).or_insert(Priority { own: priority, inherited: None });

@@ -13,10 +13,10 @@ use punctual_trace::names::Names;
 use super::actors::Priorities;
 
 /// More kinds of waits than these are not told apart.
-const MOST_WAITS: usize = 10_000;
+const MAX_WAITS: usize = 10_000;
 
 /// Of so many jobs of a thread executions are kept.
-const MOST_JOBS: usize = 1 << 20;
+const MAX_JOBS: usize = 1 << 20;
 
 /// Whose jobs belong together: a thread's, in one of the lives of its number, or those of a task that a Punctual app marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -193,7 +193,7 @@ impl Observer {
             }
             return;
         };
-        if self.keeps_jobs && seen.jobs.len() < MOST_JOBS {
+        if self.keeps_jobs && seen.jobs.len() < MAX_JOBS {
             seen.jobs.push(execution);
         }
         let before = self.priorities.sort(priority, &job.jitter_causes);
@@ -225,7 +225,7 @@ impl Observer {
                 WaitTarget::Kernel => On::Kernel,
             };
             let key = WaitKey { whose, on, holder: wait.owners.first().copied() };
-            if self.waits.len() >= MOST_WAITS && !self.waits.contains_key(&key) {
+            if self.waits.len() >= MAX_WAITS && !self.waits.contains_key(&key) {
                 continue;
             }
             let waits = self.waits.entry(key).or_default();
@@ -289,7 +289,7 @@ impl Observer {
         InferredThread {
             name,
             // A task that is called displaces its caller on the same thread.
-            urgency: -i64::from(most) * MOST_CALLS - depth,
+            urgency: -i64::from(most) * MAX_CALLS - depth,
             cpus: seen.cpus.clone(),
             thread: seen.thread.clone(),
             reading: seen.thread.reading(),
@@ -302,7 +302,7 @@ impl Observer {
 
     /// How many tasks there may be above this one on its thread, each called by the one before.
     fn depth(&self, task: u16, so_far: i64) -> i64 {
-        if so_far >= MOST_CALLS - 1 {
+        if so_far >= MAX_CALLS - 1 {
             return 0;
         }
         let above = self.threads.get(&Whose::Task(task)).map(|seen| &seen.above);
@@ -311,7 +311,7 @@ impl Observer {
 }
 
 /// Calls of jobs on one thread are no deeper than an app has levels.
-pub(crate) const MOST_CALLS: i64 = 32;
+pub(crate) const MAX_CALLS: i64 = 32;
 
 /// C of a job with its switches, as the most it can be: its window without what others took. None if that is not known.
 fn own_time(job: &Job) -> Option<u64> {

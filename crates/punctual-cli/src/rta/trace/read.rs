@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use punctual_report::format::{format_count, format_counted, format_nanos};
+use punctual_report::format::{format_counted, format_nanos};
 use punctual_trace::jobs::{Config, Decomposer, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
@@ -73,8 +73,8 @@ pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     }
     if counters.gaps > 0 {
         say!(
-            "LOST: events are missing in {} places; the jobs affected are left out, and no distance is taken across",
-            format_count(counters.gaps)
+            "LOST: events are missing in {}; the jobs affected are left out, and no distance is taken across",
+            format_counted(counters.gaps, "place")
         );
     }
     let length = span.map_or(0, |(first, last)| last - first);

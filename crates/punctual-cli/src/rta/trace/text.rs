@@ -14,12 +14,12 @@ use punctual_trace::priority::Priority;
 
 use super::super::text::{LEGEND, WIDTH, bounds_of, explanations, limits, reservations, verdict};
 use super::infer::{Fit, Result, Wait, contradictions};
-use super::observe::MOST_CALLS;
+use super::observe::MAX_CALLS;
 
 /// The number of releases and jobs that the tables show beside two of them and one.
 const MANY: usize = 8;
 /// So many waits of each thread are listed.
-const MOST_WAITS: usize = 3;
+const MAX_WAITS: usize = 3;
 
 /// Everything that is printed.
 pub(super) fn report(result: &Result, all: bool) -> String {
@@ -204,7 +204,7 @@ fn threads(result: &Result) -> Table {
 /// As users count: 1 to 99, the highest.
 pub(super) fn priority(thread: &InferredThread) -> String {
     // As the kernel counts, without the order of tasks on one thread.
-    let kernel = (-thread.urgency).div_euclid(MOST_CALLS);
+    let kernel = (-thread.urgency).div_euclid(MAX_CALLS);
     match Priority::of_kernel(kernel as i32).number() {
         100 => "deadline".into(),
         0 => "ordinary".into(),
@@ -256,7 +256,7 @@ fn waits(waits: &[Wait]) -> impl Iterator<Item = String> {
     waits.iter().filter_map(move |wait| {
         of_same = if wait.thread == last { of_same + 1 } else { 0 };
         last = &wait.thread;
-        if of_same >= MOST_WAITS {
+        if of_same >= MAX_WAITS {
             return None;
         }
         let held = wait.holder.as_ref().map_or(String::new(), |holder| format!(", held by `{holder}`"));

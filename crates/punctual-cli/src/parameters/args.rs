@@ -1,0 +1,65 @@
+//! The command lines of `punctual get` and `punctual set`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Show the parameters of a running app: values, units, ranges
+///
+/// Without an app, shows which of this user's have parameters.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual get                              the apps that have parameters
+  punctual get my-app                       all parameters of one
+  punctual get my-app pid.kp                the value of one parameter
+  punctual get my-app --toml > gains.toml   for the start of the app, or for `punctual set --file`")]
+pub(crate) struct Get {
+    /// The name of the app, that of its program, or its process
+    pub(crate) app: Option<String>,
+
+    /// Only the values of these parameters, a line for each
+    #[arg(value_name = "NAME", conflicts_with_all = ["toml", "json"])]
+    pub(crate) names: Vec<String>,
+
+    /// Print a file of the present values
+    #[arg(long, requires = "app", conflicts_with = "json")]
+    pub(crate) toml: bool,
+
+    /// Print an object in JSON
+    #[arg(long, requires = "app")]
+    pub(crate) json: bool,
+}
+
+/// Set parameters of a running app: all that are given, or none
+///
+/// The app compares each value with its range before any of them applies. What is out of range, no number or unknown is refused, with
+/// the reason. Only the user of the app can set them.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual set --list my-app                        what there is: names, units, ranges, values
+  punctual set my-app pid.kp=1.2 pid.ki=0.05        two values that take effect together
+  punctual set my-app --file gains.toml             what a file says")]
+pub(crate) struct Set {
+    /// The name of the app, that of its program, or its process
+    #[arg(required_unless_present = "list")]
+    pub(crate) app: Option<String>,
+
+    /// What to set
+    #[arg(value_name = "NAME=VALUE", value_parser = assignment, allow_hyphen_values = false)]
+    pub(crate) assignments: Vec<(String, String)>,
+
+    /// Set what a file in TOML says, too
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Show the parameters instead, as `punctual get` does
+    #[arg(long, conflicts_with_all = ["assignments", "file"])]
+    pub(crate) list: bool,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("it is not NAME=VALUE, such as pid.kp=1.2")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}

@@ -1,0 +1,136 @@
+//! `punctual supervise`: runs an app and watches it from outside.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use punctual_isolate::cpus::Cpus;
+use punctual_supervise::{Restart, Settings};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::args::seconds;
+use crate::isolate::Taken;
+use crate::isolate::run::code_of;
+use crate::output::say;
+
+/// The command line or the request is invalid.
+const BAD_INPUT: u8 = 2;
+
+/// Run an app and watch it from another process and another CPU, at a higher priority
+///
+/// A job that runs for longer than the `budget` of its task is caught, also in an endless loop at real-time priority: its stack is
+/// written to a file, and the app goes on, is asked to stop, or is killed, as the task's `on_budget` says. A crash is reported with
+/// its stack, too. Exits as the app does at its last end (128 + n for a signal), with 2 if it cannot be started.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo punctual supervise -- ./my-app                       reports, stops and kills as the tasks declare
+  sudo punctual supervise --restart on-failure -- ./my-app  and starts it again, at most five times in a row
+  sudo punctual supervise --cpus 3 -- ./my-app              on a CPU that is taken from the rest of the system meanwhile")]
+pub(crate) struct Supervise {
+    /// When to start the app again
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Never)]
+    restart: When,
+
+    /// How many times in a row to start it again
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    attempts: u32,
+
+    /// Seconds before it is started again, twice as many before the next time
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = seconds)]
+    pause: Duration,
+
+    /// Seconds until an app that was asked to stop is killed
+    #[arg(long, value_name = "S", default_value = "8", value_parser = seconds)]
+    grace: Duration,
+
+    /// Seconds until an app that somebody has stopped is killed
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    stopped: Duration,
+
+    /// Where to write the stacks of jobs
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    snapshots: PathBuf,
+
+    /// Kernel priority of the supervisor, raised above the app's if it is not
+    #[arg(long, value_name = "N", default_value_t = 98, value_parser = clap::value_parser!(u8).range(1..=99))]
+    priority: u8,
+
+    /// CPUs to take for the app, as `punctual isolate run` does
+    #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
+    cpus: Option<Cpus>,
+
+    /// With --cpus: switch off other threads of the same cores
+    #[arg(long, requires = "cpus")]
+    park: bool,
+
+    /// App of Punctual
+    #[arg(last = true, required = true, value_name = "APP")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum When {
+    /// Never
+    Never,
+    /// If it has failed
+    OnFailure,
+    /// However it has ended
+    Always,
+}
+
+pub(crate) fn run(arguments: &Supervise) -> ExitCode {
+    match supervise(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            say!("error: {message}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+fn supervise(arguments: &Supervise) -> Result<u8, String> {
+    let stop = catch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
+    let taken = arguments.cpus.clone().map(|cpus| Taken::take(cpus, arguments.park)).transpose()?;
+    let mut settings = Settings::default();
+    settings.restart = match arguments.restart {
+        When::Never => Restart::Never,
+        When::OnFailure => Restart::OnFailure,
+        When::Always => Restart::Always,
+    };
+    settings.attempts = arguments.attempts;
+    settings.pause = arguments.pause;
+    settings.grace = arguments.grace;
+    settings.stopped = arguments.stopped;
+    settings.snapshots.clone_from(&arguments.snapshots);
+    settings.priority = arguments.priority;
+    settings.cpus = arguments.cpus.as_ref().map(|cpus| cpus.iter().collect());
+    let make = || {
+        let mut command = Command::new(&arguments.command[0]);
+        command.args(&arguments.command[1..]);
+        if let Some(taken) = &taken {
+            taken.enter(&mut command)?;
+        }
+        Ok(command)
+    };
+    let ended =
+        punctual_supervise::supervise(&make, &settings, &stop, &mut |event| say!("supervise: {event}"));
+    let given_back = taken.map_or(Ok(0), Taken::give_back);
+    let code = code_of(ended.map_err(|error| error.to_string())?);
+    Ok(code.max(given_back?))
+}
+
+/// Notes the signals that end this program: the app is asked to stop then.
+fn catch_signals() -> std::io::Result<Arc<AtomicI32>> {
+    let come = Arc::new(AtomicI32::new(0));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        let come = Arc::clone(&come);
+        // SAFETY: the handler stores to an atomic, which a handler may do.
+        unsafe { signal_hook::low_level::register(signal, move || come.store(signal, Ordering::Relaxed)) }?;
+    }
+    Ok(come)
+}

@@ -1,0 +1,136 @@
+//! The command line of `punctual top`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::args::seconds;
+
+/// Watch running apps: jobs, jitter, response and execution times, misses
+///
+/// Shows the apps of this user on a terminal, where `?` lists the keys, and as lines of text otherwise. Apps show their figures
+/// unless they say `Config::metrics(false)` or PUNCTUAL_METRICS=0, or run in virtual time; watching costs them nothing. An
+/// app with capabilities shows them to root and to those who have as many.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual top                       the apps of this user; Tab goes to the next
+  sudo punctual top my-app           an app by its name, that of its program, or its process
+  punctual top --count 1 --sort response   one table, and the largest response times first
+  punctual top --json | jq .tasks    an object a second
+  punctual top --prometheus          for a scraper, at http://127.0.0.1:9753/metrics")]
+pub(crate) struct Top {
+    /// The name of the app, that of its program, or its process [default: the first]
+    pub(crate) app: Option<String>,
+
+    /// Seconds between two looks
+    #[arg(long, value_name = "S", default_value = "1", value_parser = interval)]
+    pub(crate) every: Duration,
+
+    /// End after so many looks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+
+    /// Print each look as a line of JSON
+    #[arg(long, conflicts_with = "prometheus")]
+    pub(crate) json: bool,
+
+    /// Print tables even on a terminal
+    #[arg(long, conflicts_with_all = ["json", "prometheus"])]
+    pub(crate) plain: bool,
+
+    /// Serve the figures of all apps to Prometheus instead, by HTTP
+    #[arg(
+        long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9753",
+        require_equals = true, conflicts_with_all = ["count", "sort", "filter"]
+    )]
+    pub(crate) prometheus: Option<SocketAddr>,
+
+    /// The order of tasks
+    #[arg(long, value_name = "COLUMN", default_value = "level")]
+    pub(crate) sort: Order,
+
+    /// Only tasks whose names contain this text
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) filter: String,
+}
+
+/// The order of tasks. Whatever is not a name, largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    Level,
+    Task,
+    Rate,
+    Jitter,
+    Response,
+    Execution,
+    Misses,
+}
+
+impl Order {
+    /// The one after this, in the order of the columns.
+    pub(crate) fn next(self) -> Self {
+        let all = Self::value_variants();
+        let at = all.iter().position(|order| *order == self).unwrap_or(0);
+        all[(at + 1) % all.len()]
+    }
+}
+
+/// Parses the time between two looks.
+fn interval(text: &str) -> Result<Duration, String> {
+    match seconds(text)? {
+        interval if interval < Duration::from_millis(50) => Err("give at least 0.05 seconds".into()),
+        interval if interval > Duration::from_secs(86_400) => Err("give at most a day".into()),
+        interval => Ok(interval),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Command, Punctual};
+
+    fn top(line: &str) -> Result<Top, clap::Error> {
+        match Punctual::try_parse_from(line.split(' '))?.command {
+            Command::Top(top) => Ok(top),
+            _ => panic!("{line}"),
+        }
+    }
+
+    #[test]
+    fn serves_on_loopback_unless_told_otherwise() {
+        assert_eq!(top("punctual top").unwrap().prometheus, None);
+        let served = |line: &str| top(line).unwrap().prometheus.unwrap().to_string();
+        assert_eq!(served("punctual top --prometheus"), "127.0.0.1:9753");
+        assert_eq!(served("punctual top --prometheus=[::]:80"), "[::]:80");
+        // The name of an app is not taken for an address.
+        assert_eq!(top("punctual top --prometheus app").unwrap().app.as_deref(), Some("app"));
+    }
+
+    #[test]
+    fn names_flag_of_bad_value() {
+        for (line, flag) in [
+            ("punctual top --every 0.01", "--every"),
+            ("punctual top --every nan", "--every"),
+            ("punctual top --count 0", "--count"),
+            ("punctual top --sort name", "--sort"),
+            ("punctual top --prometheus=here", "--prometheus"),
+            ("punctual top --prometheus --json", "--prometheus"),
+        ] {
+            let error = top(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(flag), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_order_follows_another() {
+        let orders: Vec<_> =
+            std::iter::successors(Some(Order::Level), |order| Some(order.next())).take(8).collect();
+        assert_eq!(orders[7], Order::Level);
+        assert!(orders[1..7].iter().all(|order| *order != Order::Level));
+    }
+}

@@ -1,0 +1,139 @@
+//! The app that is watched: found, opened, and found again if it is started anew.
+
+use super::figures::Since;
+use super::find::{Apps, Found};
+use super::memory::{Look, Memory, Unreadable};
+
+/// The app that is watched, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    /// By what it was asked for: its name, its program's, or its process.
+    wanted: Option<String>,
+    /// The name of the app that was watched last.
+    before: Option<String>,
+    memory: Option<Memory>,
+    since: Since,
+}
+
+impl Chosen {
+    pub(crate) fn new(wanted: Option<String>) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
+    /// What is known of the app, while there is one.
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
+    }
+
+    pub(crate) fn since(&self) -> &Since {
+        &self.since
+    }
+
+    pub(crate) fn since_mut(&mut self) -> &mut Since {
+        &mut self.since
+    }
+
+    /// Looks at the app, or at one that has taken its place.
+    ///
+    /// # Errors
+    /// Why there is nothing to be seen, for people.
+    pub(crate) fn look(&mut self) -> Result<Look, String> {
+        let Some(memory) = &mut self.memory else {
+            self.open()?;
+            return self.look_at_open();
+        };
+        match memory.look() {
+            Err(why) => {
+                let Found { app, process, .. } = memory.found().clone();
+                self.leave();
+                // It may have been started again.
+                match self.open() {
+                    Ok(()) => self.look_at_open(),
+                    Err(_) => Err(format!("{app} (process {process}): {why}")),
+                }
+            }
+            look => look.map_err(|why| why.to_string()),
+        }
+    }
+
+    /// Looks at what was just opened.
+    fn look_at_open(&mut self) -> Result<Look, String> {
+        let memory = self.memory.as_mut().ok_or("no app is running")?;
+        let look = memory.look().map_err(|why| why.to_string());
+        if look.is_err() {
+            self.leave();
+        }
+        look
+    }
+
+    /// Goes to the next app, by process; says why that is not possible.
+    pub(crate) fn next(&mut self) -> Result<(), String> {
+        let apps = Apps::running();
+        let now = self.memory.as_ref().map(|memory| memory.found().id);
+        let at = apps.found.iter().position(|found| Some(found.id) == now).map_or(0, |at| at + 1);
+        let others = (at..apps.found.len()).chain(0..at.min(apps.found.len()));
+        let mut others = others.map(|index| &apps.found[index]).filter(|found| Some(found.id) != now);
+        let other = others.next().ok_or("there is no other app")?;
+        self.wanted = None;
+        self.enter(other).map_err(|why| told(other, &why))
+    }
+
+    fn leave(&mut self) {
+        self.memory = None;
+        self.since = Since::default();
+    }
+
+    fn enter(&mut self, found: &Found) -> Result<(), Unreadable> {
+        let memory = Memory::open(found)?;
+        self.before = Some(found.app.clone());
+        self.since = Since::default();
+        self.memory = Some(memory);
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        let apps = Apps::running();
+        let wanted = match &self.wanted {
+            Some(wanted) => apps.named(wanted),
+            None => {
+                let mut all: Vec<&Found> = apps.found.iter().collect();
+                all.sort_by_key(|found| Some(&found.app) != self.before.as_ref());
+                all
+            }
+        };
+        let mut refused = None;
+        for found in wanted {
+            match self.enter(found) {
+                Ok(()) => return Ok(()),
+                Err(Unreadable::Gone | Unreadable::NotYet) => {}
+                Err(why) => refused = refused.or(Some(told(found, &why))),
+            }
+        }
+        Err(refused.unwrap_or_else(|| none(&apps, self.wanted.as_deref())))
+    }
+}
+
+fn told(found: &Found, why: &Unreadable) -> String {
+    format!("{} (process {}): {why}", found.app, found.process)
+}
+
+/// Why there is no app.
+fn none(apps: &Apps, wanted: Option<&str>) -> String {
+    let mut text = match wanted {
+        Some(wanted) => format!("no running app, program or process is called {wanted}"),
+        None => "no app is running that shows its figures".to_owned(),
+    };
+    if !apps.found.is_empty() && wanted.is_some() {
+        let there = apps.found.iter().map(|found| format!("{} ({})", found.app, found.process));
+        text += &format!("; there is {}", there.collect::<Vec<_>>().join(", "));
+    } else {
+        text += "; start one, without PUNCTUAL_METRICS=0 and not in virtual time";
+    }
+    if apps.closed > 0 {
+        text += &format!(
+            "; {} of your processes cannot be looked into, since they have capabilities that you do not have: run this as root",
+            apps.closed
+        );
+    }
+    text
+}

@@ -1,0 +1,257 @@
+//! What is shown of a task: rates, and figures since the start or the last reset.
+
+use std::cmp::Reverse;
+
+use punctual_core::metrics::{bucket_end, quantile};
+
+use super::args::Order;
+use super::memory::{About, Figures, Look, Quantity};
+
+/// A quantity, in ns. Quantiles are within 1 %.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Stat {
+    pub(crate) last: u64,
+    pub(crate) max: u64,
+    pub(crate) p50: u64,
+    pub(crate) p999: u64,
+    pub(crate) mean: f64,
+    /// The upper end of each bucket that is not empty, and its count.
+    pub(crate) buckets: Vec<(u64, u64)>,
+}
+
+impl Stat {
+    /// What came after `before`.
+    fn new(now: &Quantity, before: Option<&Quantity>) -> Self {
+        let earlier = |bucket: usize| before.map_or(0, |before| before.counts[bucket]);
+        let counts = now.counts.iter().enumerate();
+        let counts = counts.map(|(bucket, &count)| (bucket, count.saturating_sub(earlier(bucket))));
+        let buckets: Vec<(u64, u64)> = counts
+            .filter(|&(_, count)| count > 0)
+            .map(|(bucket, count)| (bucket_end(bucket).min(now.max), count.into()))
+            .collect();
+        // Exactly, if the largest of all came after it; else the end of its bucket.
+        let max = match before {
+            Some(before) if before.max >= now.max => buckets.last().map_or(0, |&(end, _)| end),
+            _ => now.max,
+        };
+        let count: u64 = buckets.iter().map(|&(_, count)| count).sum();
+        let sum = now.sum.saturating_sub(before.map_or(0, |before| before.sum));
+        let mean = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
+        let (p50, p999) = (quantile(&buckets, 0.5), quantile(&buckets, 0.999));
+        Self { last: now.last, max, p50, p999, mean, buckets }
+    }
+}
+
+/// What is shown of a task.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) partition: String,
+    pub(crate) level: u64,
+    pub(crate) period: Option<u64>,
+    pub(crate) deadline: Option<u64>,
+    /// Whether its jobs are measured; else only what is no figure of jobs is known.
+    pub(crate) measured: bool,
+    /// Jobs a second; `None` at the first look.
+    pub(crate) rate: Option<f64>,
+    pub(crate) jobs: u64,
+    pub(crate) misses: u64,
+    pub(crate) suspended: u64,
+    pub(crate) overruns: u64,
+    pub(crate) early: u64,
+    pub(crate) idle_releases: u64,
+    pub(crate) jitter: Stat,
+    pub(crate) response: Stat,
+    pub(crate) execution: Stat,
+}
+
+/// With what a look is compared.
+#[derive(Debug, Default)]
+pub(crate) struct Since {
+    /// The look before, for rates.
+    previous: Option<Look>,
+    /// The look from which on figures count, if not from the start.
+    reset: Option<Look>,
+}
+
+impl Since {
+    /// Counts from `look` on.
+    pub(crate) fn reset(&mut self, look: &Look) {
+        self.reset = Some(look.clone());
+    }
+
+    /// Whether figures count from a reset on.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    /// `look` has been shown.
+    pub(crate) fn next(&mut self, look: Look) {
+        self.previous = Some(look);
+    }
+}
+
+/// What is shown of every task, in the order of the memory.
+pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
+    let seconds = since.previous.as_ref().map(|previous| look.at.duration_since(previous.at).as_secs_f64());
+    let of =
+        |look: &'_ Option<Look>, index: usize| look.as_ref().and_then(|look| look.tasks.get(index)).cloned();
+    let tasks = about.tasks.iter().zip(&look.tasks).enumerate();
+    let row = |(index, (task, now)): (usize, (&super::memory::Task, &Figures))| {
+        let before = of(&since.reset, index);
+        let before = before.as_ref();
+        let rate = of(&since.previous, index).zip(seconds.filter(|seconds| *seconds > 0.0));
+        let rate = rate.map(|(then, seconds)| now.jobs.saturating_sub(then.jobs) as f64 / seconds);
+        let count = |of: fn(&Figures) -> u64| of(now).saturating_sub(before.map_or(0, of));
+        Row {
+            name: task.name.clone(),
+            partition: task.partition.clone(),
+            level: task.level,
+            period: task.period,
+            deadline: task.deadline,
+            measured: task.is_measured(),
+            rate,
+            jobs: count(|figures| figures.jobs),
+            misses: count(|figures| figures.misses),
+            suspended: count(|figures| figures.suspended),
+            overruns: count(|figures| figures.overruns),
+            early: count(|figures| figures.early),
+            idle_releases: count(|figures| figures.idle_releases),
+            jitter: Stat::new(&now.jitter, before.map(|before| &before.jitter)),
+            response: Stat::new(&now.response, before.map(|before| &before.response)),
+            execution: Stat::new(&now.execution, before.map(|before| &before.execution)),
+        }
+    };
+    tasks.map(row).collect()
+}
+
+/// The rows whose names contain `filter`, in this order; those that are equal, by level and name.
+pub(crate) fn arranged(mut rows: Vec<Row>, order: Order, filter: &str) -> Vec<Row> {
+    rows.retain(|row| row.name.contains(filter));
+    rows.sort_by(|a, b| (Reverse(a.level), &a.name).cmp(&(Reverse(b.level), &b.name)));
+    match order {
+        Order::Level => {}
+        Order::Task => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+        Order::Rate => rows.sort_by(|a, b| b.rate.unwrap_or(0.0).total_cmp(&a.rate.unwrap_or(0.0))),
+        Order::Jitter => rows.sort_by_key(|row| Reverse(row.jitter.max)),
+        Order::Response => rows.sort_by_key(|row| Reverse(row.response.max)),
+        Order::Execution => rows.sort_by_key(|row| Reverse(row.execution.max)),
+        Order::Misses => rows.sort_by_key(|row| Reverse(row.misses.saturating_add(row.overruns))),
+    }
+    rows
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::{Duration, Instant};
+
+    use punctual_core::metrics::{BUCKETS, bucket_of};
+
+    use super::*;
+    use crate::top::memory::{Partition, Task};
+
+    fn quantity(values: &[u64]) -> Quantity {
+        let mut counts = vec![0; BUCKETS];
+        values.iter().for_each(|&value| counts[bucket_of(value)] += 1);
+        Quantity {
+            last: values.last().copied().unwrap_or(0),
+            max: values.iter().copied().max().unwrap_or(0),
+            sum: values.iter().sum(),
+            counts,
+        }
+    }
+
+    pub(crate) fn about(names: &[&str]) -> About {
+        let level = |index: usize| index as u64 + 1;
+        let task = |(index, name): (usize, &&str)| {
+            let task = serde_json::json!({
+                "name": name, "partition": "main", "level": level(index), "period": 1_000_000, "measured": 1
+            });
+            serde_json::from_value::<Task>(task).unwrap()
+        };
+        About {
+            app: "app".into(),
+            program: Some("program".into()),
+            punctual: "0.1.0".into(),
+            partitions: vec![Partition { name: "main".into(), cpu: Some(1) }],
+            tasks: names.iter().enumerate().map(task).collect(),
+            kernel: "Linux".into(),
+            memory: "not locked".into(),
+            threads: Vec::new(),
+            missing: vec!["thread level 1: no SCHED_FIFO".into()],
+            notes: Vec::new(),
+        }
+    }
+
+    /// A look at tasks whose jobs had these response times.
+    pub(crate) fn look(at: Instant, responses: &[&[u64]]) -> Look {
+        let figures = |responses: &&[u64]| Figures {
+            jobs: responses.len() as u64,
+            misses: 0,
+            suspended: 0,
+            overruns: 0,
+            early: 0,
+            idle_releases: 0,
+            jitter: quantity(&[]),
+            response: quantity(responses),
+            execution: quantity(responses),
+        };
+        let tasks = responses.iter().map(figures).collect();
+        Look { at, started: 1, updated: 1, stopping: false, dropped: 0, tasks }
+    }
+
+    #[test]
+    fn a_rate_is_that_between_two_looks() {
+        let (about, start) = (about(&["a"]), Instant::now());
+        let mut since = Since::default();
+        let first = look(start, &[&[10; 5]]);
+        assert_eq!(rows(&about, &first, &since)[0].rate, None);
+        since.next(first);
+        let second = look(start + Duration::from_millis(500), &[&[10; 25]]);
+        assert_eq!(rows(&about, &second, &since)[0].rate, Some(40.0));
+        // A count that went back is that of damaged memory.
+        since.next(second);
+        assert_eq!(rows(&about, &look(start + Duration::from_secs(1), &[&[]]), &since)[0].rate, Some(0.0));
+    }
+
+    #[test]
+    fn a_reset_forgets_what_was_before() {
+        let (about, start) = (about(&["a"]), Instant::now());
+        let mut since = Since::default();
+        let before = look(start, &[&[100, 90_000]]);
+        assert_eq!(rows(&about, &before, &since)[0].response.max, 90_000);
+        since.reset(&before);
+        let row = &rows(&about, &before, &since)[0];
+        assert_eq!((row.jobs, &row.response), (0, &Stat { last: 90_000, ..Stat::default() }));
+
+        let after = &rows(&about, &look(start, &[&[100, 90_000, 200, 3_000]]), &since)[0];
+        assert_eq!((after.jobs, after.response.p50), (2, 200));
+        // From the histogram, within 1 %.
+        assert!((3_000..3_030).contains(&after.response.max), "{}", after.response.max);
+        let worse = &rows(&about, &look(start, &[&[100, 90_000, 95_001]]), &since)[0];
+        assert_eq!(worse.response.max, 95_001, "the largest of all is known exactly");
+    }
+
+    #[test]
+    fn quantiles_are_the_ends_of_their_buckets_and_never_above_the_largest() {
+        let values: Vec<u64> = (1..=10_000).collect();
+        let stat = Stat::new(&quantity(&values), None);
+        assert!(stat.p50.abs_diff(5_000) <= 50 && stat.p999.abs_diff(9_990) <= 100, "{stat:?}");
+        assert!(stat.p999 <= stat.max && stat.max == 10_000);
+        assert_eq!(stat.mean, 5_000.5);
+    }
+
+    #[test]
+    fn rows_are_sorted_and_filtered() {
+        let about = about(&["low", "mid", "high"]);
+        let look = look(Instant::now(), &[&[300], &[100], &[200]]);
+        let names = |order, filter: &str| -> Vec<String> {
+            let rows = arranged(rows(&about, &look, &Since::default()), order, filter);
+            rows.into_iter().map(|row| row.name).collect()
+        };
+        assert_eq!(names(Order::Level, ""), ["high", "mid", "low"]);
+        assert_eq!(names(Order::Task, ""), ["high", "low", "mid"]);
+        assert_eq!(names(Order::Response, ""), ["low", "high", "mid"]);
+        assert_eq!(names(Order::Level, "i"), ["high", "mid"]);
+    }
+}

@@ -1,0 +1,55 @@
+//! A look as a line of JSON, with times in ns.
+
+use serde_json::{Value, json};
+
+use super::figures::{Row, Stat};
+use super::memory::{Look, Memory};
+
+/// The line.
+pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
+    let about = &memory.about;
+    let partitions = about.partitions.iter().map(|p| json!({ "name": p.name, "cpu": p.cpu }));
+    let object = json!({
+        "schema": "punctual-top/1",
+        "app": about.app,
+        "program": about.program,
+        "process": memory.found().process,
+        "punctual": about.punctual,
+        "started": look.started,
+        "updated": look.updated,
+        "stopping": look.stopping,
+        "dropped_jobs": look.dropped,
+        "partitions": partitions.collect::<Vec<_>>(),
+        "tasks": rows.iter().map(task).collect::<Vec<_>>(),
+        "missing": about.missing,
+        "notes": about.notes,
+    });
+    format!("{object}\n")
+}
+
+fn task(row: &Row) -> Value {
+    // What is not measured is unknown, not zero.
+    let known = |value: Value| if row.measured { value } else { Value::Null };
+    json!({
+        "name": row.name,
+        "partition": row.partition,
+        "level": row.level,
+        "period": row.period,
+        "deadline": row.deadline,
+        "jobs": known(row.jobs.into()),
+        "jobs_per_second": known(row.rate.into()),
+        "misses": known(row.misses.into()),
+        "suspended": known(row.suspended.into()),
+        "overruns": row.overruns,
+        "early": row.early,
+        "idle_releases": row.idle_releases,
+        "jitter": known(stat(&row.jitter)),
+        "response": known(stat(&row.response)),
+        "execution": known(stat(&row.execution)),
+    })
+}
+
+fn stat(stat: &Stat) -> Value {
+    let Stat { last, max, p50, p999, mean, .. } = stat;
+    json!({ "last": last, "max": max, "p50": p50, "p999": p999, "mean": mean })
+}

@@ -1,0 +1,294 @@
+//! Reading the memory in which an app shows its figures.
+//!
+//! It is copied rather than mapped, so it may change or shrink meanwhile. Nothing in it is believed: it may be that of another
+//! version, or of a program that is none of ours.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::Instant;
+
+use punctual_core::metrics::{BUCKETS, Header, MAGIC, Occasional, Quantity as Layout, TaskFigures, VERSION};
+use punctual_report::escape::Printable;
+use serde::Deserialize;
+
+use super::find::Found;
+
+/// More than any app has.
+const MAX_TASKS: usize = 4096;
+const MAX_TEXT: usize = 4 << 20;
+const MAX_STRIDE: usize = 1 << 20;
+
+/// Why an app cannot be shown.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    /// It has ended.
+    Gone,
+    /// It is starting.
+    NotYet,
+    System(io::Error),
+    Version(u32),
+    /// What is wrong with the memory.
+    Invalid(String),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("it has ended"),
+            Self::NotYet => f.write_str("it is starting"),
+            Self::System(error) => write!(f, "its memory cannot be read: {error}"),
+            Self::Version(version) => write!(
+                f,
+                "its memory is of version {version}, and this program reads version {VERSION}; use the `punctual` of the app's release"
+            ),
+            Self::Invalid(what) => write!(f, "its memory is damaged, or not that of an app: {what}"),
+        }
+    }
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Gone,
+            _ => Self::System(error),
+        }
+    }
+}
+
+/// What does not change while the app runs.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct About {
+    pub(crate) app: String,
+    pub(crate) program: Option<String>,
+    pub(crate) punctual: String,
+    pub(crate) partitions: Vec<Partition>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) kernel: String,
+    pub(crate) memory: String,
+    pub(crate) threads: Vec<Thread>,
+    /// Missing settings, each with the fix.
+    pub(crate) missing: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Partition {
+    pub(crate) name: String,
+    pub(crate) cpu: Option<u64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) name: String,
+    pub(crate) partition: String,
+    pub(crate) level: u64,
+    pub(crate) period: Option<u64>,
+    pub(crate) deadline: Option<u64>,
+    measured: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Thread {
+    pub(crate) name: String,
+    pub(crate) policy: String,
+    pub(crate) priority: u64,
+    pub(crate) cpus: String,
+}
+
+impl Task {
+    pub(crate) fn is_measured(&self) -> bool {
+        self.measured != 0
+    }
+}
+
+impl About {
+    fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let mut about: Self = serde_json::from_slice(bytes)
+            .map_err(|error| Unreadable::Invalid(format!("its description: {error}")))?;
+        about.texts().for_each(|text| *text = Printable(text).to_string());
+        Ok(about)
+    }
+
+    /// Everything that is shown as it is.
+    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let Self { app, program, punctual, partitions, tasks, kernel, memory, threads, missing, notes } =
+            self;
+        let single = [app, punctual, kernel, memory].into_iter().chain(program);
+        let partitions = partitions.iter_mut().map(|partition| &mut partition.name);
+        let tasks = tasks.iter_mut().flat_map(|task| [&mut task.name, &mut task.partition]);
+        let threads = threads.iter_mut().flat_map(|t| [&mut t.name, &mut t.policy, &mut t.cpus]);
+        single.chain(partitions).chain(tasks).chain(threads).chain(missing).chain(notes)
+    }
+}
+
+/// The figures of an app at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Look {
+    pub(crate) at: Instant,
+    /// When the app started and when it was last seen by its supervisor, in ns of `CLOCK_MONOTONIC`.
+    pub(crate) started: u64,
+    pub(crate) updated: u64,
+    pub(crate) stopping: bool,
+    pub(crate) dropped: u64,
+    pub(crate) tasks: Vec<Figures>,
+}
+
+/// The figures of a task since the start of the app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Figures {
+    pub(crate) jobs: u64,
+    pub(crate) misses: u64,
+    pub(crate) suspended: u64,
+    pub(crate) overruns: u64,
+    pub(crate) early: u64,
+    pub(crate) idle_releases: u64,
+    pub(crate) jitter: Quantity,
+    pub(crate) response: Quantity,
+    pub(crate) execution: Quantity,
+}
+
+/// One quantity over all jobs of a task, in ns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Quantity {
+    pub(crate) last: u64,
+    pub(crate) max: u64,
+    pub(crate) sum: u64,
+    pub(crate) counts: Vec<u32>,
+}
+
+/// The memory of an app, opened.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    found: Found,
+    file: File,
+    tasks_at: u64,
+    stride: usize,
+    pub(crate) about: About,
+    /// The bytes of all tasks.
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    /// Opens that of an app.
+    pub(crate) fn open(found: &Found) -> Result<Self, Unreadable> {
+        let file = File::open(&found.path)?;
+        let metadata = file.metadata()?;
+        if (metadata.dev(), metadata.ino()) != found.id {
+            return Err(Unreadable::Gone);
+        }
+        Self::of(file, found.clone())
+    }
+
+    fn of(file: File, found: Found) -> Result<Self, Unreadable> {
+        let invalid = |what: &str| Err(Unreadable::Invalid(what.to_owned()));
+        let size = file.metadata()?.len();
+        let mut head = [0; size_of::<Header>()];
+        if size < head.len() as u64 {
+            return invalid("it is too short for a header");
+        }
+        read(&file, &mut head, 0)?;
+        match word(&head, offset_of!(Header, magic)) {
+            MAGIC => {}
+            0 => return Err(Unreadable::NotYet),
+            _ => return invalid("it does not begin with the mark of one"),
+        }
+        // The version comes first: it says what the rest means.
+        let version = half(&head, offset_of!(Header, version));
+        if version != VERSION {
+            return Err(Unreadable::Version(version));
+        }
+        let tasks = half(&head, offset_of!(Header, tasks)) as usize;
+        let tasks_at = word(&head, offset_of!(Header, tasks_at));
+        let stride = word(&head, offset_of!(Header, stride));
+        let text_at = word(&head, offset_of!(Header, text_at));
+        let text_len = word(&head, offset_of!(Header, text_len));
+        if tasks > MAX_TASKS || !(size_of::<TaskFigures>() as u64..=MAX_STRIDE as u64).contains(&stride) {
+            return invalid("the size or the number of its tasks");
+        }
+        let fits = |at: u64, len: u64| at.checked_add(len).is_some_and(|end| end <= size);
+        if !fits(tasks_at, tasks as u64 * stride) || !fits(text_at, text_len) || text_len > MAX_TEXT as u64 {
+            return invalid("its parts are not within it");
+        }
+        let mut text = vec![0; text_len as usize];
+        read(&file, &mut text, text_at)?;
+        let about = About::parse(&text)?;
+        if about.tasks.len() != tasks {
+            return invalid("its description is that of another number of tasks");
+        }
+        let (stride, bytes) = (stride as usize, vec![0; tasks * stride as usize]);
+        Ok(Self { found, file, tasks_at, stride, about, bytes })
+    }
+
+    /// Whose memory it is.
+    pub(crate) fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Looks at all figures.
+    pub(crate) fn look(&mut self) -> Result<Look, Unreadable> {
+        if !self.found.is_there() {
+            return Err(Unreadable::Gone);
+        }
+        self.read()
+    }
+
+    fn read(&mut self) -> Result<Look, Unreadable> {
+        let mut head = [0; size_of::<Header>()];
+        read(&self.file, &mut head, 0)?;
+        read(&self.file, &mut self.bytes, self.tasks_at)?;
+        Ok(Look {
+            at: Instant::now(),
+            started: word(&head, offset_of!(Header, started)),
+            updated: word(&head, offset_of!(Header, updated)),
+            stopping: word(&head, offset_of!(Header, stopping)) != 0,
+            dropped: word(&head, offset_of!(Header, dropped)),
+            tasks: self.bytes.chunks_exact(self.stride).map(figures).collect(),
+        })
+    }
+}
+
+fn read(file: &File, bytes: &mut [u8], at: u64) -> Result<(), Unreadable> {
+    file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Unreadable::Invalid("it has become shorter".to_owned()),
+        _ => error.into(),
+    })
+}
+
+/// The figures in the bytes of a task.
+fn figures(bytes: &[u8]) -> Figures {
+    let occasional = |at: usize| word(bytes, offset_of!(TaskFigures, occasional) + at);
+    let quantity = |at: usize, histogram: usize| Quantity {
+        last: word(bytes, at + offset_of!(Layout, last)),
+        max: word(bytes, at + offset_of!(Layout, max)),
+        sum: word(bytes, at + offset_of!(Layout, sum)),
+        counts: (0..BUCKETS).map(|bucket| half(bytes, histogram + 4 * bucket)).collect(),
+    };
+    Figures {
+        jobs: word(bytes, offset_of!(TaskFigures, jobs)),
+        misses: word(bytes, offset_of!(TaskFigures, misses)),
+        suspended: word(bytes, offset_of!(TaskFigures, suspended)),
+        overruns: occasional(offset_of!(Occasional, overruns)),
+        early: occasional(offset_of!(Occasional, early)),
+        idle_releases: occasional(offset_of!(Occasional, idle_releases)),
+        jitter: quantity(offset_of!(TaskFigures, jitter), offset_of!(TaskFigures, jitters)),
+        response: quantity(offset_of!(TaskFigures, response), offset_of!(TaskFigures, responses)),
+        execution: quantity(offset_of!(TaskFigures, execution), offset_of!(TaskFigures, executions)),
+    }
+}
+
+/// The word of 8 bytes at `at`.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("it has 8 bytes"))
+}
+
+/// The word of 4 bytes at `at`.
+fn half(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("it has 4 bytes"))
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+//! Tests of reading the memory of apps, also of such that is damaged.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::*;
+
+const TEXT: &str = r#"{"app": "app", "program": null, "punctual": "0.1.0", "partitions": [{"name": "p", "cpu": 3}],
+    "tasks": [{"name": "a\u001b[2J", "partition": "p", "level": 2, "period": 1000, "deadline": null, "measured": 1}],
+    "kernel": "", "memory": "", "threads": [], "missing": [], "notes": []}"#;
+
+/// A region with one task, whose words of 8 bytes count up from 1000.
+fn region() -> Vec<u8> {
+    let mut bytes = vec![0; size_of::<Header>()];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    let (tasks_at, stride) = (size_of::<Header>() as u64, size_of::<TaskFigures>() as u64);
+    put(offset_of!(Header, magic), &MAGIC.to_ne_bytes());
+    put(offset_of!(Header, version), &VERSION.to_ne_bytes());
+    put(offset_of!(Header, tasks), &1_u32.to_ne_bytes());
+    put(offset_of!(Header, tasks_at), &tasks_at.to_ne_bytes());
+    put(offset_of!(Header, stride), &stride.to_ne_bytes());
+    put(offset_of!(Header, text_at), &(tasks_at + stride).to_ne_bytes());
+    put(offset_of!(Header, text_len), &(TEXT.len() as u64).to_ne_bytes());
+    bytes.extend((0..stride / 8).flat_map(|index| (1000 + index).to_ne_bytes()));
+    bytes.extend(TEXT.bytes());
+    bytes
+}
+
+fn open(bytes: &[u8]) -> Result<Memory, Unreadable> {
+    let mut file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
+    file.write_all(bytes).unwrap();
+    let found = Found { process: 1, app: "app".into(), path: PathBuf::new(), id: (0, 0) };
+    Memory::of(file, found)
+}
+
+fn refused(change: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut bytes = region();
+    change(&mut bytes);
+    open(&bytes).expect_err("it is damaged").to_string()
+}
+
+#[test]
+fn finds_each_figure_in_its_place() {
+    let mut memory = open(&region()).unwrap();
+    let figures = memory.read().unwrap().tasks.remove(0);
+    let at = |offset: usize| 1000 + offset as u64 / 8;
+    assert_eq!(figures.jobs, at(0));
+    assert_eq!(figures.misses, at(8));
+    assert_eq!(figures.response.max, at(offset_of!(TaskFigures, response) + 8));
+    assert_eq!(figures.overruns, at(offset_of!(TaskFigures, occasional)));
+    assert_eq!(figures.executions_first(), at(offset_of!(TaskFigures, executions)) as u32);
+    assert_eq!(memory.about.tasks[0].period, Some(1000));
+    assert_eq!(memory.about.partitions[0].cpu, Some(3));
+}
+
+impl Figures {
+    fn executions_first(&self) -> u32 {
+        self.execution.counts[0]
+    }
+}
+
+#[test]
+fn names_do_nothing_to_a_terminal() {
+    assert_eq!(open(&region()).unwrap().about.tasks[0].name, "a\\u{1b}[2J");
+}
+
+#[test]
+fn says_which_version_it_reads() {
+    let other = refused(|bytes| bytes[offset_of!(Header, version)] = 7);
+    assert!(other.contains("of version 7, and this program reads version 1"), "{other}");
+}
+
+#[test]
+fn what_is_not_ready_is_no_error() {
+    let mut bytes = region();
+    bytes[..8].fill(0);
+    assert!(matches!(open(&bytes), Err(Unreadable::NotYet)));
+}
+
+#[test]
+fn refuses_what_does_not_fit() {
+    let set = |offset: usize, value: u64| {
+        refused(move |bytes| bytes[offset..offset + 8].copy_from_slice(&value.to_ne_bytes()))
+    };
+    for (offset, value) in [
+        (offset_of!(Header, magic), 1),
+        (offset_of!(Header, stride), 0),
+        (offset_of!(Header, stride), u64::MAX),
+        (offset_of!(Header, tasks_at), u64::MAX),
+        (offset_of!(Header, text_at), u64::MAX - 1),
+        (offset_of!(Header, text_len), 1 << 40),
+        (offset_of!(Header, text_len), 3),
+    ] {
+        assert!(set(offset, value).contains("damaged"), "{offset} {value}");
+    }
+    let many = refused(|bytes| bytes[offset_of!(Header, tasks) + 3] = 255);
+    assert!(many.contains("number of its tasks"), "{many}");
+    assert!(refused(|bytes| bytes.truncate(40)).contains("too short"));
+    assert!(refused(|bytes| bytes.truncate(9000)).contains("not within it"));
+}
+
+#[test]
+fn a_file_that_shrinks_is_an_error() {
+    let mut memory = open(&region()).unwrap();
+    memory.file.set_len(500).unwrap();
+    let error = memory.read().expect_err("it is too short").to_string();
+    assert!(error.contains("has become shorter"), "{error}");
+}
+
+/// Whatever single byte is wrong, everything that is derived from it can be made: nothing panics or takes long.
+#[test]
+fn any_flipped_byte_is_refused_or_shown() {
+    use crate::top::figures::{Since, rows};
+
+    let good = region();
+    let text_at = good.len() - TEXT.len();
+    let head = size_of::<Header>();
+    let places = (0..head + 200).chain(text_at..good.len());
+    for place in places {
+        let flips: &[u8] = if place < head { &[0x01, 0x80, 0xff] } else { &[0x81] };
+        for flip in flips {
+            let mut bytes = good.clone();
+            bytes[place] ^= flip;
+            let Ok(mut memory) = open(&bytes) else { continue };
+            let look = memory.read().expect("it is as long as it was");
+            let mut since = Since::default();
+            rows(&memory.about, &look, &since);
+            since.reset(&look);
+            since.next(look.clone());
+            rows(&memory.about, &look, &since);
+        }
+    }
+}

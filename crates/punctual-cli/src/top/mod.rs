@@ -1,0 +1,76 @@
+//! `punctual top`: watches running apps.
+
+pub(crate) mod args;
+mod chosen;
+mod figures;
+mod find;
+mod json;
+mod memory;
+mod prometheus;
+mod screen;
+mod text;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use self::args::Top;
+use self::chosen::Chosen;
+use self::figures::{arranged, rows};
+use crate::output::{is_over, print, say};
+
+/// There is nothing to watch, or it cannot be shown.
+const BAD_INPUT: u8 = 2;
+
+pub(crate) fn run(arguments: &Top) -> ExitCode {
+    let ended = match arguments.prometheus {
+        Some(address) => prometheus::serve(address, arguments.app.as_deref()),
+        None if arguments.json || arguments.plain || !io::stdout().is_terminal() => lines(arguments),
+        None => screen::run(arguments),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say!("error: {message}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// Prints tables or lines of JSON, until nobody reads them any more.
+fn lines(arguments: &Top) -> Result<(), String> {
+    let mut chosen = Chosen::new(arguments.app.clone());
+    // There has to be an app at the beginning; later it may be gone for a while.
+    let mut look = Some(chosen.look()?);
+    let mut next = Instant::now();
+    let mut said = String::new();
+    for number in 1.. {
+        if let (Some(look), Some(memory)) = (look.take(), chosen.memory()) {
+            let rows =
+                arranged(rows(&memory.about, &look, chosen.since()), arguments.sort, &arguments.filter);
+            let shown = match arguments.json {
+                true => json::line(memory, &look, &rows),
+                false => text::table(memory, &look, &rows),
+            };
+            print(&shown);
+            chosen.since_mut().next(look);
+        }
+        if is_over() || arguments.count.is_some_and(|count| number >= count) {
+            break;
+        }
+        // A grid, so that the lines of a slow reader do not add up to a delay.
+        next = (next + arguments.every).max(Instant::now());
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        match chosen.look() {
+            Ok(now) => look = Some(now),
+            // Said once, however long it lasts.
+            Err(why) if why != said => {
+                say!("{why}");
+                said = why;
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}

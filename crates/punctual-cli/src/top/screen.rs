@@ -1,0 +1,252 @@
+//! The live view on a terminal: its state, and the keys that change it.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::args::{Order, Top};
+use super::chosen::Chosen;
+use super::figures::{Row, arranged, rows};
+use super::memory::Look;
+use super::view;
+
+/// Keys and signals are answered within this time.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Which quantity the histogram shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    Response,
+    Jitter,
+    Execution,
+}
+
+impl Shown {
+    fn next(self) -> Self {
+        match self {
+            Self::Response => Self::Jitter,
+            Self::Jitter => Self::Execution,
+            Self::Execution => Self::Response,
+        }
+    }
+}
+
+/// What is below the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Panel {
+    Histogram,
+    Settings,
+    Help,
+}
+
+/// The state of the view.
+#[derive(Debug)]
+pub(super) struct Screen {
+    pub(super) chosen: Chosen,
+    pub(super) look: Option<Look>,
+    /// All tasks, as of the last look.
+    all: Vec<Row>,
+    /// Why there is nothing new to be seen.
+    pub(super) message: Option<String>,
+    pub(super) order: Order,
+    pub(super) filter: String,
+    /// Whether keys are letters of the filter.
+    pub(super) is_typing: bool,
+    pub(super) shown: Shown,
+    pub(super) panel: Panel,
+    /// The name and partition of the chosen task.
+    picked: Option<(String, String)>,
+    /// How many lines of the panel are above it.
+    pub(super) scroll: u16,
+    is_over: bool,
+}
+
+/// Shows the view until the user has had enough.
+///
+/// # Errors
+/// If the terminal cannot be used.
+pub(crate) fn run(arguments: &Top) -> Result<(), String> {
+    let unusable = |error: io::Error| format!("the terminal: {error}; print tables with --plain");
+    let ends = Arc::new(AtomicBool::new(false));
+    // Not SIGHUP: without a terminal there is nothing to restore.
+    for signal in [SIGINT, SIGTERM] {
+        // The second one ends the process, whatever it does.
+        let by_now = signal_hook::flag::register_conditional_default(signal, Arc::clone(&ends));
+        by_now.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&ends))).map_err(unusable)?;
+    }
+    let mut screen = Screen::new(arguments);
+    // A panic restores the terminal as well.
+    let mut terminal = ratatui::try_init().map_err(unusable)?;
+    let shown = screen.show(&mut terminal, arguments, &ends);
+    let restored = ratatui::try_restore();
+    shown.and(restored).map_err(unusable)
+}
+
+/// Waits for input for at most `pause`; returns whether the terminal is still there. Of one that is not, crossterm reads for ever.
+fn is_there(pause: Duration) -> io::Result<bool> {
+    let pause = Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) as _ };
+    let stdin = io::stdin();
+    let mut input = [PollFd::new(&stdin, PollFlags::IN)];
+    match poll(&mut input, Some(&pause)) {
+        // A signal, or the terminal has another size.
+        Err(rustix::io::Errno::INTR) => Ok(true),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(!input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)),
+    }
+}
+
+impl Screen {
+    pub(super) fn new(arguments: &Top) -> Self {
+        Self {
+            chosen: Chosen::new(arguments.app.clone()),
+            look: None,
+            all: Vec::new(),
+            message: None,
+            order: arguments.sort,
+            filter: arguments.filter.clone(),
+            is_typing: false,
+            shown: Shown::Response,
+            panel: Panel::Histogram,
+            picked: None,
+            scroll: 0,
+            is_over: false,
+        }
+    }
+
+    fn show(&mut self, terminal: &mut DefaultTerminal, arguments: &Top, ends: &AtomicBool) -> io::Result<()> {
+        let mut next = Instant::now();
+        let mut looks = 0;
+        // Before the terminal can be gone. Keys come from /dev/tty if standard input is something else.
+        let is_input = io::stdin().is_terminal();
+        while !self.is_over && !ends.load(Ordering::Relaxed) {
+            if Instant::now() >= next {
+                if arguments.count.is_some_and(|count| looks >= count) {
+                    break;
+                }
+                self.take_look();
+                looks += 1;
+                next = (next + arguments.every).max(Instant::now());
+            }
+            terminal.draw(|frame| view::draw(self, frame))?;
+            let left = next.saturating_duration_since(Instant::now());
+            let pause = left.min(TICK);
+            if is_input && !is_there(pause)? {
+                break;
+            }
+            if event::poll(if is_input { Duration::ZERO } else { pause })?
+                && let Event::Key(key) = event::read()?
+                && key.kind != KeyEventKind::Release
+            {
+                self.key(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the app. What was seen last stays if there is nothing to be seen.
+    fn take_look(&mut self) {
+        match self.chosen.look() {
+            Ok(look) => self.seen(look),
+            Err(why) => self.message = Some(why),
+        }
+    }
+
+    fn seen(&mut self, look: Look) {
+        self.message = None;
+        let Some(memory) = self.chosen.memory() else { return };
+        self.all = rows(&memory.about, &look, self.chosen.since());
+        self.chosen.since_mut().next(look.clone());
+        self.look = Some(look);
+    }
+
+    /// What is shown, in order, and the index of the chosen task.
+    pub(super) fn rows(&self) -> (Vec<Row>, usize) {
+        let rows = arranged(self.all.clone(), self.order, &self.filter);
+        let is_picked = |row: &Row| {
+            self.picked
+                .as_ref()
+                .is_some_and(|(name, partition)| row.name == *name && row.partition == *partition)
+        };
+        let picked = rows.iter().position(is_picked).unwrap_or(0);
+        (rows, picked)
+    }
+
+    /// Goes `by` rows down, or scrolls the panel if it is a text.
+    fn go(&mut self, by: i32) {
+        if self.panel != Panel::Histogram {
+            self.scroll = self.scroll.saturating_add_signed(by.clamp(-10, 10) as i16);
+            return;
+        }
+        let (rows, at) = self.rows();
+        let to = (at as i64 + i64::from(by)).clamp(0, (rows.len() as i64 - 1).max(0)) as usize;
+        self.picked = rows.get(to).map(|row| (row.name.clone(), row.partition.clone()));
+    }
+
+    fn toggle(&mut self, panel: Panel) {
+        self.panel = if self.panel == panel { Panel::Histogram } else { panel };
+        self.scroll = 0;
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent) {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            self.is_over = key.code == KeyCode::Char('c');
+            return;
+        }
+        if self.is_typing {
+            match key.code {
+                KeyCode::Enter => self.is_typing = false,
+                KeyCode::Esc => {
+                    self.is_typing = false;
+                    self.filter.clear();
+                }
+                KeyCode::Backspace => {
+                    self.filter.pop();
+                }
+                KeyCode::Char(letter) => self.filter.push(letter),
+                _ => {}
+            }
+            return;
+        }
+        match key.code {
+            KeyCode::Char('q') => self.is_over = true,
+            KeyCode::Down | KeyCode::Char('j') => self.go(1),
+            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::PageDown => self.go(10),
+            KeyCode::PageUp => self.go(-10),
+            KeyCode::Char('s') => self.order = self.order.next(),
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('r') => self.reset(),
+            KeyCode::Char('h') => self.shown = self.shown.next(),
+            KeyCode::Char('w') => self.toggle(Panel::Settings),
+            KeyCode::Char('?') => self.toggle(Panel::Help),
+            KeyCode::Esc => self.toggle(Panel::Histogram),
+            KeyCode::Tab => match self.chosen.next() {
+                Ok(()) => {
+                    self.picked = None;
+                    self.take_look();
+                }
+                Err(why) => self.message = Some(why),
+            },
+            _ => {}
+        }
+    }
+
+    /// Forgets what was before the last look.
+    fn reset(&mut self) {
+        if let (Some(look), Some(memory)) = (&self.look, self.chosen.memory()) {
+            let (look, about) = (look.clone(), memory.about.clone());
+            self.chosen.since_mut().reset(&look);
+            self.all = rows(&about, &look, self.chosen.since());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "screen_tests.rs"]
+mod tests;

@@ -1,0 +1,113 @@
+//! Tests of the live view, drawn into memory.
+
+use clap::Parser;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::*;
+use crate::args::{Command, Punctual};
+use crate::top::figures::Since;
+use crate::top::figures::tests::{about, look};
+
+fn screen() -> Screen {
+    let Ok(Punctual { command: Command::Top(arguments) }) = Punctual::try_parse_from(["punctual", "top"])
+    else {
+        panic!("it is a command")
+    };
+    let mut screen = Screen::new(&arguments);
+    let look = look(Instant::now(), &[&[812_000; 3], &[40_000, 41_000, 90_000], &[5_000]]);
+    screen.all = rows(&about(&["log", "control", "alarm"]), &look, &Since::default());
+    screen.all[1].misses = 17;
+    screen
+}
+
+fn drawn(screen: &Screen, width: u16, height: u16) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view::draw(screen, frame)).unwrap();
+    let buffer = terminal.backend().buffer().clone();
+    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+    (0..height).map(|y| line(y).trim_end().to_owned()).collect()
+}
+
+fn press(screen: &mut Screen, keys: &str) {
+    keys.chars().for_each(|key| {
+        let code = match key {
+            '\n' => KeyCode::Enter,
+            '\u{1b}' => KeyCode::Esc,
+            '↓' => KeyCode::Down,
+            key => KeyCode::Char(key),
+        };
+        screen.key(KeyEvent::new(code, KeyModifiers::NONE));
+    });
+}
+
+#[test]
+fn fits_80_columns() {
+    let lines = drawn(&screen(), 80, 24);
+    assert!(lines[1].starts_with("TASK by level"), "{lines:#?}");
+    assert!(lines[1].ends_with("OVERR"), "{lines:#?}");
+    assert!(lines[2].starts_with("alarm") && lines[3].starts_with("control"), "{lines:#?}");
+    for figure in ["41.2 µs", "90.0 µs", "17"] {
+        assert!(lines[3].contains(figure), "{figure}: {lines:#?}");
+    }
+    assert!(lines[23].starts_with("q quit"), "{lines:#?}");
+}
+
+#[test]
+fn any_size_is_drawn() {
+    let mut screen = screen();
+    for panel in ["", "w", "?"] {
+        press(&mut screen, panel);
+        for (width, height) in [(1, 1), (3, 40), (200, 2), (20, 5), (300, 100)] {
+            drawn(&screen, width, height);
+        }
+    }
+}
+
+#[test]
+fn keys_choose_a_task_and_its_quantity() {
+    let mut screen = screen();
+    let panel = |screen: &Screen| drawn(screen, 80, 24).into_iter().find(|line| line.contains('─')).unwrap();
+    assert!(panel(&screen).contains("alarm: response time R"));
+    press(&mut screen, "↓h");
+    assert!(panel(&screen).contains("control: release jitter J"));
+    press(&mut screen, "↓↓↓↓");
+    assert!(panel(&screen).contains("log:"), "the last one");
+    // The choice stays with the task, whatever the order.
+    press(&mut screen, "s");
+    assert!(drawn(&screen, 80, 24)[1].starts_with("TASK by task"));
+    assert!(panel(&screen).contains("log:"));
+}
+
+#[test]
+fn letters_of_a_filter_are_no_keys() {
+    let mut screen = screen();
+    press(&mut screen, "/on");
+    assert!(!screen.is_over);
+    let lines = drawn(&screen, 80, 24);
+    assert!(lines[2].starts_with("control") && !lines[3].contains("alarm"), "{lines:#?}");
+    assert_eq!(lines[23], "filter: on▏");
+    press(&mut screen, "q\n");
+    assert!(drawn(&screen, 80, 24)[2..4].iter().all(String::is_empty), "nothing is called so");
+    press(&mut screen, "/\u{1b}");
+    assert_eq!(screen.rows().0.len(), 3);
+    press(&mut screen, "q");
+    assert!(screen.is_over);
+}
+
+#[test]
+fn a_late_job_among_many_has_a_bar() {
+    let mut screen = screen();
+    screen.all[2].response.buckets = vec![(1_000, 1_000_000), (64_000, 1)];
+    let lines = drawn(&screen, 80, 24);
+    let bars = &lines[22 - 1];
+    assert!(bars.starts_with('█') && bars.trim_end().chars().count() == 80, "{lines:#?}");
+    assert!(lines[22].starts_with("1.00 µs") && lines[22].ends_with("64.0 µs"), "{lines:#?}");
+}
+
+#[test]
+fn says_why_there_is_nothing() {
+    let mut screen = screen();
+    screen.message = Some("app (process 7): it has ended".into());
+    assert_eq!(drawn(&screen, 80, 24)[23], "app (process 7): it has ended");
+}

@@ -1,0 +1,74 @@
+//! A look as a table for people.
+
+use punctual_report::format::{format_counted, format_nanos};
+use punctual_report::table::{Cell, Column, Table};
+
+use super::figures::{Row, Stat};
+use super::memory::{Look, Memory};
+
+/// The head line: whose figures these are.
+pub(crate) fn head(memory: &Memory, look: &Look) -> String {
+    let about = &memory.about;
+    let program = about.program.as_deref().filter(|program| *program != about.app);
+    let program = program.map_or(String::new(), |program| format!(" of {program}"));
+    let state = match (look.started, look.stopping) {
+        (0, _) => "in init".to_owned(),
+        (_, true) => "stopping".to_owned(),
+        (started, false) => {
+            format!("up {}", format_nanos(look.updated.saturating_sub(started) as f64))
+        }
+    };
+    format!("{}{program}, process {}, {state}", about.app, memory.found().process)
+}
+
+/// What is wrong with the settings, in few words; `None` if nothing is.
+pub(crate) fn wrong(memory: &Memory) -> Option<String> {
+    let missing = memory.about.missing.len() as u64;
+    (missing > 0).then(|| format!("{} missing", format_counted(missing, "real-time setting")))
+}
+
+/// The table of a look, with the lines around it.
+pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
+    let several = memory.about.partitions.len() > 1;
+    let mut columns =
+        vec![Column::left("task"), Column::right("level"), Column::right("jobs"), Column::right("jobs/s")];
+    if several {
+        columns.insert(1, Column::left("partition"));
+    }
+    for quantity in ["J", "R", "C"] {
+        columns.extend(["last", "p50", "p99.9", "max"].map(|head| Column::right(head).group(quantity)));
+    }
+    columns.extend(["misses", "overruns"].map(Column::right));
+    let mut table = Table::new(columns);
+    for row in rows {
+        let known = |cell: Cell| if row.measured { cell } else { Cell::none() };
+        let mut cells = vec![
+            Cell::new(&row.name),
+            Cell::count(row.level),
+            known(Cell::count(row.jobs)),
+            known(row.rate.map_or(Cell::none(), |rate| Cell::count(rate.round() as u64))),
+        ];
+        if several {
+            cells.insert(1, Cell::new(&row.partition));
+        }
+        for Stat { last, p50, p999, max, .. } in [&row.jitter, &row.response, &row.execution] {
+            cells.extend([last, p50, p999, max].map(|ns| known(Cell::nanos(*ns as f64))));
+        }
+        cells.extend([known(Cell::fault(row.misses)), Cell::fault(row.overruns)]);
+        table.row(cells);
+    }
+    let mut text = format!("{}\n{table}", head(memory, look));
+    for row in rows {
+        let extra = [(row.early, "early release"), (row.idle_releases, "release by an idle source")];
+        for (count, what) in extra.into_iter().filter(|(count, _)| *count > 0) {
+            text += &format!("{}: {}\n", row.name, format_counted(count, what));
+        }
+        if row.suspended > 0 {
+            text += &format!("{}: {} suspended themselves\n", row.name, format_counted(row.suspended, "job"));
+        }
+    }
+    for missing in &memory.about.missing {
+        text += &format!("missing: {missing}\n");
+    }
+    text + "\n"
+}

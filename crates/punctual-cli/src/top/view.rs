@@ -1,0 +1,219 @@
+//! How the live view looks.
+
+use punctual_report::format::{format_count, format_nanos};
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Line_, Sparkline, Table, TableState, Wrap};
+
+use super::figures::{Row, Stat};
+use super::screen::{Panel, Screen, Shown};
+use super::text;
+
+const HELP: &str = "\
+↑ ↓ PgUp PgDn  choose a task, scroll a text     h      histogram of R, J, C
+s              sort by the next column          w      partitions, threads, wrong settings
+/              filter by name, Esc ends it      Tab    the next app
+r              maxima and counts from now on    q      quit
+
+J: release to start, R: release to end, C: execution without the jobs that preempted.
+All times since the start of the app, or since r. Maxima are exact but for those since r, which are
+within 1 % like p50 and p99.9. A miss is a job that ended after its deadline, an overrun a release that
+found the previous job unfinished.";
+
+/// A width from which on there is room for more columns.
+const WIDE: u16 = 120;
+
+pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
+    let (rows, picked) = screen.rows();
+    // Why there is nothing to be seen may be a long sentence.
+    let message = screen.message.as_deref().filter(|_| !screen.is_typing);
+    let message = message.map_or(1, |message| message.chars().count() as u16 / frame.area().width.max(1) + 1);
+    let [head, table, panel, foot] = Layout::vertical([
+        Constraint::Length(1),
+        // At least the header and three tasks; the histogram needs six lines to be one.
+        Constraint::Length((rows.len() as u16).saturating_add(1).clamp(4, (frame.area().height / 2).max(4))),
+        Constraint::Fill(1),
+        Constraint::Length(message.min(4)),
+    ])
+    .areas(frame.area());
+    frame.render_widget(heading(screen), head);
+    tasks(screen, &rows, picked, frame, table);
+    match screen.panel {
+        Panel::Histogram => histogram(screen, rows.get(picked), frame, panel),
+        Panel::Settings => words(settings(screen), " partitions, threads, settings ", screen, frame, panel),
+        Panel::Help => words(Text::raw(HELP), " keys ", screen, frame, panel),
+    }
+    frame.render_widget(Paragraph::new(footing(screen)).wrap(Wrap { trim: true }), foot);
+}
+
+fn heading(screen: &Screen) -> Line<'static> {
+    let mut line = Line::default();
+    if let (Some(memory), Some(look)) = (screen.chosen.memory(), &screen.look) {
+        line.push_span(text::head(memory, look).bold());
+        if let Some(wrong) = text::wrong(memory) {
+            line.push_span(format!("  {wrong} (w)").red());
+        }
+    }
+    line
+}
+
+fn footing(screen: &Screen) -> Line<'static> {
+    if screen.is_typing {
+        return Line::from(vec![Span::raw(format!("filter: {}", screen.filter)), "▏".bold()]);
+    }
+    if let Some(message) = &screen.message {
+        return message.clone().red().into();
+    }
+    let mut keys =
+        String::from("q quit  ↑↓ task  s sort  / filter  r reset  h J/R/C  w settings  Tab app  ? help");
+    if !screen.filter.is_empty() {
+        keys = format!("filter {}  {keys}", screen.filter);
+    }
+    if screen.chosen.since().is_reset() {
+        keys = format!("since r  {keys}");
+    }
+    keys.dim().into()
+}
+
+/// The columns: head, width, and what is in them.
+type Column = (&'static str, u16, fn(&Row) -> String);
+
+const NARROW: [Column; 9] = [
+    ("LVL", 3, |row| row.level.to_string()),
+    ("JOBS/S", 7, |row| row.rate.map_or_else(none, |rate| format_count(rate.round() as u64))),
+    ("J max", 7, |row| time(row.jitter.max)),
+    ("R p50", 7, |row| time(row.response.p50)),
+    ("p99.9", 7, |row| time(row.response.p999)),
+    ("R max", 7, |row| time(row.response.max)),
+    ("C max", 7, |row| time(row.execution.max)),
+    ("MISS", 5, |row| row.misses.to_string()),
+    ("OVERR", 5, |row| row.overruns.to_string()),
+];
+
+const MORE: [Column; 6] = [
+    ("JOBS", 11, |row| format_count(row.jobs)),
+    ("J p99.9", 7, |row| time(row.jitter.p999)),
+    ("R last", 7, |row| time(row.response.last)),
+    ("C p50", 7, |row| time(row.execution.p50)),
+    ("C p99.9", 7, |row| time(row.execution.p999)),
+    ("PARTITION", 10, |row| row.partition.clone()),
+];
+
+/// Which of the columns are of jobs, and unknown if they are not measured: all but these.
+const ALWAYS_KNOWN: [&str; 3] = ["LVL", "OVERR", "PARTITION"];
+
+fn tasks(screen: &Screen, rows: &[Row], picked: usize, frame: &mut Frame<'_>, area: Rect) {
+    let more: &[Column] = if area.width >= WIDE { &MORE } else { &[] };
+    let columns: Vec<&Column> = NARROW.iter().chain(more).collect();
+    let widths = columns.iter().map(|(_, width, _)| Constraint::Length(*width));
+    let widths = std::iter::once(Constraint::Fill(1)).chain(widths);
+    let right = |text: String| Cell::new(Line::from(text).alignment(Alignment::Right));
+    let heads = columns.iter().map(|(head, ..)| right((*head).to_owned()));
+    let order = format!("TASK by {}", format!("{:?}", screen.order).to_lowercase());
+    let header = Line_::new(std::iter::once(Cell::new(order)).chain(heads)).style(Style::new().reversed());
+    let lines = rows.iter().map(|row| {
+        let cells = columns.iter().map(|(head, _, text)| {
+            let is_known = row.measured || ALWAYS_KNOWN.contains(head);
+            let is_bad = (*head == "MISS" && row.misses > 0) || (*head == "OVERR" && row.overruns > 0);
+            let cell = right(if is_known { text(row) } else { none() });
+            if is_bad && is_known { cell.style(Style::new().red().bold()) } else { cell }
+        });
+        Line_::new(std::iter::once(Cell::new(row.name.clone())).chain(cells))
+    });
+    let chosen = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    let table = Table::new(lines, widths).header(header).row_highlight_style(chosen);
+    let mut state = TableState::new().with_selected(picked);
+    frame.render_stateful_widget(table, area, &mut state);
+}
+
+fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Rect) {
+    let Some(row) = row else { return };
+    let (name, stat) = match screen.shown {
+        Shown::Response => ("response time R", &row.response),
+        Shown::Jitter => ("release jitter J", &row.jitter),
+        Shown::Execution => ("execution time C", &row.execution),
+    };
+    let limits = [("period", row.period), ("deadline", row.deadline)];
+    let limits = limits.map(|(name, ns)| ns.map_or(String::new(), |ns| format!(", {name} {}", time(ns))));
+    let block =
+        Block::new().borders(Borders::TOP).title(format!(" {}: {name}{} ", row.name, limits.concat()));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let [figures, bars, axis] =
+        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
+    let Stat { last, max, p50, p999, mean, .. } = stat;
+    frame.render_widget(
+        Line::raw(format!(
+            "last {}  p50 {}  mean {}  p99.9 {}  max {}",
+            time(*last),
+            time(*p50),
+            format_nanos(*mean),
+            time(*p999),
+            time(*max),
+        )),
+        figures,
+    );
+    let Some((counts, from, to)) = bars_of(&stat.buckets, usize::from(bars.width)) else {
+        return frame.render_widget(Line::raw("no job has ended").dim(), bars);
+    };
+    // Logarithmic: one late job among millions is what matters, and has a bar of its own.
+    let heights =
+        counts.iter().map(|&count| if count == 0 { 0 } else { 4 + (count as f64).log2() as u64 * 4 });
+    frame.render_widget(Sparkline::default().data(heights.collect::<Vec<_>>()), bars);
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(axis);
+    frame.render_widget(Line::raw(format!("{}, both ways logarithmic", time(from))).dim(), left);
+    frame.render_widget(Line::raw(time(to)).dim().alignment(Alignment::Right), right);
+}
+
+/// The counts of `width` bars of equal relative width, and the times at both ends; `None` if there is nothing to be drawn.
+fn bars_of(buckets: &[(u64, u64)], width: usize) -> Option<(Vec<u64>, u64, u64)> {
+    let (from, to) = (buckets.first()?.0.max(1), buckets.last()?.0.max(1));
+    if width == 0 {
+        return None;
+    }
+    let mut counts = vec![0_u64; width];
+    let range = (to as f64 / from as f64).ln();
+    for &(end, count) in buckets {
+        let place = (end.max(1) as f64 / from as f64).ln() / range;
+        // Not a number if all are in one bucket.
+        let bar = if place.is_finite() { (place * (width - 1) as f64).round() as usize } else { 0 };
+        let bar = &mut counts[bar.min(width - 1)];
+        *bar = bar.saturating_add(count);
+    }
+    Some((counts, from, to))
+}
+
+fn settings(screen: &Screen) -> Text<'static> {
+    let Some(memory) = screen.chosen.memory() else { return Text::default() };
+    let about = &memory.about;
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    lines.extend(about.missing.iter().map(|missing| format!("missing: {missing}").red().into()));
+    lines.extend(about.notes.iter().map(|note| format!("note: {note}").into()));
+    lines.push(format!("{}; memory: {}; punctual {}", about.kernel, about.memory, about.punctual).into());
+    lines.extend(about.partitions.iter().map(|partition| {
+        let cpu = partition.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+        format!("partition {}: {cpu}", partition.name).into()
+    }));
+    lines.extend(about.threads.iter().map(|thread| {
+        let priority = if thread.priority > 0 { format!(" {}", thread.priority) } else { String::new() };
+        format!("thread {}: {}{priority}, CPUs {}", thread.name, thread.policy, thread.cpus).into()
+    }));
+    Text::from(lines)
+}
+
+fn words(text: Text<'static>, title: &'static str, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
+    // The last line stays to be seen.
+    let last = (text.lines.len() as u16).saturating_sub(1);
+    let paragraph = Paragraph::new(text).wrap(Wrap { trim: false }).scroll((screen.scroll.min(last), 0));
+    frame.render_widget(paragraph.block(Block::new().borders(Borders::TOP).title(title)), area);
+}
+
+fn time(ns: u64) -> String {
+    format_nanos(ns as f64)
+}
+
+fn none() -> String {
+    punctual_report::format::NONE.to_owned()
+}

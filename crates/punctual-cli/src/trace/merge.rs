@@ -1,0 +1,91 @@
+//! `punctual trace merge` and `punctual trace exchange`: recordings of several machines as one.
+
+use std::fs::{self, File};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+
+use punctual_report::format::{format_counted, format_nanos, format_significant};
+use punctual_trace::machines::{self, Relation, THREADS, exchange};
+use punctual_trace::read::Trace;
+
+use super::args::{Exchange, Merge};
+use super::outputs::identity;
+use super::{FAILED, Failure};
+use crate::output::{self, say};
+
+pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
+    let Merge { traces, output, shared_clock } = arguments;
+    let unusable =
+        |error: &dyn std::fmt::Display| Failure::usage(format!("--output {}: {error}", output.display()));
+    if identity(output).is_some_and(|file| traces.iter().any(|trace| identity(trace) == Some(file))) {
+        return Err(unusable(&"this is to be merged; choose another name"));
+    }
+    output::check(output).map_err(|error| unusable(&error))?;
+    let opened = traces.iter().map(|path| Trace::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let relation = shared_clock.map_or(Relation::Messages, Relation::Shared);
+    let merged = machines::merge(&opened, relation, output)?;
+    merged.damage.iter().for_each(|what| say!("warning: {what}"));
+    for (index, (path, clocks)) in (1..).zip(traces[1..].iter().zip(&merged.clocks)) {
+        let uncertainty = format_nanos(clocks.uncertainty() as f64);
+        let path = path.display();
+        let relation = match shared_clock {
+            Some(_) => format!("its clock is shared, ± {uncertainty}"),
+            None => {
+                let (side, ns) = match clocks.ahead() {
+                    ns if ns < 0 => ("behind", -ns),
+                    ns => ("ahead", ns),
+                };
+                format!(
+                    "its clock is {} {side} and gains {} ppm; its times are right to ± {uncertainty}, by {}",
+                    format_nanos(ns as f64),
+                    format_significant(clocks.drift_ppm()),
+                    format_counted(clocks.messages() as u64, "message")
+                )
+            }
+        };
+        say!("{path}: {relation}; its threads have numbers {} higher", THREADS * index);
+    }
+    if merged.shift > 0 {
+        say!(
+            "all times are {} later than by the clock of {}, because another recording began before that clock did",
+            format_nanos(merged.shift as f64),
+            traces[0].display()
+        );
+    }
+    let bytes = fs::metadata(output)?.len();
+    say!("{}: {:.1} MB; see what it says: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
+    Ok(0)
+}
+
+pub(crate) fn exchange(arguments: &Exchange) -> Result<u8, Failure> {
+    let path = arguments.marker.clone().unwrap_or_else(marker);
+    let opened = File::options().write(true).open(&path);
+    let marker = opened.map_err(|error| {
+        format!(
+            "{}: {error}; messages are marked there. Run this as root, while the recording runs: best as its command, `punctual \
+             trace record -- punctual trace exchange …`",
+            path.display()
+        )
+    })?;
+    let count = match (&arguments.listen, &arguments.to) {
+        (Some(address), _) => {
+            let socket = UdpSocket::bind(address).map_err(|error| format!("--listen {address}: {error}"))?;
+            exchange::listen(&socket, &marker)?
+        }
+        (None, Some(address)) => exchange::run(address, &marker, arguments.count, arguments.every)
+            .map_err(|error| format!("{address}: {error}"))?,
+        (None, None) => unreachable!("the command line has one of the two"),
+    };
+    say!("{} answered", format_counted(count, "message"));
+    Ok(if count > 0 { 0 } else { FAILED })
+}
+
+/// The file that the recorder names for its command, or that of every system.
+fn marker() -> PathBuf {
+    let named = std::env::var_os("PUNCTUAL_TRACE").map(PathBuf::from).filter(|path| path.is_absolute());
+    named.unwrap_or_else(|| {
+        let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
+        let there = places.iter().find(|place| place.join("trace_marker_raw").exists());
+        there.unwrap_or(&places[0]).join("trace_marker_raw")
+    })
+}

@@ -1,0 +1,68 @@
+//! One axis: a simulated one, and its controller.
+
+/// The time between two jobs of the controller, in seconds.
+pub const PERIOD: f32 = 0.001;
+
+/// The most that the motor can do, in N m.
+const MAX_TORQUE: f32 = 0.5;
+/// Moment of inertia in kg m².
+const INERTIA: f32 = 0.01;
+/// Friction in N m s.
+const FRICTION: f32 = 0.02;
+/// Steps of the encoder in a turn.
+const STEPS: f32 = 8192.0;
+
+/// A motor with an encoder, simulated.
+#[derive(Debug, Default)]
+pub struct Axis {
+    angle: f32,
+    speed: f32,
+}
+
+impl Axis {
+    /// What the encoder shows, in radians.
+    pub fn angle(&self) -> f32 {
+        let step = std::f32::consts::TAU / STEPS;
+        (self.angle / step).round() * step
+    }
+
+    /// Turns under this torque, in N m, for `seconds`.
+    pub fn turn(&mut self, torque: f32, seconds: f32) {
+        self.speed += (torque - FRICTION * self.speed) / INERTIA * seconds;
+        self.angle += self.speed * seconds;
+    }
+}
+
+/// A position controller: proportional to the error, with damping by the filtered speed.
+///
+/// Against a constant load, such as an axis out of balance, it needs an integral as well.
+#[derive(Debug, Default)]
+pub struct Controller {
+    before: Option<f32>,
+    speed: f32,
+}
+
+impl Controller {
+    const STIFFNESS: f32 = 4.0;
+    const DAMPING: f32 = 0.4;
+
+    /// The torque that brings `angle` to `setpoint`, within what the motor can do.
+    pub fn torque(&mut self, setpoint: f32, angle: f32) -> f32 {
+        let speed = (angle - self.before.replace(angle).unwrap_or(angle)) / PERIOD;
+        self.speed += 0.2 * (speed - self.speed);
+        let wanted = Self::STIFFNESS * (setpoint - angle) - Self::DAMPING * self.speed;
+        wanted.clamp(-MAX_TORQUE, MAX_TORQUE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_asks_for_more_than_the_motor_can_do() {
+        let mut controller = Controller::default();
+        assert_eq!(controller.torque(100.0, 0.0), MAX_TORQUE);
+        assert_eq!(controller.torque(-100.0, 0.0), -MAX_TORQUE);
+    }
+}

@@ -1,0 +1,46 @@
+//! `punctual completions` and `punctual man`.
+
+mod support;
+
+use std::process::{Command, Stdio};
+
+use support::{Scratch, punctual, text};
+
+#[test]
+fn bash_completes_commands_and_their_options() {
+    let output = punctual(&["completions", "bash"]).output().unwrap();
+    assert!(output.status.success());
+    let scratch = Scratch::new("completions");
+    let script = scratch.file("script");
+    std::fs::write(&script, &output.stdout).unwrap();
+    let complete = |words: &str, at: usize| {
+        let line = format!(
+            "source {}; COMP_WORDS=({words}); COMP_CWORD={at}; _punctual punctual \"${{COMP_WORDS[{at}]}}\" ''; echo \"${{COMPREPLY[*]}}\"",
+            script.display()
+        );
+        let bash = Command::new("bash").args(["--norc", "-c", &line]).stdin(Stdio::null()).output();
+        bash.map(|output| text(&output.stdout))
+    };
+    let Ok(commands) = complete("punctual t", 1) else {
+        eprintln!("SKIPPED: completion by bash; install bash");
+        return;
+    };
+    assert!(commands.contains("top") && commands.contains("trace"), "{commands}");
+    let options = complete("punctual top --pro", 2).unwrap();
+    assert!(options.contains("--prometheus"), "{options}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let scratch = Scratch::new("man");
+    let made = punctual(&["man", scratch.0.to_str().unwrap()]).status().unwrap();
+    assert!(made.success());
+    for page in ["punctual.1", "punctual-top.1", "punctual-trace-record.1", "punctual-new.1"] {
+        let content =
+            std::fs::read_to_string(scratch.file(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(content.contains(".SH SYNOPSIS"), "{page}: {content}");
+    }
+    let output = punctual(&["man", "/no/such/directory"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("/no/such/directory"));
+}

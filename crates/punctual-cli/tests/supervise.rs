@@ -1,0 +1,293 @@
+//! `punctual supervise` with apps that misbehave. Each ends as declared, and its stack is written down.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use self::support::{Scratch, punctual, text};
+
+/// What the app does wrong.
+const MISTAKE: &str = "MISTAKE";
+/// A control group with little memory, and how little, in bytes.
+const GROUP: &str = "GROUP_OF_MEMORY";
+const LIMIT: usize = 64 << 20;
+/// A file that ends the endless loop.
+const END: &str = "END_OF_LOOP";
+
+#[punctual::app(main = false)]
+mod app {
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        match std::env::var(super::MISTAKE).as_deref() {
+            Ok("loop and be killed") => killed::spawn().unwrap(),
+            Ok("loop and be stopped") => stopped::spawn().unwrap(),
+            Ok("loop and be reported") => reported::spawn().unwrap(),
+            Ok("nothing") => short::spawn().unwrap(),
+            _ => other::spawn().unwrap(),
+        }
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 2, budget = 100.millis(), on_budget = kill)]
+    fn killed(_: killed::Context) {
+        super::loops();
+    }
+
+    #[task(priority = 2, budget = 100.millis(), on_budget = stop)]
+    fn stopped(_: stopped::Context) {
+        super::loops();
+    }
+
+    #[task(priority = 2, budget = 100.millis())]
+    fn reported(_: reported::Context) {
+        super::loops();
+        punctual::shutdown();
+    }
+
+    #[task(priority = 1, budget = 3600.secs(), on_budget = kill)]
+    fn short(_: short::Context) {
+        punctual::shutdown();
+    }
+
+    #[task(priority = 3)]
+    fn other(_: other::Context) {
+        super::fails();
+    }
+}
+
+/// Spins until a file is there, or for a minute.
+#[inline(never)]
+fn loops() {
+    let end = std::env::var_os(END).map(PathBuf::from);
+    let begun = std::time::Instant::now();
+    while begun.elapsed().as_secs() < 60 && !end.as_ref().is_some_and(|end| end.exists()) {
+        std::hint::spin_loop();
+    }
+}
+
+#[inline(never)]
+fn fails() {
+    match std::env::var(MISTAKE).as_deref() {
+        // SAFETY: it is not: the address belongs to nobody, which is what the test is about.
+        Ok("fault") => unsafe { std::ptr::with_exposed_provenance_mut::<u8>(0x10).write_volatile(1) },
+        Ok("abort") => std::process::abort(),
+        Ok("overflow") => drop(std::hint::black_box(deeper(1))),
+        // SAFETY: the call takes a number only.
+        Ok("be stopped by a signal") => unsafe {
+            libc::raise(libc::SIGSTOP);
+        },
+        Ok("use up memory") => uses_up_memory(),
+        Ok("be killed") => is_killed(),
+        mistake => panic!("{mistake:?} is no mistake of these"),
+    }
+}
+
+/// Enters the group of the test, which may have less memory.
+fn uses_up_memory() {
+    let group = PathBuf::from(std::env::var_os(GROUP).expect("the test has made one"));
+    fs::write(group.join("cgroup.procs"), "0").expect("the group can be entered");
+    let mut memory = vec![0_u8; 8 * LIMIT];
+    memory.iter_mut().step_by(4096).for_each(|byte| *byte = std::hint::black_box(1));
+    panic!("there is enough memory");
+}
+
+fn is_killed() {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+}
+
+#[inline(never)]
+#[allow(unconditional_recursion, reason = "the stack is to overflow")]
+fn deeper(depth: u64) -> u64 {
+    let block = std::hint::black_box([depth; 64]);
+    deeper(depth + 1) + block[0]
+}
+
+#[test]
+#[ignore = "a program of the other tests"]
+fn program() {
+    let ended = app::run(punctual::Config::from_env());
+    std::process::exit(
+        ended.map_or(3, |report| i32::from(report.outcome != punctual::report::Outcome::Shutdown)),
+    );
+}
+
+fn supervised(scratch: &Scratch, options: &[&str], mistake: &str) -> Command {
+    let mut command = punctual(&["supervise", "--snapshots", scratch.0.to_str().unwrap()]);
+    command.args(options).arg("--").arg(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "--nocapture", "program"]);
+    command.env(MISTAKE, mistake).env_remove("PUNCTUAL_CPU").stdin(Stdio::null());
+    command
+}
+
+fn output(scratch: &Scratch, options: &[&str], mistake: &str) -> Output {
+    supervised(scratch, options, mistake).output().unwrap()
+}
+
+/// The stacks that were written, all in one.
+fn stacks(scratch: &Scratch) -> String {
+    let files = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+/// Expects a stack with these functions on it, unless this machine lets nobody look.
+#[track_caller]
+fn assert_stack(scratch: &Scratch, functions: &[&str]) {
+    let seen = stacks(scratch);
+    if seen.contains("not known: the kernel does not let") {
+        return println!("SKIPPED: {seen}");
+    }
+    for function in functions {
+        assert!(seen.contains(function), "{function} is not in\n{seen}");
+    }
+}
+
+#[test]
+fn kills_an_endless_loop_and_shows_where_it_was() {
+    let scratch = Scratch::new("supervise-kill");
+    let output = output(&scratch, &[], "loop and be killed");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
+    assert!(said.contains("a job of killed, level 2, has run for "), "{said}");
+    assert!(said.contains("its budget is 100 ms; the process is killed; its stack: "), "{said}");
+    assert_stack(&scratch, &["killed, job 1 of the level", "supervise::loops", "tests/supervise.rs:"]);
+}
+
+#[test]
+fn leaves_the_machine_usable_beside_an_endless_loop() {
+    let scratch = Scratch::new("supervise-report");
+    let end = scratch.file("end");
+    let mut command = supervised(&scratch, &[], "loop and be reported");
+    let mut child = command.env(END, &end).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let said = lines.by_ref().map_while(Result::ok).find(|line| line.contains("a job of reported"));
+    assert!(said.is_some_and(|line| line.contains("its budget is 100 ms; its stack: ")));
+    // The loop goes on. Only a shell that gets a CPU ends it.
+    let shell = Command::new("sh").args(["-c", "echo > \"$0\""]).arg(&end).status().unwrap();
+    let rest: Vec<_> = lines.map_while(Result::ok).collect();
+    assert!(shell.success() && child.wait().unwrap().success(), "{rest:#?}");
+    assert_stack(&scratch, &["supervise::loops"]);
+}
+
+#[test]
+fn kills_an_app_that_was_asked_to_stop_and_does_not() {
+    let scratch = Scratch::new("supervise-stop");
+    let output = output(&scratch, &["--grace", "0.2"], "loop and be stopped");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
+    assert!(said.contains("; the app is asked to stop; its stack: "), "{said}");
+    assert!(said.contains("kills the process: it was asked to stop, and has not ended"), "{said}");
+}
+
+#[test]
+fn shows_where_it_crashed() {
+    let expected: [(&str, i32, &str, &[&str]); 3] = [
+        (
+            "fault",
+            libc::SIGSEGV,
+            "SIGSEGV in a job of other",
+            &["SIGSEGV at address 0x10", "supervise::fails"],
+        ),
+        ("abort", libc::SIGABRT, "SIGABRT in a job of other", &["supervise::fails"]),
+        (
+            "overflow",
+            libc::SIGABRT,
+            "SIGSEGV in a job of other",
+            &["supervise::deeper", "more than 128 frames"],
+        ),
+    ];
+    for (mistake, signal, what, functions) in expected {
+        let scratch = Scratch::new("supervise-crash");
+        let output = output(&scratch, &[], mistake);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(128 + signal), "{mistake}: {said}");
+        assert!(said.contains(what), "{mistake}: {said}");
+        assert_stack(&scratch, functions);
+    }
+}
+
+#[test]
+fn kills_what_somebody_has_stopped() {
+    let scratch = Scratch::new("supervise-sigstop");
+    let output = output(&scratch, &["--stopped", "0.1"], "be stopped by a signal");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
+    assert!(said.contains("somebody has stopped the process"), "{said}");
+    assert!(said.contains("kills the process: it was stopped, and nobody has let it go on"), "{said}");
+}
+
+/// A group with little memory, which goes with this.
+struct Group(PathBuf);
+
+impl Group {
+    fn new() -> std::io::Result<Self> {
+        let places = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        let make = |(place, limit): (&str, &str)| {
+            let group = Self(PathBuf::from(place).join(format!("punctual-test-{}", std::process::id())));
+            fs::create_dir(&group.0)?;
+            // A group has this file already, if the controller is there.
+            fs::OpenOptions::new().write(true).open(group.0.join(limit))?;
+            fs::write(group.0.join(limit), LIMIT.to_string())?;
+            Ok(group)
+        };
+        let [first, second] = places.map(make);
+        first.or(second)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn says_that_memory_was_short() {
+    let group = match Group::new() {
+        Ok(group) => group,
+        Err(why) => return println!("SKIPPED: no group with little memory: {why}"),
+    };
+    let scratch = Scratch::new("supervise-memory");
+    let mut command = supervised(&scratch, &[], "use up memory");
+    let output = command.env(GROUP, &group.0).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
+    assert!(said.contains("ended: the kernel killed it for want of memory"), "{said}");
+}
+
+#[test]
+fn starts_it_again_as_often_as_it_may() {
+    let scratch = Scratch::new("supervise-restart");
+    let options = ["--restart", "on-failure", "--attempts", "2", "--pause", "0.01"];
+    let output = output(&scratch, &options, "be killed");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
+    assert_eq!(said.matches("started, process").count(), 3, "{said}");
+    assert!(said.contains("starts again in 10.0 ms") && said.contains("starts again in 20.0 ms"), "{said}");
+}
+
+#[test]
+fn lets_an_app_that_keeps_its_budget_alone() {
+    let scratch = Scratch::new("supervise-well");
+    let output = output(&scratch, &["--restart", "on-failure"], "nothing");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches("started, process").count(), 1, "{said}");
+    assert!(stacks(&scratch).is_empty());
+}
+
+#[test]
+fn says_what_cannot_be_started() {
+    let output = punctual(&["supervise", "--", "/no/such/app"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("/no/such/app: "), "{}", text(&output.stderr));
+}

@@ -1,0 +1,247 @@
+//! `punctual top`: what it shows of running apps, and of what is none.
+
+mod support;
+#[path = "support/watched.rs"]
+mod watched;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde_json::Value;
+use support::{program, punctual, text};
+use watched::App;
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(280);
+
+#[test]
+#[ignore = "a program of other tests"]
+fn watched_program() {
+    watched::run();
+}
+
+fn top(arguments: &[&str]) -> Command {
+    let mut command = punctual(&["top"]);
+    command.args(arguments);
+    command
+}
+
+/// A look at this app.
+fn look(app: &App, more: &[&str]) -> Value {
+    let output = top(&[&app.process(), "--json", "--count", "1"]).args(more).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn task<'a>(look: &'a Value, name: &str) -> &'a Value {
+    look["tasks"].as_array().unwrap().iter().find(|task| task["name"] == name).unwrap()
+}
+
+#[test]
+fn shows_every_task_of_a_running_app() {
+    let _alone = watched::alone();
+    let app = App::start("watched_program");
+    let first = look(&app, &[]);
+    assert_eq!((&first["schema"], &first["app"]), (&"punctual-top/1".into(), &"watched".into()));
+    let names: Vec<_> = first["tasks"].as_array().unwrap().iter().map(|task| &task["name"]).collect();
+    assert_eq!(names, ["beat", "late", "never"]);
+    assert_eq!(task(&first, "never")["jobs"], 0);
+    assert_eq!(task(&first, "beat")["period"], 2_000_000);
+
+    let end = Instant::now() + PATIENCE;
+    let jobs = |look: &Value| task(look, "beat")["jobs"].as_u64().unwrap();
+    let misses = |look: &Value| task(look, "late")["misses"].as_u64().unwrap();
+    loop {
+        let now = look(&app, &[]);
+        let response = &task(&now, "beat")["response"];
+        assert!(response["p50"].as_u64() <= response["max"].as_u64(), "{now}");
+        if jobs(&now) > jobs(&first) && misses(&now) > 0 {
+            break;
+        }
+        assert!(Instant::now() < end, "neither jobs nor misses are counted: {now}");
+    }
+    assert_eq!(look(&app, &["--filter", "nev"])["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn prints_a_table_where_there_is_no_terminal() {
+    let _alone = watched::alone();
+    let app = App::start("watched_program");
+    let output =
+        top(&[&app.process(), "--count", "2", "--every", "0.05", "--sort", "task"]).output().unwrap();
+    let out = text(&output.stdout);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    assert_eq!(out.matches(&format!("process {}", app.process())).count(), 2, "{out}");
+    assert_eq!(out.lines().filter(|line| line.starts_with("beat ")).count(), 2, "{out}");
+}
+
+#[test]
+fn follows_an_app_that_is_killed_and_started_again() {
+    let _alone = watched::alone();
+    let first = App::start("watched_program");
+    let mut watch = top(&["watched", "--json", "--every", "0.05"]);
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let process = |line: String| serde_json::from_str::<Value>(&line).unwrap()["process"].to_string();
+    process(lines.next().expect("an app is running"));
+    drop(first);
+    let second = App::start("watched_program");
+    let found = lines.by_ref().map(process).find(|process| *process == second.process());
+    assert!(found.is_some(), "the new one is not found");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+
+    let gone = second.process();
+    drop(second);
+    let output = top(&[&gone, "--count", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(
+        error.starts_with(&format!("error: no running app, program or process is called {gone}")),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_app_that_shows_nothing_is_not_found() {
+    let _alone = watched::alone();
+    let app = App::start_with("watched_program", &[("PUNCTUAL_METRICS", "0")]);
+    let output = top(&[&app.process(), "--count", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+}
+
+#[test]
+fn refuses_memory_that_is_no_apps_and_says_so() {
+    for (name, bytes, why) in [
+        ("empty", &b""[..], "too short for a header"),
+        ("noise", &[0x5a; 70_000][..], "does not begin with the mark"),
+    ] {
+        let mut file = File::from(memfd_create(format!("punctual:{name}"), MemfdFlags::CLOEXEC).unwrap());
+        file.write_all(bytes).unwrap();
+        let output = top(&[name, "--count", "1"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let error = text(&output.stderr);
+        assert!(error.contains(why) && error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn serves_prometheus() {
+    let _alone = watched::alone();
+    let app = App::start("watched_program");
+    let mut server = top(&[&app.process(), "--prometheus=127.0.0.1:0"]);
+    let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
+    let mut says = String::new();
+    BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut says).unwrap();
+    let address = says.trim().strip_prefix("serving http://").and_then(|rest| rest.strip_suffix("/metrics"));
+    let mut client = TcpStream::connect(address.expect("it says where")).unwrap();
+    client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let process = app.process();
+    let line = format!(r#"punctual_jobs_total{{app="watched",process="{process}",partition="#);
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains(&line), "{answer}");
+}
+
+#[test]
+fn says_that_a_port_is_taken() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let output = top(&[&format!("--prometheus={address}")]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains(&address.to_string()) && error.contains("give another port"), "{error}");
+}
+
+/// A terminal of 80 by 24 that `punctual top` runs on.
+struct Tmux(support::Scratch);
+
+impl Tmux {
+    fn command(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(self.0.file("socket")).args(["-f", "/dev/null"]).args(arguments);
+        text(&command.output().unwrap().stdout)
+    }
+
+    /// Waits until what is shown fulfils `is_so`.
+    fn until(&self, is_so: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let shown = self.command(&["capture-pane", "-p"]);
+            if is_so(&shown) {
+                return shown;
+            }
+            assert!(Instant::now() < end, "it is not shown: {shown}");
+        }
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        self.command(&["kill-server"]);
+    }
+}
+
+#[test]
+fn is_a_live_view_on_a_terminal() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        eprintln!("SKIPPED: the live view on a terminal; install tmux");
+        return;
+    }
+    let _alone = watched::alone();
+    let app = App::start("watched_program");
+    let tmux = Tmux(support::Scratch::new("tmux"));
+    let view = format!("{} top {} --every 0.1; echo over $?; cat", program().display(), app.process());
+    tmux.command(&["new-session", "-d", "-x", "80", "-y", "24", &view]);
+
+    let shown = tmux.until(|shown| shown.contains("beat") && shown.contains("█"));
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("watched of ") && lines[1].starts_with("TASK by level"), "{shown}");
+    assert_eq!(lines.len(), 24, "{shown}");
+    tmux.command(&["send-keys", "w"]);
+    tmux.until(|shown| shown.contains("partitions, threads, settings") && shown.contains("thread level 2"));
+    tmux.command(&["send-keys", "w", "Down", "h"]);
+    tmux.until(|shown| shown.contains("late: release jitter J"));
+    tmux.command(&["send-keys", "r"]);
+    tmux.until(|shown| shown.contains("since r"));
+    tmux.command(&["resize-window", "-x", "130", "-y", "10"]);
+    tmux.until(|shown| shown.contains("PARTITION"));
+
+    drop(app);
+    tmux.until(|shown| shown.contains("it has ended") || shown.contains("no running app"));
+    tmux.command(&["send-keys", "q"]);
+    let shown = tmux.until(|shown| shown.contains("over 0"));
+    assert!(!shown.contains("TASK by"), "the screen is as it was before: {shown}");
+}
+
+#[test]
+fn ends_with_its_terminal() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        eprintln!("SKIPPED: the live view on a terminal; install tmux");
+        return;
+    }
+    let _alone = watched::alone();
+    let tmux = Tmux(support::Scratch::new("tmux-gone"));
+    // Ignored, as below `nohup`, so that only the terminal tells.
+    let view = format!("trap '' HUP; exec {} top --every 0.1", program().display());
+    tmux.command(&["new-session", "-d", "-x", "80", "-y", "24", "sh", "-c", &view]);
+    tmux.until(|shown| shown.contains("no running app") || shown.contains("TASK by"));
+    let process = tmux.command(&["display-message", "-p", "#{pane_pid}"]);
+    let process = Path::new("/proc").join(process.trim()).join("stat");
+    assert!(process.exists(), "{}", process.display());
+    tmux.command(&["kill-server"]);
+    let is_gone = || fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "));
+    let begun = Instant::now();
+    while !is_gone() {
+        assert!(begun.elapsed() < PATIENCE, "it goes on without a terminal");
+        thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,67 @@
+//! `punctual trace merge` as a user calls it.
+
+mod support;
+
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use punctual_trace::write::synthetic::Synthetic;
+use support::{Scratch, punctual, text};
+
+/// A directory of a recording with a real-time thread that has a name.
+fn recording(scratch: &Scratch, name: &str, thread: &str) {
+    let mut synthetic = Synthetic::create(&scratch.file(name)).unwrap();
+    synthetic.name(411, thread);
+    let (idle, task) = (Task { id: 0, priority: 120 }, Task { id: 411, priority: 9 });
+    for job in 1..=20 {
+        let t = job * 1_000_000;
+        for (after, by, kind) in [
+            (0, 0, Kind::Waking { task, cpu: 0 }),
+            (2_000, 0, Kind::Switch { from: idle, reason: SwitchOut::Runnable, to: task }),
+            (90_000, 411, Kind::Switch { from: task, reason: SwitchOut::Sleeping, to: idle }),
+        ] {
+            synthetic.push(&Event { time: t + after, cpu: 0, by, kind }).unwrap();
+        }
+    }
+    synthetic.finish().unwrap();
+}
+
+fn run(scratch: &Scratch, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let output = punctual(&[&["trace"], arguments].concat()).current_dir(&scratch.0).output().unwrap();
+    (text(&output.stdout), text(&output.stderr), output.status.code())
+}
+
+#[test]
+fn reports_jobs_of_both_machines_from_one_file() {
+    let scratch = Scratch::new("merge");
+    recording(&scratch, "a", "control");
+    recording(&scratch, "b", "motor");
+    let (_, err, code) = run(&scratch, &["merge", "a", "b", "-o", "both.dat", "--shared-clock", "2.5"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        err.contains("b: its clock is shared, ± 2.50 µs; its threads have numbers 10000000 higher"),
+        "{err}"
+    );
+    let (out, err, code) = run(&scratch, &["report", "both.dat"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("control/411") && out.contains("motor/10000411"), "{out}");
+    assert!(out.contains("120 events of 2 CPUs") && out.contains("its times ± 2.5 µs"), "{out}");
+}
+
+#[test]
+fn says_what_is_missing_to_relate_clocks() {
+    let scratch = Scratch::new("bad-merge");
+    recording(&scratch, "a", "control");
+    recording(&scratch, "b", "motor");
+    for (arguments, code, message) in [
+        (&["merge", "a"][..], 2, "2 values required"),
+        (&["merge", "a", "b"], 1, "punctual trace exchange"),
+        (&["merge", "a", "missing"], 1, "missing: No such file"),
+        (&["merge", "a", "b", "-o", "/no/such/place"], 2, "--output /no/such/place"),
+        (&["exchange"], 2, "HOST:PORT"),
+        (&["exchange", "127.0.0.1:9", "--marker", "/no/such/marker"], 1, "punctual trace record --"),
+    ] {
+        let (_, err, found) = run(&scratch, arguments);
+        assert_eq!(found, Some(code), "{arguments:?}: {err}");
+        assert!(err.contains(message), "{arguments:?}: {err}");
+    }
+    assert!(!scratch.file("merged.dat").exists());
+}

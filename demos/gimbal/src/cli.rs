@@ -23,6 +23,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub json: Option<PathBuf>,
 
+    /// Record angles at 100 Hz and all currents to a new file, which viewers of MCAP open
+    #[arg(long, value_name = "FILE.mcap", value_parser = output_file)]
+    pub mcap: Option<PathBuf>,
+
     /// Run in virtual time: deterministic, as fast as possible, no real-time privileges needed
     #[arg(long = "virtual")]
     pub virtual_time: bool,
@@ -77,17 +81,29 @@ mod tests {
         let args = parse(&[]).unwrap();
         assert_eq!(args.seconds, 10.0);
         assert!(!args.virtual_time && !args.stdin);
-        assert_eq!((args.report, args.json, args.setpoints), (None, None, None));
+        assert_eq!((args.report, args.json, args.mcap, args.setpoints), (None, None, None, None));
     }
 
     #[test]
     fn encodes_every_value() {
-        let args = ["--seconds", "0.5", "--virtual", "--stdin", "--report", "r.html", "--json", "./r.json"];
+        let args = [
+            "--seconds",
+            "0.5",
+            "--virtual",
+            "--stdin",
+            "--report",
+            "r.html",
+            "--json",
+            "./r.json",
+            "--mcap",
+            "r.mcap",
+        ];
         let args = parse(&args).unwrap();
         assert!(args.virtual_time && args.stdin);
         assert_eq!(args.seconds, 0.5);
         assert_eq!(args.report.as_deref(), Some(Path::new("r.html")));
         assert_eq!(args.json.as_deref(), Some(Path::new("./r.json")));
+        assert_eq!(args.mcap.as_deref(), Some(Path::new("r.mcap")));
     }
 
     #[test]

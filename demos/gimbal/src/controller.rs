@@ -15,6 +15,7 @@
 use std::sync::mpsc::Sender;
 
 use punctual::{Config, Duration, Report, StartError};
+use punctual_bridge as bridge;
 
 use crate::axes::Axes;
 use crate::client::{Gimbal, LinkCounters};
@@ -23,6 +24,7 @@ use crate::device::SimulatedGimbal;
 use crate::log::Recorder;
 use crate::plant::{GIMBAL, SUPPLY_V};
 use crate::setpoints::Timeline;
+use crate::topics::Output;
 
 /// What stands where the bus would be. Any [`embedded_hal::spi::SpiDevice`] can take its place.
 pub type Bus = SimulatedGimbal<fn() -> u64>;
@@ -42,6 +44,8 @@ pub struct Record {
     pub link: LinkCounters,
     /// Whether the bus failed for so long that the controller gave up.
     pub gave_up: bool,
+    /// What has become of the topics, if they were to go somewhere.
+    pub topics: Option<Result<bridge::Report, bridge::StartError>>,
 }
 
 /// What an app run and the record of the gimbal's motion came to.
@@ -62,17 +66,22 @@ pub enum Setpoints {
     ByHand(fn()),
 }
 
-/// Runs the controller for `seconds`.
+/// Runs the controller for `seconds`. Its topics go to `output`, if there is one.
 ///
 /// # Errors
 /// If the app cannot start.
-pub fn run(config: Config, seconds: f64, setpoints: Setpoints) -> Result<Outcome, StartError> {
+pub fn run(
+    config: Config,
+    seconds: f64,
+    setpoints: Setpoints,
+    output: Option<Output>,
+) -> Result<Outcome, StartError> {
     let (sender, records) = std::sync::mpsc::channel();
     let config = config.until(Duration::from_nanos((seconds * 1e9) as u64));
     let periods = (seconds * 1e9) as u64 / POSITION_PERIOD_NS + 2;
     let every = periods.div_ceil(MAX_SAMPLES);
     let recording = Recording { recorder: Recorder::with_capacity((periods / every + 1) as usize), every };
-    let report = app::run(config, setpoints, recording, sender)?;
+    let report = app::run(config, setpoints, recording, output, sender)?;
     Ok(Outcome { report, record: records.try_recv().ok() })
 }
 
@@ -105,7 +114,7 @@ mod app {
     use punctual::prelude::*;
     use punctual::{Duration, Instant};
 
-    use super::{Bus, MAX_FAILURES, Record, Recording, Sender, Setpoints, simulated};
+    use super::{Bus, MAX_FAILURES, Output, Record, Recording, Sender, Setpoints, bridge, simulated};
     use crate::axes::Axes;
     use crate::client::Gimbal;
     use crate::control::{
@@ -114,6 +123,7 @@ mod app {
     use crate::log::Sample;
     use crate::plant::{GIMBAL, SUPPLY_V};
     use crate::setpoints::Timeline;
+    use crate::topics::Topics;
 
     /// Position loops run once in so many samples.
     const SAMPLES_PER_POSITION: u64 = 10;
@@ -140,6 +150,7 @@ mod app {
         current_loops: Axes<CurrentController>,
         timeline: Timeline,
         records: Sender<Record>,
+        topics: Option<Result<Topics, bridge::StartError>>,
     }
 
     #[init]
@@ -147,6 +158,7 @@ mod app {
         _: init::Context,
         setpoints: Setpoints,
         recording: Recording,
+        output: Option<Output>,
         records: Sender<Record>,
     ) -> (Shared, Local) {
         START.store(0, Ordering::Relaxed);
@@ -167,17 +179,22 @@ mod app {
             setpoints_rad: timeline.at(0),
         };
         let gimbal = simulated();
-        (
-            shared,
-            Local { gimbal, recording, gave_up: false, position_loops, current_loops, timeline, records },
-        )
+        let gave_up = false;
+        // What cannot be recorded is controlled all the same.
+        let topics = output.map(Topics::start);
+        let local =
+            Local { gimbal, recording, gave_up, position_loops, current_loops, timeline, records, topics };
+        (shared, local)
     }
 
     #[task(
         priority = 3,
         period = 100.micros(),
         shared = [voltages_v, setpoints_rad],
-        local = [gimbal, recording, gave_up, start: Option<Instant> = None, samples: u64 = 0, failures: u32 = 0]
+        local = [
+            gimbal, recording, gave_up, topics,
+            start: Option<Instant> = None, samples: u64 = 0, failures: u32 = 0,
+        ]
     )]
     fn sample(mut cx: sample::Context) {
         let start = *cx.local.start.get_or_insert(cx.released);
@@ -195,6 +212,12 @@ mod app {
             return;
         };
         *cx.local.failures = 0;
+        if let Some(Ok(topics)) = cx.local.topics
+            && topics.sample(cx.released, feedback.currents_a())
+        {
+            let setpoints_rad = cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad);
+            topics.angles(cx.released, feedback.angles_rad(), setpoints_rad);
+        }
 
         if !turn.is_multiple_of(SAMPLES_PER_POSITION) {
             // A full queue means that the loops are behind; the next sample brings newer values.
@@ -213,7 +236,14 @@ mod app {
         let _ = position::spawn(measured_rad, feedback.currents_a());
     }
 
-    #[task(priority = 2, shared = [setpoints_rad, current_setpoints_a], local = [position_loops], deadline = 1.millis())]
+    // Spawned by every tenth job of `sample`, whose releases may be late.
+    #[task(
+        priority = 2,
+        shared = [setpoints_rad, current_setpoints_a],
+        local = [position_loops],
+        deadline = 1.millis(),
+        min_interval = 800.micros(),
+    )]
     fn position(mut cx: position::Context, measured_rad: Axes<f64>, currents_a: Axes<f64>) {
         let setpoints_rad = cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad);
         let wanted_a = cx
@@ -270,13 +300,14 @@ mod app {
         steer::spawn_at(time, angles_rad).is_ok()
     }
 
-    #[shutdown(local = [gimbal, recording, gave_up, records])]
+    #[shutdown(local = [gimbal, recording, gave_up, records, topics])]
     fn shutdown(cx: shutdown::Context) {
         let recorder =
             std::mem::replace(&mut cx.local.recording.recorder, crate::log::Recorder::with_capacity(0));
         let (link, gave_up) = (cx.local.gimbal.counters(), *cx.local.gave_up);
+        let topics = cx.local.topics.take().map(|topics| topics.map(Topics::finish));
         // Nobody listens any more only if the caller of `run` has panicked.
-        let _ = cx.local.records.send(Record { recorder, link, gave_up });
+        let _ = cx.local.records.send(Record { recorder, link, gave_up, topics });
     }
 }
 
@@ -289,7 +320,7 @@ mod tests {
     fn matches_reference_bit_for_bit_in_virtual_time() {
         let timeline = Timeline::built_in(1.0);
         let setpoints = Setpoints::Timeline(timeline.clone());
-        let outcome = run(Config::new().virtual_time(), 1.0, setpoints).unwrap();
+        let outcome = run(Config::new().virtual_time(), 1.0, setpoints, None).unwrap();
         let record = outcome.record.unwrap();
         // The last sample of the reference lies at the very end, when the app has stopped.
         let reference = reference::run(GIMBAL, |t_ns| timeline.at(t_ns), 999_900_000);

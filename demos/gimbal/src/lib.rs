@@ -8,6 +8,7 @@
 //! * [`control`] and [`setpoints`] decide what it does;
 //! * [`reference`](mod@reference) runs all of these in ideal time, to compare a real run with;
 //! * [`log`], [`difference`](mod@difference) and [`report`] keep, compare and show what it did;
+//! * [`topics`] tells others of it while it happens;
 //! * [`cli`] is the command line, [`output`] prints.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -28,3 +29,4 @@ pub mod reference;
 pub mod report;
 pub mod setpoints;
 pub mod summary;
+pub mod topics;

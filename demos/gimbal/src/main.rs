@@ -21,7 +21,9 @@ use gimbal::plant::GIMBAL;
 use gimbal::report::{StepResponse, to_html, to_json};
 use gimbal::setpoints::{LineParser, Timeline, read_file};
 use gimbal::summary::{self, Run};
+use gimbal::topics::Output;
 use punctual::{Config, StartError};
+use punctual_bridge::{self as bridge, Recording};
 
 const DEFAULT_REPORT: &str = "gimbal-report.html";
 
@@ -76,10 +78,15 @@ impl From<StartError> for Failure {
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (timeline, setpoints) = setpoints(args)?;
     let by_hand = args.stdin && !args.virtual_time;
+    // Before anything moves, as a run that cannot be recorded is not the one that was asked for.
+    let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
+    let mut output = recording.map(|recording| Output { recording, virtual_time: args.virtual_time });
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
-    let virtual_run =
-        |timeline| controller::run(Config::new().virtual_time(), args.seconds, Setpoints::Timeline(timeline));
-    let reference = if by_hand { None } else { Some(virtual_run(timeline.clone())?) };
+    let virtual_run = |timeline, output| {
+        controller::run(Config::new().virtual_time(), args.seconds, Setpoints::Timeline(timeline), output)
+    };
+    let of_virtual_run = if args.virtual_time { output.take() } else { None };
+    let reference = if by_hand { None } else { Some(virtual_run(timeline.clone(), of_virtual_run)?) };
 
     let started = SystemTime::now();
     let (outcome, reference) = if args.virtual_time {
@@ -88,9 +95,9 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         announce(args.seconds);
         let setpoints =
             if by_hand { Setpoints::ByHand(steer_from_stdin) } else { Setpoints::Timeline(timeline) };
-        let outcome = controller::run(Config::from_env(), args.seconds, setpoints)?;
+        let outcome = controller::run(Config::from_env(), args.seconds, setpoints, output)?;
         let reference = match (reference, &outcome.record) {
-            (None, Some(record)) => Some(virtual_run(as_recorded(&record.recorder))?),
+            (None, Some(record)) => Some(virtual_run(as_recorded(&record.recorder), None)?),
             (reference, _) => reference,
         };
         (outcome, reference.and_then(|reference| reference.record))
@@ -182,6 +189,11 @@ fn finish(
         let lost =
             link.lost_feedback + link.lost_commands + link.crc_errors + link.format_errors + link.bus_errors;
         text.push_str(&format!("SPI: {} exchanges, {lost} lost or damaged\n", link.exchanges));
+        match &record.topics {
+            Some(Ok(report)) => text.push_str(&format!("\nRecorded:\n{report}")),
+            Some(Err(error)) => say(format_args!("gimbal: nothing was recorded: {error}")),
+            None => {}
+        }
         let path = args.report.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_REPORT));
         write(&path, &to_html(&summary))?;
         let shown = path.canonicalize().unwrap_or(path);
@@ -194,9 +206,12 @@ fn finish(
     if let Err(error) = &printed {
         say(format_args!("gimbal: standard output: {error}; what was printed is not complete"));
     }
-    match outcome.record.as_ref().is_some_and(|record| record.gave_up) {
+    let is_incomplete = |topics: &Result<_, _>| !topics.as_ref().is_ok_and(bridge::Report::is_complete);
+    let record = outcome.record.as_ref();
+    let is_incomplete = record.and_then(|record| record.topics.as_ref()).is_some_and(is_incomplete);
+    match record.is_some_and(|record| record.gave_up) {
         true => Err(Failure::other("the bus failed for 10 ms on end; the controller gave up")),
-        false if printed.is_err() => Ok(report.exit_code().max(1).into()),
+        false if printed.is_err() || is_incomplete => Ok(report.exit_code().max(1).into()),
         false => Ok(report.exit_code().into()),
     }
 }

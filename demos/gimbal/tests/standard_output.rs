@@ -1,25 +1,12 @@
 //! A standard output that takes nothing, or that nobody reads: an error where something is lost, and never a panic.
 
-use std::fs::{self, OpenOptions};
-use std::path::{Path, PathBuf};
+mod place;
+
+use std::fs::OpenOptions;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A directory that goes with the test.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("gimbal-{name}-{}", std::process::id()));
-        fs::create_dir(&path).expect("there is room for a directory");
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use place::Place;
 
 /// Commands that print, and the status that each has if it can.
 const COMMANDS: [(&[&str], i32); 3] =

@@ -1,0 +1,21 @@
+//! Where a test may write.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// A directory that goes with the test.
+pub(crate) struct Place(pub(crate) PathBuf);
+
+impl Place {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("gimbal-{name}-{}", std::process::id()));
+        fs::create_dir(&path).expect("there is room for a directory");
+        Self(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::Parser;
-use xtask_support::Result;
+use xtask_support::{Result, counted};
 
 use driver::board::Board;
 use driver::guest::{Ended, Guest, Stream};
@@ -147,7 +147,7 @@ fn run_on_board(host: &str, options: &Boot, command: Vec<String>) -> Result<i32>
     // Also of a command that did not end.
     let fetched = board.fetch(&results);
     let status = ended?;
-    eprintln!("lab: {host}, {}, {} CPUs, status {status}", board.system, board.cpus);
+    eprintln!("lab: {host}, {}, {}, status {status}", board.system, counted(board.cpus as usize, "CPU"));
     announce(fetched?, &results);
     Ok(status)
 }
@@ -174,10 +174,8 @@ fn bring_back(from: &Path, to: &Path) -> Result {
 }
 
 fn announce(count: usize, to: &Path) {
-    match count {
-        0 => {}
-        1 => eprintln!("lab: 1 file in {}", to.display()),
-        count => eprintln!("lab: {count} files in {}", to.display()),
+    if count > 0 {
+        eprintln!("lab: {} in {}", counted(count, "file"), to.display());
     }
 }
 

@@ -88,7 +88,7 @@ fn move_one(from: &Path, to: &Path) -> Result {
     } else if from.is_file() {
         fs::copy(from, to).map_err(at(to))?;
     } else {
-        eprintln!("lab: {} is no file and is not brought back", from.display());
+        eprintln!("lab: {} is not a regular file and is not brought back", from.display());
     }
     Ok(())
 }

@@ -141,9 +141,9 @@ fn runs_on_a_board() {
     let results = server.directory.join("results");
     let results = results.display().to_string();
 
-    let script = "echo out; echo err >&2; mkdir d; echo $PUNCTUAL_WORD >d/f; exit 3";
+    let script = "echo out; echo err >&2; mkdir d; echo $PUNCTUAL_TEST_WORD >d/f; exit 3";
     let words = ["run", "--host", "127.0.0.1", "--results", &results, "--", "sh", "-c", script];
-    let ran = Ran::new(server.lab("user", &words).env("PUNCTUAL_WORD", "it's so").output().unwrap());
+    let ran = Ran::new(server.lab("user", &words).env("PUNCTUAL_TEST_WORD", "it's so").output().unwrap());
     ran.ends_with(3);
     assert_eq!(ran.stdout, "out\n");
     assert!(ran.stderr.contains("err\n") && ran.stderr.contains("1 file in"), "{}", ran.stderr);
@@ -187,6 +187,6 @@ fn runs_the_suite_on_a_board() {
     let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "hardly a tick"]);
     ran.ends_with(0);
     assert!(ran.stdout.contains("SKIPPED: it needs boot parameters"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("*** 1 cases were SKIPPED ***"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("*** SKIPPED: 1 case ***"), "{}", ran.stdout);
     assert_eq!(ours(), before, "a directory is left");
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::process::{End, Outcome};
+use crate::sample::Sample;
 use crate::seeds::{self, Seed};
 use crate::working_copy::{self, Build, Kind, WorkingCopy};
 use crate::{Result, cargo};
@@ -38,6 +39,10 @@ pub(crate) struct Options {
     /// Seeded bug to find, without running the models first; may be repeated [default: all, after the models]
     #[arg(long = "seed", value_name = "NAME")]
     seeds: Vec<String>,
+
+    /// Of the seeded bugs only part N of M; `commit/M` and `day/M` take another part with every commit or day
+    #[arg(long, value_name = "N/M")]
+    sample: Option<Sample>,
 }
 
 /// The package of this name, if it has models.
@@ -63,6 +68,7 @@ pub(crate) fn run(options: &Options) -> Result {
         seeds.extend(of_package.into_iter().map(|seed| (*package, seed)));
     }
     choose(&mut seeds, &options.seeds)?;
+    seeds.retain(|(_, seed)| options.sample.is_none_or(|sample| sample.takes(&seed.name)));
 
     // The bugs of the others are at least ones that can be planted.
     for package in SEEDED {
@@ -110,9 +116,9 @@ fn models(copy: &WorkingCopy, package: &str) -> Result {
         Ok(passed)
     })?;
     if failed > 0 {
-        return Err(format!("{package}: {failed} models fail").into());
+        return Err(format!("{package}: models that fail: {failed}").into());
     }
-    println!("{package}: {} models pass, in {} s", models.len(), began.elapsed().as_secs());
+    println!("{package}: models that pass: {}, in {} s", models.len(), began.elapsed().as_secs());
     Ok(())
 }
 
@@ -138,7 +144,10 @@ pub(crate) fn find_all(
         let path = executable(first.build(kind, package, &[target])?, target)?;
         let names = working_copy::test_names(&path)?;
         if let Some(missing) = tests.iter().find(|test| !names.iter().any(|name| name == *test)) {
-            return Err(format!("{package}: there is no {target}::{missing}, which is to find a bug").into());
+            return Err(format!(
+                "{package}: a seeded bug names the test {target}::{missing}, which does not exist"
+            )
+            .into());
         }
     }
     let mut copies = vec![first];
@@ -160,9 +169,9 @@ pub(crate) fn find_all(
         Ok(verdict.is_ok())
     })?;
     if missed > 0 {
-        return Err(format!("{missed} of {} seeded bugs are not caught", seeds.len()).into());
+        return Err(format!("seeded bugs not caught: {missed} of {}", seeds.len()).into());
     }
-    println!("{} seeded bugs caught, in {} s", seeds.len(), began.elapsed().as_secs());
+    println!("seeded bugs caught: {}, in {} s", seeds.len(), began.elapsed().as_secs());
     Ok(())
 }
 

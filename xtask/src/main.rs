@@ -15,6 +15,7 @@ mod miri;
 mod mutants;
 mod release;
 mod rta;
+mod sample;
 mod sanitize;
 mod schedules;
 mod seeds;

@@ -29,11 +29,11 @@ pub(crate) fn run(options: &Options) -> Result {
         packages.iter().partition(|package| is_published(package));
     let faults: Vec<String> = published.iter().flat_map(|package| faults(package, &kept)).collect();
     if !faults.is_empty() {
-        return Err(format!("the manifests are not fit to be published:\n{}", faults.join("\n")).into());
+        return Err(format!("these manifests cannot be published:\n{}", faults.join("\n")).into());
     }
     let names: Vec<&str> = published.iter().filter_map(|package| package["name"].as_str()).collect();
     let version = published.first().and_then(|package| package["rust_version"].as_str()).unwrap_or_default();
-    println!("manifests: {} are fit to be published, for Rust {version} and later", names.join(", "));
+    println!("manifests: {} can be published, for Rust {version} and later", names.join(", "));
 
     let all = names.iter().flat_map(|name| ["-p", name]);
     let mut package = cargo::command();

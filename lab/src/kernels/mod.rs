@@ -104,7 +104,10 @@ impl Kernel {
         }
         match apt::version(flavour) {
             Ok(Some(version)) if !kernel.package.ends_with(&format!(" {version}")) => {
-                eprintln!("lab: {} is not of the source that apt knows, {version}", kernel.package);
+                eprintln!(
+                    "lab: {} was not built from the source that apt has now, {version}",
+                    kernel.package
+                );
                 Self::make(flavour, interrupt)
             }
             // Without a network, or without lists, the kernel that is there is the newest.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use xtask_support::process::{End, Outcome};
-use xtask_support::{Result, cargo, process};
+use xtask_support::{Result, cargo, counted, process};
 
 use crate::cases::{self, Case, Setup};
 use crate::driver::board::{Board, cross_cargo};
@@ -127,7 +127,7 @@ fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec
 fn board(host: &str, selection: &Selection) -> Result<i32> {
     let interrupt = Interrupt::install()?;
     let board = Board::connect(host, &interrupt)?;
-    let name = format!("{host}, {}, {} CPUs", board.system, board.cpus);
+    let name = format!("{host}, {}, {}", board.system, counted(board.cpus as usize, "CPU"));
     println!("lab: {name}");
     let built = cargo::build(cross_cargo(board.architecture())?.args(["test", "--workspace", "--no-run"]))?;
     // What needs the benchmark needs the lab as well.
@@ -139,7 +139,7 @@ fn board(host: &str, selection: &Selection) -> Result<i32> {
         if let Some(what) = case.lacking {
             verdicts.skip(host, &case.name, &format!("it needs {what}"));
         } else if cpus > board.cpus {
-            verdicts.skip(host, &case.name, &format!("it needs {cpus} CPUs"));
+            verdicts.skip(host, &case.name, &format!("it needs {}", counted(cpus as usize, "CPU")));
         } else if let Some(same) = chosen.iter_mut().find(|chosen| chosen.name == case.name) {
             // What is there for several sizes of machines runs once, in the form for the largest.
             if Some(cpus) >= same.cpus(selection.quick) {
@@ -200,7 +200,7 @@ impl Suite<'_> {
         let same = |one: &Ended, other: &Ended| Ok(differences(cases, one, other)?.is_empty());
         let (runs, repeated) = repeat(first, again, same)?;
         let verdict = if repeated && runs.len() == 2 {
-            Ok(format!("{} cases and the console, to the byte", cases.len()))
+            Ok(format!("{} and the console, to the byte", counted(cases.len(), "case")))
         } else {
             let differing = differences(cases, &runs[0], &runs[1])?;
             let names = differing.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use xtask_support::Result;
 use xtask_support::process::Outcome;
+use xtask_support::{Result, counted};
 
 use crate::workdir::{self, at};
 
@@ -49,7 +49,7 @@ impl Verdicts {
                 self.failures += 1;
                 println!("{line} FAILED: {}", shortened(&error.to_string()));
                 let file = self.keep(machine, case, outcome, &error.to_string())?;
-                println!("{:16} everything it said: {}", "", file.display());
+                println!("{:16} full output: {}", "", file.display());
             }
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Verdicts {
     pub(crate) fn rescue(&self, machine: &str, results: &Path) -> Result {
         let directory = self.directory.join(file_name(machine)).join("results");
         if workdir::move_contents(results, &directory)? > 0 {
-            eprintln!("lab: what the cases before said is in {}", directory.display());
+            eprintln!("lab: the output of the cases so far is in {}", directory.display());
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Verdicts {
     /// Says what was skipped; the error says how many have failed.
     pub(crate) fn conclude(&self) -> Result {
         if self.skipped > 0 {
-            println!("\n*** {} cases were SKIPPED ***", self.skipped);
+            println!("\n*** SKIPPED: {} ***", counted(self.skipped, "case"));
         }
         match self.failures {
             0 => Ok(()),

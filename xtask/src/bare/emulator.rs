@@ -111,7 +111,7 @@ impl Machine {
         println!("UART: {}", output.display());
         let ended = wait_for(&socket).and_then(|()| {
             gdb.status().map_err(|error| {
-                format!("cannot run gdb-multiarch: {error}; the package is called like that").into()
+                format!("cannot run gdb-multiarch: {error}; install the package of that name").into()
             })
         });
         let _ = board.kill();

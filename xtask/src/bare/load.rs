@@ -112,7 +112,7 @@ fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
             match line.receive(ANSWER)? {
                 Some(ACK) => return Ok(()),
                 Some(CAN) if line.receive(ANSWER)? == Some(CAN) => {
-                    return Err("the board has cancelled".into());
+                    return Err("the board cancelled the transfer".into());
                 }
                 Some(NAK) | None => break,
                 // It had asked once more before it saw the first block.

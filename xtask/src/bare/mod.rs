@@ -1,5 +1,6 @@
 //! `cargo xtask bare`, or `cargo xtask` in `bare/`: programs without an operating system, on boards that QEMU emulates.
 
+mod benchmark;
 mod board;
 mod elf;
 mod emulator;
@@ -65,6 +66,14 @@ enum Chore {
         /// Its name in programs/src/bin
         program: String,
     },
+    /// Run the benchmark of the kernel in QEMU, and write what `punctual bench --json` would
+    Bench {
+        #[arg(long)]
+        board: Board,
+        /// Where to
+        #[arg(long)]
+        json: PathBuf,
+    },
     /// Run programs in QEMU and compare their output with the expected one
     Test(test::Options),
 }
@@ -88,6 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             let line = load::load(serial, &elf::Elf::read(&elf)?.image)?;
             line.show().map(|()| ExitCode::SUCCESS)
         }
+        Chore::Bench { board, json } => benchmark::run(*board, json).map(|()| ExitCode::SUCCESS),
         Chore::Test(options) => test::run(options).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -3,6 +3,7 @@
 //! mdBook itself goes on where an included file, an anchor or a link is missing, so [`pages`] looks for those first.
 
 mod pages;
+mod variables;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,10 +35,11 @@ pub(crate) fn run(options: &Options) -> Result {
 }
 
 fn check() -> Result {
-    let problems = pages::problems(cargo::root())?;
+    let mut problems = pages::problems(cargo::root())?;
+    problems.extend(variables::problems(cargo::root())?);
     match problems.is_empty() {
         true => Ok(()),
-        false => Err(format!("the pages are not right:\n{}", problems.join("\n")).into()),
+        false => Err(format!("the book has errors:\n{}", problems.join("\n")).into()),
     }
 }
 

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: what nobody would think of, given to the readers of traces and done by whole apps.
+//! `cargo xtask fuzz`: what nobody would think of, given to the readers of traces, machines and task sets, and done by whole apps.
 
 mod apps;
-mod traces;
+mod readers;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -17,8 +17,12 @@ pub(crate) struct Options {
 enum Target {
     /// Run apps that are made up at random
     Apps(apps::Options),
+    /// Fuzz the readers of /proc and /sys
+    Machines(readers::Options),
+    /// Fuzz the readers of task sets, models and profiles
+    Models(readers::Options),
     /// Fuzz the readers of traces
-    Traces(traces::Options),
+    Traces(readers::Options),
 }
 
 /// One of the targets as it is without options.
@@ -31,9 +35,13 @@ struct Defaults<T: Args> {
 pub(crate) fn run(options: &Options) -> Result {
     match &options.target {
         Some(Target::Apps(options)) => apps::run(options),
-        Some(Target::Traces(options)) => traces::run(options),
+        Some(Target::Machines(options)) => readers::run(readers::MACHINES, options),
+        Some(Target::Models(options)) => readers::run(readers::MODELS, options),
+        Some(Target::Traces(options)) => readers::run(readers::TRACES, options),
         None => {
-            traces::run(&Defaults::parse_from([""]).options)?;
+            readers::run(readers::TRACES, &Defaults::parse_from([""]).options)?;
+            readers::run(readers::MACHINES, &Defaults::parse_from([""]).options)?;
+            readers::run(readers::MODELS, &Defaults::parse_from([""]).options)?;
             apps::run(&Defaults::parse_from([""]).options)
         }
     }

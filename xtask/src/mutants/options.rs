@@ -1,13 +1,12 @@
 //! What `cargo xtask mutants` is asked for.
 
-use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Args;
 
 use super::mutation::Mutation;
-use super::results::hash;
-use crate::{Result, cargo, loom};
+use crate::sample::Sample;
+use crate::{Result, loom};
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct Options {
@@ -20,8 +19,8 @@ pub(crate) struct Options {
     files: Vec<String>,
 
     /// Only part N of M; `commit/M` and `day/M` take another part with every commit or day
-    #[arg(long, value_name = "N/M", value_parser = sample)]
-    pub(super) sample: Option<(u64, u64)>,
+    #[arg(long, value_name = "N/M")]
+    pub(super) sample: Option<Sample>,
 
     /// Minutes after which no further mutation is tried
     #[arg(long = "minutes", value_name = "N", value_parser = minutes)]
@@ -52,7 +51,7 @@ impl Options {
                 let path = format!("crates/{}/{}", mutation.package, mutation.file);
                 path.ends_with(&format!("/{file}"))
             });
-        file && self.sample.is_none_or(|(part, parts)| hash(mutation.key().as_bytes()) % parts == part)
+        file && self.sample.is_none_or(|sample| sample.takes(&mutation.key()))
     }
 
     /// Refuses files that have no mutations: they are mistyped.
@@ -65,29 +64,6 @@ impl Options {
         }
         Ok(())
     }
-}
-
-/// Which of how many parts: a number, or one that changes with the commit or the day.
-fn sample(text: &str) -> Result<(u64, u64), String> {
-    let form = || "it takes N/M, commit/M or day/M".to_owned();
-    let (part, parts) = text.split_once('/').ok_or_else(form)?;
-    let parts = parts.parse::<u64>().ok().filter(|&parts| parts > 0).ok_or_else(form)?;
-    let part = match part {
-        "commit" => {
-            let mut git = Command::new("git");
-            let head = git.args(["rev-parse", "HEAD"]).current_dir(cargo::root()).output();
-            hash(&head.map(|output| output.stdout).unwrap_or_default()) % parts
-        }
-        "day" => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
-            now.as_secs() / 86_400 % parts
-        }
-        number => number.parse().map_err(|_| form())?,
-    };
-    if part >= parts {
-        return Err(format!("the parts are 0/{parts} to {}/{parts}", parts - 1));
-    }
-    Ok((part, parts))
 }
 
 fn minutes(text: &str) -> Result<Duration, String> {
@@ -114,7 +90,7 @@ mod tests {
         assert_eq!(parse("").unwrap().packages(), loom::PACKAGES);
         let options = parse("--package punctual-core --sample 3/40 --minutes 1.5 --list").unwrap();
         assert_eq!(options.packages(), ["punctual-core"]);
-        assert_eq!((options.sample, options.budget), (Some((3, 40)), Some(Duration::from_secs(90))));
+        assert_eq!((options.sample, options.budget), ("3/40".parse().ok(), Some(Duration::from_secs(90))));
         assert!(options.list);
     }
 

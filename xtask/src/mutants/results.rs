@@ -90,9 +90,3 @@ fn add(directory: &Path, hasher: &mut impl Hasher) -> Result {
     }
     Ok(())
 }
-
-pub(super) fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = fnv::FnvHasher::default();
-    hasher.write(bytes);
-    hasher.finish()
-}

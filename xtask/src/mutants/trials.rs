@@ -237,11 +237,12 @@ impl<'a> Trials<'a> {
     }
 
     fn build_and_run(&self, copy: &WorkingCopy, mutation: &Mutation, thoroughly: bool) -> Result<Verdict> {
-        // A test that comes by a neighbour in the file may come by this one.
+        // A model that comes by a neighbour in the file may come by this one. So may any test, of which some come by nothing
+        // else, as those of what a constructor refuses.
         let neighbours = self.of_file(&mutation.file);
-        let near = |test: &&Test| !test.reaches.is_disjoint(&neighbours) || test.target == "lib";
+        let near = |test: &&Test| test.kind == Kind::Test || !test.reaches.is_disjoint(&neighbours);
         let mut concerned: Vec<_> = self.tests.iter().filter(near).collect();
-        if !concerned.iter().any(|test| test.target != "lib") {
+        if !concerned.iter().any(|test| test.kind == Kind::Model) {
             concerned = self.tests.iter().collect();
         }
         // Targets by how long their tests take, the unit tests first.

@@ -1,7 +1,10 @@
 //! `cargo xtask traces`: reads recordings that other people made, and compares how many events there are of each kind with what
-//! `trace-cmd report` prints.
+//! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, and each job with what a script
+//! makes of the text of `trace-cmd`.
 //!
 //! The recordings stay where they were published; each is fetched once, and is what its hash says.
+
+mod recompute;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +18,9 @@ use crate::{Result, cargo};
 /// A line for each: hash, repository, commit, path.
 const RECORDINGS: &str = include_str!("recordings.txt");
 
+/// The same for the files of traces of LTTng, each of which is a directory.
+const LTTNG: &str = include_str!("lttng.txt");
+
 /// Tells the test where the recordings are.
 const PLACE: &str = "PUNCTUAL_TRACES";
 
@@ -26,8 +32,10 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(Options { directory }: &Options) -> Result {
-    if Command::new("trace-cmd").arg("--version").output().is_err() {
-        return Err("trace-cmd is not installed; on Debian, `apt-get install trace-cmd`".into());
+    for program in ["trace-cmd", "babeltrace2", "python3"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            return Err(format!("{program} is not installed; on Debian, `apt-get install {program}`").into());
+        }
     }
     let place = match directory {
         Some(directory) => directory.canonicalize()?,
@@ -40,30 +48,65 @@ pub(crate) fn run(Options { directory }: &Options) -> Result {
         "punctual-trace",
         "--test",
         "corpus",
+        "--test",
+        "ctf",
         "--",
         "--include-ignored",
         "--nocapture",
     ]);
-    succeed(test.env(PLACE, place))
+    succeed(test.env(PLACE, &place))?;
+    recompute::run(&place)
 }
 
 /// Fetches what is not there yet, and returns where all are.
 fn fetch_all(place: &Path) -> Result<PathBuf> {
     fs::create_dir_all(place)?;
-    for line in RECORDINGS.lines().filter(|line| !line.starts_with('#')) {
-        let mut words = line.splitn(4, ' ');
-        let (Some(hash), Some(repository), Some(commit), Some(path)) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return Err(format!("recordings.txt: `{line}` is not hash, repository, commit and path").into());
-        };
-        let file = place.join(format!("{}.dat", &hash[..12.min(hash.len())]));
-        if !file.exists() {
-            let url = format!("https://raw.githubusercontent.com/{repository}/{commit}/{path}");
-            fetch(&url, hash, &file)?;
-        }
+    for line in lines(RECORDINGS) {
+        let recording = Recording::parse(line)?;
+        recording.fetch(&place.join(format!("{}.dat", &recording.hash[..12.min(recording.hash.len())])))?;
+    }
+    for line in lines(LTTNG) {
+        let recording = Recording::parse(line)?;
+        let mut parts = recording.path.rsplit('/');
+        let (file, directory) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let directory = place.join("ctf").join(directory);
+        fs::create_dir_all(&directory)?;
+        recording.fetch(&directory.join(file))?;
     }
     Ok(place.to_owned())
+}
+
+fn lines(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().filter(|line| !line.starts_with('#'))
+}
+
+/// A file that somebody has published.
+struct Recording<'a> {
+    hash: &'a str,
+    repository: &'a str,
+    commit: &'a str,
+    path: &'a str,
+}
+
+impl<'a> Recording<'a> {
+    fn parse(line: &'a str) -> Result<Self> {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some(hash), Some(repository), Some(commit), Some(path)) => {
+                Ok(Self { hash, repository, commit, path })
+            }
+            _ => Err(format!("`{line}` is not hash, repository, commit and path").into()),
+        }
+    }
+
+    /// Fetches it, unless it is there.
+    fn fetch(&self, file: &Path) -> Result {
+        let Self { hash, repository, commit, path } = self;
+        if file.exists() {
+            return Ok(());
+        }
+        fetch(&format!("https://raw.githubusercontent.com/{repository}/{commit}/{path}"), hash, file)
+    }
 }
 
 fn fetch(url: &str, hash: &str, file: &Path) -> Result {

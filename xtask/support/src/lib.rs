@@ -12,3 +12,9 @@ use std::error::Error;
 
 /// What a chore returns; the error is a message for the person who typed the command.
 pub type Result<T = (), E = Box<dyn Error>> = std::result::Result<T, E>;
+
+/// "1 CPU", "2 CPUs".
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -19,7 +19,7 @@ use crate::{Result, cargo};
 pub const PACKAGE: &str = "punctual";
 
 /// An example that takes longer hangs.
-const TIME_LIMIT: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// How a program exits that has panicked.
 const PANICKED: i32 = 101;

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz traces`: the readers of files that strangers wrote, fed by libFuzzer, on the stable compiler.
+//! `cargo xtask fuzz traces`, `machines` and `models`: the readers of what strangers wrote, fed by libFuzzer, on the stable compiler.
 //!
 //! What cargo-fuzz adds on a nightly compiler is AddressSanitizer; the readers are safe Rust and get on without. The
 //! instrumentation itself is LLVM's, and the flags for it are stable.
@@ -16,8 +16,10 @@ use crate::Result;
 use crate::cargo::{self, Artifact};
 use crate::process::{self, End};
 
-/// The package of the targets, which is no member of the workspace: nothing else needs libFuzzer.
-const PACKAGE: &str = "crates/punctual-trace/fuzz";
+/// The packages of the targets, which are no members of the workspace: nothing else needs libFuzzer.
+pub(super) const TRACES: &str = "crates/punctual-trace/fuzz";
+pub(super) const MACHINES: &str = "crates/punctual-isolate/fuzz";
+pub(super) const MODELS: &str = "crates/punctual-analysis/fuzz";
 
 /// Coverage of edges and comparisons, as libFuzzer wants it, and every check that the compiler can put in.
 const FLAGS: [&str; 10] = [
@@ -54,8 +56,8 @@ pub(super) struct Options {
     targets: Vec<String>,
 }
 
-pub(super) fn run(options: &Options) -> Result {
-    let built = build()?;
+pub(super) fn run(package: &str, options: &Options) -> Result {
+    let built = build(package)?;
     let wanted = |target: &str| options.targets.is_empty() || options.targets.iter().any(|t| t == target);
     if let Some(unknown) =
         options.targets.iter().find(|&t| !built.iter().any(|artifact| artifact.target == *t))
@@ -64,11 +66,12 @@ pub(super) fn run(options: &Options) -> Result {
         return Err(format!("there is no fuzz target `{unknown}`; there are {known}").into());
     }
     let chosen: Vec<&Artifact> = built.iter().filter(|artifact| wanted(&artifact.target)).collect();
-    println!("{} targets at once, {} s each", chosen.len(), options.seconds);
+    println!("targets run at once: {}, for {} s each", chosen.len(), options.seconds);
 
     let verdicts: Vec<Result<(), String>> = thread::scope(|scope| {
-        let fuzz =
-            |artifact| scope.spawn(move || target(artifact, options.seconds).map_err(|e| e.to_string()));
+        let fuzz = |artifact| {
+            scope.spawn(move || target(package, artifact, options.seconds).map_err(|e| e.to_string()))
+        };
         let running: Vec<_> = chosen.iter().copied().map(fuzz).collect();
         running.into_iter().map(|thread| thread.join().expect("a fuzzer's thread does not panic")).collect()
     });
@@ -77,12 +80,12 @@ pub(super) fn run(options: &Options) -> Result {
 }
 
 /// Builds the targets in a directory of their own, for the instrumentation is in every crate.
-fn build() -> Result<Vec<Artifact>> {
+fn build(package: &str) -> Result<Vec<Artifact>> {
     let flags = env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = cargo::command();
     command
         .args(["build", "--release", "--bins", "--manifest-path"])
-        .arg(cargo::root().join(PACKAGE).join("Cargo.toml"))
+        .arg(cargo::root().join(package).join("Cargo.toml"))
         // Named, so that what runs during the build is not instrumented.
         .args(["--target", &host()?])
         .env("RUSTFLAGS", format!("{flags} {}", FLAGS.join(" ")).trim_start())
@@ -100,7 +103,7 @@ fn host() -> Result<String> {
 }
 
 /// Fuzzes one target. What it finds interesting is kept for the next time; what fails lies beside it.
-fn target(artifact: &Artifact, seconds: u32) -> Result {
+fn target(package: &str, artifact: &Artifact, seconds: u32) -> Result {
     let name = &artifact.target;
     let kept = cargo::target_dir().join("fuzz/found").join(name);
     let failures = cargo::target_dir().join("fuzz/failures").join(name);
@@ -110,7 +113,7 @@ fn target(artifact: &Artifact, seconds: u32) -> Result {
     let mut command = Command::new(&artifact.path);
     command
         .arg(&kept)
-        .arg(corpus(name))
+        .arg(corpus(package, name))
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
         .arg(format!("-timeout={SECONDS_PER_INPUT}"))
@@ -126,6 +129,6 @@ fn target(artifact: &Artifact, seconds: u32) -> Result {
 }
 
 /// The inputs that the repository has for a target.
-fn corpus(target: &str) -> PathBuf {
-    cargo::root().join(Path::new(PACKAGE)).join("corpus").join(target)
+fn corpus(package: &str, target: &str) -> PathBuf {
+    cargo::root().join(Path::new(package)).join("corpus").join(target)
 }

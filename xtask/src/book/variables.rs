@@ -1,0 +1,68 @@
+//! The environment variables that sources name are those that the README lists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::Result;
+
+/// Where sources are.
+const SOURCES: [&str; 6] = ["bare", "crates", "demos", "fuzz", "lab", "xtask"];
+
+/// Tests and chores pass these to programs of their own.
+const INTERNAL: [&str; 2] = ["PUNCTUAL_TEST_", "PUNCTUAL_MUTANT"];
+
+/// What only the README or only sources name, a line each.
+pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
+    let mut used = BTreeSet::new();
+    for directory in SOURCES {
+        collect(&root.join(directory), &mut used)?;
+    }
+    let readme = fs::read_to_string(root.join("README.md"))?;
+    let listed = quoted(&readme, '`').collect::<BTreeSet<_>>();
+    let unlisted = used.difference(&listed).map(|name| format!("README.md: does not list {name}"));
+    let unused =
+        listed.difference(&used).map(|name| format!("README.md: lists {name}, which no source names"));
+    Ok(unlisted.chain(unused).collect())
+}
+
+fn collect(directory: &Path, found: &mut BTreeSet<String>) -> Result {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            collect(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(quoted(&fs::read_to_string(&path)?, '"'));
+        }
+    }
+    Ok(())
+}
+
+/// The names of variables that stand alone between two `quote`s.
+fn quoted(text: &str, quote: char) -> impl Iterator<Item = String> {
+    let is_name = |part: &&str| {
+        part.strip_prefix("PUNCTUAL_").is_some_and(|rest| {
+            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+        })
+    };
+    let is_internal = |part: &&str| INTERNAL.iter().any(|prefix| part.starts_with(prefix));
+    text.split(quote).filter(is_name).filter(move |part| !is_internal(part)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cargo;
+
+    #[test]
+    fn readme_lists_every_variable() {
+        assert_eq!(problems(cargo::root()).expect("the sources can be read"), [""; 0]);
+    }
+
+    #[test]
+    fn finds_names_that_stand_alone() {
+        let text = "`PUNCTUAL_A`, `PUNCTUAL_B=1`, `PUNCTUAL_TEST_C`, a PUNCTUAL_D";
+        let a = ["PUNCTUAL", "A"].join("_");
+        assert_eq!(quoted(text, '`').collect::<Vec<_>>(), [a]);
+    }
+}

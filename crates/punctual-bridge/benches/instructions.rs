@@ -8,7 +8,10 @@ use std::hint::black_box;
 use std::process::Command;
 
 use punctual::Instant;
-use punctual_bridge::{Message, Parameters, Publisher, Topic, Tunable, TunableReader};
+use punctual_bridge::message::Layout;
+use punctual_bridge::{
+    Incoming, IncomingReader, Message, Parameters, Publisher, Topic, Tunable, TunableReader,
+};
 
 /// 64 bytes.
 #[derive(Clone, Copy, Message)]
@@ -45,12 +48,16 @@ struct Axis {
 
 static GAINS: Tunable<Gains> = Tunable::new();
 
+static WANTED: Incoming<State> = Incoming::new("/wanted", State { values: [0.0; 8] });
+
 type Measure = fn(u64);
 
-const ROWS: [(&str, Measure); 3] = [
+const ROWS: [(&str, Measure); 5] = [
     ("publish 64 bytes", |times| publish(ROOMY.publisher().expect("it is free"), times)),
     ("publish 64 bytes that find no room", |times| publish(FULL.publisher().expect("it is free"), times)),
     ("read 64 bytes of parameters", |times| read(GAINS.reader().expect("it is free"), times)),
+    ("read 64 bytes that came in", |times| look(WANTED.reader().expect("it is free"), times)),
+    ("take 64 bytes that come in, and read them", take),
 ];
 
 #[inline(never)]
@@ -65,6 +72,25 @@ fn publish<const N: usize>(mut end: Publisher<State, N>, times: u64) {
 fn read(mut end: TunableReader<Gains>, times: u64) {
     for _ in 0..times {
         black_box(end.read());
+    }
+}
+
+#[inline(never)]
+fn look(mut end: IncomingReader<State>, times: u64) {
+    for _ in 0..times {
+        black_box(end.read());
+    }
+}
+
+/// On the thread of a transport, but for the reading.
+#[inline(never)]
+fn take(times: u64) {
+    let (mut end, mut reader) =
+        (WANTED.subscribe().expect("it is free"), WANTED.reader().expect("it is free"));
+    let bytes = [&[0, 1, 0, 0], [0.5_f64; 8].map(f64::to_le_bytes).as_flattened()].concat();
+    for _ in 0..times {
+        end.take(black_box(&bytes), Layout::Cdr, &"a benchmark").expect("it is a message");
+        black_box(reader.read());
     }
 }
 

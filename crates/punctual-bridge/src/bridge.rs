@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use punctual::export::warn;
 use punctual_sync::Taken;
 
+use crate::contained::contained;
 use crate::message::Encoder;
 use crate::report::{Report, SinkReport, TopicReport};
 use crate::sink::{Channel, Clock, Sample, Sink};
@@ -220,15 +220,11 @@ impl Output {
         if self.report.error.is_some() {
             return false;
         }
-        let called = catch_unwind(AssertUnwindSafe(|| f(self.sink.as_mut())));
-        let error = match called {
-            Ok(Ok(())) => return true,
-            Ok(Err(error)) => error.to_string(),
-            Err(payload) => {
-                // Its destructor is the program's as well.
-                std::mem::forget(payload);
-                "it panicked".into()
-            }
+        // After a panic it is not called again.
+        let error = match contained(|| f(self.sink.as_mut())) {
+            Some(Ok(())) => return true,
+            Some(Err(error)) => error.to_string(),
+            None => "it panicked".into(),
         };
         warn(format_args!("{}: {error}; nothing more is written there", self.report.name));
         self.report.error = Some(error);

@@ -1,11 +1,14 @@
-//! The helper is an ordinary thread off the CPUs of the app, as the kernel says.
+//! The helper, and the thread that takes datagrams, are ordinary threads off the CPUs of the app, as the kernel says.
 
 use std::collections::BTreeSet;
 use std::io;
+use std::net::UdpSocket;
 use std::sync::Mutex;
+use std::sync::mpsc::{Sender, channel};
 
 use punctual::{Config, Duration};
-use punctual_bridge::{Channel, Clock, Message, Sample, Sink, Topic};
+use punctual_bridge::messages::Vector3;
+use punctual_bridge::{Channel, Clock, Datagrams, Incoming, Message, Sample, Sink, Topic};
 use punctual_core::cpus;
 
 #[derive(Clone, Copy, Message)]
@@ -14,12 +17,24 @@ struct Number {
 }
 
 static NUMBERS: Topic<Number, 64> = Topic::new("/numbers");
+static WANTED: Incoming<Vector3> = Incoming::new("/wanted", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
 /// What the kernel says of a thread: its policy, and the CPUs that it may run on.
 type Settings = (String, String);
 
 /// What it says of the helper.
 static HELPER: Mutex<Option<Settings>> = Mutex::new(None);
+
+/// Listens, and has one message come, of which `tell` gets the settings of the thread that takes it.
+fn listen(tell: Sender<Settings>) -> Datagrams {
+    let subscription = WANTED.subscribe().expect("nobody else takes it");
+    let subscription = subscription.release(move |_| tell.send(of_this_thread()).is_ok());
+    let datagrams = Datagrams::listen("127.0.0.1:0", subscription).expect("there are free ports");
+    let bytes = [&[0, 1, 0, 0], [0.5_f64; 3].map(f64::to_le_bytes).as_flattened()].concat();
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
+    socket.send_to(&bytes, datagrams.address()).expect("it is on this machine");
+    datagrams
+}
 
 fn of_this_thread() -> Settings {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("it is there");
@@ -59,9 +74,11 @@ impl Sink for Looking {
 
 #[punctual::app(main = false)]
 mod app {
-    use punctual_bridge::{Bridge, Publisher, Running};
+    use std::sync::mpsc::Sender;
 
-    use super::{Looking, NUMBERS, Number};
+    use punctual_bridge::{Bridge, Datagrams, Publisher, Running};
+
+    use super::{Looking, NUMBERS, Number, Settings, listen};
 
     #[shared]
     struct Shared {}
@@ -70,41 +87,51 @@ mod app {
     struct Local {
         numbers: Publisher<Number, 64>,
         bridge: Option<Running>,
+        datagrams: Datagrams,
     }
 
     #[init]
-    fn init(_: init::Context) -> (Shared, Local) {
+    fn init(_: init::Context, tell: Sender<Settings>) -> (Shared, Local) {
         let bridge = Bridge::new().topic(&NUMBERS).sink(Looking).start().expect("it can start");
         let numbers = NUMBERS.publisher().expect("nobody else publishes it");
         publish::spawn().expect("it is spawned once");
-        (Shared {}, Local { numbers, bridge: Some(bridge) })
+        (Shared {}, Local { numbers, bridge: Some(bridge), datagrams: listen(tell) })
     }
 
     #[task(local = [numbers])]
     fn publish(cx: publish::Context) {
         cx.local.numbers.publish(punctual::now(), Number { number: 1 });
-        punctual::shutdown();
     }
 
-    #[shutdown(local = [bridge])]
+    #[shutdown(local = [bridge, datagrams])]
     fn shutdown(cx: shutdown::Context) {
+        let _: &Datagrams = cx.local.datagrams;
         let report = cx.local.bridge.take().expect("it is finished once").finish();
         assert_eq!((report.topics[0].taken, report.topics[0].lost), (1, 0));
     }
 }
 
 #[test]
-fn is_an_ordinary_thread_off_the_cpus_of_the_app() {
-    let report = app::run(Config::new().until(Duration::from_secs(60))).expect("nothing is required");
-    let (policy, cpus) = HELPER.lock().unwrap().clone().expect("one message came");
-    assert_eq!(policy, "0", "SCHED_OTHER");
-    let cpus: BTreeSet<usize> = cpus::list(&cpus).collect();
+fn are_ordinary_threads_off_the_cpus_of_the_app() {
+    let (tell, told) = channel();
+    let waits = std::thread::spawn(move || {
+        let settings = told.recv_timeout(std::time::Duration::from_secs(60)).expect("a datagram comes");
+        punctual::shutdown();
+        settings
+    });
+    let report = app::run(Config::new().until(Duration::from_secs(60)), tell).expect("nothing is required");
+    let datagrams = waits.join().expect("a datagram comes");
+    let helper = HELPER.lock().unwrap().clone().expect("one message came");
     let all = cpus::list(&of_this_thread().1).count();
     let real_time = report.settings.threads.iter().filter(|thread| thread.policy == "SCHED_FIFO");
     let taken: BTreeSet<usize> = real_time.flat_map(|thread| cpus::list(&thread.cpus)).collect();
-    if !taken.is_empty() && taken.len() < all {
-        assert!(cpus.is_disjoint(&taken), "the helper may run on {cpus:?}, the app has {taken:?}");
-    } else {
-        eprintln!("*** SKIPPED: NO REAL-TIME THREADS, OR NO CPU BESIDE THEIRS ***");
+    for (name, (policy, cpus)) in [("the helper", helper), ("what takes datagrams", datagrams)] {
+        assert_eq!(policy, "0", "{name}: SCHED_OTHER");
+        let cpus: BTreeSet<usize> = cpus::list(&cpus).collect();
+        if !taken.is_empty() && taken.len() < all {
+            assert!(cpus.is_disjoint(&taken), "{name} may run on {cpus:?}, the app has {taken:?}");
+        } else {
+            eprintln!("*** SKIPPED: NO REAL-TIME THREADS, OR NO CPU BESIDE THEIRS ***");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Publishing allocates nothing, whether there is room or not.
+//! Publishing allocates nothing, whether there is room or not, nor does reading what came in.
 //!
 //! The allocator counts what the thread that publishes asks of it.
 
@@ -6,7 +6,9 @@
 mod counted;
 
 use counted::{calls, counted};
-use punctual_bridge::{Bridge, Csv, Message, Topic};
+use punctual_bridge::message::Layout;
+use punctual_bridge::messages::Vector3;
+use punctual_bridge::{Bridge, Csv, Incoming, Message, Topic};
 
 #[derive(Clone, Copy, Message)]
 struct State {
@@ -14,6 +16,20 @@ struct State {
 }
 
 static STATE: Topic<State, 16> = Topic::new("/state");
+
+static WANTED: Incoming<Vector3> = Incoming::new("/wanted", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+
+#[test]
+fn reads_without_allocating() {
+    let (mut subscription, mut wanted) = (WANTED.subscribe().unwrap(), WANTED.reader().unwrap());
+    let bytes = [&[0, 1, 0, 0], [0.5_f64; 3].map(f64::to_le_bytes).as_flattened()].concat();
+    for _ in 0..100 {
+        subscription.take(&bytes, Layout::Cdr, &"a test").expect("it is a message");
+        let readings = counted(|| [wanted.read(), wanted.read()]);
+        assert_eq!(readings.map(|reading| (reading.message.z, reading.is_new)), [(0.5, true), (0.5, false)]);
+    }
+    assert_eq!(calls(), 0);
+}
 
 #[test]
 fn publishes_without_allocating() {

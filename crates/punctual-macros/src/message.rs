@@ -52,7 +52,7 @@ pub(crate) fn implement(ident: &Ident, name: &TokenStream, fields: &[Described<'
         let kind = kind(ty);
         quote!(::punctual_bridge::message::Field::new(#name, #unit, #kind))
     });
-    let idents = fields.iter().map(|field| field.ident);
+    let idents: Vec<&Ident> = fields.iter().map(|field| field.ident).collect();
     quote! {
         #[automatically_derived]
         impl ::punctual_bridge::Message for #ident {
@@ -67,6 +67,10 @@ pub(crate) fn implement(ident: &Ident, name: &TokenStream, fields: &[Described<'
 
             fn encode(&self, to: &mut ::punctual_bridge::message::Encoder) {
                 #(::punctual_bridge::message::Value::encode(&self.#idents, to);)*
+            }
+
+            fn decode(from: &mut ::punctual_bridge::message::Decoder<'_>) -> Self {
+                Self { #(#idents: ::punctual_bridge::message::Value::decode(from)),* }
             }
         }
 

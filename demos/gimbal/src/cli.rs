@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{ArgGroup, Parser};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The longest run, in seconds: its records must fit in memory reserved beforehand.
@@ -8,7 +9,7 @@ pub const MAX_SECONDS: f64 = 3600.0;
 
 /// Control a simulated two-axis camera gimbal in real time and report how well it follows its setpoints
 #[derive(Debug, Clone, PartialEq, Parser)]
-#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin"]))]
+#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp"]))]
 pub struct Args {
     /// Length of the run in seconds, up to 3600
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -38,6 +39,11 @@ pub struct Args {
     /// Read setpoints from standard input, as lines `pan_rad,tilt_rad` or `time_s,pan_rad,tilt_rad`
     #[arg(long)]
     pub stdin: bool,
+
+    /// Take setpoints as UDP datagrams, 127.0.0.1:9870 if no address is given: geometry_msgs/Vector3 in CDR, x pan, y tilt
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "127.0.0.1:9870", conflicts_with = "virtual_time")]
+    pub udp: Option<SocketAddr>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -82,6 +88,7 @@ mod tests {
         assert_eq!(args.seconds, 10.0);
         assert!(!args.virtual_time && !args.stdin);
         assert_eq!((args.report, args.json, args.mcap, args.setpoints), (None, None, None, None));
+        assert_eq!(args.udp, None);
     }
 
     #[test]

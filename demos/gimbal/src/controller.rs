@@ -5,7 +5,7 @@
 //! | `current` | 4 | by `sample` or `position` | current loops of both axes, 10 kHz |
 //! | `sample` | 3 | every 100 µs | exchanges voltages for angles and currents over SPI |
 //! | `position` | 2 | by every tenth `sample` | position loops, 1 kHz, then the current loops |
-//! | `setpoint` | 1 | every 1 ms | looks up the setpoints of the coming millisecond |
+//! | `setpoint` | 1 | every 1 ms | looks up the setpoints of the coming millisecond, or takes the newest of the topic |
 //! | `steer` | 1 | from the standard input | sets the setpoints by hand |
 //!
 //! The current loops are above the sampling, so spawning them is a function call: from one period to the
@@ -15,7 +15,6 @@
 use std::sync::mpsc::Sender;
 
 use punctual::{Config, Duration, Report, StartError};
-use punctual_bridge as bridge;
 
 use crate::axes::Axes;
 use crate::client::{Gimbal, LinkCounters};
@@ -24,7 +23,7 @@ use crate::device::SimulatedGimbal;
 use crate::log::Recorder;
 use crate::plant::{GIMBAL, SUPPLY_V};
 use crate::setpoints::Timeline;
-use crate::topics::Output;
+use crate::topics::{Carried, LinkError, Links};
 
 /// What stands where the bus would be. Any [`embedded_hal::spi::SpiDevice`] can take its place.
 pub type Bus = SimulatedGimbal<fn() -> u64>;
@@ -44,8 +43,8 @@ pub struct Record {
     pub link: LinkCounters,
     /// Whether the bus failed for so long that the controller gave up.
     pub gave_up: bool,
-    /// What has become of the topics, if they were to go somewhere.
-    pub topics: Option<Result<bridge::Report, bridge::StartError>>,
+    /// What has become of the topics, if they were to go somewhere or to come.
+    pub topics: Option<Result<Carried, LinkError>>,
 }
 
 /// What an app run and the record of the gimbal's motion came to.
@@ -64,9 +63,11 @@ pub enum Setpoints {
     Timeline(Timeline),
     /// From [`steer`], called by this function on an ordinary thread that is started with the app.
     ByHand(fn()),
+    /// From the topic `/setpoint`.
+    Topic,
 }
 
-/// Runs the controller for `seconds`. Its topics go to `output`, if there is one.
+/// Runs the controller for `seconds`. Its topics go by `links`, if there are any.
 ///
 /// # Errors
 /// If the app cannot start.
@@ -74,14 +75,14 @@ pub fn run(
     config: Config,
     seconds: f64,
     setpoints: Setpoints,
-    output: Option<Output>,
+    links: Option<Links>,
 ) -> Result<Outcome, StartError> {
     let (sender, records) = std::sync::mpsc::channel();
     let config = config.until(Duration::from_nanos((seconds * 1e9) as u64));
     let periods = (seconds * 1e9) as u64 / POSITION_PERIOD_NS + 2;
     let every = periods.div_ceil(MAX_SAMPLES);
     let recording = Recording { recorder: Recorder::with_capacity((periods / every + 1) as usize), every };
-    let report = app::run(config, setpoints, recording, output, sender)?;
+    let report = app::run(config, setpoints, recording, links, sender)?;
     Ok(Outcome { report, record: records.try_recv().ok() })
 }
 
@@ -114,7 +115,7 @@ mod app {
     use punctual::prelude::*;
     use punctual::{Duration, Instant};
 
-    use super::{Bus, MAX_FAILURES, Output, Record, Recording, Sender, Setpoints, bridge, simulated};
+    use super::{Bus, LinkError, Links, MAX_FAILURES, Record, Recording, Sender, Setpoints, simulated};
     use crate::axes::Axes;
     use crate::client::Gimbal;
     use crate::control::{
@@ -123,7 +124,7 @@ mod app {
     use crate::log::Sample;
     use crate::plant::{GIMBAL, SUPPLY_V};
     use crate::setpoints::Timeline;
-    use crate::topics::Topics;
+    use crate::topics::{Topics, Wanted};
 
     /// Position loops run once in so many samples.
     const SAMPLES_PER_POSITION: u64 = 10;
@@ -150,7 +151,8 @@ mod app {
         current_loops: Axes<CurrentController>,
         timeline: Timeline,
         records: Sender<Record>,
-        topics: Option<Result<Topics, bridge::StartError>>,
+        topics: Option<Result<Topics, LinkError>>,
+        wanted: Option<Wanted>,
     }
 
     #[init]
@@ -158,16 +160,18 @@ mod app {
         _: init::Context,
         setpoints: Setpoints,
         recording: Recording,
-        output: Option<Output>,
+        links: Option<Links>,
         records: Sender<Record>,
     ) -> (Shared, Local) {
         START.store(0, Ordering::Relaxed);
+        let wanted = matches!(setpoints, Setpoints::Topic).then(Wanted::new);
         let timeline = match setpoints {
             Setpoints::Timeline(timeline) => timeline,
             Setpoints::ByHand(read) => {
                 punctual::background::spawn("setpoints", read).expect("a thread can be started");
                 Timeline::new()
             }
+            Setpoints::Topic => Timeline::new(),
         };
         let position_loops = GIMBAL
             .map(|axis| PositionController::new(PositionGains::for_axis(&axis), axis.motor.current_limit_a));
@@ -180,10 +184,19 @@ mod app {
         };
         let gimbal = simulated();
         let gave_up = false;
-        // What cannot be recorded is controlled all the same.
-        let topics = output.map(Topics::start);
-        let local =
-            Local { gimbal, recording, gave_up, position_loops, current_loops, timeline, records, topics };
+        // What cannot be told is controlled all the same.
+        let topics = links.map(Topics::start);
+        let local = Local {
+            gimbal,
+            recording,
+            gave_up,
+            position_loops,
+            current_loops,
+            timeline,
+            records,
+            topics,
+            wanted,
+        };
         (shared, local)
     }
 
@@ -272,9 +285,12 @@ mod app {
         priority = 1,
         period = 1.millis(),
         shared = [setpoints_rad],
-        local = [timeline, start: Option<Instant> = None]
+        local = [timeline, wanted, start: Option<Instant> = None]
     )]
     fn setpoint(mut cx: setpoint::Context) {
+        if let Some(wanted_rad) = cx.local.wanted.as_mut().and_then(Wanted::newer) {
+            cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad = wanted_rad);
+        }
         if cx.local.timeline.is_empty() {
             return;
         }

@@ -8,6 +8,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::io::{BufRead, IsTerminal};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -21,9 +22,9 @@ use gimbal::plant::GIMBAL;
 use gimbal::report::{StepResponse, to_html, to_json};
 use gimbal::setpoints::{LineParser, Timeline, read_file};
 use gimbal::summary::{self, Run};
-use gimbal::topics::Output;
+use gimbal::topics::{Carried, Links};
 use punctual::{Config, StartError};
-use punctual_bridge::{self as bridge, Recording};
+use punctual_bridge::Recording;
 
 const DEFAULT_REPORT: &str = "gimbal-report.html";
 
@@ -77,15 +78,17 @@ impl From<StartError> for Failure {
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (timeline, setpoints) = setpoints(args)?;
-    let by_hand = args.stdin && !args.virtual_time;
+    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some();
     // Before anything moves, as a run that cannot be recorded is not the one that was asked for.
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
-    let mut output = recording.map(|recording| Output { recording, virtual_time: args.virtual_time });
+    let datagrams = args.udp.map(bind).transpose()?;
+    let is_linked = recording.is_some() || datagrams.is_some();
+    let mut links = is_linked.then_some(Links { recording, datagrams, virtual_time: args.virtual_time });
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
-    let virtual_run = |timeline, output| {
-        controller::run(Config::new().virtual_time(), args.seconds, Setpoints::Timeline(timeline), output)
+    let virtual_run = |timeline, links| {
+        controller::run(Config::new().virtual_time(), args.seconds, Setpoints::Timeline(timeline), links)
     };
-    let of_virtual_run = if args.virtual_time { output.take() } else { None };
+    let of_virtual_run = if args.virtual_time { links.take() } else { None };
     let reference = if by_hand { None } else { Some(virtual_run(timeline.clone(), of_virtual_run)?) };
 
     let started = SystemTime::now();
@@ -93,9 +96,12 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         (reference.ok_or_else(|| Failure::other("a virtual run has its own reference"))?, None)
     } else {
         announce(args.seconds);
-        let setpoints =
-            if by_hand { Setpoints::ByHand(steer_from_stdin) } else { Setpoints::Timeline(timeline) };
-        let outcome = controller::run(Config::from_env(), args.seconds, setpoints, output)?;
+        let setpoints = match by_hand {
+            true if args.udp.is_some() => Setpoints::Topic,
+            true => Setpoints::ByHand(steer_from_stdin),
+            false => Setpoints::Timeline(timeline),
+        };
+        let outcome = controller::run(Config::from_env(), args.seconds, setpoints, links)?;
         let reference = match (reference, &outcome.record) {
             (None, Some(record)) => Some(virtual_run(as_recorded(&record.recorder), None)?),
             (reference, _) => reference,
@@ -110,6 +116,9 @@ fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
     if let Some(path) = &args.setpoints {
         let timeline = read_file(path, ranges).map_err(Failure::input)?;
         return Ok((timeline, path.display().to_string()));
+    }
+    if let Some(address) = args.udp {
+        return Ok((Timeline::new(), format!("datagrams at {address}")));
     }
     match (args.stdin, args.virtual_time) {
         (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),
@@ -128,6 +137,16 @@ fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
             Ok((timeline, "standard input".into()))
         }
     }
+}
+
+/// A port that somebody else has is found out before anything moves.
+fn bind(address: SocketAddr) -> Result<UdpSocket, Failure> {
+    let advice = "give another: --udp=ADDRESS:PORT";
+    let socket = UdpSocket::bind(address)
+        .map_err(|error| Failure::other(format!("--udp: {address}: {error}; {advice}")))?;
+    let address = socket.local_addr().map_err(Failure::other)?;
+    say(format_args!("gimbal: setpoints are taken at {address}"));
+    Ok(socket)
 }
 
 /// Passes lines on to the controller as they come, on an ordinary thread that ends with the process.
@@ -190,8 +209,8 @@ fn finish(
             link.lost_feedback + link.lost_commands + link.crc_errors + link.format_errors + link.bus_errors;
         text.push_str(&format!("SPI: {} exchanges, {lost} lost or damaged\n", link.exchanges));
         match &record.topics {
-            Some(Ok(report)) => text.push_str(&format!("\nRecorded:\n{report}")),
-            Some(Err(error)) => say(format_args!("gimbal: nothing was recorded: {error}")),
+            Some(Ok(report)) => text.push_str(&format!("\nTopics:\n{report}")),
+            Some(Err(error)) => say(format_args!("gimbal: {error}")),
             None => {}
         }
         let path = args.report.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_REPORT));
@@ -206,7 +225,7 @@ fn finish(
     if let Err(error) = &printed {
         say(format_args!("gimbal: standard output: {error}; what was printed is not complete"));
     }
-    let is_incomplete = |topics: &Result<_, _>| !topics.as_ref().is_ok_and(bridge::Report::is_complete);
+    let is_incomplete = |topics: &Result<_, _>| !topics.as_ref().is_ok_and(Carried::is_complete);
     let record = outcome.record.as_ref();
     let is_incomplete = record.and_then(|record| record.topics.as_ref()).is_some_and(is_incomplete);
     match record.is_some_and(|record| record.gave_up) {

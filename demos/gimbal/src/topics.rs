@@ -1,11 +1,22 @@
-//! What the controller tells the world while it runs: angles at 100 Hz, and every current, at 10 kHz.
+//! What the controller tells the world while it runs, and is told by it.
 //!
-//! The task that samples copies them into rings; an ordinary thread writes them to a recording.
+//! `/angles` at 100 Hz and `/currents`, every one at 10 kHz, go out: the task that samples copies them into rings, and an ordinary
+//! thread takes them from there. `/setpoint` comes in, where somebody listens to it: an ordinary thread checks what comes, and `setpoint`
+//! reads the newest each millisecond, however many there are.
+
+use std::fmt;
+use std::io;
+use std::net::UdpSocket;
 
 use punctual::Instant;
-use punctual_bridge::{Bridge, Message, Publisher, Recording, Report, Running, StartError, Topic};
+use punctual_bridge::messages::Vector3;
+use punctual_bridge::{
+    Bridge, Datagrams, Incoming, IncomingReader, IncomingReport, Message, Publisher, Recording, Report,
+    Running, StartError, Subscription, Topic,
+};
 
 use crate::axes::Axes;
+use crate::plant::GIMBAL;
 
 /// Samples in a message of currents, and between two messages of angles.
 pub const BATCH: usize = 100;
@@ -39,18 +50,99 @@ pub struct Currents {
 static ANGLES: Topic<Angles, ROOM> = Topic::new("/angles").hz(100);
 static CURRENTS: Topic<Currents, ROOM> = Topic::new("/currents").hz(100);
 
-/// Where the topics go.
-#[derive(Debug)]
-pub struct Output {
-    /// The recording.
-    pub recording: Recording,
+/// Where the gimbal is to point: `x` pan, `y` tilt, both in rad; `z` means nothing.
+static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+
+/// Where the topics go, and where they come from.
+#[derive(Debug, Default)]
+pub struct Links {
+    /// Where angles and currents are recorded.
+    pub recording: Option<Recording>,
+    /// Where setpoints come as datagrams.
+    pub datagrams: Option<UdpSocket>,
     /// Whether the app runs in virtual time.
     pub virtual_time: bool,
+}
+
+/// Why there is no link.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The bridge does not start.
+    #[error("nothing is published: {0}")]
+    Bridge(#[from] StartError),
+    /// The thread that receives does not start.
+    #[error("no setpoints are received: {0}")]
+    Receiver(#[from] io::Error),
 }
 
 /// The topics at work.
 #[derive(Debug)]
 pub(crate) struct Topics {
+    outgoing: Option<Outgoing>,
+    datagrams: Option<Datagrams>,
+}
+
+impl Topics {
+    /// Starts the threads that carry them. The place for it is `init`.
+    pub(crate) fn start(links: Links) -> Result<Self, LinkError> {
+        let datagrams = links.datagrams.map(|socket| Datagrams::on(socket, subscription())).transpose()?;
+        let bridge = Bridge::new().topic(&ANGLES).topic(&CURRENTS).virtual_time(links.virtual_time);
+        let bridge = links.recording.map(|recording| bridge.sink(recording).start()).transpose()?;
+        Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams })
+    }
+
+    /// Takes the currents of a sample; whether the angles are wanted, too.
+    pub(crate) fn sample(&mut self, released: Instant, currents_a: Axes<f64>) -> bool {
+        self.outgoing.as_mut().is_some_and(|outgoing| outgoing.sample(released, currents_a))
+    }
+
+    /// Publishes the angles.
+    pub(crate) fn angles(&mut self, released: Instant, measured_rad: Axes<f64>, setpoints_rad: Axes<f64>) {
+        if let Some(outgoing) = &mut self.outgoing {
+            let (pan, tilt) = (measured_rad.pan, measured_rad.tilt);
+            let (pan_setpoint, tilt_setpoint) = (setpoints_rad.pan, setpoints_rad.tilt);
+            outgoing.angles.publish(released, Angles { pan, tilt, pan_setpoint, tilt_setpoint });
+        }
+    }
+
+    /// Completes recordings, and says what has become of everything.
+    pub(crate) fn finish(self) -> Carried {
+        let incoming = self.datagrams.map(|datagrams| {
+            datagrams.finish();
+            SETPOINT.report()
+        });
+        Carried { outgoing: self.outgoing.map(|outgoing| outgoing.bridge.finish()), incoming }
+    }
+}
+
+/// What has become of the messages of a run.
+#[derive(Debug)]
+pub struct Carried {
+    /// Those that went out.
+    pub outgoing: Option<Report>,
+    /// Those that came in.
+    pub incoming: Option<IncomingReport>,
+}
+
+impl Carried {
+    /// Whether nothing that was published is missing anywhere. What came in and was not wanted does not count.
+    pub fn is_complete(&self) -> bool {
+        self.outgoing.as_ref().is_none_or(Report::is_complete)
+    }
+}
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(outgoing) = &self.outgoing {
+            outgoing.fmt(f)?;
+        }
+        self.incoming.iter().try_for_each(|incoming| writeln!(f, "{incoming}"))
+    }
+}
+
+/// What goes out.
+#[derive(Debug)]
+struct Outgoing {
     bridge: Running,
     angles: Publisher<Angles, ROOM>,
     currents: Publisher<Currents, ROOM>,
@@ -59,19 +151,15 @@ pub(crate) struct Topics {
     filled: usize,
 }
 
-impl Topics {
-    /// Starts the thread that writes them. The place for it is `init`.
-    pub(crate) fn start(output: Output) -> Result<Self, StartError> {
-        let bridge = Bridge::new().topic(&ANGLES).topic(&CURRENTS).virtual_time(output.virtual_time);
-        let bridge = bridge.sink(output.recording).start()?;
+impl Outgoing {
+    fn new(bridge: Running) -> Self {
         let angles = ANGLES.publisher().expect("one app of this kind runs at a time");
         let currents = CURRENTS.publisher().expect("one app of this kind runs at a time");
         let none = [0.0; BATCH];
-        Ok(Self { bridge, angles, currents, batch: Currents { pan: none, tilt: none }, filled: 0 })
+        Self { bridge, angles, currents, batch: Currents { pan: none, tilt: none }, filled: 0 }
     }
 
-    /// Takes the currents of a sample; whether the angles are wanted, too.
-    pub(crate) fn sample(&mut self, released: Instant, currents_a: Axes<f64>) -> bool {
+    fn sample(&mut self, released: Instant, currents_a: Axes<f64>) -> bool {
         let is_first = self.filled == 0;
         self.batch.pan[self.filled] = currents_a.pan as f32;
         self.batch.tilt[self.filled] = currents_a.tilt as f32;
@@ -82,16 +170,38 @@ impl Topics {
         }
         is_first
     }
+}
 
-    /// Publishes the angles.
-    pub(crate) fn angles(&mut self, released: Instant, measured_rad: Axes<f64>, setpoints_rad: Axes<f64>) {
-        let (pan, tilt) = (measured_rad.pan, measured_rad.tilt);
-        let (pan_setpoint, tilt_setpoint) = (setpoints_rad.pan, setpoints_rad.tilt);
-        self.angles.publish(released, Angles { pan, tilt, pan_setpoint, tilt_setpoint });
+/// Takes setpoints within the mechanical range.
+fn subscription() -> Subscription<Vector3> {
+    let subscription = SETPOINT.subscribe().expect("one app of this kind runs at a time");
+    subscription.check(|wanted| {
+        let Axes { pan, tilt } = GIMBAL.map(|axis| axis.range);
+        for (name, found, range) in [("x (pan)", wanted.x, pan), ("y (tilt)", wanted.y, tilt)] {
+            if !range.contains(found) {
+                let (min, max) = (range.min_rad, range.max_rad);
+                return Err(format!(
+                    "{name} is {found} rad, beyond the mechanical range of {min} to {max} rad"
+                ));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The newest setpoint that came: for one task.
+#[derive(Debug)]
+pub(crate) struct Wanted(IncomingReader<Vector3>);
+
+impl Wanted {
+    /// The end that reads.
+    pub(crate) fn new() -> Self {
+        Self(SETPOINT.reader().expect("one app of this kind runs at a time"))
     }
 
-    /// Completes the recording.
-    pub(crate) fn finish(self) -> Report {
-        self.bridge.finish()
+    /// The setpoints in rad, if there are new ones.
+    pub(crate) fn newer(&mut self) -> Option<Axes<f64>> {
+        let reading = self.0.read();
+        reading.is_new.then(|| Axes::new(reading.message.x, reading.message.y))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::decode::Decoder;
 use super::{Description, Element, Kind, Scalar, Value};
 
 /// The encapsulation that goes before a message: plain CDR, little-endian, no options. Alignment counts from its end.
@@ -58,6 +59,12 @@ macro_rules! scalars {
                 fn encode(&self, to: &mut Encoder) {
                     to.put(self.to_le_bytes());
                 }
+
+                fn decode(from: &mut Decoder<'_>) -> Self {
+                    let value = Self::from_le_bytes(from.take());
+                    from.look(Number::$number(value.into()));
+                    value
+                }
             }
 
             impl Element for $type {}
@@ -92,6 +99,10 @@ impl Value for bool {
 
     fn encode(&self, to: &mut Encoder) {
         to.put([u8::from(*self)]);
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Self {
+        from.flag()
     }
 }
 

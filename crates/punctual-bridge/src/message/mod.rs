@@ -2,12 +2,14 @@
 
 pub(crate) mod cdr;
 pub(crate) mod columns;
+mod decode;
 #[cfg(feature = "mcap")]
 pub(crate) mod ros2msg;
 
 pub use self::cdr::Encoder;
+pub use self::decode::{DecodeError, Decoder, Layout, decode};
 
-/// Plain data that can be published: by [`derive(Message)`](punctual_macros::Message).
+/// Plain data that can be published and subscribed to: by [`derive(Message)`](punctual_macros::Message).
 ///
 /// ```
 /// use punctual_bridge::Message;
@@ -44,12 +46,15 @@ pub trait Message: Value + Copy + Send + 'static {
 }
 
 /// What a field of a message can be: numbers, `bool`, messages, and arrays of them.
-pub trait Value {
+pub trait Value: Sized {
     /// How its bytes are read.
     const KIND: Kind;
 
     /// Appends its bytes.
     fn encode(&self, to: &mut Encoder);
+
+    /// Reads its bytes. What is wrong with them is kept by the decoder.
+    fn decode(from: &mut Decoder<'_>) -> Self;
 }
 
 /// What arrays can be of: everything but arrays, of which the interface language of ROS has one dimension only.
@@ -60,6 +65,10 @@ impl<T: Element, const N: usize> Value for [T; N] {
 
     fn encode(&self, to: &mut Encoder) {
         self.iter().for_each(|value| value.encode(to));
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Self {
+        std::array::from_fn(|_| T::decode(from))
     }
 }
 

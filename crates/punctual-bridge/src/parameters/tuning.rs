@@ -1,7 +1,6 @@
 //! Checking changes, and making them.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use punctual_sync::Taken;
@@ -10,6 +9,7 @@ use super::cell::TunableWriter;
 use super::server::{self, StartError, TuningReport, TuningServer};
 use super::{Change, FileError, Parameters, Refused, Tunable, assign, assignments, changes};
 use crate::Topic;
+use crate::contained::contained;
 
 type Connect<T> = Box<dyn FnOnce() -> Result<T, Taken>>;
 type Record<P> = Box<dyn FnMut(P) + Send>;
@@ -149,14 +149,7 @@ impl<P: Parameters> Store<P> {
 
 fn checked<P>(check: Option<&Check<P>>, parameters: &P) -> Result<(), Refused> {
     let Some(check) = check else { return Ok(()) };
-    let checked = catch_unwind(AssertUnwindSafe(|| check(parameters)));
-    let reason = match checked {
-        Ok(checked) => checked.err(),
-        Err(payload) => {
-            // Its destructor is the program's as well.
-            std::mem::forget(payload);
-            Some("the app's own check of them panicked".to_owned())
-        }
-    };
+    let checked = contained(|| check(parameters));
+    let reason = checked.map_or_else(|| Some("the app's own check of them panicked".to_owned()), Result::err);
     reason.map_or(Ok(()), |reason| Err(Refused(vec![reason])))
 }

@@ -1,0 +1,114 @@
+//! Messages that come as datagrams.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use punctual::export::warn;
+
+use crate::message::Layout;
+use crate::{Message, Subscription};
+
+/// How often the thread looks whether it is to end, if nothing comes.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// More than a datagram can have, so that none is cut to the length of a message.
+const MAX_BYTES: usize = 1 << 16;
+
+/// Takes the messages of one topic as UDP datagrams, whose payload is the message in CDR, as ROS 2 has it: four bytes 0 1 0 0, then the numbers,
+/// each aligned to its size from there.
+///
+/// Datagrams have no sender that could be trusted: whoever can reach the port can send. An address on loopback, `127.0.0.1:9870`, is reached by
+/// every user of the machine and by nobody else.
+///
+/// ```
+/// use punctual_bridge::messages::Vector3;
+/// use punctual_bridge::{Datagrams, Incoming};
+///
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+///
+/// let near = |wanted: &Vector3| match wanted.x.abs() <= 1.0 {
+///     true => Ok(()),
+///     false => Err(format!("x is {}, beyond -1 to 1 rad", wanted.x)),
+/// };
+/// let subscription = SETPOINT.subscribe().expect("nobody else takes it").check(near);
+/// let datagrams = Datagrams::listen("127.0.0.1:0", subscription)?;
+/// println!("setpoints are taken at {}", datagrams.address());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Datagrams {
+    address: SocketAddr,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Datagrams {
+    /// Takes messages that come to `address` from now on: [`on`](Self::on) a socket of its own.
+    ///
+    /// # Errors
+    /// If the address cannot be had, or the thread not be started.
+    pub fn listen<T: Message>(
+        address: impl ToSocketAddrs,
+        subscription: Subscription<T>,
+    ) -> io::Result<Self> {
+        Self::on(UdpSocket::bind(address)?, subscription)
+    }
+
+    /// Takes messages that come to `socket` from now on, by an ordinary thread, off the CPUs of the partitions if the machine has others and the app has been
+    /// started. So the place to call it is `init`. Dropping it ends that.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn on<T: Message>(socket: UdpSocket, mut subscription: Subscription<T>) -> io::Result<Self> {
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let address = socket.local_addr()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&over);
+        let receive = move || receive(&socket, &ends, &mut subscription);
+        let thread = punctual::background::spawn("punctual-udp", receive)?;
+        Ok(Self { address, over, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it. What has come and not been taken is lost.
+    pub fn finish(self) {}
+}
+
+impl Drop for Datagrams {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // The program's own functions are contained, and nothing else there panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn receive<T: Message>(socket: &UdpSocket, over: &AtomicBool, subscription: &mut Subscription<T>) {
+    let mut bytes = vec![0; MAX_BYTES];
+    let mut said = false;
+    while !over.load(Ordering::Acquire) {
+        match socket.recv_from(&mut bytes) {
+            // What is not taken is counted there, and there is nobody to tell.
+            Ok((length, sender)) => _ = subscription.take(&bytes[..length], Layout::Cdr, &sender),
+            Err(error) if is_passing(error.kind()) => {}
+            Err(error) => {
+                if !std::mem::replace(&mut said, true) {
+                    warn(format_args!("{}: nothing can be received: {error}", subscription.topic()));
+                }
+                thread::sleep(PATIENCE);
+            }
+        }
+    }
+}
+
+fn is_passing(error: ErrorKind) -> bool {
+    matches!(error, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}

@@ -1,0 +1,247 @@
+//! Messages that come in, from bytes that may be anything.
+
+use super::cdr::Number;
+use super::columns::columns;
+use super::{Description, Message};
+
+/// How the bytes of a message are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Layout {
+    /// CDR with its header, as ROS 2 has it: in either byte order, each number aligned to its size.
+    Cdr,
+    /// As ROS 1 has it: one number after the other, little-endian.
+    Packed,
+}
+
+/// What is wrong with the bytes of a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// There are more or fewer bytes than the message has.
+    #[error("it has {found} bytes, and {name} has {expected}")]
+    Length {
+        /// The name of the message.
+        name: &'static str,
+        /// How many bytes it has.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// It does not begin as CDR does.
+    #[error("it does not begin with a header of plain CDR, which is 0 1 0 0 if little-endian")]
+    Header,
+    /// A number is infinite or not a number.
+    #[error("{0} is not a finite number")]
+    NotFinite(String),
+    /// A `bool` is neither 0 nor 1.
+    #[error("{0} is neither true nor false")]
+    NotBool(String),
+}
+
+/// Bytes that are read.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    layout: Layout,
+    big_endian: bool,
+    /// How many numbers have been read.
+    numbers: usize,
+    /// The first number that is none, and whether it would have to be a `bool`.
+    wrong: Option<(usize, bool)>,
+}
+
+impl<'a> Decoder<'a> {
+    /// The bytes of the next number in little-endian order; zeros where there are none.
+    pub(super) fn take<const SIZE: usize>(&mut self) -> [u8; SIZE] {
+        let from = match self.layout {
+            Layout::Cdr => self.at.next_multiple_of(SIZE),
+            Layout::Packed => self.at,
+        };
+        self.at = from + SIZE;
+        let bytes = self.bytes.get(from..self.at).and_then(|bytes| bytes.try_into().ok());
+        let mut bytes: [u8; SIZE] = bytes.unwrap_or([0; SIZE]);
+        if self.big_endian {
+            bytes.reverse();
+        }
+        bytes
+    }
+
+    /// Looks whether it is one.
+    pub(super) fn look(&mut self, number: Number) {
+        let is_finite = match number {
+            Number::Single(value) => value.is_finite(),
+            Number::Double(value) => value.is_finite(),
+            _ => true,
+        };
+        self.judge(is_finite, false);
+    }
+
+    pub(super) fn flag(&mut self) -> bool {
+        let [byte] = self.take();
+        self.judge(byte <= 1, true);
+        byte != 0
+    }
+
+    fn judge(&mut self, is_right: bool, is_flag: bool) {
+        if !is_right {
+            self.wrong.get_or_insert((self.numbers, is_flag));
+        }
+        self.numbers += 1;
+    }
+}
+
+/// The message that these bytes are, if they are one: as many as it has, with finite numbers.
+///
+/// ```
+/// use punctual_bridge::message::{DecodeError, Layout, decode};
+/// use punctual_bridge::messages::Vector3;
+///
+/// let mut bytes = vec![0, 1, 0, 0];
+/// bytes.extend([0.5, -0.25, 0.0].map(f64::to_le_bytes).as_flattened());
+/// assert_eq!(decode(&bytes, Layout::Cdr), Ok(Vector3 { x: 0.5, y: -0.25, z: 0.0 }));
+/// let short = decode::<Vector3>(&bytes[..20], Layout::Cdr).unwrap_err();
+/// assert_eq!(short.to_string(), "it has 20 bytes, and geometry_msgs/msg/Vector3 has 28");
+/// ```
+///
+/// # Errors
+/// [`DecodeError`] if they are not.
+pub fn decode<T: Message>(bytes: &[u8], layout: Layout) -> Result<T, DecodeError> {
+    let (header, big_endian) = match (layout, bytes) {
+        (Layout::Packed, _) => (0, false),
+        // The last two bytes are options, of which the padding at the end is the only one.
+        (Layout::Cdr, [0, order @ 0..=1, _, _, ..]) => (4, *order == 0),
+        (Layout::Cdr, _) => return Err(DecodeError::Header),
+    };
+    let body = &bytes[header..];
+    let mut from = Decoder { bytes: body, at: 0, layout, big_endian, numbers: 0, wrong: None };
+    let message = T::decode(&mut from);
+    // Those who send CDR may fill it up to whole words.
+    let is_filled = layout == Layout::Cdr && body.len() == from.at.next_multiple_of(4);
+    if body.len() != from.at && !is_filled {
+        let expected = header + from.at;
+        return Err(DecodeError::Length { name: T::DESCRIPTION.name(), expected, found: bytes.len() });
+    }
+    match from.wrong {
+        None => Ok(message),
+        Some((index, is_flag)) => {
+            let name = name_of(T::DESCRIPTION, index);
+            Err(if is_flag { DecodeError::NotBool(name) } else { DecodeError::NotFinite(name) })
+        }
+    }
+}
+
+fn name_of(description: &'static Description, number: usize) -> String {
+    let name = columns(description).into_iter().nth(number).unwrap_or_default();
+    // Without the unit.
+    name.split(' ').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::cdr::Encoder;
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq, punctual_macros::Message)]
+    struct Inner {
+        flag: bool,
+        number: i16,
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, punctual_macros::Message)]
+    struct Outer {
+        small: u8,
+        wide: f64,
+        inner: [Inner; 2],
+        #[message(unit = "A")]
+        single: f32,
+        last: u8,
+    }
+
+    fn outer() -> Outer {
+        let inner = [Inner { flag: true, number: -2 }, Inner { flag: false, number: 513 }];
+        Outer { small: 7, wide: 1.5, inner, single: 0.25, last: 255 }
+    }
+
+    /// Its bytes in CDR.
+    fn bytes(message: &Outer) -> Vec<u8> {
+        Encoder::default().encode(message).to_vec()
+    }
+
+    #[test]
+    fn reads_what_was_written() {
+        let whole = bytes(&outer());
+        assert_eq!(decode(&whole, Layout::Cdr), Ok(outer()));
+        // As some fill it up.
+        let filled = [&*whole, &[0; 3]].concat();
+        assert_eq!(filled.len() % 4, 0);
+        assert_eq!(decode(&filled, Layout::Cdr), Ok(outer()));
+    }
+
+    #[test]
+    fn reads_either_byte_order_and_packed_numbers() {
+        let mut big = vec![0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+        big.extend(1.5_f64.to_be_bytes());
+        big.extend([1, 0, 0xff, 0xfe, 0, 0, 2, 1]);
+        big.extend(0.25_f32.to_be_bytes());
+        big.push(255);
+        assert_eq!(decode(&big, Layout::Cdr), Ok(outer()));
+        let mut packed = vec![7];
+        packed.extend(1.5_f64.to_le_bytes());
+        packed.extend([1, 0xfe, 0xff, 0, 1, 2]);
+        packed.extend(0.25_f32.to_le_bytes());
+        packed.push(255);
+        assert_eq!(decode(&packed, Layout::Packed), Ok(outer()));
+        packed.push(0);
+        let error = decode::<Outer>(&packed, Layout::Packed).unwrap_err();
+        assert_eq!(error.to_string(), "it has 21 bytes, and punctual_bridge/msg/Outer has 20");
+    }
+
+    #[test]
+    fn refuses_every_other_length() {
+        let whole = bytes(&outer());
+        let long = [&*whole, &[0; 64]].concat();
+        for length in (0..long.len()).filter(|length| ![whole.len(), whole.len() + 3].contains(length)) {
+            let error = decode::<Outer>(&long[..length], Layout::Cdr).unwrap_err();
+            let expected = match length {
+                0..4 => DecodeError::Header,
+                found => {
+                    DecodeError::Length { name: "punctual_bridge/msg/Outer", expected: whole.len(), found }
+                }
+            };
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
+    fn names_what_is_no_number() {
+        for wide in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let error = decode::<Outer>(&bytes(&Outer { wide, ..outer() }), Layout::Cdr);
+            assert_eq!(error, Err(DecodeError::NotFinite("wide".into())));
+        }
+        let error = decode::<Outer>(&bytes(&Outer { single: f32::NAN, ..outer() }), Layout::Cdr).unwrap_err();
+        assert_eq!(error.to_string(), "single is not a finite number");
+        let mut flag = bytes(&outer());
+        flag[24] = 2;
+        let error = decode::<Outer>(&flag, Layout::Cdr).unwrap_err();
+        assert_eq!(error.to_string(), "inner[1].flag is neither true nor false");
+        for header in [[0, 2, 0, 0], [0, 7, 0, 0], [1, 1, 0, 0]] {
+            let bytes = [&header[..], &flag[4..]].concat();
+            assert_eq!(decode::<Outer>(&bytes, Layout::Cdr), Err(DecodeError::Header));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn takes_nothing_but_messages(bytes: Vec<u8>) {
+            for layout in [Layout::Cdr, Layout::Packed] {
+                if let Ok(message) = decode::<Outer>(&bytes, layout) {
+                    prop_assert!(message.wide.is_finite() && message.single.is_finite());
+                }
+            }
+        }
+    }
+}

@@ -3,12 +3,16 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 
 /// The user and group `nobody`.
 const NOBODY: u32 = 65534;
+
+/// That other users may read and execute a file.
+const OTHERS_RUN: u32 = 0o005;
 
 /// Whether threads of this process get SCHED_FIFO, found by trying.
 pub(crate) fn real_time() -> bool {
@@ -88,6 +92,12 @@ fn executable() -> i32 {
     static EXECUTABLE: OnceLock<i32> = OnceLock::new();
     *EXECUTABLE.get_or_init(|| {
         let file = File::open("/proc/self/exe").expect("a process may read its own executable");
+        let mut permissions = file.metadata().expect("an open file has permissions").permissions();
+        // Built under a strict umask, it is closed to other users.
+        if permissions.mode() & OTHERS_RUN != OTHERS_RUN {
+            permissions.set_mode(permissions.mode() | OTHERS_RUN);
+            file.set_permissions(permissions).expect("the owner, or root, may open it to others");
+        }
         // SAFETY: the descriptor is open; its copy does not have the flag that closes it on exec.
         let copy = unsafe { libc::dup(file.as_raw_fd()) };
         assert!(copy >= 0, "{}", std::io::Error::last_os_error());

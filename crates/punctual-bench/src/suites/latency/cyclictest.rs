@@ -36,20 +36,18 @@ impl Cyclictest {
         }
     }
 
-    /// Lets it take as many samples as are missing, to whole microseconds as it counts.
+    /// Lets it take as many samples as are missing, each of which it lists in nanoseconds.
     pub(super) fn window(&self, recorder: &Arc<Recorder>, until: usize, stop: &Stop) -> Result<Lack, String> {
         let loops = until.saturating_sub(recorder.len());
         if loops == 0 {
             return Ok(Lack::new());
         }
         let mut command = Command::new("cyclictest");
-        command.args(["--quiet", "--mlockall", "--threads=1", "--policy=fifo"]);
+        command.args(["--nsecs", "--verbose", "--mlockall", "--threads=1", "--policy=fifo"]);
         command.arg(format!("--priority={}", rt::PRIORITY));
         command.arg(format!("--affinity={}", self.cpu));
         command.arg(format!("--interval={}", self.interval_ns / 1000));
         command.arg(format!("--loops={loops}"));
-        // Latencies beyond this many µs are counted, and listed singly as the maximum.
-        command.arg("--histogram=100000");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
         // SAFETY: between fork and exec this makes one system call that takes no pointers.
         unsafe {
@@ -79,35 +77,20 @@ impl Cyclictest {
         if !ended && !stop.is_requested() {
             return Err("cyclictest failed".into());
         }
-        for (us, count) in histogram(&text) {
-            for _ in 0..count {
-                recorder.push(us * 1000);
-            }
+        for ns in latencies(&text) {
+            recorder.push(ns);
         }
         Ok(Lack::new())
     }
 }
 
-/// Microseconds and how often each occurred, of what `--histogram` prints.
-fn histogram(text: &str) -> Vec<(u64, u64)> {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let mut counts: Vec<(u64, u64)> = lines
-        .filter_map(|line| {
-            let (us, count) = line.split_once(char::is_whitespace)?;
-            Some((us.parse().ok()?, count.trim().parse().ok()?))
-        })
-        .filter(|(_, count)| *count > 0)
-        .collect();
-    let number = |name: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    // What is beyond the histogram is at most the maximum, and one of it is.
-    if let (Some(overflows @ 1..), Some(max)) = (number("# Histogram Overflows:"), number("# Max Latencies:"))
-    {
-        counts.push((max, overflows));
-    }
-    counts
+/// The latencies that `--verbose` lists: `thread: cycle: nanoseconds`.
+fn latencies(text: &str) -> impl Iterator<Item = u64> {
+    text.lines().filter_map(|line| {
+        let numbers: Option<Vec<u64>> = line.split(':').map(|number| number.trim().parse().ok()).collect();
+        let [_, _, ns] = numbers?[..] else { return None };
+        Some(ns)
+    })
 }
 
 #[cfg(test)]
@@ -116,10 +99,9 @@ mod tests {
 
     #[test]
     fn parses_cyclictest_output() {
-        let text = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000000 000000\n000005 000012\n000031\t000002\n\
-                    # Min Latencies: 00005\n# Avg Latencies: 00008\n# Max Latencies: 200123\n\
-                    # Histogram Overflows: 00001\n";
-        assert_eq!(histogram(text), [(5, 12), (31, 2), (200_123, 1)]);
-        assert!(histogram("").is_empty());
+        let text = "Max CPUs = 2\n# /dev/cpu_dma_latency set to 0us\nThread 0 Interval: 1000\n       0:       0:   20649\n\
+                    \x20      0:       1: 1204123\n";
+        assert_eq!(latencies(text).collect::<Vec<_>>(), [20_649, 1_204_123]);
+        assert_eq!(latencies("1: 2\n1: 2: 3: 4\n").count(), 0);
     }
 }

@@ -8,6 +8,7 @@ mod cyclictest;
 mod delays;
 mod edges;
 mod events;
+mod inversion;
 mod locking;
 mod pulses;
 mod switching;
@@ -28,6 +29,7 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
     steps.extend(locking::steps());
     for condition in [Condition::Idle, Condition::Load] {
         steps.extend(events::steps(condition));
+        steps.extend(inversion::steps(condition));
         steps.extend(edges::steps(condition));
         steps.extend(delays::steps(plan, condition));
         steps.extend(pulses::steps(plan, condition));

@@ -334,6 +334,6 @@ pub(super) fn sleep(
     }
 }
 
-fn timespec(ns: u64) -> Timespec {
+pub(super) fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }

@@ -1,0 +1,170 @@
+//! An ordinary thread holds what a real-time one wants from an instant on: how long that waits, with the rest of the critical
+//! section.
+//!
+//! Beside a load only priority inheritance keeps this short: without it every ordinary thread that the kernel prefers to the
+//! holder runs first.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+
+use punctual::Instant;
+use rustix::thread::ClockId;
+
+use super::timers::timespec;
+use super::{Condition, Contender, alternate, row};
+use crate::Stop;
+use crate::clock::monotonic_ns;
+use crate::contend::{self, Lock};
+use crate::peers::Semaphore;
+use crate::recorder::Recorder;
+use crate::rt::{self, Lack};
+use crate::session::{Step, Unit};
+use crate::suites::{Subject, outcome};
+
+/// From the beginning of the critical section to the instant: time for who waits for it to fall asleep.
+const LEAD_NS: u64 = 200_000;
+
+/// Additions in the critical section after the instant.
+const WORK: u64 = 1000;
+
+/// Beside a load the ordinary thread gets its turn rarely.
+const SAMPLES: usize = 64;
+
+pub(super) fn steps(condition: Condition) -> Vec<Step> {
+    let name = condition.name();
+    vec![Step::new(format!("inversion, {name}"), move |session| {
+        let _load = condition.begin(session);
+        let operation = "Inversion: from the instant at which a held lock is wanted to having it";
+        let row = |subject| row("inversion", operation, subject).under(name);
+        let (cpu, stop) = (session.plan.cpu, session.stop);
+        let contenders = vec![
+            Contender::new(row(Subject::Punctual), Unit::Nanos, move |recorder, until| {
+                let out = Out { recorder: recorder.clone(), until, stop: stop.clone() };
+                outcome(app::run(punctual::Config::new().cpu(cpu), out))
+            }),
+            Contender::new(row(Subject::Posix), Unit::Nanos, move |recorder, until| {
+                Ok(threads(&contend::posix(), recorder, until, cpu, stop))
+            }),
+        ];
+        alternate(session, session.samples().min(SAMPLES), contenders);
+    })]
+}
+
+/// What the tasks write to.
+#[derive(Debug)]
+struct Out {
+    recorder: Arc<Recorder>,
+    until: usize,
+    stop: Stop,
+}
+
+impl Out {
+    fn is_done(&self) -> bool {
+        self.recorder.len() >= self.until || self.stop.is_requested()
+    }
+}
+
+/// The rest of a critical section, of which something is left to do at the instant.
+fn hold_beyond(instant_ns: u64) {
+    while monotonic_ns() < instant_ns {
+        std::hint::spin_loop();
+    }
+    (0..WORK).for_each(|number| {
+        black_box(number);
+    });
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod app {
+    use punctual::prelude::*;
+
+    use super::*;
+
+    #[shared]
+    struct Shared {
+        held: (),
+        out: Out,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context, out: Out) -> (Shared, Local) {
+        (Shared { held: (), out }, Local {})
+    }
+
+    /// Runs on an ordinary thread, which the worker of `wants` preempts in the critical section.
+    #[idle(shared = [held, &out])]
+    fn idle(mut cx: idle::Context) {
+        let out = cx.shared.out;
+        while !out.is_done() {
+            let before = out.recorder.len();
+            cx.shared.held.lock(|()| {
+                let instant_ns = monotonic_ns() + LEAD_NS;
+                wants::spawn_at(Instant::from_ticks(instant_ns), instant_ns).expect("one waits at a time");
+                hold_beyond(instant_ns);
+            });
+            // At once where the levels preempt this.
+            while out.recorder.len() == before && !out.stop.is_requested() {
+                std::thread::yield_now();
+            }
+        }
+        punctual::shutdown();
+    }
+
+    #[task(priority = 2, shared = [held, &out])]
+    fn wants(mut cx: wants::Context, instant_ns: u64) {
+        let now_ns = cx.shared.held.lock(|()| monotonic_ns());
+        cx.shared.out.recorder.push(now_ns.saturating_sub(instant_ns));
+    }
+}
+
+/// The same with an ordinary thread, one at SCHED_FIFO, and a mutex.
+fn threads(lock: &impl Lock, recorder: &Arc<Recorder>, until: usize, cpu: usize, stop: &Stop) -> Lack {
+    let (start, instant) = (Semaphore::new(0), AtomicU64::new(0));
+    let (ended, ready) = (AtomicBool::new(false), Barrier::new(2));
+    let wants = || {
+        let lack = rt::enter(cpu, rt::PRIORITY);
+        let member = lock.join(contend::CEILING);
+        ready.wait();
+        loop {
+            start.acquire();
+            if ended.load(Ordering::Acquire) {
+                return lack;
+            }
+            let instant_ns = instant.load(Ordering::Acquire);
+            let at = timespec(instant_ns);
+            // A signal ends it early, and it begins again.
+            while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at).is_err() {}
+            let now_ns = lock.with(&member, monotonic_ns);
+            recorder.push(now_ns.saturating_sub(instant_ns));
+        }
+    };
+    let holds = || {
+        // Where it is refused, so is what the other thread asks for, which says so.
+        let _ = rt::pin(cpu);
+        let member = lock.join(0);
+        ready.wait();
+        while recorder.len() < until && !stop.is_requested() {
+            let before = recorder.len();
+            lock.with(&member, || {
+                let instant_ns = monotonic_ns() + LEAD_NS;
+                instant.store(instant_ns, Ordering::Release);
+                start.signal();
+                hold_beyond(instant_ns);
+            });
+            while recorder.len() == before && !stop.is_requested() {
+                std::thread::yield_now();
+            }
+        }
+        ended.store(true, Ordering::Release);
+        start.signal();
+    };
+    std::thread::scope(|scope| {
+        let (wants, holds) = (scope.spawn(wants), scope.spawn(holds));
+        rt::join(holds);
+        rt::join(wants)
+    })
+}

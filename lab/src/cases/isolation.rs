@@ -28,7 +28,57 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
         None => find(built, Purpose::Other, "punctual-cli", "punctual")?,
     };
     let periodic = find(built, Purpose::Example, golden::PACKAGE, "periodic")?;
-    Ok(vec![ticks(), reported(periodic), given_back(punctual)])
+    let polling = find(built, Purpose::Example, golden::PACKAGE, "polling")?;
+    Ok(vec![ticks(), reported(periodic), given_back(punctual), partitioned(polling)])
+}
+
+/// What the report of an app says of a CPU that it polls and shares.
+const SHARED: &str = "is not isolated, so other threads take turns";
+
+/// An app that polls runs in an isolated cpuset partition, as its report advises to one outside, which runs as well. A partition
+/// of one CPU has none for its other threads, and the refusal says so.
+fn partitioned(program: &Path) -> Case {
+    let script = format!(
+        "mkdir -p /sys/fs/cgroup
+        mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
+        cd /sys/fs/cgroup && echo +cpuset >cgroup.subtree_control && mkdir polls || exit 9
+        partition() {{
+            echo $1 >polls/cpuset.cpus && echo isolated >polls/cpuset.cpus.partition && cat polls/cpuset.cpus.partition
+        }}
+        inside() {{ sh -c 'echo $$ >/sys/fs/cgroup/polls/cgroup.procs && PUNCTUAL_REPORT=1 exec {program}'; }}
+        partition 2-3
+        echo inside >&2; inside; echo inside $?
+        echo outside >&2; PUNCTUAL_REPORT=1 {program}; echo outside $?
+        echo member >polls/cpuset.cpus.partition
+        partition 3
+        echo alone >&2; inside; echo alone $?
+        cd / && echo member >/sys/fs/cgroup/polls/cpuset.cpus.partition
+        rmdir /sys/fs/cgroup/polls && echo -cpuset >/sys/fs/cgroup/cgroup.subtree_control",
+        program = in_guest(program)
+    );
+    let judge = |outcome: &Outcome| {
+        let said = |line: &str| outcome.stdout.lines().filter(|&other| other == line).count();
+        demand(outcome, said("isolated") == 2, "a partition is not valid")?;
+        demand(outcome, said("inside 0") == 1, "inside it did not run")?;
+        demand(outcome, said("outside 0") == 1, "outside it did not run")?;
+        demand(outcome, said("alone 2") == 1, "with one CPU it was not refused")?;
+        let parts = outcome.stderr.split_once("outside\n").zip(outcome.stderr.split_once("alone\n"));
+        let Some(((inside, _), (outside, alone))) = parts else {
+            return demand(outcome, false, "its reports are missing");
+        };
+        demand(outcome, !inside.contains(SHARED), "inside it says that its CPU is not isolated")?;
+        demand(outcome, outside.contains(SHARED), "outside it does not say that its CPU is shared")?;
+        demand(outcome, alone.contains("allow it more CPUs"), "the refusal gives no advice")
+    };
+    Case::new(
+        "an app polls inside and outside a partition",
+        &[Setup::Four],
+        script,
+        Some(program),
+        Box::new(judge),
+    )
+    .lacking("four CPUs that nobody else needs")
+    .quick(&[Setup::Four])
 }
 
 /// A CPU is taken, has no interrupt of a device while it computes, and everything is as before: after the command's end, after
@@ -185,6 +235,30 @@ mod tests {
         judge(&outcome("", &report("1"))).unwrap();
         assert!(judge(&outcome("", &report("0"))).is_err());
         assert!(judge(&outcome("", "level 1  SCHED_FIFO  51  1\n")).is_err());
+    }
+
+    #[test]
+    fn demands_that_an_app_polls_on_both_sides_of_a_partition() {
+        let judge = partitioned(Path::new("/x")).judge;
+        let stdout = "isolated\ninside 0\noutside 0\nisolated\nalone 2\n";
+        let stderr =
+            format!("inside\noutside\nCPU 1 {SHARED} with it\nalone\nit needs: allow it more CPUs\n");
+        judge(&outcome(stdout, &stderr)).unwrap();
+        for (text, other) in [
+            ("inside 0", "inside 2"),
+            ("outside 0", "outside 2"),
+            ("alone 2", "alone 0"),
+            ("isolated", "invalid"),
+        ] {
+            assert!(judge(&outcome(&stdout.replacen(text, other, 1), &stderr)).is_err(), "{other}");
+        }
+        assert!(
+            judge(&outcome(stdout, &stderr.replace("inside\n", &format!("inside\nCPU 3 {SHARED}\n"))))
+                .is_err()
+        );
+        assert!(judge(&outcome(stdout, &stderr.replace(SHARED, ""))).is_err());
+        assert!(judge(&outcome(stdout, &stderr.replace("more CPUs", ""))).is_err());
+        assert!(judge(&outcome(stdout, "")).is_err());
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub(crate) fn missing(cpus: &str) -> Vec<String> {
     if !cpus.parse().is_ok_and(|cpu| cpu::isolated().contains(&cpu)) {
         missing.push(format!(
             "CPU {cpus} is not isolated, so other threads take turns with this one; boot with isolcpus={cpus} \
-             nohz_full={cpus} or make it an isolated cpuset partition"
+             nohz_full={cpus}, or make it an isolated cpuset partition together with a CPU for the app's other threads, and start \
+             the app in that"
         ));
     }
     if !Tsc::is_there() {

@@ -26,6 +26,7 @@ needs=(
 needs_for_arm64=(
     "qemu-system-aarch64 qemu-system-arm"
     "aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu"
+    "/usr/aarch64-linux-gnu/lib/crt1.o libc6-dev-arm64-cross"
 )
 needs_to_build=(
     "flex flex"

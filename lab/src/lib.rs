@@ -7,11 +7,13 @@
 //! * `kernels` downloads or builds kernels and their modules, and keeps them.
 //! * `driver` runs a program on one machine: a guest in QEMU, or a board over ssh.
 //! * `suite` runs the `cases` on every machine that they need, and reports how they went.
+//! * `figures` measures what operations take in instructions, and holds it to a file.
 //! * `arch`, `tools`, `trouble` and `workdir` serve all of them.
 
 mod arch;
 mod cases;
 mod driver;
+mod figures;
 mod kernels;
 mod options;
 mod suite;
@@ -33,6 +35,8 @@ use driver::board::Board;
 use driver::guest::{Ended, Guest, Stream};
 use driver::machine::{Machine, Mode};
 use driver::stage::Job;
+pub use figures::PROGRAM;
+pub use figures::command::Gate;
 use kernels::{Kernel, modules};
 use options::{Action, Arguments, Boot, Run};
 use trouble::{Interrupt, Trouble};
@@ -53,7 +57,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> i32 {
         }
     };
     perform(arguments.action).unwrap_or_else(|error| {
-        let _ = writeln!(io::stderr(), "lab: {error}");
+        if !matches!(error.downcast_ref(), Some(Trouble::Unread)) {
+            let _ = writeln!(io::stderr(), "lab: {error}");
+        }
         Trouble::status(error.as_ref())
     })
 }
@@ -85,11 +91,13 @@ fn perform(action: Action) -> Result<i32> {
             Ok(0)
         }
         Action::Test(selection) => suite::run(&selection),
+        Action::Figures(options) => figures::command::run(&options),
     }
 }
 
 /// Boots `machine` once and runs `command`, or a shell if `mode` says so.
 fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> Result<i32> {
+    let results = results(options)?;
     tools::require([options.kernel.arch().qemu(), "setpriv", "busybox", "ldd"])?;
     let mut job = job(options, command)?;
     let interrupt = Interrupt::install()?;
@@ -108,7 +116,6 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
         timeout: options.timeout,
         interrupt: &interrupt,
     };
-    let results = results(options)?;
     let bring_back = |from: &Path| bring_back(from, &results);
     let ended = guest.run(&job, &mut pass_on, &bring_back);
     if mode == Mode::Shell && ended.is_err() {
@@ -138,11 +145,11 @@ fn job(options: &Boot, command: Vec<String>) -> Result<Job> {
 
 /// Runs `command` on a real machine.
 fn run_on_board(host: &str, options: &Boot, command: Vec<String>) -> Result<i32> {
+    let results = results(options)?;
     let job = job(options, command)?;
     let interrupt = Interrupt::install()?;
     let board = Board::connect(host, &interrupt)?;
     board.stage(&job)?;
-    let results = results(options)?;
     let ended = board.run(&job, options.timeout.as_secs());
     // Also of a command that did not end.
     let fetched = board.fetch(&results);
@@ -152,10 +159,14 @@ fn run_on_board(host: &str, options: &Boot, command: Vec<String>) -> Result<i32>
     Ok(status)
 }
 
-/// Where files that come back go; our own directory has those of the last run only.
+/// Where files that come back go; our own directory has those of the last run only. One that can take no files is refused,
+/// since a run may take hours.
 fn results(options: &Boot) -> Result<PathBuf> {
     match &options.results {
-        Some(directory) => Ok(directory.clone()),
+        Some(directory) => {
+            workdir::takes_files(directory).map_err(|error| format!("--results: {error}"))?;
+            Ok(directory.clone())
+        }
         None => {
             let directory = workdir::cache().join("results");
             match fs::remove_dir_all(&directory) {
@@ -180,12 +191,16 @@ fn announce(count: usize, to: &Path) {
 }
 
 /// Prints what the command prints, as it comes.
-fn pass_on(stream: Stream, bytes: &[u8]) {
-    // Nobody may be listening any more; the command runs on all the same.
-    let _ = match stream {
+fn pass_on(stream: Stream, bytes: &[u8]) -> Result {
+    let passed = match stream {
         Stream::Stdout => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),
         Stream::Stderr => io::stderr().write_all(bytes),
     };
+    match passed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Trouble::Unread.into()),
+        Err(error) => Err(format!("cannot pass on what the command prints: {error}").into()),
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Says what the user would otherwise not know.

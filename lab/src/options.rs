@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, value_parser};
 use xtask_support::Result;
 
 use crate::driver::machine::Machine;
+use crate::figures::command::Options as Figures;
 use crate::kernels::modules::Module;
 use crate::kernels::package::Flavour;
 use crate::suite::selection::Selection;
@@ -23,8 +24,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Action {
     /// Boot a kernel in QEMU, run a command in it, and exit with the status of the command
     ///
-    /// The lab itself exits with 124 if the time is up, with 130 if it was interrupted, and with 125 if anything else
-    /// went wrong.
+    /// The lab itself exits with 124 if the time is up, with 130 if it was interrupted, with 141 if nobody reads its output,
+    /// and with 125 if anything else went wrong.
     Run(Run),
     /// Boot a kernel in QEMU and open a shell in it; `exit` or Ctrl-D ends it
     Shell(Boot),
@@ -37,7 +38,11 @@ pub(crate) enum Action {
         name: Flavour,
     },
     /// Run the suite: what Punctual promises under PREEMPT_RT, on several machines
+    ///
+    /// It exits with 1 if a case has failed, and with 124, 125 or 130 if the lab has.
     Test(Selection),
+    /// Measure what operations take in instructions, and hold it to lab/figures.txt
+    Figures(Figures),
 }
 
 /// How a machine is booted, and what goes into it.
@@ -124,7 +129,7 @@ fn parameters(text: &str) -> Result<String, String> {
     }
 }
 
-fn file(path: &str) -> Result<PathBuf, String> {
+pub(crate) fn file(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     if path.is_file() { Ok(path) } else { Err("there is no such file".to_owned()) }
 }

@@ -17,7 +17,16 @@ const MODULES: [&str; 4] = ["make", "gcc", "ld", "/usr/lib/x86_64-linux-gnu/libe
 const BUILD: [&str; 8] = ["flex", "bison", "bc", "pahole", "xz", "tar", "setpriv", "/usr/include/gelf.h"];
 
 /// What guests and boards for 64-bit ARM take.
-const ARM64: [&str; 2] = ["qemu-system-aarch64", "aarch64-linux-gnu-gcc"];
+const ARM64: [&str; 3] =
+    ["qemu-system-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64-linux-gnu/lib/crt1.o"];
+
+/// Says `required` where a lab that is not there is a failure, and not something to be skipped.
+pub(crate) const REQUIRED: &str = "PUNCTUAL_LAB";
+
+/// Whether there has to be a lab.
+pub(crate) fn is_required() -> bool {
+    env::var_os(REQUIRED).is_some_and(|value| value == "required")
+}
 
 /// Where `program` is, in the directories that root searches too: some systems keep tools out of a user's path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
@@ -59,6 +68,13 @@ fn require_all(what: &[&str], flag: &str) -> Result {
         |what: &str| if what.starts_with('/') { Path::new(what).exists() } else { find(what).is_some() };
     let missing: Vec<&str> = what.iter().copied().filter(|what| !there(what)).collect();
     if missing.is_empty() { Ok(()) } else { Err(not_installed(&missing, flag).into()) }
+}
+
+/// Requires what building programs for 64-bit ARM takes, and returns the linker.
+pub(crate) fn require_arm64() -> Result<PathBuf> {
+    require_all(&ARM64[1..], "")?;
+    let [gcc] = require(["aarch64-linux-gnu-gcc"])?;
+    Ok(gcc)
 }
 
 /// Names the packages, and the command that installs them.
@@ -105,6 +121,8 @@ mod tests {
             assert!(package(tool).is_some(), "{tool}");
         }
         assert!(not_installed(&["qemu-system-aarch64"], "").contains("packages.sh --arm64` installs"));
+        // The compiler alone links no program: Debian only recommends the C library beside it.
+        assert_eq!(package("/usr/aarch64-linux-gnu/lib/crt1.o"), Some("libc6-dev-arm64-cross"));
     }
 
     #[test]

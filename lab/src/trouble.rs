@@ -27,6 +27,10 @@ pub(crate) enum Trouble {
     Timeout(String),
     /// A signal has told us to stop.
     Interrupted,
+    /// The lab did its part, and what was tried is not as expected.
+    Failed(String),
+    /// Nobody reads the output any more.
+    Unread,
 }
 
 impl Trouble {
@@ -38,6 +42,9 @@ impl Trouble {
         match error.downcast_ref() {
             Some(Self::Timeout(_)) => 124,
             Some(Self::Interrupted) => 130,
+            Some(Self::Failed(_)) => 1,
+            // As of a program that is ended by SIGPIPE.
+            Some(Self::Unread) => 141,
             None => Self::OTHER,
         }
     }
@@ -53,8 +60,9 @@ pub(crate) fn about(subject: &str, error: Box<dyn Error>) -> Box<dyn Error> {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Timeout(message) => f.write_str(message),
+            Self::Timeout(message) | Self::Failed(message) => f.write_str(message),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::Unread => f.write_str("nobody reads the output"),
         }
     }
 }
@@ -143,6 +151,8 @@ mod tests {
         assert_eq!(Trouble::status(&Trouble::Timeout(String::new())), 124);
         assert_eq!(Trouble::status(&Trouble::Interrupted), 130);
         assert_eq!(Trouble::status(&fmt::Error), 125);
+        assert_eq!(Trouble::status(&Trouble::Failed(String::new())), 1);
+        assert_eq!(Trouble::status(&Trouble::Unread), 141);
         let status = |error: Box<dyn Error>| Trouble::status(about("x", error).as_ref());
         assert_eq!(status(Trouble::Interrupted.into()), 130);
         assert_eq!(status("y".into()), 125);

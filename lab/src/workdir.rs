@@ -60,6 +60,14 @@ fn sweep(cache: &Path) {
     }
 }
 
+/// Makes `directory`, if it is not there, and requires that files can be put into it.
+pub(crate) fn takes_files(directory: &Path) -> Result {
+    fs::create_dir_all(directory).map_err(at(directory))?;
+    let probe = directory.join(format!(".punctual-lab-{}", process::id()));
+    fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(at(directory))?;
+    Ok(())
+}
+
 /// Moves all files and directories in `from` to `to`, in place of those there by the same names.
 ///
 /// Returns how many there were.

@@ -27,6 +27,8 @@ fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     if qemu && ends_well(Command::new(lab).args(["kernel", "--cached", "rt"])) {
         return Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
     }
+    let is_required = std::env::var_os("PUNCTUAL_LAB").is_some_and(|value| value == "required");
+    assert!(!is_required, "PUNCTUAL_LAB=required, and there is no QEMU or no kernel");
     // Past the test runner, which shows nothing of a test that succeeds.
     let line = format!(
         "\n*** SKIPPED {test}: no QEMU or no kernel; `cargo xtask lab kernel rt` gets the kernel ***\n"
@@ -96,6 +98,73 @@ fn brings_back_status_output_and_files() {
     ran.ends_with(3, &["err\n", "command started after", "1 file in"]);
     assert_eq!(ran.stdout, "1\n");
     assert_eq!(fs::read_to_string(results.join("d/f")).unwrap(), "file\n");
+}
+
+#[test]
+fn brings_back_files_of_a_counted_run() {
+    let Some(_turn) = turn("brings_back_files_of_a_counted_run") else { return };
+    let results = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-results-counted");
+    let _ = fs::remove_dir_all(&results);
+    let directory = results.display().to_string();
+    let script = "mkdir d; echo file >d/f; echo other >g; exit 4";
+    let ran = lab(&["--icount", "--results", &directory, "--", "sh", "-c", script], None);
+    ran.ends_with(4, &["2 files in"]);
+    assert_eq!(fs::read_to_string(results.join("d/f")).unwrap(), "file\n");
+    assert_eq!(fs::read_to_string(results.join("g")).unwrap(), "other\n");
+}
+
+#[test]
+fn ends_when_nobody_reads() {
+    let Some(_turn) = turn("ends_when_nobody_reads") else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+    // Without the end of the pipe it would take the whole time that it is given.
+    command.args([
+        "run",
+        "--timeout",
+        "600",
+        "--",
+        "sh",
+        "-c",
+        "while echo line; do sleep 0.1; done; sleep 1000",
+    ]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut stdout = io::BufReader::new(child.stdout.take().unwrap());
+    io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+    assert_eq!(line, "line\n");
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(141), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn refuses_results_that_cannot_be_brought_back() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("a-file");
+    fs::write(&file, "").unwrap();
+    for impossible in [file.join("below"), file, PathBuf::from("/proc/results")] {
+        // Neither QEMU nor a kernel is needed to know.
+        let ran = refused(&["--results", &impossible.display().to_string(), "true"]);
+        assert_eq!(ran.status.code(), Some(125));
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(said.starts_with("lab: --results: "), "{said}");
+    }
+}
+
+/// What `lab run` says that does not get as far as a guest.
+fn refused(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lab")).arg("run").args(words).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn shows_the_options_of_a_run() {
+    for words in [&["--help"][..], &["-h"], &["--icount", "--help"]] {
+        let ran = refused(words);
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert_eq!(ran.status.code(), Some(0), "{words:?}");
+        assert!(said.contains("--icount") && said.contains("--results <DIR>"), "{words:?}: {said}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod sample;
 mod sanitize;
 mod schedules;
 mod seeds;
+mod slowdowns;
 mod stress;
 mod traces;
 mod unprivileged;
@@ -68,6 +69,8 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
         words: Vec<OsString>,
     },
+    /// Put slow-downs into the runtime one by one, each of which the figures of the lab have to show
+    Slowdowns(slowdowns::Options),
     /// Build and run programs without an operating system; in `bare/`, `cargo xtask` alone does
     Bare(bare::Options),
     /// As root: run tests and examples again as a user without privileges
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Chore::Schedules(options) => schedules::run(&options),
         // Its status may be that of the program it has run.
         Chore::Lab { words } => std::process::exit(lab::run(words)),
+        Chore::Slowdowns(options) => slowdowns::run(&options),
         Chore::Bare(options) => match bare::run(&options) {
             // Its status may be that of the program it has run.
             Ok(code) => return code,

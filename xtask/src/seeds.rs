@@ -50,11 +50,15 @@ impl Seed {
 
 /// The bugs of the package in this directory, every one of which can be planted.
 pub(crate) fn of(package: &Path) -> Result<Vec<Seed>> {
-    let path = package.join("tests/seeds.toml");
-    let table = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    in_table(&package.join("tests/seeds.toml"), package)
+}
+
+/// The bugs of a table whose files are relative to `base`, every one of which can be planted.
+pub(crate) fn in_table(path: &Path, base: &Path) -> Result<Vec<Seed>> {
+    let table = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let seeds = parse(&table).map_err(|error| format!("{}: {error}", path.display()))?;
     for seed in &seeds {
-        seed.plant(&read(package, &seed.file)?)?;
+        seed.plant(&read(base, &seed.file)?)?;
     }
     Ok(seeds)
 }

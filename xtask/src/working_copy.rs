@@ -7,7 +7,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::fs::FlockOperation;
@@ -93,7 +93,8 @@ impl WorkingCopy {
         }
         let copy = Self { root, _lock: lock };
 
-        let members = with_dependencies(&cargo::metadata()?, packages);
+        let metadata = cargo::metadata()?;
+        let members = with_dependencies(&metadata, packages);
         let mut manifest: Table = fs::read_to_string(cargo::root().join("Cargo.toml"))?.parse()?;
         if let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) {
             workspace.remove("default-members");
@@ -106,7 +107,7 @@ impl WorkingCopy {
             fs::copy(cargo::root().join("Cargo.lock"), copy.root.join("Cargo.lock"))?;
         }
         for member in &members {
-            let (from, to) = (cargo::root().join("crates").join(member), copy.package(member));
+            let (from, to) = (directory(&metadata, member)?, copy.package(member));
             let manifest = slim(&from)?;
             mirror(&from, &to)?;
             put(&to.join("Cargo.toml"), manifest.as_bytes())?;
@@ -121,7 +122,7 @@ impl WorkingCopy {
             return Ok(());
         }
         // Only `cp` keeps the times, by which cargo tells what is up to date.
-        process::succeed(std::process::Command::new("cp").arg("-a").arg(from).arg(to))
+        process::succeed(Command::new("cp").arg("-a").arg(from).arg(to))
     }
 
     pub(crate) fn package(&self, name: &str) -> PathBuf {
@@ -155,18 +156,35 @@ impl WorkingCopy {
                 target => command.args(["--test", target]),
             };
         }
-        let output = command.stdin(Stdio::null()).output()?;
-        let stdout = String::from_utf8(output.stdout)?;
-        if output.status.success() {
-            return Ok(Build::Done(cargo::artifacts(&stdout)?));
-        }
-        let mut complaints: Vec<_> = stdout.lines().filter_map(complaint).collect();
-        if complaints.is_empty() {
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            complaints.push(Complaint { text, place: None });
-        }
-        Ok(Build::Failed(complaints))
+        built(command)
     }
+
+    /// Builds the programs of a package for release, as users have them.
+    pub(crate) fn build_program(&self, package: &str) -> Result<Build> {
+        let mut command = cargo::command();
+        let user = env::var("RUSTFLAGS").unwrap_or_default();
+        command
+            .current_dir(&self.root)
+            .args(["build", "--quiet", "--release", "--message-format=json", "-p", package])
+            .env("RUSTFLAGS", format!("{user} --cap-lints allow").trim())
+            .env("CARGO_TARGET_DIR", self.root.join("target/programs"));
+        built(command)
+    }
+}
+
+/// What a cargo command has built.
+fn built(mut command: Command) -> Result<Build> {
+    let output = command.stdin(Stdio::null()).output()?;
+    let stdout = String::from_utf8(output.stdout)?;
+    if output.status.success() {
+        return Ok(Build::Done(cargo::artifacts(&stdout)?));
+    }
+    let mut complaints: Vec<_> = stdout.lines().filter_map(complaint).collect();
+    if complaints.is_empty() {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        complaints.push(Complaint { text, place: None });
+    }
+    Ok(Build::Failed(complaints))
 }
 
 impl Kind {
@@ -205,6 +223,15 @@ pub(crate) fn run_test(
         command.args(["--exact", test, "--nocapture"]).env(PREEMPTIONS_VARIABLE, preemptions);
         command.env("RUST_BACKTRACE", "0").envs(variables.iter().copied());
     })
+}
+
+/// Where a package is.
+fn directory(metadata: &Value, name: &str) -> Result<PathBuf> {
+    let package =
+        metadata["packages"].as_array().into_iter().flatten().find(|package| package["name"] == name);
+    let manifest = package.and_then(|package| package["manifest_path"].as_str()).map(Path::new);
+    let directory = manifest.and_then(Path::parent).ok_or_else(|| format!("there is no package {name}"))?;
+    Ok(directory.to_owned())
 }
 
 /// The packages and, through their paths, those that they need.

@@ -13,7 +13,7 @@ mod tracing;
 use std::path::{Path, PathBuf};
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::{self, Artifact, Purpose};
 #[cfg(test)]
 use xtask_support::process::End;
 use xtask_support::process::Outcome;
@@ -212,7 +212,7 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
     cases.extend(locks::cases(built)?);
     cases.extend(load::cases(built)?);
     cases.extend(isolation::cases(built, bench)?);
-    cases.extend(figures::cases(measures, bless));
+    cases.extend(figures::cases(&counts(), bless));
     cases.extend(peers::cases(measures));
     cases.extend(devices::cases(built)?);
     cases.extend(responders::cases(built)?);
@@ -222,6 +222,11 @@ pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Resu
         |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);
     let mark = |case: Case| if of_probe(&case) { case.of_probe() } else { case };
     Ok(cases.into_iter().map(mark).collect())
+}
+
+/// Where the program that counts is, once it is built.
+pub(crate) fn counts() -> PathBuf {
+    cargo::target_dir().join("release").join(crate::figures::PROGRAM)
 }
 
 /// The directory of the package of programs that are for the lab only.

@@ -7,9 +7,9 @@ use serde_json::Value;
 use xtask_support::Result;
 use xtask_support::process::{End, Outcome};
 
-use super::figures::mean;
 use super::{Case, Setup, demand};
 use crate::driver::stage::in_guest;
+use crate::figures::mean;
 use crate::kernels::debs::RT_TESTS;
 
 /// What a machine that is not a guest lacks.

@@ -230,8 +230,7 @@ pub(crate) fn cross_cargo(architecture: &str) -> Result<Command> {
     let target = target(architecture)?;
     let linker = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
     if env::var_os(&linker).is_none() {
-        let [gcc] = tools::require(["aarch64-linux-gnu-gcc"])?;
-        command.env(linker, gcc);
+        command.env(linker, tools::require_arm64()?);
     }
     command.env("CARGO_BUILD_TARGET", target);
     Ok(command)

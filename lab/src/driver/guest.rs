@@ -16,6 +16,9 @@ use crate::kernels::Kernel;
 use crate::trouble::{Interrupt, POLL, Trouble};
 use crate::workdir::{Workdir, at};
 
+/// Takes the output of a command as it comes; an error ends the run.
+pub(crate) type Sink<'a> = dyn FnMut(Stream, &[u8]) -> Result + 'a;
+
 /// How long a guest that has handed back the status may take to switch off.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -56,7 +59,7 @@ impl Guest<'_> {
     pub(crate) fn run(
         &self,
         job: &Job,
-        sink: &mut dyn FnMut(Stream, &[u8]),
+        sink: &mut Sink<'_>,
         rescue: &dyn Fn(&Path) -> Result,
     ) -> Result<Ended> {
         let work = Workdir::new()?;
@@ -96,12 +99,7 @@ impl Guest<'_> {
     }
 
     /// Watches until QEMU has ended, and ends it if the time is up or if we are told to stop.
-    fn wait(
-        &self,
-        qemu: &mut Qemu,
-        watch: &mut Watch,
-        sink: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<Option<ExitStatus>> {
+    fn wait(&self, qemu: &mut Qemu, watch: &mut Watch, sink: &mut Sink<'_>) -> Result<Option<ExitStatus>> {
         let mut done: Option<Instant> = None;
         loop {
             // Asked first, so that what is read afterwards is all there is.
@@ -189,7 +187,7 @@ impl Watch {
         }
     }
 
-    fn read(&mut self, sink: &mut dyn FnMut(Stream, &[u8])) -> Result {
+    fn read(&mut self, sink: &mut Sink<'_>) -> Result {
         let fresh = self.console_file.fresh()?;
         self.console.append(&fresh);
         if self.started.is_none() && !fresh.is_empty() && self.console.started() {
@@ -201,7 +199,7 @@ impl Watch {
         for (file, stream) in [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)] {
             let fresh = file.fresh()?;
             if !fresh.is_empty() {
-                sink(stream, &fresh);
+                sink(stream, &fresh)?;
             }
         }
         Ok(())

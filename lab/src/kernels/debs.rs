@@ -26,6 +26,18 @@ pub(crate) struct Debs {
 pub(crate) const RT_TESTS: Debs =
     Debs { name: "rt-tests", packages: &["rt-tests", "libnuma1"], arch: Arch::Amd64 };
 
+/// The same for 64-bit ARM.
+const RT_TESTS_ARM64: Debs =
+    Debs { name: "rt-tests-arm64", packages: &["rt-tests", "libnuma1"], arch: Arch::Arm64 };
+
+/// Those that run on a guest with this processor.
+pub(crate) fn rt_tests(arch: Arch) -> Debs {
+    match arch {
+        Arch::Amd64 => RT_TESTS,
+        Arch::Arm64 => RT_TESTS_ARM64,
+    }
+}
+
 /// What a guest for 64-bit ARM has of Debian: its tools, and the libraries of Rust programs.
 pub(crate) const ARM64: Debs =
     Debs { name: "arm64", packages: &["busybox-static", "libc6", "libgcc-s1"], arch: Arch::Arm64 };

@@ -5,6 +5,7 @@
 pub(crate) mod selection;
 mod verdicts;
 
+use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,12 +13,14 @@ use std::time::{Duration, Instant};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, cargo, counted, process};
 
+use crate::arch::Arch;
 use crate::cases::{self, Case, Setup};
 use crate::driver::board::{Board, cross_cargo};
 use crate::driver::console;
 use crate::driver::guest::{Ended, Guest, Stream};
 use crate::driver::machine::{Machine, Mode};
 use crate::driver::stage::Job;
+use crate::figures;
 use crate::kernels::debs::RT_TESTS;
 use crate::kernels::package::Flavour;
 use crate::kernels::{Kernel, modules};
@@ -40,10 +43,7 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
         return board(host, selection);
     }
     let quick = selection.quick;
-    let skip = |error| {
-        println!("\n*** LAB SKIPPED: NOTHING WAS TESTED UNDER PREEMPT_RT. {error} ***\n");
-        Ok(0)
-    };
+    let skip = |error| without_lab(error, tools::is_required());
     if let Err(error) = tools::require([tools::QEMU, "setpriv", "busybox", "ldd"]) {
         return skip(error);
     }
@@ -68,6 +68,9 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
         cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();
     if programs.contains(&&bench) {
         cargo::build(cargo::command().args(["build", "--release", "-p", "punctual-cli"]))?;
+    }
+    if programs.contains(&&cases::counts()) {
+        figures::command::build(Arch::Amd64)?;
     }
     if programs.iter().any(|program| RT_TESTS.has(program)) {
         RT_TESTS.get(&interrupt)?;
@@ -101,6 +104,15 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     );
     verdicts.conclude()?;
     println!("lab: all as expected");
+    Ok(0)
+}
+
+/// Ends a suite that cannot boot anything.
+fn without_lab(error: Box<dyn Error>, is_required: bool) -> Result<i32> {
+    if is_required {
+        return Err(format!("{}=required, and there is no lab: {error}", tools::REQUIRED).into());
+    }
+    println!("\n*** LAB SKIPPED: NOTHING WAS TESTED UNDER PREEMPT_RT. {error} ***\n");
     Ok(0)
 }
 
@@ -227,7 +239,10 @@ impl Suite<'_> {
         let mode = if machine.counted { Mode::Late } else { Mode::Share };
         let guest = Guest { machine, kernel: self.kernel, mode, timeout: TIMEOUT, interrupt: self.interrupt };
         let mut unexpected = String::new();
-        let mut sink = |_: Stream, bytes: &[u8]| unexpected += &String::from_utf8_lossy(bytes);
+        let mut sink = |_: Stream, bytes: &[u8]| -> Result {
+            unexpected += &String::from_utf8_lossy(bytes);
+            Ok(())
+        };
         let mut job = job(cases);
         if self.kernel.has_build_tree() {
             job.modules = modules::get(self.kernel, self.interrupt)?;
@@ -342,7 +357,16 @@ fn script_name(number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trouble::Trouble;
     use xtask_support::scratch::Scratch;
+
+    #[test]
+    fn fails_without_a_lab_where_there_has_to_be_one() {
+        assert_eq!(without_lab("no QEMU".into(), false).unwrap(), 0);
+        let error = without_lab("no QEMU".into(), true).unwrap_err();
+        assert!(error.to_string().starts_with("PUNCTUAL_LAB=required"), "{error}");
+        assert_eq!(Trouble::status(error.as_ref()), 125);
+    }
 
     #[test]
     fn reads_what_a_case_did() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use xtask_support::process::Outcome;
 use xtask_support::{Result, counted};
 
+use crate::trouble::Trouble;
 use crate::workdir::{self, at};
 
 /// How much of a failure is printed; all of it is in a file.
@@ -91,7 +92,7 @@ impl Verdicts {
         }
         match self.failures {
             0 => Ok(()),
-            failures => Err(format!("failed cases: {failures}").into()),
+            failures => Err(Trouble::Failed(format!("failed cases: {failures}")).into()),
         }
     }
 }
@@ -133,7 +134,8 @@ mod tests {
             assert!(kept.contains(part), "no `{part}` in {kept}");
         }
         assert_eq!(fs::read_dir(directory.join("2-CPUs")).unwrap().count(), 1);
-        assert_eq!(verdicts.conclude().unwrap_err().to_string(), "failed cases: 1");
+        let failed = verdicts.conclude().unwrap_err();
+        assert_eq!((failed.to_string().as_str(), Trouble::status(failed.as_ref())), ("failed cases: 1", 1));
         assert_eq!(Verdicts::below(directory.clone()).unwrap().failures, 0);
         assert!(!directory.exists());
     }

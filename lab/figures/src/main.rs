@@ -1,0 +1,52 @@
+//! The rows whose lengths the lab counts in instructions, as JSON: `cargo xtask lab figures` runs it in a guest.
+//!
+//! `punctual-figures SAMPLES idle` measures what is about paths alone; `punctual-figures SAMPLES load` what waits for an event, beside `hackbench`.
+
+use std::process::ExitCode;
+
+use punctual_bench::{LoadKind, Options, Silent, Stop, SuiteName};
+
+/// Of the suite `latency`, the steps that are about paths and not about waiting.
+const IDLE: [&str; 7] = [
+    "switching at one level",
+    "between levels, one CPU",
+    "lock and unlock",
+    "release, ",
+    "to handler, idle",
+    "at an instant, idle",
+    "inversion, idle",
+];
+
+/// The same of those that have a load beside them.
+const LOAD: [&str; 3] = ["to handler, load", "at an instant, load", "inversion, load"];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [samples, "idle"] => {
+            measure(samples, SuiteName::Rtos, &[]).and_then(|()| measure(samples, SuiteName::Latency, &IDLE))
+        }
+        [samples, "load"] => measure(samples, SuiteName::Latency, &LOAD),
+        _ => Err("usage: punctual-figures SAMPLES idle|load".to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("punctual-figures: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(samples: &str, suite: SuiteName, only: &[&str]) -> Result<(), String> {
+    let options = Options {
+        suites: vec![suite],
+        only: only.iter().map(|&step| step.to_owned()).collect(),
+        samples: Some(samples.parse().map_err(|_| format!("`{samples}` is no number of samples"))?),
+        load: if suite == SuiteName::Latency && only == LOAD { LoadKind::Hackbench } else { LoadKind::Own },
+        ..Options::default()
+    };
+    let run = punctual_bench::run(&options, &Stop::default(), &Silent).map_err(|error| error.to_string())?;
+    println!("{}", run.to_json().map_err(|error| error.to_string())?);
+    Ok(())
+}

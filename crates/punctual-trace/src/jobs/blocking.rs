@@ -4,7 +4,7 @@ use super::cause::Actor;
 use super::futexes::FutexRole;
 use crate::event::Tid;
 
-/// What was waited for.
+/// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitTarget {
     /// A futex, by the address of its word.
@@ -24,7 +24,7 @@ pub enum WaitTarget {
 }
 
 impl WaitTarget {
-    /// Whether it may be a lock that is waited for without sleeping. The scheduler takes no others.
+    /// Whether it may be a spinning lock. The scheduler takes no others.
     pub(crate) fn may_spin(self) -> bool {
         /// `LCB_F_SPIN`, and those of sleeping locks: `LCB_F_RT`, `LCB_F_PERCPU`, `LCB_F_MUTEX`.
         const SPIN: u32 = 1;
@@ -39,25 +39,25 @@ impl WaitTarget {
 pub enum HolderState {
     /// It ran.
     Running,
-    /// It could have run, and somebody else did on its CPU. Without a holder it was the waiter, which had the lock by then.
+    /// It was ready while somebody else ran on its CPU. Without a holder it was the waiter, which already had the lock.
     Preempted {
         /// Who.
         by: Actor,
     },
-    /// It slept, and the trace does not say for what.
+    /// It slept; the trace does not say why.
     Asleep,
     /// The lock had been handed over: the waiter was on its way back.
     Granted,
-    /// The history kept does not reach back so far.
+    /// The history does not reach back that far.
     Unseen,
 }
 
 /// A share of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// 0 for the holder, 1 for who held what the holder waited for, and so on.
+    /// 0 for the holder, 1 for the holder of what that one waited for, and so on.
     pub depth: u8,
-    /// Which holder; nobody once the lock had been handed over, or if it is not known.
+    /// Which holder; `None` once the lock was handed over, or if unknown.
     pub holder: Option<Tid>,
     /// What it did.
     pub state: HolderState,
@@ -106,7 +106,7 @@ impl Blocking {
         } else if self.shares.len() < super::MAX_SHARES {
             self.shares.push(Share { depth, holder, state, ns });
         } else if let Some(last) = self.shares.last_mut() {
-            // No room to tell them apart: what is lost is the name, not the time.
+            // Without room to tell them apart, the name is lost but not the time.
             *last = Share { depth, holder: None, state: HolderState::Unseen, ns: last.ns + ns };
         }
     }

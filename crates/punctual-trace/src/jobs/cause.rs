@@ -17,7 +17,7 @@ pub enum Actor {
     Task(u16),
     /// Nobody: a SCHED_DEADLINE thread had used up its runtime.
     Throttling,
-    /// Those whose shares were least, where there were too many to list.
+    /// Those with the smallest shares, if there were too many to list.
     Others,
     /// The analysis does not know: events were lost, or the history it keeps was too short.
     Unseen,
@@ -30,11 +30,11 @@ pub struct Cause {
     pub actor: Actor,
     /// How long, in ns.
     pub ns: u64,
-    /// In how many stretches.
+    /// In how many intervals.
     pub times: u32,
 }
 
-/// How many are listed. Beyond that the least are merged into [`Actor::Others`].
+/// How many causes are listed. Beyond that, the smallest are merged into [`Actor::Others`].
 pub const MAX_CAUSES: usize = 16;
 
 /// Adds to a list of causes.
@@ -42,7 +42,7 @@ pub(crate) fn blame(causes: &mut Vec<Cause>, actor: Actor, ns: u64) {
     if ns == 0 {
         return;
     }
-    // The last one blamed is the likeliest to be blamed again.
+    // The last one blamed is the most likely to be blamed again.
     if let Some(cause) = causes.iter_mut().rev().find(|cause| cause.actor == actor) {
         cause.ns += ns;
         cause.times += 1;

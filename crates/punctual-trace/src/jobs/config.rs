@@ -1,11 +1,11 @@
-//! Whose jobs, and what counts as one.
+//! Which threads' jobs to decompose, and what counts as a job.
 
 use std::ops::RangeInclusive;
 
 use crate::event::Tid;
 use crate::recorded::Recorded;
 
-/// Which threads' jobs are wanted. A thread is, if any of these applies to it but the last, which
+/// Which threads' jobs are wanted: those to which any of these applies, except the last, which
 /// restricts the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Select {
@@ -18,7 +18,7 @@ pub struct Select {
     pub priorities: Option<RangeInclusive<i32>>,
     /// Threads that mark their jobs, as those of Punctual apps do, whatever their priority.
     pub marked: bool,
-    /// Of all these only the ones listed here, those that they start, and so on; whoever it is, if the list is empty.
+    /// Only these threads and their descendants; no restriction if the list is empty.
     pub among: Vec<Tid>,
 }
 
@@ -43,13 +43,13 @@ impl Select {
     }
 }
 
-/// What a sleep is that is no wait for a lock.
+/// What a sleep means that is not a wait for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Suspension {
     /// It ends the job. A job that its app has marked ends with the mark all the same.
     #[default]
     EndsJob,
-    /// It is part of the job, and of C: analyses that know no suspension are safe only so.
+    /// It is part of the job, and of C: the only safe choice for analyses without suspension.
     /// [`Job::suspended`](super::Job::suspended) says how much it was. Only marks and the thread's end end such jobs.
     IsCounted,
 }
@@ -57,7 +57,7 @@ pub enum Suspension {
 /// Which waits on futexes are waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FutexWaits {
-    /// Those on what is a lock, as far as the call and the uses of its word tell: see [`FutexRole`](super::FutexRole). Waits
+    /// Those on locks, judging by the call and how its word is used: see [`FutexRole`](super::FutexRole). Waits
     /// for anything else are suspensions.
     #[default]
     Judged,
@@ -88,7 +88,7 @@ pub struct Config {
     pub select: Select,
     /// Whether runs of interrupt handlers and softirqs are jobs too.
     pub handlers: bool,
-    /// What other sleeps are.
+    /// What other sleeps mean.
     pub suspension: Suspension,
     /// Which futex waits block.
     pub futex: FutexWaits,
@@ -105,9 +105,9 @@ pub struct Config {
     pub longest_schedule: Option<u64>,
     /// Whether jobs list their segments.
     pub segments: bool,
-    /// How many changes of each CPU's occupant are remembered, to say who did what while somebody waited.
+    /// How many changes of each CPU's occupant are remembered, to say who ran while a thread waited.
     pub history: usize,
-    /// How many threads are remembered, at about 1 kB each. Beyond that those not seen for longest are forgotten.
+    /// How many threads are remembered, at about 1 kB each. Beyond that, those not seen for longest are forgotten.
     pub threads: usize,
 }
 

@@ -1,10 +1,10 @@
-//! Where a CPU ran with interrupts or preemption off: what kept a job from starting, besides those who ran.
+//! Sections with interrupts or preemption off, which delay the start of jobs.
 //!
-//! The kernel's `preemptirq` events are frequent, so little is remembered: the last few sections that were not short.
+//! The kernel's `preemptirq` events are frequent, so only the last few long sections are remembered.
 
 use crate::event::Section;
 
-/// So many are remembered of each CPU, each at least so long, in ns.
+/// How many are remembered per CPU, and how long they have to be, in ns.
 const KEPT: usize = 16;
 const MIN_LENGTH: u64 = 500;
 
@@ -13,7 +13,7 @@ const MIN_LENGTH: u64 = 500;
 pub struct DisabledSection {
     /// What was off.
     pub section: Section,
-    /// Where it was turned off, in bytes from the kernel's symbol `_stext`.
+    /// Where it was turned off, as an offset from the kernel's symbol `_stext`.
     pub caller: i32,
     /// How much of J it was, in ns.
     pub ns: u64,
@@ -44,12 +44,12 @@ impl DisabledSections {
         }
     }
 
-    /// Nothing is known of it any more: events were lost.
+    /// Forgets everything, as events were lost.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The one that had the most of that interval.
+    /// The one that covers most of that interval.
     pub(super) fn longest(&self, from: u64, to: u64) -> Option<DisabledSection> {
         if self.next == 0 && self.open == [None; 2] {
             return None;

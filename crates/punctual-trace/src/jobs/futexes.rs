@@ -1,6 +1,6 @@
 //! What a futex is for, as far as calls tell: a lock, or a condition that a thread waits for.
 
-/// So many words are remembered that showed to be conditions. A newer one takes the place of an older one.
+/// How many futex words known to be conditions are remembered. A new one replaces an old one.
 const WORDS: usize = 1024;
 
 const COMMAND: u32 = 0x7f;
@@ -44,7 +44,7 @@ impl FutexRole {
     }
 }
 
-/// What has been seen of words.
+/// What calls have shown about futex words.
 #[derive(Debug)]
 pub(super) struct Futexes {
     conditions: Box<[u64]>,
@@ -55,7 +55,7 @@ impl Futexes {
         Self { conditions: vec![0; WORDS].into_boxed_slice() }
     }
 
-    /// What a call waits for; nothing if it does not wait.
+    /// What a call waits for; `None` if it does not wait.
     pub(super) fn call(&mut self, word: u64, operation: u32, value: u32) -> Option<FutexRole> {
         match operation & COMMAND {
             LOCK_PI | LOCK_PI2 => Some(FutexRole::Lock),
@@ -67,7 +67,7 @@ impl Futexes {
                 let condition = self.conditions[place(word)] == word;
                 Some(if condition { FutexRole::LikelyCondition } else { FutexRole::LikelyLock })
             }
-            // A mutex is passed on to one thread.
+            // Unlocking a mutex wakes one thread, never more.
             WAKE | WAKE_BITSET if value > 1 => self.note_condition(word),
             REQUEUE | CMP_REQUEUE | CMP_REQUEUE_PI => self.note_condition(word),
             _ => None,
@@ -84,7 +84,7 @@ fn place(word: u64) -> usize {
     (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - WORDS.trailing_zeros())) as usize
 }
 
-/// Whether the word has `FUTEX_WAITERS` and the number of a thread, as that of a mutex that knows its owner.
+/// Whether the word holds `FUTEX_WAITERS` and a TID, as in a mutex that records its owner.
 fn has_owner(value: u32) -> bool {
     const WAITERS: u32 = 1 << 31;
     const OWNER_DIED: u32 = 1 << 30;
@@ -107,9 +107,9 @@ mod tests {
         for value in [0, 1, 3, u32::MAX] {
             assert_eq!(futexes.call(4, WAIT, value), Some(FutexRole::LikelyCondition));
         }
-        // A counter that comes to 2 is no mutex all of a sudden.
+        // A counter that reaches 2 does not become a mutex.
         assert_eq!(futexes.call(4, WAIT, 2), Some(FutexRole::LikelyCondition));
-        // To wake one is what unlocking does, to wake all is not.
+        // Unlocking wakes one thread, never all.
         assert_eq!(futexes.call(2, WAKE, 1), None);
         assert_eq!(futexes.call(2, WAIT, 2), Some(FutexRole::LikelyLock));
         assert_eq!(futexes.call(2, WAKE | private, i32::MAX as u32), None);

@@ -1,11 +1,11 @@
 //! The recent past, in fixed memory: who occupied each CPU, and what each thread did.
 //!
-//! Who is to blame is often known only afterwards: the holder of a plain mutex shows when it wakes the waiter. So instead
+//! Who is to blame is often known only afterwards: the holder of a plain mutex shows itself when it wakes the waiter. So instead
 //! of following all suspects, the analysis remembers what changed and looks back.
 
 use super::cause::Actor;
 
-/// A ring of instants, each with what held from then on.
+/// A ring of instants, each with the value that held from then on.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     entries: Box<[(u64, T)]>,
@@ -32,8 +32,8 @@ impl<T: Copy> Ring<T> {
         self.pushed & (self.entries.len() / 2 - 1) == 0
     }
 
-    /// Calls `each(value, from, to)` for what held in the interval, newest first, and last with `None` for the part that
-    /// lies before anything remembered.
+    /// Calls `each(value, from, to)` for each value that held in the interval, newest first, and finally with `None` for
+    /// the part that precedes everything remembered.
     pub(crate) fn walk(&self, from: u64, to: u64, mut each: impl FnMut(Option<T>, u64, u64)) {
         let mask = self.entries.len() - 1;
         let mut end = to;

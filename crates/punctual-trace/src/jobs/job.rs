@@ -22,10 +22,10 @@ pub enum JobKind {
     Softirq,
 }
 
-/// From what the release is known.
+/// What determined the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleasedBy {
-    /// The instant at which a timer was to expire.
+    /// The expiry time of a timer.
     Timer,
     /// The mark of a Punctual app.
     Mark,
@@ -33,7 +33,7 @@ pub enum ReleasedBy {
     Wake,
     /// The wake-up of a thread that has just been created.
     New,
-    /// The next period of a SCHED_DEADLINE thread that had yielded: the instant at which it was to get its runtime anew.
+    /// The next period of a SCHED_DEADLINE thread that had yielded: the instant of its replenishment.
     Budget,
     /// It was not seen: the handler ran, or the thread was found running.
     Unseen,
@@ -59,7 +59,7 @@ pub enum Flaw {
     Lost,
     /// Events contradict each other, or the wake-up is missing, as after a loss nobody reported.
     Contradiction,
-    /// It had not ended when the trace did, or has not yet: terms are at least what they had come to.
+    /// It was still open at the end of the trace, or still is: terms are at least their values so far.
     Cut,
 }
 
@@ -212,7 +212,7 @@ impl Job {
         self.response.hi().filter(|&most| most <= deadline).map(|_| false)
     }
 
-    /// What of J was due to a late timer, before the wake-up; at most, if it is bounded.
+    /// The part of J due to a late timer, before the wake-up; an upper bound if the release is bounded.
     #[must_use]
     pub fn lateness(&self) -> Option<u64> {
         Some(self.woken?.saturating_sub(self.released?.0))
@@ -243,7 +243,7 @@ impl Job {
         if let (Bounds::Exact(b), Bounds::Exact(i), Some(ss)) =
             (self.blocking, self.interference, self.overhead.hi())
         {
-            // The bounds of C face those of the other terms.
+            // The bounds of C are opposite to those of the other terms.
             if c.hi() != Some(most_c) || c.lo() != rest(ss + b + i) {
                 return Err("C = R - J - SS - B - I");
             }
@@ -256,7 +256,7 @@ impl Job {
         Ok(())
     }
 
-    /// A job with nothing in it.
+    /// An empty job.
     pub(crate) fn empty(actor: Actor, kind: JobKind) -> Self {
         Self {
             number: 0,

@@ -1,13 +1,13 @@
-//! What the recording tells about every job, looked up once.
+//! What the recording contains, looked up once.
 
 use crate::recorded::{Recorded, Source};
 
-/// Which absences of events mean something.
+/// Which events are recorded, so that their absence means something.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
-    /// Wake-ups, at least when the thread is in a run queue.
+    /// Wake-ups, at least when the thread enters a run queue.
     pub(super) wakeups: bool,
-    /// Their beginnings.
+    /// The beginnings of wake-ups.
     pub(super) wakings: bool,
     pub(super) interrupts: bool,
     pub(super) vectors: bool,
@@ -16,7 +16,7 @@ pub(super) struct Known {
     pub(super) contention: bool,
     pub(super) futexes: bool,
     pub(super) yields: bool,
-    /// System calls are those of some threads only.
+    /// Whether only some threads' system calls are recorded.
     pub(super) calls_of_some: bool,
 }
 
@@ -46,7 +46,7 @@ impl Known {
 /// What is certain of a job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Certain {
-    /// That it ended where it did, rather than sleep for a lock and go on.
+    /// That it ended there, rather than slept for a lock and continued.
     pub(super) end: bool,
     /// All of its waits for locks.
     pub(super) locks: bool,

@@ -1,11 +1,11 @@
-//! What is remembered of each CPU.
+//! What is remembered about each CPU.
 
 use crate::event::Tid;
 use crate::jobs::cause::Actor;
 use crate::jobs::disabled::DisabledSections;
 use crate::jobs::history::Occupants;
 
-/// Interrupts nest no deeper: device or vector, softirq, NMI, with room for what a loss left behind.
+/// The deepest nesting: device or vector, softirq, NMI, with room for remnants of a loss.
 const MAX_FRAMES: usize = 8;
 
 /// A handler that runs.
@@ -13,11 +13,11 @@ const MAX_FRAMES: usize = 8;
 pub(super) struct HandlerFrame {
     pub(super) actor: Actor,
     pub(super) entry: u64,
-    /// What of its time others took.
+    /// How much of its time others took.
     pub(super) displaced: u64,
     /// How long it waited for locks.
     pub(super) blocked: u64,
-    /// For which it waits now, and since when.
+    /// The lock it waits for now, and since when.
     pub(super) waits: Option<(u64, u64)>,
     /// Earliest and latest instant at which a timer it serves was due.
     pub(super) due: Option<(u64, u64)>,
@@ -31,11 +31,11 @@ impl HandlerFrame {
     }
 }
 
-/// A timer's function that runs.
+/// A running timer function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Firing {
     pub(super) timer: u64,
-    /// Earliest and latest instant at which it was to.
+    /// Its earliest and latest possible due time.
     pub(super) due: Option<(u64, u64)>,
 }
 
@@ -45,23 +45,23 @@ pub(super) struct Cpu {
     pub(super) current: Option<u32>,
     /// Which thread left at the last switch; 0 if that is not known.
     pub(super) switched_out: Tid,
-    /// Which thread came at the last switch, the idle one included, if that is known.
+    /// Which thread came at the last switch, including the idle one, if known.
     pub(super) switched_in: Option<Tid>,
     /// The handlers that run, the innermost last.
     pub(super) frames: Vec<HandlerFrame>,
     /// The one that ended last.
     pub(super) ended: HandlerFrame,
     pub(super) firing: Option<Firing>,
-    /// What timers' clock last showed, and when it was read at the earliest.
+    /// The last reading of the timers' clock, and when it was taken at the earliest.
     pub(super) clock: (u64, u64),
     pub(super) occupants: Occupants,
     /// When its last event was, which is the one being handled.
     pub(super) last: u64,
     /// When the one before was.
     pub(super) before: u64,
-    /// Where something was off.
+    /// Sections with interrupts or preemption off.
     pub(super) sections: DisabledSections,
-    /// Events are being lost, since then.
+    /// Since when events have been missing.
     pub(super) gap: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Cpu {
         room
     }
 
-    /// Leaves a handler. Those above it were never seen to leave and go with it; returns whether there were none.
+    /// Leaves a handler, and with it those nested in it that were never seen to leave; returns whether there were none.
     pub(super) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<bool> {
         let index = self.frames.iter().rposition(|frame| frame.actor == actor)?;
         let clean = index + 1 == self.frames.len();

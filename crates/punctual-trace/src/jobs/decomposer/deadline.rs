@@ -1,7 +1,7 @@
 //! Threads under SCHED_DEADLINE: a job ends when its thread yields, and a thread that has used up its runtime is throttled.
 //!
-//! No event of the kernel says either. What shows is that the thread starts the timer that gives it its runtime anew and is
-//! switched away from although it could run; and that it can run again when that timer has expired. The kernel's deadline
+//! No kernel event says either. What shows is that the thread starts the timer that replenishes its runtime and is
+//! switched out although it could run, and that it can run again when that timer has expired. The kernel's deadline
 //! servers have such timers as well and start them on behalf of any thread, so a timer is a thread's only once the thread
 //! was kept from running until it expired.
 
@@ -17,7 +17,7 @@ use crate::jobs::job::{ReleasedBy, Waker};
 use crate::jobs::open_job::Wake;
 use crate::jobs::reservation::Reservation;
 
-/// So many timers are told apart.
+/// How many timers are distinguished.
 const MAX_TIMERS: usize = 1 << 14;
 
 /// Whose a timer is.
@@ -31,14 +31,14 @@ enum Owner {
     Server,
 }
 
-/// The timers that give runtime, by their addresses, and what threads have reserved.
+/// The replenishment timers, by address, and the threads' reservations.
 #[derive(Debug, Default)]
 pub(super) struct Budgets {
     timers: HashMap<u64, Owner, BuildHasherDefault<IntHasher>>,
     reserved: HashMap<Tid, Reservation, BuildHasherDefault<IntHasher>>,
-    /// The events say which timers these are, by their function.
+    /// Whether events identify these timers by their function.
     named: bool,
-    /// Where they do not: who yields, and starts its timer next; and whether a timer is known from that.
+    /// Otherwise: who yields, and will start its timer next; and whether a timer is known from that.
     yielder: Tid,
     learned: bool,
 }
@@ -57,7 +57,7 @@ impl Budgets {
         self.timers.is_empty()
     }
 
-    /// Whether a timer that a thread starts is one of these, although the event does not say so.
+    /// Whether a timer that a thread starts is one of these although the event does not say so.
     #[inline]
     pub(super) fn is_one(&self, by: Tid, timer: u64) -> bool {
         (by == self.yielder && by != 0) || (self.learned && self.timers.contains_key(&timer))
@@ -68,7 +68,7 @@ impl Budgets {
     }
 }
 
-/// A timer that a thread has started.
+/// A timer started by a thread.
 #[derive(Debug, Clone, Copy)]
 struct Started {
     timer: u64,
@@ -76,18 +76,18 @@ struct Started {
     by_handler: bool,
 }
 
-/// What is remembered of a thread under SCHED_DEADLINE.
+/// What is remembered about a SCHED_DEADLINE thread.
 #[derive(Debug, Default)]
 pub(super) struct DeadlineThread {
     started: Option<Started>,
-    /// It may not run before this timer has expired.
+    /// The timer that has to expire before it may run.
     throttled_by: Option<u64>,
-    /// When it last got its runtime anew.
+    /// When it was last replenished.
     renewed: Option<u64>,
 }
 
 impl Decomposer {
-    /// Tells what a thread has reserved, for its deadline: before its events.
+    /// Tells a thread's reservation, for its deadline, before its events.
     pub fn reserve(&mut self, tid: Tid, reservation: Reservation) {
         if self.budgets.reserved.len() >= MAX_TIMERS && !self.budgets.reserved.contains_key(&tid) {
             self.budgets.reserved.clear();
@@ -129,7 +129,7 @@ impl Decomposer {
             Some(slot) => {
                 let started = Started { timer, by_handler };
                 self.threads.at(slot).deadline.get_or_insert_default().started = Some(started);
-                // From now on its expiry is looked at.
+                // From now on its expiry matters.
                 let known = self.budgets.timers.get(&timer).copied();
                 self.budgets.set(timer, known.unwrap_or(Owner::Claimed(event.by)));
             }
@@ -163,7 +163,7 @@ impl Decomposer {
         }
     }
 
-    /// If the thread has not left its CPU meanwhile, its next job was due before.
+    /// If the thread has not left its CPU meanwhile, its next job was already due.
     pub(super) fn yield_ends(&mut self, event: &Event, sink: Sink<'_>) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
@@ -182,7 +182,7 @@ impl Decomposer {
         }
     }
 
-    /// A thread leaves its CPU that could run. Returns whether it has yielded or is throttled, which is taken care of then.
+    /// A ready thread leaves its CPU. Returns whether it has yielded or is throttled, which has been handled then.
     #[cold]
     pub(super) fn leaves_by_deadline(
         &mut self,
@@ -204,7 +204,7 @@ impl Decomposer {
             return false;
         }
         let (marks, priority) = (thread.marks, thread.priority);
-        // Without timers nothing tells who was displaced from who is throttled or has yielded.
+        // Without timers, displacement cannot be told from throttling or a yield.
         let untold = started.map_or(!self.known.timers, |started| !started.by_handler);
         let unsure = untold && thread.open.as_ref().is_some_and(|open| !open.knows_yields());
         if !yields && !unsure && started.is_none() {
@@ -246,7 +246,7 @@ impl Decomposer {
         deadline.renewed
     }
 
-    /// From now on a thread may not run before the timer has expired.
+    /// From now on a thread may not run until the timer expires.
     fn throttle(&mut self, time: u64, slot: u32, timer: u64) {
         self.blame_occupants(time, slot);
         let thread = self.threads.at(slot);
@@ -260,7 +260,7 @@ impl Decomposer {
         deadline.is_some_and(|deadline| deadline.throttled_by.is_some())
     }
 
-    /// A timer has expired that gives somebody runtime.
+    /// A replenishment timer has expired.
     #[cold]
     pub(super) fn budget_timer_expires(
         &mut self,

@@ -6,11 +6,11 @@ use crate::jobs::blocking::{Blocking, HolderState};
 use crate::jobs::cause::Actor;
 use crate::jobs::history::State;
 
-/// Chains of holders are followed no further.
+/// How far chains of holders are followed.
 const MAX_DEPTH: u8 = 4;
 
 impl Decomposer {
-    /// Ends the wait a thread's job is in, and says who was to blame for it.
+    /// Ends the current wait of a thread's job, and records who was to blame.
     pub(super) fn end_wait(&mut self, time: u64, slot: u32) {
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         let waiter = self.threads.at(slot).tid;
@@ -28,7 +28,7 @@ impl Decomposer {
             _ => None,
         };
         if wait.owners.is_empty() {
-            // Nobody inherited: whoever handed the lock over held it, as far as can be known.
+            // Nobody inherited: as far as known, whoever handed over the lock held it.
             wait.owners.extend(releaser);
         }
         match wait.owners.first().copied() {
@@ -46,7 +46,7 @@ impl Decomposer {
         self.trace_return(wait, waiter, (woken, wait.end));
     }
 
-    /// The way back of a waiter that has the lock: others may still keep it from the CPU.
+    /// The way back of a waiter that has acquired the lock: others may still keep it from the CPU.
     fn trace_return(&self, wait: &mut Blocking, waiter: Tid, (from, to): (u64, u64)) {
         let Some(thread) = self.threads.get(waiter) else { return };
         thread.history.walk(from, to, |deed, from, to| {
@@ -65,8 +65,8 @@ impl Decomposer {
         });
     }
 
-    /// When the first holder passed a lock on to the one that released it in the end: as it gave back the priority it had
-    /// inherited. Without inheritance nothing tells.
+    /// When the first holder passed a lock to the thread that finally released it: when it lost the priority it had
+    /// inherited. Without inheritance nothing shows that.
     pub(super) fn passed_on(&self, first: Tid, last: Option<Tid>, from: u64, to: u64) -> Option<u64> {
         last.filter(|&last| last != first && last != 0)?;
         Some(self.threads.get(first)?.deboosted).filter(|at| (from..to).contains(at))

@@ -9,7 +9,7 @@ use crate::jobs::job::{Flaw, JobKind, ReleasedBy};
 
 impl Decomposer {
     pub(super) fn enter(&mut self, event: &Event, actor: Actor) {
-        // Shows who runs there, if nothing else has.
+        // Learns who runs there, if not known yet.
         let _ = self.running(event);
         let cpu = self.cpu(event.cpu);
         let current = cpu.current;
@@ -63,7 +63,7 @@ impl Decomposer {
         }
     }
 
-    /// A run of a handler is a job: it cannot suspend itself.
+    /// Each run of a handler is a job, as handlers cannot suspend themselves.
     fn handler_job(&mut self, event: &Event, clean: bool, sink: Sink<'_>) {
         let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) else { return };
         let frame = &cpu.ended;
@@ -78,7 +78,7 @@ impl Decomposer {
         (job.start, job.end) = (frame.entry, event.time);
         (job.first_cpu, job.last_cpu) = (event.cpu, event.cpu);
         let window = event.time.saturating_sub(frame.entry);
-        // Nothing tells when a device raised its interrupt; a timer's was due when the timer was.
+        // Nothing shows when a device raised its interrupt; a timer's interrupt was due when the timer was.
         let timer = frame.due.filter(|_| job.kind == JobKind::Vector || job.kind == JobKind::Irq);
         job.released = timer.map(|(lo, hi)| (lo.min(frame.entry), hi.min(frame.entry)));
         job.released_by = if timer.is_some() { ReleasedBy::Timer } else { ReleasedBy::Unseen };

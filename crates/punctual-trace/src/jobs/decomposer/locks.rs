@@ -1,4 +1,4 @@
-//! Locks of the kernel, futexes and inherited priorities: waits begin and end.
+//! Kernel locks, futexes and inherited priorities: waits begin and end.
 
 use super::Decomposer;
 use crate::event::{Event, Tid};
@@ -39,7 +39,7 @@ impl Decomposer {
         let Some(open) = thread.open.as_mut() else { return };
         open.has_calls();
         if !entered {
-            // Its release was the end of a wait that began unseen.
+            // What looked like its release ended a wait whose beginning was not seen.
             open.flaw(Flaw::Contradiction);
         }
         if open.waits_for_futex() {
@@ -53,7 +53,7 @@ impl Decomposer {
     pub(super) fn contention_begin(&mut self, event: &Event, lock: u64, flags: u32) {
         let cpu = self.cpu(event.cpu);
         if let Some(frame) = cpu.frames.last_mut() {
-            // It is the handler that waits, not the thread below it.
+            // The handler waits, not the thread that it interrupted.
             frame.waits.get_or_insert((lock, event.time));
             return;
         }
@@ -76,7 +76,7 @@ impl Decomposer {
         }
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
-        // One met inside a futex call is over before the call is.
+        // A lock contended inside a futex call is acquired before the call returns.
         thread.in_lock = thread.futex_entered;
         let Some(open) = thread.open.as_mut() else { return };
         match open.waits_for_lock(lock) {
@@ -88,7 +88,7 @@ impl Decomposer {
         }
     }
 
-    /// A thread inherits a priority or gives one back. The waiter does the former, on behalf of the holder; along a chain
+    /// A thread inherits a priority or loses one. The waiter causes the former, on behalf of the holder; along a chain
     /// of holders in its order.
     pub(super) fn inherit(&mut self, event: &Event, task: Tid, old: i32, new: i32) {
         if task == 0 {
@@ -119,7 +119,7 @@ impl Decomposer {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         if thread.futex_entered && !thread.in_lock {
-            // It hands a lock over, and the next holder inherits from those who still wait.
+            // It hands over a lock, and the next holder inherits from the remaining waiters.
             return;
         }
         thread.boosted_holder.get_or_insert(holder);

@@ -1,8 +1,8 @@
 //! Gaps in the trace: the jobs they touch are not to be trusted.
 //!
-//! A reader knows of a gap when it comes to the events behind it, or, if it reads ahead, when it has handed out the last
-//! one before. The earlier it says so the better: a job that runs into the gap and ends on another CPU before the notice
-//! looks whole. Either way the gap lasts from the CPU's event before the notice to the one after.
+//! A reader learns of a gap when it reaches the events behind it or, if it reads ahead, when it has handed out the last
+//! one before it. The earlier it says so the better: a job that runs into the gap and ends on another CPU before the notice
+//! looks complete. Either way, the gap lasts from the CPU's last event before the notice to the first one after it.
 
 use super::Decomposer;
 use crate::event::Event;
@@ -55,7 +55,7 @@ impl Decomposer {
 
     fn distrust(&mut self, slot: u32, since: u64, gone: u16) {
         let thread = self.threads.at(slot);
-        // Of a thread that runs elsewhere by now only the past is doubtful.
+        // If the thread runs elsewhere by now, only its past is in doubt.
         if thread.state != State::Running || thread.cpu == gone {
             let (since, cpu) = (since.max(thread.since), thread.cpu);
             thread.set_state(since, State::Unknown, cpu);

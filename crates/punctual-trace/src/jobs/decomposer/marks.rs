@@ -1,4 +1,4 @@
-//! Jobs that a Punctual app marks.
+//! Jobs marked by a Punctual app.
 //!
 //! A worker runs several jobs between two sleeps, and calls jobs of higher levels inside those of lower ones. So marks
 //! nest, and the called job displaces the caller. A job is never called inside one of its own task, which lies on the same
@@ -26,7 +26,7 @@ impl Decomposer {
         if self.innermost(slot, task, event, sink) {
             self.end_lost(slot, event, sink);
         }
-        // What a mark names lies on the trace's time axis only if both clocks are one.
+        // The time in a mark means something in the trace only if both use the same clock.
         let nominal =
             (self.config.monotonic && self.config.release == Release::Nominal).then_some(released.min(time));
         let thread = self.threads.at(slot);
@@ -55,12 +55,12 @@ impl Decomposer {
         if self.innermost(slot, task, event, sink) {
             self.end_innermost(slot, event, sink);
         } else if let Some(open) = self.threads.at(slot).open.as_mut().filter(|open| open.is_active()) {
-            // The start of this one was lost.
+            // Its start was lost.
             open.flaw(Flaw::Contradiction);
         }
     }
 
-    /// Makes the job of `task` the innermost one, if the thread has one, by ending those that it called.
+    /// Makes the thread's job of `task` the innermost one, if there is one, by ending those it called.
     fn innermost(&mut self, slot: u32, task: u16, event: &Event, sink: Sink<'_>) -> bool {
         let is_it = |open: &OpenJob| open.is_active() && open.task() == Some(task);
         let thread = self.threads.at(slot);
@@ -74,7 +74,7 @@ impl Decomposer {
         true
     }
 
-    /// Ends the innermost job, of which the end was lost, and with it what is known of the one that called it.
+    /// Ends the innermost job, whose end was lost, which leaves its caller in doubt, too.
     fn end_lost(&mut self, slot: u32, event: &Event, sink: Sink<'_>) {
         let thread = self.threads.at(slot);
         for open in thread.open.as_deref_mut().into_iter().chain(thread.callers.last_mut()) {

@@ -1,4 +1,4 @@
-//! Takes events, routes each to what it is about, and hands out jobs.
+//! Takes events, routes each to what it concerns, and hands out jobs.
 
 mod cpu;
 mod deadline;
@@ -36,7 +36,7 @@ type Sink<'a> = &'a mut dyn FnMut(&Job);
 /// What a decomposer has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Events, without the notices of gaps.
+    /// Events, not counting notices of gaps.
     pub events: u64,
     /// Jobs handed out.
     pub jobs: u64,
@@ -46,13 +46,13 @@ pub struct Counters {
     pub gaps: u64,
     /// Switches between threads.
     pub switches: u64,
-    /// Switches that must be missing: the thread that left a CPU is not the one that came last, and there is no gap.
+    /// Switches that must be missing: a thread left a CPU that was not the last to get it, and there is no gap.
     pub unseen_switches: u64,
     /// Events that contradict earlier ones.
     pub contradictions: u64,
     /// Timers that expired and were not seen to be started, so that nothing tells when they were due.
     pub unknown_timers: u64,
-    /// Events older than the one before; they are taken as if they were of the same time.
+    /// Events older than their predecessor; they are treated as simultaneous with it.
     pub disordered: u64,
 }
 
@@ -96,7 +96,7 @@ impl Decomposer {
         }
     }
 
-    /// Tells the name of a thread: before its events, for the choice of threads by name and for what a name says about
+    /// Tells the name of a thread, before its events: threads are selected by name, and some names reveal
     /// the thread's duty.
     pub fn name(&mut self, tid: Tid, name: &str) {
         if tid == 0 {
@@ -224,7 +224,7 @@ impl Decomposer {
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
             Kind::Noise { .. } | Kind::Other { .. } => {}
             Kind::Lost { .. } => self.lost(event),
-            // One half of a pair says nothing without the other.
+            // Half a pair says nothing without the other half.
             Kind::IrqEntry { .. }
             | Kind::IrqExit { .. }
             | Kind::VectorEntry { .. }

@@ -1,4 +1,4 @@
-//! Jobs that have not ended: a deadlock or a thread that never sleeps shows in nothing else.
+//! Open jobs: nothing else reveals a deadlock or a thread that never sleeps.
 
 use super::{Decomposer, Sink};
 use crate::jobs::cause::Actor;
@@ -7,7 +7,7 @@ use crate::jobs::job::{Flaw, Job};
 use crate::jobs::open_job::OpenJob;
 
 impl Decomposer {
-    /// Calls `each` with the jobs that are open at `now` since longer than `longest` ns, as [cut](Flaw::Cut). All events up to
+    /// Calls `each` with the jobs that at `now` have been open for more than `longest` ns, as [cut](Flaw::Cut). All events up to
     /// `now` must have been fed.
     pub fn open_jobs(&mut self, now: u64, longest: u64, each: &mut dyn FnMut(&Job)) {
         let now = now.max(self.time);
@@ -25,7 +25,7 @@ impl Decomposer {
         }
     }
 
-    /// Hands out the jobs that are still open, as [cut](Flaw::Cut): their terms are at least what they have come to.
+    /// Hands out the jobs that are still open, as [cut](Flaw::Cut): their terms are at least their values so far.
     pub fn finish(&mut self, sink: &mut dyn FnMut(&Job)) {
         let time = self.time;
         let running_on = self.running_on();
@@ -64,14 +64,14 @@ impl Decomposer {
         act(&mut open, self.counters.jobs);
     }
 
-    /// Threads that have run, or could have, since they were first seen: nobody saw them wake, so they have no job.
+    /// Threads that have been running or ready since they were first seen: nobody saw them wake, so they have no job.
     fn running_on(&mut self) -> Vec<u32> {
         let mut slots = self.threads.awake_without_job();
         slots.retain(|&slot| self.want_running_on(slot));
         slots
     }
 
-    /// Whether its jobs are wanted, as far as that is known of a thread that was never switched to.
+    /// Whether its jobs are wanted, as far as known for a thread that was never switched in.
     fn want_running_on(&mut self, slot: u32) -> bool {
         let maybe = self.config.select.priorities.is_some() && !self.threads.at(slot).shown;
         self.want(slot) || (maybe && self.is_among(slot))

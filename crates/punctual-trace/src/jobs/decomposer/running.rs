@@ -26,7 +26,7 @@ impl Decomposer {
         match current {
             None if event.by == 0 => None,
             Some(slot) if self.threads.at(slot).tid == event.by => current,
-            // The event of a switch comes before the switch itself, which contends for locks on behalf of the thread that
+            // The event precedes the switch itself, which contends for locks on behalf of the thread that
             // leaves.
             _ if self.cpu(event.cpu).switched_out == event.by && (event.by != 0 || contends) => None,
             Some(slot) if event.by == 0 => {
@@ -37,7 +37,8 @@ impl Decomposer {
         }
     }
 
-    /// A CPU is found idle, and nobody saw its thread leave. Kernels leave out a switch now and then without counting it.
+    /// A CPU turns out to be idle although its thread was not seen to leave. Kernels omit a switch now and then without
+    /// counting it.
     #[cold]
     fn found_idle(&mut self, event: &Event, instead_of: u32) {
         self.contradicted(instead_of);
@@ -46,7 +47,7 @@ impl Decomposer {
         cpu.occupants.push(event.time, Actor::Thread(0));
     }
 
-    /// A thread is found running that was not known to.
+    /// A thread turns out to be running without having been switched in.
     #[cold]
     fn found_running(&mut self, event: &Event, instead_of: Option<u32>) -> u32 {
         if let Some(slot) = instead_of {
@@ -67,7 +68,7 @@ impl Decomposer {
         slot
     }
 
-    /// What was known about a thread turns out wrong.
+    /// What was known about a thread turns out to be wrong.
     #[cold]
     pub(super) fn contradicted(&mut self, slot: u32) {
         self.counters.contradictions += 1;
@@ -154,7 +155,7 @@ impl Decomposer {
         let descends = !among.is_empty() && parent.is_some_and(descends);
         let recorded = &self.config.recorded;
         let calls = parent.is_some_and(|parent| parent.calls || recorded.has_calls_of(parent.tid));
-        // Whatever had the number before is gone.
+        // Whoever had the TID before is gone.
         let life = self.threads.born(slot);
         let thread = self.threads.at(slot);
         (thread.descends, thread.marks, thread.calls) = (descends, false, calls);

@@ -38,7 +38,7 @@ impl Decomposer {
         self.counters.unseen_switches += u64::from(unseen);
     }
 
-    /// Before the ring of occupants overwrites what those who await their turn have not looked at.
+    /// Call it before the ring of occupants overwrites what waiting threads have not examined.
     #[cold]
     pub(super) fn blame_occupants_of_cpu(&mut self, event: &Event) {
         for index in 0..self.wanted.len() {
@@ -49,7 +49,7 @@ impl Decomposer {
         }
     }
 
-    /// Handlers cannot be switched away from, save a softirq that runs in a thread, as all do under PREEMPT_RT. That goes
+    /// No handler can be switched out except a softirq that runs in a thread, as all do under PREEMPT_RT. That one goes
     /// where its thread goes.
     fn park(&mut self, event: &Event, leaving: Option<u32>) {
         let cpu = self.cpu(event.cpu);
@@ -119,7 +119,7 @@ impl Decomposer {
         let was = thread.state;
         thread.observe_priority(task.priority);
         if was == State::Ready && thread.open.is_none() && thread.parked.is_none() {
-            // Most threads are nobody's business.
+            // Most threads are not of interest.
             thread.set_state(time, State::Running, event.cpu);
             return;
         }
@@ -129,7 +129,7 @@ impl Decomposer {
             self.contradicted(slot);
         }
         self.blame_occupants(time, slot);
-        // A thread that was not seen to wake has a job all the same, of which the release is unknown.
+        // A thread that was not seen to wake still has a job, whose release is unknown.
         let unseen = was == State::Asleep && self.want(slot) && self.want_release(slot);
         let thread = self.threads.at(slot);
         let moved = was == State::Ready && thread.cpu != event.cpu;

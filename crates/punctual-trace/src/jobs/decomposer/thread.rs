@@ -1,4 +1,4 @@
-//! What is remembered of each thread, and the table of them.
+//! What is remembered about each thread, and the table of threads.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,14 +10,14 @@ use crate::jobs::history::{State, ThreadHistory};
 use crate::jobs::job::{Flaw, JobKind};
 use crate::jobs::open_job::{OpenJob, Wake};
 
-/// Changes remembered of each thread, to say what a lock's holder did.
+/// How many changes of each thread are remembered, to say what a lock's holder did.
 const MAX_STATE_CHANGES: usize = 32;
-/// Waits remembered of each thread, to follow chains of holders.
+/// How many waits of each thread are remembered, to follow chains of holders.
 const MAX_WAITS: usize = 4;
-/// How many threads are found without the table of all.
+/// How many threads are found without the full table.
 const CACHED: usize = 1 << 9;
 
-/// What names of threads of the kernel begin with; few programs have a name with a slash.
+/// Beginnings of kernel threads' names; few programs have a slash in theirs.
 const KERNEL: [&str; 8] =
     ["irq/", "ksoftirqd/", "ktimers/", "migration/", "kworker/", "cpuhp/", "rcuc/", "rcu_preempt"];
 
@@ -30,7 +30,7 @@ pub(super) struct Wait {
     pub(super) holder: Tid,
     /// Who handed it over at the end; 0 if that is not known.
     pub(super) releaser: Tid,
-    /// When the former passed it on to the latter, if they are two and inheritance showed it.
+    /// When the holder passed it to the releaser, if they differ and inheritance showed it.
     pub(super) passed: Option<u64>,
 }
 
@@ -44,28 +44,28 @@ pub(super) struct Thread {
     pub(super) state: State,
     /// Since when.
     pub(super) since: u64,
-    /// Since when it runs, or could, without a sleep in between; 0 if it does not, or that is not known.
+    /// Since when it has been running or ready without a sleep; 0 if it sleeps, or if unknown.
     pub(super) awake_since: u64,
     /// Whether an event has shown its priority.
     pub(super) shown: bool,
     /// Runs on an inherited priority.
     pub(super) boosted: bool,
-    /// When it last gave one back.
+    /// When it last lost one.
     pub(super) deboosted: u64,
     /// Chosen by its number or name.
     pub(super) chosen: bool,
-    /// Was started by a thread that the choice is restricted to, or by what such a one started.
+    /// Descends from a thread that the selection is restricted to.
     pub(super) descends: bool,
-    /// Is a thread of the kernel, which makes no system calls.
+    /// Is a kernel thread, which makes no system calls.
     pub(super) kernel: bool,
-    /// Was started by a thread whose system calls are recorded, which its own are then, too.
+    /// Was started by a thread whose system calls are recorded; so its own are, too.
     pub(super) calls: bool,
     pub(super) kind: JobKind,
-    /// Runs softirqs for a living: they are its own execution.
+    /// Exists to run softirqs: they are its own execution.
     pub(super) softirqs: bool,
-    /// It marks its jobs, so its wake-ups alone are none.
+    /// Marks its jobs, so a wake-up alone is not a job.
     pub(super) marks: bool,
-    /// A wake-up that came before the thread slept: the kernel decides under a lock, the trace shows it in any order.
+    /// A wake-up before the thread slept: the kernel decides under a lock, but records in either order.
     pub(super) early: Option<Wake>,
     /// Is in a futex call that can wait, or contends for a lock of the kernel.
     pub(super) in_lock: bool,
@@ -136,7 +136,7 @@ impl Thread {
         self.history.push(time, (state, cpu));
     }
 
-    /// Its name says what it does.
+    /// Sets its name, which may reveal what it does.
     pub(super) fn set_name(&mut self, name: &str, chosen: bool) {
         self.chosen = chosen;
         self.kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
@@ -144,7 +144,7 @@ impl Thread {
         self.softirqs = name.starts_with("ksoftirqd/") || name.starts_with("ktimers/");
     }
 
-    /// Distrusts its jobs.
+    /// Marks its jobs as flawed.
     pub(super) fn flaw(&mut self, flaw: Flaw) {
         self.open.as_deref_mut().into_iter().chain(&mut self.callers).for_each(|open| open.flaw(flaw));
     }
@@ -160,7 +160,7 @@ impl Thread {
         self.next_wait = self.next_wait.wrapping_add(1);
     }
 
-    /// Takes over a priority that an event shows, unless it is a borrowed one.
+    /// Adopts a priority that an event shows, unless it is inherited.
     #[inline]
     pub(super) fn observe_priority(&mut self, priority: i32) {
         self.shown = true;
@@ -170,7 +170,7 @@ impl Thread {
     }
 }
 
-/// The keys are numbers that the kernel gives out, small and dense: one multiplication spreads them well enough.
+/// For keys that are small, dense numbers assigned by the kernel: one multiplication spreads them well enough.
 #[derive(Default)]
 pub(crate) struct IntHasher(u64);
 
@@ -226,7 +226,7 @@ impl Threads {
         self.index.get(&tid).map(|&slot| &self.slots[slot as usize])
     }
 
-    /// The slot of a thread, which is made if there is none. Thread 0 is one per CPU and has none.
+    /// The slot of a thread, created if there is none. Thread 0 exists once per CPU and has none.
     #[inline]
     pub(super) fn slot(&mut self, tid: Tid) -> u32 {
         let (recent, slot) = self.recent[tid as usize % CACHED];
@@ -320,7 +320,7 @@ impl Threads {
         times.into_iter().for_each(|(_, tid)| self.remove(tid));
     }
 
-    /// The slots of threads that run, or could, and have no job.
+    /// The slots of running or ready threads without a job.
     pub(super) fn awake_without_job(&self) -> Vec<u32> {
         let jobless =
             |t: &&Thread| t.awake_since > 0 && !t.marks && t.open.as_ref().is_none_or(|open| open.is_idle());

@@ -1,32 +1,32 @@
-//! When timers were to expire, which is when the jobs they release were due.
+//! Expiry times of timers, which are the due times of the jobs they release.
 
 use super::cpu::Firing;
 use super::{Decomposer, Sink};
 use crate::event::Event;
 
-/// How many places there are at first, and at most: 4 MB of them. Up to three quarters are used.
+/// How many entries there are at first, and at most, which take 4 MB. Up to three quarters are used.
 const MIN_PLACES: usize = 4096;
 const MAX_PLACES: usize = 1 << 18;
 
-/// How many of the oldest are looked at for one that is to make room.
+/// How many nearby timers are considered for eviction.
 const CANDIDATES: usize = 8;
 
 /// Beyond this a timer's clock cannot be the trace's: no interrupt is served so late.
 const SAME_CLOCK: u64 = 1_000_000_000;
 
-/// A timer that has been started.
+/// A started timer.
 #[derive(Debug, Clone, Copy, Default)]
 struct Armed {
-    /// Its address, 0 for a free place.
+    /// Its address; 0 marks a free entry.
     timer: u64,
     expires: u64,
 }
 
-/// When the timers that have been started are to expire.
+/// The expiry times of started timers.
 ///
-/// A hash table without chains. It grows as timers are started, and one leaves it when it expires. One that is cancelled
-/// stays until its memory becomes another timer's: no event that every recording has tells of that. So in the end the table
-/// is full of those, and a new timer takes the place of one nearby that was to expire first.
+/// A hash table with linear probing. It grows as timers are started, and a timer leaves it on expiry. A cancelled timer
+/// stays until another timer reuses its memory, as not every recording has an event for that. So the table eventually
+/// fills up with those, and a new timer evicts the nearby one with the earliest expiry.
 #[derive(Debug)]
 pub(super) struct Timers {
     places: Box<[Armed]>,
@@ -74,7 +74,7 @@ impl Timers {
         self.start(timer, expires);
     }
 
-    /// When it is to expire, which it does now: it is started again before it does once more.
+    /// Removes a timer that expires now and returns its expiry time. It has to be started again before it can expire again.
     fn take(&mut self, timer: u64) -> Option<u64> {
         let at = self.find(timer);
         let Armed { timer: known, expires } = self.places[at];
@@ -85,7 +85,7 @@ impl Timers {
         Some(expires)
     }
 
-    /// Where a timer is, or is to go. There is always a free place.
+    /// The entry of a timer, or the free one for it. There is always a free entry.
     #[inline]
     fn find(&self, timer: u64) -> usize {
         let mask = self.places.len() - 1;
@@ -96,7 +96,7 @@ impl Timers {
         at
     }
 
-    /// Frees a place, and moves up what was put behind it for want of that.
+    /// Frees an entry and moves up those displaced by it.
     fn remove(&mut self, mut gap: usize) {
         let mask = self.places.len() - 1;
         let mut at = gap;
@@ -105,7 +105,7 @@ impl Timers {
             if self.places[at].timer == 0 {
                 break;
             }
-            // How far it is from where it should be, and how far from the gap.
+            // Its distance from its home entry, and from the gap.
             let from_home = at.wrapping_sub(self.place(self.places[at].timer)) & mask;
             if from_home >= at.wrapping_sub(gap) & mask {
                 self.places[gap] = self.places[at];

@@ -10,11 +10,11 @@ use crate::jobs::job::{Flaw, ReleasedBy, Waker};
 use crate::jobs::open_job::Wake;
 
 impl Decomposer {
-    /// Somebody begins to wake a thread. The earliest event of a wake-up is the release: what follows on the way to the
+    /// A wake-up begins. Its first event is the release: whatever follows on the way to the
     /// run queue delays the job.
     pub(super) fn waking(&mut self, event: &Event, task: Task, target: u16, sink: Sink<'_>) {
-        // On its way out the scheduler itself wakes the threads that move others between CPUs, which have the highest priority.
-        // Where handlers are not recorded, one may be what wakes.
+        // On its way out, the scheduler itself wakes the migration threads, which have the highest priority.
+        // If handlers are not recorded, one of them may be the waker.
         if self.cpu(event.cpu).frames.is_empty() && task.priority != 0 && self.known.handlers() {
             self.with_running(event, |open| open.wakes_another(event.time));
         }
@@ -27,9 +27,9 @@ impl Decomposer {
         thread.observe_priority(task.priority);
         match thread.state {
             State::Asleep | State::Unknown => self.wake(event.time, slot, wake, target, sink),
-            // It has not gone to sleep yet; if it will, this is what wakes it.
+            // It has not gone to sleep yet; if it does, this is what wakes it.
             State::Running => thread.early = Some(wake),
-            // One that has begun can have been displaced on its way to sleep; one that has not cannot.
+            // A started job may have been displaced on its way to sleep; one that has not started cannot.
             State::Ready => {
                 if let Some(open) = thread.open.as_mut().filter(|open| open.is_released()) {
                     open.flaw(Flaw::Contradiction);
@@ -38,7 +38,7 @@ impl Decomposer {
         }
     }
 
-    /// A thread is in a run queue.
+    /// A thread has been put into a run queue.
     pub(super) fn wakeup(&mut self, event: &Event, task: Task, target: u16, new: bool, sink: Sink<'_>) {
         if task.id == 0 {
             return;
@@ -57,7 +57,7 @@ impl Decomposer {
                 self.wake(event.time, slot, wake, target, sink);
             }
             State::Ready => self.moved(event.time, slot, target),
-            // It was about to sleep and is spared.
+            // It was about to sleep and stays awake.
             State::Running => {}
         }
     }
@@ -89,7 +89,7 @@ impl Decomposer {
         }
     }
 
-    /// Blames those who ran on the CPU whose turn a thread awaits, if it does.
+    /// If a thread is ready, blames whoever ran on its CPU.
     pub(super) fn blame_occupants(&mut self, time: u64, slot: u32) {
         let thread = self.threads.at(slot);
         if thread.state != State::Ready {
@@ -110,7 +110,7 @@ impl Decomposer {
         let actor = cpu.handler().unwrap_or(Actor::Thread(event.by));
         let firing = cpu.firing;
         let nominal = firing.and_then(|firing| firing.due);
-        // A timer that was armed unseen may have been due before, and so may any, if timers are not recorded.
+        // A timer whose start was not seen may have been due earlier; so may any timer if none are recorded.
         let timer = firing.is_some() || (!self.known.timers && self.may_be_timer(actor));
         let late = by != ReleasedBy::New && (!self.known.wakings || (timer && self.nominal()));
         let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
@@ -121,7 +121,7 @@ impl Decomposer {
         self.config.release == Release::Nominal
     }
 
-    /// Whether this waker may have done so for a timer. Some timers expire in threads that run softirqs.
+    /// Whether this waker may have acted for a timer. Some timers expire in threads that run softirqs.
     fn may_be_timer(&self, waker: Actor) -> bool {
         match waker {
             Actor::Thread(tid) => {
@@ -146,7 +146,7 @@ impl Decomposer {
         let wanted = self.want_release(slot);
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         if open.is_active() && was == State::Unknown {
-            // It was lost from sight, and slept meanwhile.
+            // It slept while nothing was known of it.
             open.flaw(Flaw::Lost);
             let cpu = open.last_cpu();
             self.hand_out(&mut open, time, cpu, sink);
@@ -181,7 +181,7 @@ impl Decomposer {
             return;
         };
         let Wait { start, holder, .. } = thread.waits[open];
-        // By the time somebody asks, the first holder may have given back another priority.
+        // By the time this is needed, the first holder may have lost another inherited priority.
         let passed = self.passed_on(holder, waker, start, time);
         let wait = &mut self.threads.at(slot).waits[open];
         (wait.end, wait.releaser, wait.passed) = (time, waker.unwrap_or(0), passed);

@@ -14,9 +14,9 @@ use crate::jobs::known::Certain;
 /// Where the thread is between two switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SchedulerSide {
-    /// It was switched to, and nothing proves yet that it has left the scheduler.
+    /// Switched in; nothing proves yet that it has left the scheduler.
     Entering,
-    /// It is out of the scheduler, as far as the last proof tells.
+    /// Outside the scheduler when last proven.
     Out,
     /// It has entered the scheduler.
     Leaving,
@@ -28,14 +28,14 @@ pub(super) struct Sums {
     pub(super) execution: u64,
     entry: u64,
     exit: u64,
-    /// Execution or overhead, which nothing tells apart: of entries, of exits, and of both together.
+    /// Execution or overhead that cannot be told apart: around entries, around exits, and in total.
     maybe_entry: u64,
     maybe_exit: u64,
     maybe: u64,
     pub(super) blocking: u64,
     pub(super) interference: u64,
     pub(super) suspended: u64,
-    /// What of the above that may be overhead likely is; nothing if nothing tells.
+    /// How much of that is likely overhead; `None` if there is no evidence.
     likely: Option<u64>,
 }
 
@@ -48,18 +48,18 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, ns: u64) {
-        // Nothing takes no time, and stands for none.
+        // Zero marks an empty place.
         self.last[self.next % self.last.len()] = ns.max(1);
         self.next = self.next.wrapping_add(1);
     }
 
-    /// The least of them, which has least else in it.
+    /// The shortest, as it contains the least execution.
     fn least(&self) -> Option<u64> {
         self.last.into_iter().filter(|&ns| ns > 0).min()
     }
 }
 
-/// What entries and exits of the scheduler have taken a thread, as far as its system calls or other events beside them show.
+/// How long a thread's entries and exits of the scheduler took at most, judging by the nearest system calls and other events.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Typical {
     entry: Seen,
@@ -67,7 +67,7 @@ pub(super) struct Typical {
 }
 
 impl Typical {
-    /// What a window with an entry, an exit or both that nothing tells from execution likely has of them.
+    /// How much of an ambiguous window is likely overhead, if it contains an entry, an exit or both.
     fn of(&self, window: u64, entry: bool, exit: bool) -> Option<u64> {
         let side = |wanted: bool, seen: &Seen| if wanted { seen.least() } else { Some(0) };
         Some(window.min(side(entry, &self.entry)? + side(exit, &self.exit)?))
@@ -89,7 +89,7 @@ impl Sums {
         (entry, exit): (bool, bool),
         typical: &mut Typical,
     ) {
-        // A window of one side shows how long that took at most.
+        // A window with only one of them bounds how long that one took.
         match (entry, exit) {
             (true, false) => typical.entry.add(window),
             (false, true) => typical.exit.add(window),
@@ -111,12 +111,12 @@ impl Sums {
         job.interference = Bounds::at_least(self.interference);
         job.blocking = Bounds::at_least(self.blocking);
         if !certain.end {
-            // What came after is not seen, and what came before may have been the way to a lock.
+            // The rest of the job was not seen, and the last part of this may have been on the way to a lock.
             (job.overhead, job.overhead_entry, job.overhead_exit) = Default::default();
             job.execution = Bounds::Unknown;
             return;
         }
-        // Where locks or handlers were not seen, their time is among what counts as execution and overhead here.
+        // Locks and handlers that were not recorded are counted as execution and overhead here.
         let all = certain.locks && certain.handlers;
         let least = |ns| if all { ns } else { 0 };
         let between = |ns: u64, maybe: u64| Bounds::between(least(ns), ns + maybe);
@@ -158,7 +158,7 @@ impl OpenJob {
         }
     }
 
-    /// The time since the account was last settled, which it is now.
+    /// Returns the time since the account was last settled, and marks it settled.
     #[inline]
     pub(super) fn elapse(&mut self, time: u64) -> u64 {
         let past = time.saturating_sub(self.settled_until);
@@ -166,7 +166,7 @@ impl OpenJob {
         past
     }
 
-    /// Settles the account up to now. To be called before anything changes the phase.
+    /// Settles the account up to now. Call it before anything changes the phase.
     #[inline]
     pub(super) fn settle(&mut self, time: u64) {
         if self.stage != Stage::Active {
@@ -232,13 +232,13 @@ impl OpenJob {
                 self.window = 0;
             }
             SchedulerSide::Leaving => {}
-            // It was seen outside before: a return without entry is no proof of anything.
+            // It was already outside: a return without an entry proves nothing.
             SchedulerSide::Out => return,
         }
         (self.side, self.interrupted) = (SchedulerSide::Out, false);
     }
 
-    /// Settles the account as its thread is switched away from.
+    /// Settles the account when its thread is switched out.
     pub(super) fn settle_exit(&mut self, time: u64) {
         self.settle(time);
         if self.stage == Stage::Active && self.wait.is_none() {
@@ -253,7 +253,7 @@ impl OpenJob {
         self.in_handler = false;
     }
 
-    /// A handler begins on its CPU, which displaces the thread unless handlers of its kind are what the thread is for.
+    /// A handler begins on its CPU. It displaces the thread unless running such handlers is the thread's own work.
     #[inline]
     pub(in crate::jobs) fn handler_begins(&mut self, time: u64, displaces: bool) {
         let displaced = self.in_handler || displaces;
@@ -274,12 +274,12 @@ impl OpenJob {
         (self.in_handler, self.interrupted) = (in_handler, true);
     }
 
-    /// A handler that was entered at `entry` has ended, and `others` took some of its time.
+    /// A handler entered at `entry` has ended; nested handlers took `others` of its time.
     pub(in crate::jobs) fn displaced(&mut self, time: u64, actor: Actor, entry: u64, others: u64) {
         if self.stage != Stage::Active || self.wait.is_some() {
             return;
         }
-        // Before its start, nothing displaced it.
+        // Nothing displaces a job before it starts.
         let ns = time.saturating_sub(entry.max(self.job.start)).saturating_sub(others);
         blame(&mut self.job.interference_causes, actor, ns);
         if let Some(call) = self.futex.as_mut() {
@@ -287,14 +287,14 @@ impl OpenJob {
         }
     }
 
-    /// An NMI has ended that took this much of its time.
+    /// An NMI took this much of its time.
     pub(in crate::jobs) fn nmi(&mut self, ns: u64) {
         if self.stage == Stage::Active {
             self.job.nmi = self.job.nmi.saturating_add(ns);
         }
     }
 
-    /// Blames those who ran on its CPU since it waits for it.
+    /// Blames whoever ran on its CPU since it became ready.
     pub(in crate::jobs) fn blame_occupants(&mut self, time: u64, occupants: &Occupants) {
         let from = std::mem::replace(&mut self.ready_since, time);
         if self.wait.is_some() {

@@ -9,17 +9,17 @@ use crate::jobs::job::ReleasedBy;
 use crate::jobs::reservation::Reservation;
 
 impl OpenJob {
-    /// What its thread has reserved.
+    /// Sets its thread's reservation.
     pub(in crate::jobs) fn reserves(&mut self, reservation: Option<Reservation>) {
         self.reservation = reservation;
     }
 
-    /// Whether it would have been seen to yield.
+    /// Whether a yield of its thread would have been recorded.
     pub(in crate::jobs) fn knows_yields(&self) -> bool {
         self.known.yields && (self.calls || !self.known.calls_of_some)
     }
 
-    /// Its thread yields, which ends the job; or that is `unsure`. Returns whether it is a job, as for a
+    /// Its thread yields and ends the job, unless that is `unsure`. Returns whether it is a job, as for a
     /// [sleep](Self::switched_out).
     pub(in crate::jobs) fn yields(&mut self, event: &Event, seen: (bool, bool), unsure: bool) -> bool {
         self.unsure.0 = unsure;
@@ -27,7 +27,7 @@ impl OpenJob {
         self.switched_out(event, SwitchOut::Gone, seen, Suspension::EndsJob)
     }
 
-    /// Its thread has used up its runtime and leaves the CPU.
+    /// Its thread has exhausted its runtime and leaves the CPU.
     pub(in crate::jobs) fn is_throttled(&mut self, event: &Event, seen: bool) {
         let before = self.job.preemptions;
         self.switched_out(event, SwitchOut::Runnable, (seen, false), Suspension::EndsJob);
@@ -56,7 +56,7 @@ impl OpenJob {
         (self.job.released, self.job.released_by) = (due.map(|due| (due, due)), ReleasedBy::Budget);
     }
 
-    /// It begins at once, as its thread has not left the CPU.
+    /// It starts at once, as its thread is still on the CPU.
     pub(in crate::jobs) fn goes_on(&mut self, event: &Event) {
         self.start(event.time, event.cpu, SchedulerSide::Out);
         (self.state, self.in_handler) = (State::Running, false);

@@ -1,4 +1,4 @@
-//! A job that has not ended: its transitions, and the account of its time.
+//! An open job: its transitions, and the account of its time.
 
 mod account;
 mod deadline;
@@ -26,22 +26,22 @@ pub(super) struct Wake {
     /// Earliest and latest release, if a timer's expiry shows them.
     pub(super) nominal: Option<(u64, u64)>,
     pub(super) by: ReleasedBy,
-    /// It may have been due earlier, as far as the trace tells.
+    /// Whether it may have been due earlier.
     pub(super) late: bool,
 }
 
 /// How far a job has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// There is none.
+    /// There is no job.
     Idle,
-    /// It waits for its first switch.
+    /// Waiting for its first switch.
     Released,
-    /// It has started.
+    /// Started.
     Active,
 }
 
-/// The job of a thread, which is reused for the thread's next one.
+/// The job of a thread; reused for the thread's next one.
 #[derive(Debug, Clone)]
 pub(super) struct OpenJob {
     job: Job,
@@ -56,31 +56,31 @@ pub(super) struct OpenJob {
     typical: Typical,
     /// Time not yet classified, since the thread was last known to be inside or outside the scheduler.
     window: u64,
-    /// Until when time is accounted for.
+    /// How far time is accounted for.
     settled_until: u64,
-    /// Since when it waits for a CPU.
+    /// Since when it has been waiting for a CPU.
     ready_since: u64,
     futex: Option<FutexCall>,
-    /// The wait for a lock it is in.
+    /// The current wait for a lock.
     wait: Option<Blocking>,
     /// Who inherited the thread's priority since it last tried to take a lock.
     boosted_holders: Vec<Tid>,
-    /// Why the next release may be none.
+    /// Why the next release may not be one.
     next_flaw: Option<Flaw>,
     /// The longest that an entry or exit of the scheduler may take.
     longest_schedule: u64,
     known: Known,
     /// Whether the system calls of the thread are recorded.
     calls: bool,
-    /// The job may have been released earlier than is known.
+    /// Whether the job may have been released earlier than known.
     late: bool,
-    /// A sleep ended it that may have been a wait for a lock.
+    /// Whether the sleep that ended it may have been a wait for a lock.
     slept: bool,
-    /// It may have gone on after what ended it, or have begun before what released it.
+    /// Whether it may have continued after its end, and whether it may have begun before its release.
     unsure: (bool, bool),
-    /// A thread woke its thread, as one does that passes a lock on.
+    /// Whether another thread woke its thread, as one that hands over a lock does.
     by_thread: bool,
-    /// Somebody spun for a lock, the thread or a handler that was not recorded.
+    /// Whether the thread, or a handler that was not recorded, spun for a lock.
     spun: bool,
     /// What its thread has reserved.
     reservation: Option<Reservation>,
@@ -133,7 +133,7 @@ impl OpenJob {
         self.stage == Stage::Active
     }
 
-    /// The task of the app, if a mark has named it.
+    /// The app's task, if a mark named it.
     pub(super) fn task(&self) -> Option<u16> {
         self.job.task
     }
@@ -142,7 +142,7 @@ impl OpenJob {
         self.job.last_cpu
     }
 
-    /// Distrusts the job, if there is one, and the next release: the thread may be in the middle of a job or a wait whose
+    /// Marks the job, if any, and the next one as flawed: the thread may be in the middle of a job or wait whose
     /// beginning was not seen.
     pub(super) fn flaw(&mut self, flaw: Flaw) {
         self.next_flaw = Some(flaw);
@@ -172,17 +172,17 @@ impl OpenJob {
         (self.stage, self.side) = (Stage::Released, SchedulerSide::Out);
         (self.futex, self.wait) = (None, None);
         (self.late, self.slept, self.by_thread, self.spun) = (false, false, false, false);
-        // What may have gone on may do so in this one.
+        // A job that may have continued may do so in this one.
         self.unsure = (false, self.unsure.0);
         self.boosted_holders.clear();
     }
 
-    /// How many had the number of its thread before.
+    /// Sets how many threads had its thread's TID before.
     pub(super) fn lives_after(&mut self, lives: u32) {
         self.job.life = lives;
     }
 
-    /// Its thread is one of the kernel.
+    /// Its thread is a kernel thread.
     pub(super) fn makes_no_calls(&mut self) {
         (self.known.futexes, self.calls) = (true, true);
     }
@@ -193,7 +193,7 @@ impl OpenJob {
         self.calls = true;
     }
 
-    /// Its first switch, or the mark that begins it.
+    /// Starts the job, at its first switch or mark.
     fn start(&mut self, time: u64, cpu: u16, side: SchedulerSide) {
         self.segments.until(&mut self.job.segments, Phase::Jitter, time, cpu);
         (self.job.start, self.job.first_cpu, self.job.last_cpu) = (time, cpu, cpu);
@@ -214,7 +214,7 @@ impl OpenJob {
         // A wake-up before the thread slept still counts from when it happened.
         self.release(time, priority);
         if wake.by == ReleasedBy::New {
-            // Nothing was before it.
+            // A new thread has no past.
             self.job.flaw = None;
         }
         let released = wake.waker.time.min(time);
@@ -229,7 +229,7 @@ impl OpenJob {
         self.by_thread = threads && matches!(wake.waker.actor, Actor::Thread(tid) if tid != 0);
     }
 
-    /// Its thread gets a CPU and was not seen to wake: there is a job all the same, whose release is unknown.
+    /// Its thread gets a CPU without having been seen to wake: there is a job, but its release is unknown.
     pub(super) fn release_unseen(&mut self, time: u64, priority: i32) {
         if self.is_idle() {
             self.release(time, priority);
@@ -239,7 +239,7 @@ impl OpenJob {
         }
     }
 
-    /// Its thread gets a CPU. Returns whether that ends a wait: where no event tells when a lock was taken, the switch does.
+    /// Its thread gets a CPU. Returns whether that ends a wait, as it does if no event shows when the lock was acquired.
     pub(super) fn switched_in(
         &mut self,
         event: &Event,
@@ -275,7 +275,7 @@ impl OpenJob {
         self.start_unseen(time, cpu);
     }
 
-    /// If it was waiting for its first switch, it has started at some time.
+    /// If it was waiting for its first switch, that switch was missed.
     fn start_unseen(&mut self, time: u64, cpu: u16) {
         if self.is_released() {
             self.flaw(Flaw::Contradiction);
@@ -283,7 +283,7 @@ impl OpenJob {
         }
     }
 
-    /// Its thread leaves the CPU, on which it was `seen` to run or not; a thread that `marks` its jobs has no others.
+    /// Its thread leaves the CPU; `seen` says whether it was known to run there. A thread that `marks` its jobs has no others.
     /// Returns whether that ends the job.
     pub(super) fn switched_out(
         &mut self,
@@ -351,7 +351,7 @@ impl OpenJob {
         self.job.highest = self.job.highest.min(priority);
     }
 
-    /// A mark begins a job of `task`. Returns whether the thread was woken for it: then it began with the switch to the thread.
+    /// A mark begins a job of `task`. Returns whether the thread was woken for it, so that the job began when it was switched in.
     pub(super) fn claim_wake_up(&mut self, task: u16, nominal: Option<u64>) -> bool {
         let woken = self.is_active() && self.job.task.is_none();
         if !woken || nominal.is_some_and(|nominal| nominal > self.job.start) {
@@ -367,7 +367,7 @@ impl OpenJob {
         true
     }
 
-    /// A mark begins a job while the thread is awake: what its CPU did since the release delayed the job.
+    /// A mark begins a job while the thread is awake: whatever ran on its CPU since the release delayed the job.
     pub(super) fn start_marked(
         &mut self,
         event: &Event,
@@ -392,14 +392,14 @@ impl OpenJob {
         self.job.released_by = if nominal.is_some() { ReleasedBy::Mark } else { ReleasedBy::Unseen };
     }
 
-    /// A job that this one called has ended. All of its time displaced this one, whatever the thread did meanwhile.
+    /// A job called by this one has ended. All of its time displaced this one, whatever the thread did meanwhile.
     pub(super) fn call_ended(&mut self, event: &Event, called: Option<u16>) {
         let took = self.called_until(event.time);
         blame(&mut self.job.interference_causes, called.map_or(Actor::Unseen, Actor::Task), took);
         self.job.last_cpu = event.cpu;
     }
 
-    /// The job that this one called has gone on until now.
+    /// The job called by this one has run until now.
     pub(super) fn called_until(&mut self, time: u64) -> u64 {
         let took = self.elapse(time);
         self.sums.interference += took;
@@ -408,20 +408,20 @@ impl OpenJob {
         took
     }
 
-    /// Since when it is open, at the latest.
+    /// Since when it has been open, at the latest.
     pub(super) fn open_since(&self) -> Option<u64> {
         let begun = if self.is_active() { self.job.start } else { self.settled_until };
         (!self.is_idle()).then(|| self.job.released.map_or(begun, |released| released.1))
     }
 
-    /// Its thread was found running and has not slept since, so there is a job, of which little is known.
+    /// Its thread was found running and has not slept since, so there is a job about which little is known.
     pub(super) fn runs_on(&mut self, since: u64, cpu: u16, priority: i32) {
         self.release(since, priority);
         self.start(since, cpu, SchedulerSide::Out);
         (self.known.futexes, self.slept) = (false, true);
     }
 
-    /// The job as it is, although it has not ended.
+    /// The job so far, although it has not ended.
     pub(super) fn cut(&mut self, number: u64, time: u64) -> &Job {
         self.flaw(Flaw::Cut);
         let (since, started) = (self.open_since(), self.is_active());
@@ -476,7 +476,7 @@ impl OpenJob {
             Bounds::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
         });
         if (!calls && self.by_thread) || self.unsure.1 {
-            // It may go on with a job after a wait for a lock.
+            // It may be the rest of an earlier job, after a wait for a lock.
             job.jitter = Bounds::Unknown;
         } else if self.late {
             job.jitter = Bounds::AtLeast(job.jitter.lo().unwrap_or(0));

@@ -1,9 +1,9 @@
-//! What a job did when, for timelines.
+//! The timeline of a job: its phases in order.
 
 use crate::jobs::MAX_SEGMENTS;
 use crate::jobs::job::{Phase, Segment};
 
-/// Writes the segments of a job, if they are wanted.
+/// Records the segments of a job, if enabled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentTrack {
     wanted: bool,
@@ -19,7 +19,7 @@ impl SegmentTrack {
         self.start = time;
     }
 
-    /// What was since the last call was of this phase.
+    /// The time since the last call was spent in this phase.
     #[inline]
     pub(super) fn until(&mut self, segments: &mut Vec<Segment>, phase: Phase, end: u64, cpu: u16) {
         if !self.wanted {
@@ -34,14 +34,14 @@ impl SegmentTrack {
         }
     }
 
-    /// The release turns out to lie elsewhere.
+    /// Moves the release, now that it is known better.
     pub(super) fn released(&self, segments: &mut [Segment], time: u64) {
         if let Some(first) = segments.first_mut().filter(|first| first.phase == Phase::Jitter) {
             first.start = time.min(first.end);
         }
     }
 
-    /// What was since `time` will be told otherwise.
+    /// Discards everything since `time`, to be recorded anew.
     pub(super) fn undo(&mut self, segments: &mut Vec<Segment>, time: u64) {
         if !self.wanted {
             return;
@@ -53,7 +53,7 @@ impl SegmentTrack {
         self.start = time;
     }
 
-    /// The last `ns` that might have been overhead of an entry were that. Handlers may lie between them.
+    /// The last `ns` of possible entry overhead were overhead. They may be interrupted by handlers.
     pub(super) fn entry_was_overhead(&self, segments: &mut [Segment], mut ns: u64) {
         for segment in segments.iter_mut().rev() {
             if ns == 0 {
@@ -66,7 +66,7 @@ impl SegmentTrack {
         }
     }
 
-    /// The last `ns` of execution may have been overhead of an exit. Handlers and waits for locks may lie between them.
+    /// The last `ns` of execution may have been exit overhead. They may be interrupted by handlers and waits for locks.
     pub(super) fn exit_may_be_overhead(&self, segments: &mut Vec<Segment>, mut ns: u64) {
         for index in (0..segments.len()).rev() {
             let Segment { start, end, cpu, phase } = segments[index];

@@ -9,7 +9,7 @@ use crate::jobs::cause::Cause;
 use crate::jobs::futexes::FutexRole;
 use crate::jobs::job::Phase;
 
-/// How many holders of one wait are noted, along the chain that priorities are inherited.
+/// How many holders are noted per wait, along the chain of inherited priorities.
 const MAX_OWNERS: usize = 8;
 
 /// A futex call that can wait.
@@ -20,7 +20,7 @@ pub(super) struct FutexCall {
     entered: u64,
     pub(super) blocks: bool,
     slept: bool,
-    /// The sums as it was entered: once it sleeps, all that came after was the wait.
+    /// The sums when it was entered: if it sleeps, everything since then was the wait.
     sums: Sums,
     /// Who displaced it since.
     pub(super) causes: Vec<Cause>,
@@ -36,12 +36,12 @@ impl OpenJob {
         }
     }
 
-    /// What it waits on in a futex call that is no wait for a lock.
+    /// What it waits on, if it is in a futex call that does not wait for a lock.
     pub(super) fn futex_condition(&self) -> Option<(u64, FutexRole)> {
         self.futex.as_ref().filter(|call| !call.blocks).map(|call| (call.word, call.role))
     }
 
-    /// Whether it is in a futex call that has slept, for a lock.
+    /// Whether it sleeps, or has slept, in a futex call that waits for a lock.
     pub(in crate::jobs) fn waits_for_futex(&self) -> bool {
         self.futex.as_ref().is_some_and(|call| call.slept)
             && self.wait.as_ref().is_some_and(|wait| matches!(wait.target, WaitTarget::Futex { .. }))
@@ -54,10 +54,10 @@ impl OpenJob {
 
     /// Its thread contends for a lock of the kernel. Locks met while waiting for another are part of that wait.
     pub(in crate::jobs) fn contends(&mut self, time: u64, target: WaitTarget) {
-        // A mutex first spins and then announces itself again before it sleeps.
+        // A mutex that spins first reports contention a second time before it sleeps.
         if self.stage == Stage::Active && self.wait.is_none() {
             if target.may_spin() && !self.known.handlers() {
-                // It may be a handler that spins.
+                // The one that spins may be a handler.
                 self.spun = true;
                 return;
             }
@@ -66,12 +66,12 @@ impl OpenJob {
         }
     }
 
-    /// Whether a lock may have been contended for without a wait that is noted.
+    /// Whether there may have been contention that was not noted as a wait.
     pub(in crate::jobs) fn may_have_spun(&self) -> bool {
         self.spun
     }
 
-    /// Whether it waits for this lock of the kernel; none if it waits for nothing.
+    /// Whether it waits for this kernel lock; `None` if it waits for nothing.
     pub(in crate::jobs) fn waits_for_lock(&self, lock: u64) -> Option<bool> {
         let wait = self.wait.as_ref()?;
         Some(matches!(wait.target, WaitTarget::Lock { address, .. } if address == lock))
@@ -87,7 +87,7 @@ impl OpenJob {
     /// Begins a wait for a lock; the caller may set its start back to the entry of a futex call.
     pub(super) fn begin_wait(&mut self, time: u64, target: WaitTarget) -> &mut Blocking {
         self.settle(time);
-        // To spin proves nothing: the scheduler contends for run queues.
+        // Spinning proves nothing: the scheduler contends for run queues.
         if self.side == SchedulerSide::Out && self.stage == Stage::Active && !target.may_spin() {
             self.sums.execution += std::mem::take(&mut self.window);
         }
@@ -104,7 +104,7 @@ impl OpenJob {
         })
     }
 
-    /// The futex call goes to sleep: everything since its entry was waiting.
+    /// The futex call goes to sleep: everything since its entry becomes part of the wait.
     pub(super) fn futex_sleeps(&mut self, time: u64) {
         self.settle(time);
         let Some(call) = self.futex.as_mut() else { return };
@@ -112,7 +112,7 @@ impl OpenJob {
         let (entered, word, role) = (call.entered, call.word, call.role);
         self.sums = call.sums;
         self.sums.blocking += time.saturating_sub(entered);
-        // When the call returns, the thread is out of the scheduler.
+        // When the call returns, the thread has left the scheduler.
         (self.window, self.side) = (0, SchedulerSide::Out);
         for undone in std::mem::take(&mut call.causes) {
             if let Some(cause) = self.job.interference_causes.iter_mut().find(|c| c.actor == undone.actor) {
@@ -142,7 +142,7 @@ impl OpenJob {
         let Some(mut wait) = self.wait.take() else { return };
         wait.end = time.max(wait.start);
         if wait.target == WaitTarget::Kernel {
-            // It ends with the switch to the thread.
+            // Such a wait ends when the thread is switched in.
             self.side = SchedulerSide::Entering;
         }
         if self.job.blockings.len() < MAX_BLOCKINGS {

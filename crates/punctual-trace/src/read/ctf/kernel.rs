@@ -1,4 +1,4 @@
-//! LTTng's events of the kernel as those that ftrace would have recorded: their names, their fields, their records.
+//! Translates LTTng's kernel events into those that ftrace would have recorded: names, fields and records.
 //!
 //! LTTng has the kernel's tracepoints under names of its own, with `tid` for what the kernel calls `pid`, and with priorities from
 //! -100 on, where the kernel's begin at 0.
@@ -11,26 +11,26 @@ use crate::read::format::{EventFormat, Field, Shape};
 
 /// The kernel's `MAX_RT_PRIO`, which LTTng subtracts from priorities.
 const MAX_RT_PRIO: i64 = 100;
-/// Where the fields of an event begin, behind those that all have.
+/// The offset of an event's own fields, behind those common to all.
 const HEAD: u16 = 8;
-/// The length of the kernel's names of threads.
+/// The length of a thread name in the kernel.
 const NAME: usize = 16;
-/// Texts are cut to so many bytes.
+/// Texts are truncated to this length.
 const MAX_TEXT: usize = 255;
-/// So many fields of an event are kept.
+/// How many fields of an event are kept.
 const MAX_FIELDS: usize = 64;
 
-/// What else an event says than its fields.
+/// What an event means beyond its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     Nothing,
-    /// Who runs from now on.
+    /// Says who runs from now on.
     Switch,
-    /// Which system call has begun, by its number here.
+    /// A system call begins; by its number here.
     Call(u16),
-    /// That the system call has ended that the thread has begun.
+    /// The thread's system call returns.
     Return,
-    /// What a thread is called.
+    /// Names a thread.
     Name,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Says {
 pub(super) struct Class {
     pub(super) says: Says,
     places: Vec<Place>,
-    /// A record with its number and nothing else.
+    /// A record with nothing but its event ID.
     empty: Vec<u8>,
 }
 
@@ -54,20 +54,20 @@ struct Place {
 
 #[derive(Debug, Clone, Copy)]
 enum Put {
-    /// In so many bytes, and more by that.
+    /// Its size in bytes, and a number to add.
     Number(usize, i64),
-    /// In as many bytes as the name of a thread has.
+    /// As long as a thread name.
     Name,
-    /// Behind the record, and here where that is.
+    /// Behind the record; its location goes here.
     Located,
 }
 
-/// The formats of the records, and what becomes of each event by its stream and number.
+/// The formats of the records, and what becomes of each event, by stream and event ID.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     pub(super) formats: Vec<EventFormat>,
     classes: HashMap<(u64, u64), Class>,
-    /// The returns from system calls, where one event of the trace stands for all of them, by the number of the call.
+    /// The returns from system calls, by call number, for traces with one event for all of them.
     returns: Vec<Option<Class>>,
     calls: HashMap<String, u16>,
     next: u16,
@@ -76,7 +76,7 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// None yet, of a kernel of that release.
+    /// An empty table for a kernel of that release.
     pub(super) fn new(release: &str) -> Self {
         let mut numbers =
             release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
@@ -88,12 +88,12 @@ impl Classes {
         self.classes.get(&(stream, id))
     }
 
-    /// The return from that system call.
+    /// The event for the return from that system call.
     pub(super) fn return_of(&self, call: u16) -> Option<&Class> {
         self.returns.get(usize::from(call))?.as_ref()
     }
 
-    /// Adds an event; says whether there was room.
+    /// Adds an event; returns whether there was room.
     pub(super) fn add(&mut self, stream: u64, id: u64, event: &Event) -> bool {
         let (system, name) = kernel_name(&event.name);
         let mut says = match (system, name.as_str()) {
@@ -132,7 +132,7 @@ impl Classes {
         class.map(|class| self.classes.insert((stream, id), class)).is_some()
     }
 
-    /// The number of a system call, which LTTng does not have.
+    /// A number for a system call, as LTTng has only names.
     fn call(&mut self, name: &str) -> u16 {
         let next = self.calls.len() as u16;
         *self.calls.entry(name.to_owned()).or_insert(next)
@@ -206,11 +206,11 @@ fn number(integer: &Integer, add: i64) -> (u16, bool, Shape, Put) {
 }
 
 impl Class {
-    /// Makes a record of these fields; whose it is follows later.
+    /// Makes a record of these fields; the thread is filled in later.
     pub(super) fn encode(&self, leaves: &[Leaf<'_, '_>], record: &mut Vec<u8>) {
         record.clear();
         record.extend(&self.empty);
-        // Both are in the order of the declaration.
+        // Both are in declaration order.
         let mut places = self.places.iter().peekable();
         for leaf in leaves {
             let Some(place) = places.next_if(|place| place.name == leaf.name) else { continue };
@@ -243,7 +243,7 @@ impl Class {
 /// The longest record that [`Class::encode`] makes.
 pub(super) const MAX_RECORD: usize = HEAD as usize + (MAX_FIELDS + 1) * (8 + MAX_TEXT + 1) + NAME;
 
-/// The group and name of ftrace for an event of LTTng; `lttng` if there is no other.
+/// The ftrace group and name of an LTTng event; the group is `lttng` if ftrace has no such event.
 fn kernel_name(name: &str) -> (&'static str, String) {
     let bare = |prefix: &str| name.strip_prefix(prefix).unwrap_or(name);
     match name {
@@ -276,7 +276,7 @@ fn kernel_name(name: &str) -> (&'static str, String) {
     }
 }
 
-/// What ftrace calls a field. An underscore before its name keeps it apart from words of TSDL.
+/// ftrace's name for a field. LTTng prefixes an underscore to avoid TSDL keywords.
 fn field_name(system: &str, name: &str) -> String {
     let name = name.strip_prefix('_').unwrap_or(name);
     match (system, name) {
@@ -287,10 +287,10 @@ fn field_name(system: &str, name: &str) -> String {
     }
 }
 
-/// What the bits of `prev_state` mean, as a kernel of that release would print them.
+/// The meaning of the bits of `prev_state`, as a kernel of that release would print them.
 fn states(release: (u32, u32)) -> String {
     let letters = match release {
-        // An unknown one is taken for a new one.
+        // An unknown release counts as a recent one.
         (0, _) => "SDTtXZPI",
         older if older < (3, 9) => "SDTtZXxKW",
         older if older < (4, 2) => "SDTtZXxKWP",
@@ -327,7 +327,7 @@ mod tests {
         }
     }
 
-    /// A preempted thread has the bit behind the last of them.
+    /// A preempted thread has the bit after the last of them.
     #[test]
     fn knows_the_states_of_a_release() {
         for (release, bits) in

@@ -29,29 +29,29 @@ use super::{Bytes, Order, dat};
 use crate::event::Tid;
 use crate::write::page::PageWriter;
 
-/// The size of the pages that are written: one takes the longest record.
+/// The size of the pages written: room for the longest record.
 const PAGE: usize = 32 << 10;
 const _: () = assert!(kernel::MAX_RECORD + 64 < PAGE);
-/// CPUs with higher numbers are not believed.
+/// CPUs with higher numbers are rejected.
 const MAX_CPUS: u32 = 8192;
-/// A metadata file has some hundred KiB.
+/// Metadata files take a few hundred KiB.
 const MAX_METADATA: u64 = 64 << 20;
-/// What the file is called.
+/// The name of the metadata file.
 const METADATA: &str = "metadata";
-/// The first bytes of a metadata file that is written in packets.
+/// The magic number of a metadata file in packets.
 const PACKETS: u32 = 0x75d1_1d57;
-/// The length of the head of such a packet, and where in it are the sizes of its content and of itself.
+/// The length of such a packet's header, and the offsets in it of the sizes of its content and of the packet.
 const PACKET_HEAD: usize = 37;
 const CONTENT_SIZE: usize = 24;
 const PACKET_SIZE: usize = 28;
 
-/// The directory with a metadata file that this is, or has, as `lttng` writes it.
+/// The directory with the metadata file: this one or, as `lttng` lays it out, one inside it.
 pub(super) fn find(path: &Path) -> Option<PathBuf> {
     let is_it = |path: &PathBuf| path.join(METADATA).is_file();
     [path.to_owned(), path.join("kernel")].into_iter().find(is_it)
 }
 
-/// Opens such a directory.
+/// Opens the trace in such a directory.
 pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -81,7 +81,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
     read(path.display().to_string().into(), &text, streams)
 }
 
-/// A trace of that metadata file and those streams.
+/// Builds a trace from that metadata file and those streams.
 pub(super) fn read(
     file: Arc<str>,
     metadata: &[u8],
@@ -163,7 +163,7 @@ pub(super) fn read(
     })
 }
 
-/// As `uname` has it, but for the processor, which LTTng does not record.
+/// As in `uname`, without the processor, which LTTng does not record.
 fn system(declared: &Metadata) -> String {
     let parts = ["sysname", "hostname", "kernel_release", "kernel_version"];
     let parts: Vec<&str> =
@@ -180,7 +180,7 @@ fn text(name: &Arc<str>, bytes: &[u8]) -> Result<String, ReadError> {
     let orders = [Order::Little, Order::Big];
     let Some(order) = orders.into_iter().find(|order| order.u32(bytes, 0) == Some(PACKETS)) else {
         let text = String::from_utf8_lossy(bytes).into_owned();
-        // CTF 2 has JSON instead, each piece of which may begin with a record separator.
+        // CTF 2 has JSON instead, in fragments that may begin with a record separator.
         if text.trim_start_matches(['\u{1e}', ' ', '\n']).starts_with(['{', '[']) {
             let what = "this is CTF 2, of which only version 1.8 can be read; convert it with `babeltrace2 --output-format=ctf \
                         --output=DIR`";
@@ -211,15 +211,15 @@ fn text(name: &Arc<str>, bytes: &[u8]) -> Result<String, ReadError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What the events of all CPUs say about threads.
+/// What the events of all CPUs tell about threads.
 #[derive(Default)]
 struct Known {
     names: BTreeMap<Tid, String>,
-    /// Which system call each thread is in, where returns do not say that.
+    /// Which system call each thread is in, for returns that do not name it.
     calls: HashMap<Tid, u16>,
 }
 
-/// So many threads are remembered.
+/// How many threads are remembered.
 const MAX_THREADS: usize = 1 << 17;
 
 /// The records of a CPU, in order.
@@ -229,13 +229,13 @@ struct Merged {
     running: Option<Tid>,
     /// Records from before the first switch, or the first one after a gap.
     waiting: Vec<(u64, Vec<u8>)>,
-    /// How many bytes those have.
+    /// How many bytes they take.
     size: usize,
-    /// How many came later than they may.
+    /// How many came too late to be put in order.
     late: u64,
 }
 
-/// Records of so many bytes wait until it is known whose they are.
+/// How many bytes of records may wait until it is known whose they are.
 const MAX_WAITING: usize = 16 << 20;
 
 impl Merged {
@@ -271,7 +271,7 @@ impl Merged {
         Ok(())
     }
 
-    /// Takes the current event of a stream; returns how many are nobody's.
+    /// Takes the current event of a stream; returns how many belong to no known thread.
     fn take(&mut self, stream: &mut Stream<'_>, known: &mut Known) -> io::Result<u64> {
         let mut unknown = 0;
         if let Some(count) = stream.lost {
@@ -324,7 +324,7 @@ impl Merged {
         Ok(unknown)
     }
 
-    /// Writes the records that wait as those of this thread, unless they have one; returns how many had none.
+    /// Writes the waiting records, as this thread's where theirs is unknown; returns how many had none.
     fn settle(&mut self, by: Tid) -> io::Result<u64> {
         let mut count = 0;
         self.size = 0;

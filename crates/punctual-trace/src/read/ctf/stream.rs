@@ -1,4 +1,4 @@
-//! A file of a trace: packets of events, each with its time, one after the other.
+//! A stream file of a trace: a sequence of packets of timestamped events.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use crate::event::Tid;
 use crate::read::error::ReadError;
 use crate::read::{Bytes, Range};
 
-/// What every packet begins with.
+/// The magic number of every packet.
 const MAGIC: u64 = 0xc1fc_1fc1;
-/// Larger packets are not believed.
+/// Larger packets are rejected.
 const MAX_PACKET: u64 = 256 << 20;
-/// The headers of a packet are not longer.
+/// The maximum length of a packet's headers.
 const MAX_HEADER: u64 = 4096;
 
-/// What has been read of a stream.
+/// A stream being read.
 pub(super) struct Stream<'m> {
     file: Arc<str>,
     bytes: Arc<dyn Bytes>,
     length: u64,
     declared: &'m Metadata,
     classes: &'m Classes,
-    /// Where the next packet begins.
+    /// The offset of the next packet.
     next: u64,
     packet: Vec<u8>,
-    /// Where the packet begins, where its next event does, and where its content ends, in bits.
+    /// Where the packet and its next event begin and its content ends, in bits.
     start: u64,
     at: u64,
     end: u64,
@@ -37,7 +37,7 @@ pub(super) struct Stream<'m> {
     time: u64,
     discarded: Option<u64>,
     sequence: Option<u64>,
-    /// How many events are missing before the current one; 0 if that is not known.
+    /// How many events are missing before the current one; 0 if unknown.
     pub(super) lost: Option<u64>,
     /// The current event, unless the stream has ended.
     pub(super) current: Option<Current>,
@@ -52,12 +52,12 @@ pub(super) struct Stream<'m> {
 pub(super) struct Current {
     /// In ns.
     pub(super) time: u64,
-    /// Who ran, if the trace has that beside each event.
+    /// Who ran, if the trace records that with each event.
     pub(super) by: Option<Tid>,
     pub(super) what: What,
 }
 
-/// What it does beside being a record.
+/// What it means beyond its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Nothing,
@@ -67,14 +67,14 @@ pub(super) enum What {
     },
     /// A system call begins.
     Call(u16),
-    /// One has returned this; which, the trace does not say.
+    /// An unnamed system call returns this.
     Return(u64),
-    /// A thread has a name.
+    /// Names a thread.
     Name(Tid),
 }
 
 impl<'m> Stream<'m> {
-    /// The stream up to its first event.
+    /// Opens a stream and reads up to its first event.
     pub(super) fn open(
         file: Arc<str>,
         bytes: Arc<dyn Bytes>,
@@ -119,14 +119,14 @@ impl<'m> Stream<'m> {
         &self.name
     }
 
-    /// Makes the current event the return from that system call, which returned that.
+    /// Makes the current event the return from that system call, with that result.
     pub(super) fn return_from(&mut self, call: u16, value: u64) {
         if let Some(class) = self.classes.return_of(call) {
             class.encode(&[Leaf::number("_ret", value)], &mut self.record);
         }
     }
 
-    /// Goes to the next event.
+    /// Advances to the next event.
     pub(super) fn advance(&mut self) -> Result<(), ReadError> {
         self.lost = None;
         self.current = None;
@@ -159,7 +159,7 @@ impl<'m> Stream<'m> {
         ReadError::Io { file: self.file.clone(), offset: self.next, error }
     }
 
-    /// Reads the next packet; says whether there is one.
+    /// Reads the next packet; returns whether there is one.
     fn next_packet(&mut self) -> Result<bool, ReadError> {
         let left = self.length.saturating_sub(self.next);
         if left == 0 {
@@ -198,7 +198,7 @@ impl<'m> Stream<'m> {
         Ok(true)
     }
 
-    /// What a packet says was lost since the one before.
+    /// How many events a packet says were lost since the previous one.
     fn count_losses(&mut self, header: &Header) {
         let before = self.discarded.zip(header.discarded);
         let discarded = before.map_or(0, |(before, now)| now.saturating_sub(before));
@@ -254,7 +254,7 @@ impl<'m> Stream<'m> {
         })
     }
 
-    /// The event at the place where the packet has been read up to; none at its end.
+    /// The event at the current position; `None` at the end of the packet.
     fn event(&mut self, packet: &[u8]) -> Result<Option<Current>, String> {
         let cut = |_| "an event is cut off or makes no sense".to_owned();
         let declared = self.declared;
@@ -320,7 +320,7 @@ impl<'m> Stream<'m> {
                     }
                 };
             }
-            // There are more kinds of events than numbers of them.
+            // There are more kinds of events than event IDs.
             None => self.record.clear(),
         }
         let time = nanoseconds(self.time, &declared.clock);
@@ -330,7 +330,7 @@ impl<'m> Stream<'m> {
 
 struct Header {
     stream: u64,
-    /// Of the packet and of what of it is used, in bits.
+    /// The sizes of the packet and of its content, in bits.
     size: u64,
     content: u64,
     /// Where its events begin.
@@ -341,7 +341,7 @@ struct Header {
     sequence: Option<u64>,
 }
 
-/// The first time after `before` that has these low bits.
+/// The first time after `before` with these low bits.
 fn later(before: u64, bits: u32, value: u64) -> u64 {
     if bits >= 64 {
         return value;

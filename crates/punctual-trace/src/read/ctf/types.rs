@@ -9,12 +9,12 @@ use crate::read::Order;
 pub(super) enum Type {
     Integer(Integer),
     Enumeration(Rc<Enumeration>),
-    /// Bits that no one here looks at, such as floating-point numbers.
+    /// Bits of no interest here, such as floating-point numbers.
     Opaque {
         bits: u64,
         align: u64,
     },
-    /// Bytes up to a zero.
+    /// A NUL-terminated string.
     Text,
     Structure(Rc<Structure>),
     Variant(Rc<Variant>),
@@ -28,9 +28,9 @@ pub(super) struct Integer {
     pub(super) align: u64,
     pub(super) signed: bool,
     pub(super) order: Order,
-    /// It is a character.
+    /// Whether it is a character.
     pub(super) text: bool,
-    /// It is a time.
+    /// Whether it is a timestamp.
     pub(super) clock: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Structure {
 
 #[derive(Debug)]
 pub(super) struct Variant {
-    /// The field whose label says which it is.
+    /// The field whose label selects the alternative.
     pub(super) tag: String,
     pub(super) options: Vec<(String, Type)>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Variant {
 #[derive(Debug)]
 pub(super) enum Length {
     Fixed(u64),
-    /// As many as this field says.
+    /// As many as the value of this field.
     Field(String),
 }
 
@@ -77,7 +77,7 @@ impl Type {
             Self::Opaque { align, .. } => *align,
             Self::Text => 8,
             Self::Structure(structure) => structure.align,
-            // That of whichever it is.
+            // Its alternatives align themselves.
             Self::Variant(_) => 1,
             Self::Array(array) => array.0.align(),
         }
@@ -90,7 +90,7 @@ pub(super) enum Value<'a> {
     /// A number, sign-extended if it is signed.
     Number(u64),
     Text(&'a [u8]),
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Leaf<'a, 'm> {
     pub(super) name: &'m str,
     pub(super) value: Value<'a>,
     of: Option<&'m Enumeration>,
-    /// How many bits of the time it has, if it is one.
+    /// How many bits of the timestamp it holds, if it is one.
     pub(super) clock: Option<u32>,
 }
 
@@ -111,14 +111,14 @@ impl<'m> Leaf<'_, 'm> {
     }
 }
 
-/// The content ends within a value, or a value makes no sense.
+/// The content ends within a value, or a value is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// No event has more fields, so that no few bytes of metadata cost any amount of time.
+/// More fields than any event has; bounds the work that a few bytes of metadata can cause.
 const MAX_FIELDS: usize = 1 << 16;
 
-/// Bits that are read one value after the other.
+/// Reads values from a sequence of bits.
 #[derive(Debug, Clone)]
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
@@ -128,7 +128,7 @@ pub(super) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// The first `end` bits of these bytes.
+    /// A reader of the first `end` bits of these bytes.
     pub(super) fn new(bytes: &'a [u8], end: u64) -> Self {
         Self { bytes, at: 0, end: end.min(8 * bytes.len() as u64) }
     }
@@ -152,7 +152,7 @@ impl<'a> Bits<'a> {
         let (from, bits) = (self.at, u64::from(integer.bits));
         self.skip(bits)?;
         let bytes = &self.bytes[(from / 8) as usize..self.at.div_ceil(8) as usize];
-        // Up to nine bytes have some of its bits.
+        // Its bits span up to nine bytes.
         let mut whole: u128 = 0;
         let value = match integer.order {
             Order::Little => {
@@ -184,7 +184,7 @@ impl<'a> Bits<'a> {
         Ok(&rest[..length])
     }
 
-    /// Reads a value of that type, and adds its fields to those read before, to which its lengths and tags refer.
+    /// Reads a value of that type and appends its fields to those read before, which its lengths and tags refer to.
     pub(super) fn read<'m>(
         &mut self,
         name: &'m str,
@@ -235,7 +235,7 @@ impl<'a> Bits<'a> {
                         leaves.push(Leaf { name, value, of: None, clock: None });
                     }
                     _ => {
-                        // What follows does not refer to an element, and nobody looks at one.
+                        // Nothing later refers to an element, so none is kept.
                         let before = leaves.len();
                         for index in 0..length {
                             if index >= MAX_FIELDS as u64 {
@@ -253,7 +253,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// The number in the field read last of that name, which may be a path such as `stream.event.header.id`.
+/// The number in the most recent field of that name, which may be a path such as `stream.event.header.id`.
 pub(super) fn number(leaves: &[Leaf<'_, '_>], path: &str) -> Option<u64> {
     leaf(leaves, path).and_then(|leaf| match leaf.value {
         Value::Number(number) => Some(number),

@@ -4,11 +4,11 @@ use std::io::{self, Read};
 
 use crate::read::{Order, Range};
 
-/// No block is believed to have more than that when it is decompressed; `trace-cmd` makes them of tens of KiB, and
-/// sections of the symbols of a kernel have some MiB.
+/// The largest decompressed block that is accepted. `trace-cmd` makes blocks of tens of KiB, and
+/// sections with kernel symbols take a few MiB.
 pub(super) const BLOCK_LIMIT: u32 = 64 << 20;
 
-/// How something is compressed.
+/// A compression algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     Zstd,
@@ -16,7 +16,7 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// By the name that files have.
+    /// Looks it up by its name in files.
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         match name {
             "zstd" => Some(Self::Zstd),
@@ -25,7 +25,7 @@ impl Algorithm {
         }
     }
 
-    /// Decompresses a block that should have `length` bytes then.
+    /// Decompresses a block that should yield `length` bytes.
     pub(super) fn unpack(self, packed: &[u8], length: u32) -> Result<Vec<u8>, String> {
         if length > BLOCK_LIMIT {
             return Err(format!(
@@ -50,18 +50,18 @@ impl Algorithm {
 fn unzstd(packed: &[u8], length: u32) -> Result<Vec<u8>, String> {
     let mut decoder = ruzstd::decoding::StreamingDecoder::new(packed).map_err(|error| error.to_string())?;
     let mut content = Vec::new();
-    // One more than there should be, to notice if there is.
+    // One byte more than expected, to notice an excess.
     let mut limited = decoder.by_ref().take(u64::from(length) + 1);
     limited.read_to_end(&mut content).map_err(|error| error.to_string())?;
     Ok(content)
 }
 
-/// The pages of a CPU, compressed in chunks, decompressed one chunk after the other.
+/// The pages of a CPU, decompressed chunk by chunk.
 pub(in crate::read) struct Chunks {
     range: Range,
     algorithm: Algorithm,
     order: Order,
-    /// How many chunks are left, once that has been read.
+    /// How many chunks are left, once known.
     left: Option<u32>,
     content: Vec<u8>,
     at: usize,
@@ -93,7 +93,7 @@ impl Chunks {
         }
         let start = self.range.position();
         let (packed, length) = (u64::from(self.number()?), self.number()?);
-        // Compressing may make a block a little longer, never much.
+        // Compression may make a block slightly longer, never much.
         if packed > u64::from(BLOCK_LIMIT) {
             let problem = format!("the chunk at byte {start} of the file says to have {packed} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));

@@ -1,4 +1,4 @@
-//! A trace.dat as what another one is made of.
+//! The contents of a trace.dat, to be written into another one.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use crate::read::stream::Scale;
 use crate::read::trace::{CpuData, Trace};
 use crate::write::content::{Buffer, Content, Group, Pages};
 
-/// The parts of a file as they stand in it.
+/// The parts of a file, verbatim.
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) header_page: Vec<u8>,
@@ -30,7 +30,7 @@ impl Texts {
     }
 }
 
-/// Reads everything in a trace.dat but its pages, and says what of it is damaged.
+/// Reads everything in a trace.dat except its pages, and reports what is damaged.
 pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> {
     let bytes = File::open(path).map_err(|error| ReadError::Open { path: path.to_owned(), error })?;
     let mut start = [0; 8];
@@ -98,7 +98,7 @@ fn clocks(trace: &Trace) -> Vec<u8> {
     }
 }
 
-/// How many bytes of whole pages a CPU has, decompressed, and what is to be known of that.
+/// How many bytes of complete pages a CPU has once decompressed, with warnings about them.
 fn length(data: &CpuData, page: u64) -> Result<(u64, Option<String>), ReadError> {
     let missing = |what: String| Some(format!("of the data of CPU {}, {what}", data.cpu));
     if data.packed.is_some() {
@@ -114,7 +114,7 @@ fn length(data: &CpuData, page: u64) -> Result<(u64, Option<String>), ReadError>
     Ok((whole, damage.and_then(missing)))
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Count(u64);
 
 impl io::Write for Count {

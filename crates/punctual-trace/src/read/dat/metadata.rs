@@ -1,4 +1,4 @@
-//! The parts that both versions have: formats, symbols, names of threads, options.
+//! The parts common to both versions: formats, symbols, thread names, options.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::read::stream::Scale;
 use crate::read::trace::{Buffer, Trace};
 use crate::read::{Bytes, Order};
 
-/// A format file has some KiB; events of drivers with long lists of flags have tens.
+/// Format files take a few KiB; those of drivers with long lists of flags, tens.
 const FORMAT_LIMIT: u64 = 1 << 20;
-/// The numbers of events have 16 bits.
+/// Event IDs have 16 bits.
 const FORMATS_LIMIT: usize = 1 << 16;
-/// What is kept of what cannot be read.
+/// How much is kept of what cannot be read.
 const UNREADABLE_LIMIT: usize = 16;
-/// The names of all threads that a system can have, in lines of 24 bytes.
+/// The names of the most threads a system can have, in lines of 24 bytes.
 const NAMES_LIMIT: u64 = 16 << 20;
 
 /// The functions of the kernel that enter the scheduler, none of which calls another.
@@ -49,7 +49,7 @@ impl Functions {
         functions
     }
 
-    /// Takes the address in a line of such a file, if it is of use.
+    /// Keeps the address in a line of such a file, if it is needed.
     fn take(&mut self, line: &[u8]) {
         let mut words = line.split(|byte| byte.is_ascii_whitespace());
         let (Some(address), Some(_), Some(name)) = (words.next(), words.next(), words.next()) else { return };
@@ -77,7 +77,7 @@ pub(super) struct Metadata {
     pub(super) layout: Option<PageLayout>,
     /// What is missing or guessed.
     pub(super) damage: Vec<String>,
-    /// The parts as they stand in the file, if they are wanted.
+    /// The parts verbatim, if requested.
     pub(super) texts: Option<Texts>,
     formats: Vec<EventFormat>,
     unreadable: Vec<(String, FormatError)>,
@@ -115,7 +115,7 @@ impl Metadata {
         *self = Self { texts, ..Self::new(file, bytes, self.length) };
     }
 
-    /// The error that something is not in the file.
+    /// The error for something missing from the file.
     pub(super) fn missing(&self, what: &str) -> ReadError {
         let problem = format!("there is no {what} in the file");
         ReadError::Corrupt { file: self.file.clone(), offset: self.length, problem }
@@ -195,7 +195,7 @@ impl Metadata {
         reader.lines(length.into(), |line| functions.take(line))
     }
 
-    /// The texts of `trace_printk`, which nothing here needs.
+    /// The format strings of `trace_printk`, which are not needed here.
     pub(super) fn printk(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u32()?;
         if let Some(texts) = &mut self.texts {
@@ -215,7 +215,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// The trace that all of this makes.
+    /// Builds the trace from everything read.
     pub(super) fn finish(self) -> Result<Trace, ReadError> {
         let layout = self.layout.ok_or_else(|| self.missing("header_page"))?;
         if self.buffers.iter().all(|buffer| buffer.cpus.is_empty()) {
@@ -240,7 +240,7 @@ impl Metadata {
     }
 }
 
-/// What follows a name that is written out: its length and that many bytes.
+/// What follows a spelled-out name: a length and that many bytes.
 fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> {
     let found = reader.string("the headers of the ring buffer", 16)?;
     if found != name {
@@ -253,13 +253,13 @@ fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> 
     reader.bytes(length, name)
 }
 
-/// The clock in use, of a list in which it stands in brackets; or the whole text, if nothing does.
+/// The clock in use: the one in brackets, or the whole text if there are none.
 pub(crate) fn clock_of(text: &str) -> &str {
     let text = text.trim().trim_end_matches('\0');
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(clock, _)| clock)
 }
 
-/// The order of bytes of numbers in options.
+/// The byte order of numbers in options.
 pub(super) fn number(order: Order, data: &[u8], at: usize) -> u64 {
     order.u64(data, at).unwrap_or_default()
 }

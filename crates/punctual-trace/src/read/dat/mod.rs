@@ -40,7 +40,7 @@ use super::{Bytes, Order};
 
 const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
 
-/// The numbers of options, which are those of the sections they point to.
+/// Option IDs, which are also those of the sections they point to.
 pub(crate) mod id {
     pub(crate) const DONE: u16 = 0;
     pub(crate) const CPUSTAT: u16 = 2;
@@ -63,7 +63,7 @@ pub(super) fn open(file: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadE
     load(file, bytes, None)?.finish()
 }
 
-/// A trace with the formats that another file has between these places, as a perf.data has them, and with that buffer.
+/// A trace with that buffer and the formats that another file, such as a perf.data, has between these offsets.
 pub(super) fn embedded(
     file: Arc<str>,
     bytes: Arc<dyn Bytes>,
@@ -78,7 +78,7 @@ pub(super) fn embedded(
     }
     let version = reader.string("the version", 16)?;
     reader.order = layout.order;
-    // The order of bytes and the size of a long, and the size of pages.
+    // Byte order, size of a long, page size.
     reader.array::<2>()?;
     reader.u32()?;
     let mut metadata = Metadata::new(file, bytes, end);
@@ -87,7 +87,7 @@ pub(super) fn embedded(
     metadata.event_formats(&mut reader)?;
     metadata.symbols(&mut reader)?;
     metadata.printk(&mut reader)?;
-    // Older ones have no names of threads.
+    // Older files have no thread names.
     if version != "0.5" {
         metadata.names(&mut reader)?;
     }
@@ -95,7 +95,7 @@ pub(super) fn embedded(
     metadata.finish()
 }
 
-/// Reads all but the pages, and keeps the parts as they stand in the file if `texts` are there to take them.
+/// Reads everything except the pages, and keeps the parts verbatim in `texts`, if given.
 fn load(file: Arc<str>, bytes: Arc<dyn Bytes>, texts: Option<Texts>) -> Result<Metadata, ReadError> {
     let length = bytes.length().map_err(|error| ReadError::Io { file: file.clone(), offset: 0, error })?;
     let mut reader = Reader::new(file.clone(), bytes.clone(), 0, length);
@@ -117,7 +117,7 @@ fn load(file: Arc<str>, bytes: Arc<dyn Bytes>, texts: Option<Texts>) -> Result<M
         let problem = format!("a long has {long} bytes");
         return Err(ReadError::Corrupt { file, offset: at + 1, problem });
     }
-    // The size of the system's pages; those of the ring buffer have theirs in its own header.
+    // The system's page size; the header of the ring buffer has that of its own pages.
     reader.u32()?;
     let mut metadata = Metadata::new(file.clone(), bytes, length);
     metadata.texts = texts;

@@ -1,4 +1,4 @@
-//! Options: what both versions say about a recording beside its events.
+//! Options: what both versions say about a recording besides its events.
 
 use super::id;
 use super::metadata::{Metadata, clock_of, number};
@@ -7,14 +7,14 @@ use crate::read::Order;
 use crate::read::error::ReadError;
 use crate::read::stream::Scale;
 
-/// An option has some bytes for each CPU at most, or the text of a statistics file.
+/// An option holds at most a few bytes per CPU, or the text of a statistics file.
 const OPTION_LIMIT: u32 = 4 << 20;
-/// What the version of a recorder begins with that declares, on the lines that follow, which events it recorded.
+/// Begins the version text of recorders that declare, on the lines that follow, which events they recorded.
 pub(crate) const WRITER: &str = "punctual-trace\n";
-/// The statistics of more CPUs than that are left out.
+/// Statistics of further CPUs are ignored.
 const STATISTICS_LIMIT: usize = 4096;
 
-/// The content of the next option after its number.
+/// The content of the next option, behind its ID.
 pub(super) fn content(reader: &mut Reader, option: u16) -> Result<Vec<u8>, ReadError> {
     let length = reader.u32()?;
     if length > OPTION_LIMIT {
@@ -23,7 +23,7 @@ pub(super) fn content(reader: &mut Reader, option: u16) -> Result<Vec<u8>, ReadE
     reader.bytes(length.into(), "the options")
 }
 
-/// Takes the options that mean the same in both versions, and says whether it was one of those.
+/// Handles options that mean the same in both versions; returns whether this was one.
 pub(super) fn common(metadata: &mut Metadata, order: Order, option: u16, data: &[u8]) -> bool {
     let text = || String::from_utf8_lossy(data).trim_end_matches(['\0', '\n']).to_owned();
     match option {

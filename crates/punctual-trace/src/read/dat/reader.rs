@@ -1,4 +1,4 @@
-//! Numbers and strings of a trace.dat, one after the other, with the place of each for errors.
+//! Reads numbers and strings of a trace.dat in sequence, and knows the offset of each for errors.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -6,35 +6,35 @@ use std::sync::Arc;
 use crate::read::error::ReadError;
 use crate::read::{Bytes, Order, Range};
 
-/// Reads a part of the file, or of a section that has been decompressed.
+/// Reads a part of the file or of a decompressed section.
 pub(super) struct Reader {
     pub(super) order: Order,
     file: Arc<str>,
     from: From,
-    /// Where in the file it begins.
+    /// Its offset in the file.
     base: u64,
     at: u64,
 }
 
 enum From {
     File(BufReader<Range>),
-    /// A section that was compressed, whose content has no place in the file of its own.
+    /// A compressed section, whose content has no offset of its own in the file.
     Memory(io::Cursor<Vec<u8>>),
 }
 
 impl Reader {
-    /// From `start` to `end` of the file, exclusively.
+    /// The file from `start` to `end`, exclusive.
     pub(super) fn new(file: Arc<str>, bytes: Arc<dyn Bytes>, start: u64, end: u64) -> Self {
         let from = From::File(BufReader::new(Range::new(bytes, start, end)));
         Self { order: Order::Little, file, from, base: start, at: 0 }
     }
 
-    /// Of what was compressed at `base`.
+    /// What was compressed at `base`.
     pub(super) fn unpacked(file: Arc<str>, content: Vec<u8>, base: u64, order: Order) -> Self {
         Self { order, file, from: From::Memory(io::Cursor::new(content)), base, at: 0 }
     }
 
-    /// Where in the file the next byte is, or the section that it is in.
+    /// The offset in the file of the next byte, or of its section.
     pub(super) fn offset(&self) -> u64 {
         match self.from {
             From::File(_) => self.base + self.at,
@@ -89,7 +89,7 @@ impl Reader {
         Ok(self.order.u64(&bytes, 0).unwrap_or_default())
     }
 
-    /// A string that ends with a zero byte, of at most `limit` others.
+    /// A NUL-terminated string of at most `limit` bytes.
     pub(super) fn string(&mut self, what: &str, limit: usize) -> Result<String, ReadError> {
         let mut bytes = Vec::new();
         loop {
@@ -105,7 +105,7 @@ impl Reader {
         }
     }
 
-    /// That many bytes. They are asked for bit by bit, so that a false length costs no memory.
+    /// That many bytes, read in pieces so that a false length costs no memory.
     pub(super) fn bytes(&mut self, length: u64, what: &str) -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::new();
         let read = match &mut self.from {
@@ -120,9 +120,9 @@ impl Reader {
         }
     }
 
-    /// The lines in that many bytes, one at a time.
+    /// Calls back with each line in that many bytes.
     pub(super) fn lines(&mut self, length: u64, mut each: impl FnMut(&[u8])) -> Result<(), ReadError> {
-        /// The longest symbol of a kernel is shorter.
+        /// Longer than any kernel symbol.
         const MAX_LINE: usize = 4096;
         let mut line = Vec::new();
         let mut piece = [0; 4096];

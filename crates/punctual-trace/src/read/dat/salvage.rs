@@ -1,4 +1,4 @@
-//! What can be had of a file of version 7 without the options that say where everything is.
+//! Salvages what can be read of a version 7 file without the options that locate everything.
 //!
 //! The options come last in the files of `trace-cmd`, so those whose end is cut off lack them, as do those of a recorder that
 //! did not come to its end. But sections follow each other and say what they are and how long, and pages say their times:
@@ -13,14 +13,14 @@ use crate::read::format::PageLayout;
 use crate::read::page::Page;
 use crate::read::trace::{Buffer, CpuData};
 
-/// The pages of each CPU begin at a multiple of that at least.
+/// The pages of each CPU begin at a multiple of at least this.
 const ALIGNMENT: u64 = 4096;
-/// Linux has no more.
+/// More than Linux supports.
 const CPUS_LIMIT: usize = 8192;
-/// A file has a dozen sections, and one or two for each buffer.
+/// Files have a dozen sections, and one or two per buffer.
 const SECTIONS_LIMIT: usize = 4096;
 
-/// Reads sections one after the other from `at` on, and guesses whose the pages are. Nothing may have been read before.
+/// Reads sections in sequence from `at` on, and guesses whose the pages are. Call it before anything else is read.
 pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) -> Result<(), ReadError> {
     let mut buffers = Vec::new();
     for _ in 0..SECTIONS_LIMIT {
@@ -31,7 +31,7 @@ pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) 
             id::BUFFER => buffers.push((at + SECTION_HEAD, length, compressed)),
             _ if end > metadata.length => break,
             id::DONE => {
-                // What the options say beside places.
+                // What options say besides offsets.
                 let (mut options, _) = container.section(metadata, at, id::DONE)?;
                 let _ = container.options(&mut options, metadata);
             }
@@ -44,7 +44,7 @@ pub(super) fn read(container: &Container, metadata: &mut Metadata, mut at: u64) 
         }
         at = end;
     }
-    // Options that were there may have told of buffers, too, and better.
+    // Options that survived may have located buffers too, and more reliably.
     if !metadata.buffers.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Version 6: one part after the other, then the data of each CPU.
+//! Version 6: all parts in a fixed order, then the data of each CPU.
 
 use super::metadata::{Metadata, number};
 use super::reader::Reader;
@@ -37,7 +37,7 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
         at.order = reader.order;
         let mut kind = at.array()?;
         let mut cpus = metadata.cpus;
-        // A buffer may have options of its own, of which only the number of CPUs matters.
+        // A buffer may have its own options; only the number of CPUs matters.
         if &kind == b"options  \0" {
             loop {
                 let option = at.u16()?;
@@ -56,14 +56,14 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
     Ok(())
 }
 
-/// Where another buffer is, and its name.
+/// The offset and name of another buffer.
 fn other_buffer(reader: &Reader, data: &[u8]) -> (u64, String) {
     let name = String::from_utf8_lossy(&data[8..]);
     let name = name.split('\0').next().unwrap_or_default().to_owned();
     (number(reader.order, data, 0), name)
 }
 
-/// The table that says where the data of each CPU is.
+/// The table that locates the data of each CPU.
 fn buffer(
     reader: &mut Reader,
     metadata: &mut Metadata,

@@ -10,11 +10,11 @@ use crate::read::Order;
 use crate::read::error::ReadError;
 use crate::read::trace::{Buffer, CpuData};
 
-/// Flag of a section that is compressed.
+/// The flag of a compressed section.
 pub(super) const COMPRESSED: u16 = 1;
-/// The number, flags, description and length of a section, in bytes.
+/// The size of a section header: ID, flags, description and length.
 pub(super) const SECTION_HEAD: u64 = 16;
-/// A file has two or three sections of options, and one more for each time that it was added to.
+/// Files have two or three option sections, plus one for each time they were appended to.
 const OPTIONS_LIMIT: usize = 1024;
 
 /// What options point to.
@@ -22,14 +22,14 @@ const OPTIONS_LIMIT: usize = 1024;
 pub(super) struct Found {
     sections: Vec<(u16, u64)>,
     buffers: Vec<(u64, Vec<u8>)>,
-    /// Where there are more options, or 0.
+    /// The offset of the next options, or 0.
     next: u64,
 }
 
 /// What the start of the file says about the rest.
 pub(super) struct Container {
     pub(super) order: Order,
-    /// The name of the algorithm, which only matters if something is compressed.
+    /// The name of the algorithm; it matters only if something is compressed.
     algorithm: String,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
             ));
             Ok(())
         }
-        // That nothing else was found follows from the first error.
+        // Everything else that is missing follows from the first error.
         _ => Err(error),
     }
 }
@@ -74,7 +74,7 @@ impl Container {
             found.sections.extend(more.sections);
             found.buffers.extend(more.buffers);
         }
-        // The order in which they are read is that of their numbers: formats first, and each of them once.
+        // They are read in the order of their IDs: formats first, each once.
         found.sections.sort_unstable();
         found.sections.dedup_by_key(|(option, _)| *option);
         for (option, offset) in found.sections {
@@ -86,7 +86,7 @@ impl Container {
         Ok(())
     }
 
-    /// Reads options. What they say beside places goes to `metadata`.
+    /// Reads options. Whatever is not an offset goes to `metadata`.
     pub(super) fn options(&self, section: &mut Reader, metadata: &mut Metadata) -> Result<Found, ReadError> {
         let mut found = Found::default();
         loop {
@@ -111,7 +111,7 @@ impl Container {
         }
     }
 
-    /// Reads the section at `offset` if it is one of those that every file has.
+    /// Reads the section at `offset` if it is one that every file has.
     pub(super) fn part(&self, metadata: &mut Metadata, option: u16, offset: u64) -> Result<(), ReadError> {
         let (mut section, _) = self.section(metadata, offset, option)?;
         match option {
@@ -125,7 +125,7 @@ impl Container {
         }
     }
 
-    /// What follows the header of the section at `offset`, decompressed, and its flags.
+    /// The decompressed content of the section at `offset`, and its flags.
     pub(super) fn section(
         &self,
         metadata: &Metadata,
@@ -151,7 +151,7 @@ impl Container {
         Ok((Reader::unpacked(metadata.file.clone(), content, offset, self.order), flags))
     }
 
-    /// Reads the header of the section at `offset`: what follows, its flags, and its length.
+    /// Reads the header of the section at `offset`; returns a reader of its content, its flags, and its length.
     fn header(
         &self,
         metadata: &Metadata,
@@ -180,7 +180,7 @@ impl Container {
         })
     }
 
-    /// A buffer and where the data of its CPUs is, from the option at `offset`.
+    /// A buffer and the location of its CPUs' data, from the option at `offset`.
     fn buffer(&self, metadata: &mut Metadata, offset: u64, data: Vec<u8>) -> Result<(), ReadError> {
         let mut option = Reader::unpacked(metadata.file.clone(), data, offset, self.order);
         let section = option.u64()?;
@@ -190,7 +190,7 @@ impl Container {
         let count = option.u32()?;
         let flags = match self.header(metadata, section, id::BUFFER) {
             Ok((_, flags, _)) => flags,
-            // All of it is cut off, which is told when it is read; the buffers before it are there.
+            // All of it is cut off, which is reported when it is read; earlier buffers are intact.
             Err(ReadError::Truncated { .. }) => 0,
             Err(error) => return Err(error),
         };
@@ -203,7 +203,7 @@ impl Container {
             let (cpu, start, length) = (option.u32()?, option.u64()?, option.u64()?);
             let cpu = u16::try_from(cpu)
                 .map_err(|_| option.corrupt(format!("the buffer `{name}` has data of a CPU {cpu}")))?;
-            // The length of compressed data leaves out the heads of its chunks; their number says where it ends.
+            // The length of compressed data excludes the chunk headers; the number of chunks says where it ends.
             let length = match packed {
                 Some(_) if length > 0 => metadata.length.saturating_sub(start),
                 _ => length,

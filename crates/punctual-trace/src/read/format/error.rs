@@ -1,4 +1,4 @@
-//! What can be wrong with a `format` file.
+//! Errors in `format` files.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FormatError {
-    /// Where in the text, in bytes.
+    /// The offset in the text, in bytes.
     pub offset: usize,
     /// What.
     pub problem: FormatProblem,
@@ -18,22 +18,22 @@ pub struct FormatError {
 pub enum FormatProblem {
     /// The text is not UTF-8.
     NotText,
-    /// A line that every such file has is not there.
+    /// A line that every such file has is missing.
     Missing(&'static str),
-    /// The number that should be there is no number, or too large.
+    /// A number is malformed or too large.
     Number(&'static str),
-    /// A line that begins with `field:` does not go on as it should.
+    /// A line that begins with `field:` is malformed.
     Field,
-    /// A field would lie beyond what a record can have.
+    /// A field exceeds the longest possible record.
     TooLong {
         /// Its offset plus its size.
         end: u64,
-        /// The most there can be.
+        /// The limit.
         limit: u64,
     },
     /// There are more fields than any event has.
     TooManyFields(usize),
-    /// The kernel lays out records in a way this reader does not know.
+    /// The kernel lays out records in a way that this reader does not support.
     Layout(String),
 }
 

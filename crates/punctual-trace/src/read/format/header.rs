@@ -10,27 +10,27 @@ const PAGE_LIMIT: usize = 8 << 20;
 /// How a page of the ring buffer lies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLayout {
-    /// The order of the bytes of numbers.
+    /// The byte order of numbers.
     pub order: Order,
-    /// Where the time of the page is; it has eight bytes.
+    /// The offset of the page's time, which takes eight bytes.
     pub timestamp: usize,
-    /// Where it says how much of the page is used.
+    /// The offset of the length in use.
     pub commit: usize,
-    /// The size of that, 4 or 8, which is that of a `long` of the kernel.
+    /// The size of that length: 4 or 8, like the kernel's `long`.
     pub long: usize,
-    /// Where the events begin.
+    /// The offset of the first event.
     pub data: usize,
-    /// How many bytes the page has, header included.
+    /// The size of the page, including the header.
     pub size: usize,
 }
 
 impl PageLayout {
-    /// What 64-bit kernels have had ever since, with pages of that size.
+    /// The layout that 64-bit kernels have always had, with pages of that size.
     pub const fn usual(size: usize) -> Self {
         Self { order: Order::NATIVE, timestamp: 0, commit: 8, long: 8, data: 16, size }
     }
 
-    /// Reads what a `header_page` file says.
+    /// Parses a `header_page` file.
     pub fn parse(text: &[u8], order: Order) -> Result<Self, FormatError> {
         let mut found: [Option<(Field, usize)>; 3] = [None, None, None];
         for line in parse::lines(text)?.filter(|line| line.text.starts_with("field:")) {
@@ -69,7 +69,7 @@ impl PageLayout {
         })
     }
 
-    /// The same for pages of another size, which files say beside the format.
+    /// The same for pages of another size, which files state separately.
     pub fn with_size(mut self, size: usize) -> Result<Self, FormatError> {
         if size < self.data + 8 || size > PAGE_LIMIT {
             return Err(layout(0, format!("the pages of the ring buffer have {size} bytes")));
@@ -103,7 +103,7 @@ fn header_field(line: &Line<'_>) -> Result<Field, FormatError> {
     }
 }
 
-/// Checks that a `header_event` file says what the decoder of pages takes for granted.
+/// Checks that a `header_event` file says what the page decoder assumes.
 pub fn check_header_event(text: &[u8]) -> Result<(), FormatError> {
     const EXPECTED: [(&str, &str); 7] = [
         ("type_len", "5 bits"),

@@ -1,6 +1,6 @@
 //! The `format` files of tracefs: how an event lies in memory on the kernel that was traced.
 //!
-//! Offsets and types differ between kernels and builds; the names of fields stay. Everything else here asks these for
+//! Offsets and types differ between kernels and builds; field names do not. Everything else looks up
 //! fields by name.
 //!
 //! ```
@@ -32,11 +32,11 @@ pub struct EventFormat {
     pub system: String,
     /// Its name.
     pub name: String,
-    /// Its number in records.
+    /// Its ID in records.
     pub id: u16,
     /// Its fields, the common ones first.
     pub fields: Vec<Field>,
-    /// How the kernel would print it; the values of some flags stand only here.
+    /// How the kernel would print it; only this has the values of some flags.
     pub print: String,
 }
 
@@ -45,9 +45,9 @@ pub struct EventFormat {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Where it begins, in bytes from the start of the record.
+    /// Its offset in the record, in bytes.
     pub offset: u16,
-    /// How many bytes it has; 0 if it goes on to the end of the record.
+    /// Its size in bytes; 0 if it extends to the end of the record.
     pub size: u16,
     /// Whether it is a signed number.
     pub signed: bool,
@@ -58,18 +58,18 @@ pub struct Field {
 /// What a field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// A number, or something else of fixed size.
+    /// A number, or anything else of fixed size.
     Plain,
-    /// Several of the same: this many, or 0 if they go on to the end of the record.
+    /// An array of this length, or 0 if it extends to the end of the record.
     Array(u16),
-    /// Where the content is in the record: its offset in the low half and its length in the high half (`__data_loc`).
+    /// The location of the content: its offset in the low half, its length in the high half (`__data_loc`).
     Located,
-    /// The same, its offset counted from the end of the field (`__rel_loc`).
+    /// The same, with the offset relative to the end of the field (`__rel_loc`).
     LocatedAfter,
 }
 
 impl EventFormat {
-    /// Reads what a `format` file of the group `system` says.
+    /// Parses a `format` file of the group `system`.
     pub fn parse(system: &str, text: &[u8]) -> Result<Self, FormatError> {
         parse::event(system, text)
     }

@@ -1,13 +1,13 @@
-//! From the text of a `format` file to its fields.
+//! Parses the text of a `format` file.
 
 use super::{EventFormat, Field, FormatError, FormatProblem, Shape};
 
-/// A record's length is said in 16 bits wherever the kernel locates something in it.
+/// The kernel stores offsets and lengths within a record in 16 bits.
 const RECORD_LIMIT: u64 = u16::MAX as u64;
 /// The kernel's macros allow far fewer.
 const FIELD_LIMIT: usize = 256;
 
-/// A line with where it begins.
+/// A line and its offset.
 pub(super) struct Line<'a> {
     pub(super) offset: usize,
     pub(super) text: &'a str,
@@ -80,7 +80,7 @@ pub(super) fn field(line: &Line<'_>) -> Result<Field, FormatError> {
     Ok(Field { name: name.to_owned(), offset: offset as u16, size: size as u16, signed, shape })
 }
 
-/// Takes a declaration of C apart: `unsigned long args[6]`, `__data_loc char[] comm`, `void * timer`.
+/// Parses a C declaration: `unsigned long args[6]`, `__data_loc char[] comm`, `void * timer`.
 fn name_and_shape(declaration: &str) -> Option<(&str, Shape)> {
     let declaration = declaration.trim();
     let (head, shape) = match declaration.strip_suffix(']') {

@@ -1,4 +1,4 @@
-//! The parts of the file: its header, what was recorded, and the records one after the other.
+//! The parts of the file: its header, the list of recorded events, and the records.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
@@ -9,9 +9,9 @@ use crate::read::error::ReadError;
 use crate::read::{Bytes, Order, Range};
 
 const HEADER: usize = 104;
-/// That of a file that was written through a pipe.
+/// The header size of a file written through a pipe.
 const PIPE_HEADER: u64 = 16;
-/// The numbers of features that are of use.
+/// The feature numbers of interest.
 const TRACING_DATA: usize = 1;
 const HOST: usize = 3;
 const RELEASE: usize = 4;
@@ -19,24 +19,24 @@ const ARCHITECTURE: usize = 6;
 const TRACEPOINT: u32 = 2;
 const USE_CLOCK: u64 = 1 << 25;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
-/// More events, and more that count one, are not believed.
+/// More events, or more IDs per event, are rejected.
 const MAX_ATTRIBUTES: u64 = 1 << 16;
 const MAX_IDS: usize = 1 << 20;
 
-/// Where the parts are.
+/// The location of the parts.
 pub(super) struct Header {
     pub(super) order: Order,
     attribute_size: u64,
     attributes: (u64, u64),
-    /// From where to where the records are.
+    /// The range of the records.
     pub(super) data: (u64, u64),
-    /// From where to where formats of events are.
+    /// The range of the event formats.
     pub(super) tracing_data: Option<(u64, u64)>,
     /// As `uname` has it.
     pub(super) system: String,
 }
 
-/// Reads exactly so many bytes, if they are there.
+/// Reads exactly that many bytes, if they exist.
 fn exactly(
     name: &Arc<str>,
     bytes: &Arc<dyn Bytes>,
@@ -56,7 +56,7 @@ fn exactly(
 }
 
 impl Header {
-    /// The order of bytes of a file that begins so, if it is one.
+    /// The byte order of a file that begins like this, if it is a perf.data.
     pub(super) fn order(start: &[u8]) -> Option<Order> {
         match start.get(..8)? {
             b"PERFILE2" => Some(Order::Little),
@@ -84,7 +84,7 @@ impl Header {
             tracing_data: None,
             system: String::new(),
         };
-        // What says where the features are follows the data, in the order of their numbers.
+        // The table of features follows the data, in the order of their numbers.
         let is_set = |feature: &usize| number(72 + feature / 64 * 8) >> (feature % 64) & 1 == 1;
         let mut texts = Vec::new();
         for (index, feature) in (0..256).filter(is_set).enumerate() {
@@ -117,14 +117,14 @@ impl Header {
             return Err(ReadError::Corrupt { file: name.clone(), offset: 16, problem });
         }
         let mut found = Attributes { events: Vec::new(), by_id: HashMap::new() };
-        // Several may point to the same numbers.
+        // Several may share the same IDs.
         let mut room = MAX_IDS;
         for index in 0..count {
             let attribute =
                 exactly(name, bytes, start + index * size, size as usize, "the description of an event")?;
             let number = |at| order.u64(&attribute, at).unwrap_or_default();
             let flags = number(40);
-            // The clock's number is there since Linux 4.1.
+            // Files have the clock ID since Linux 4.1.
             let has_clock = flags & USE_CLOCK != 0 && size >= 96 + 16;
             let clock = has_clock.then(|| order.u32(&attribute, 92)).flatten();
             let event = Event {
@@ -153,7 +153,7 @@ impl Header {
     }
 }
 
-/// A text of a feature: its length and its bytes.
+/// A string of a feature: its length and its bytes.
 fn text(name: &Arc<str>, bytes: &Arc<dyn Bytes>, order: Order, at: u64, length: u64) -> Option<String> {
     let content = exactly(name, bytes, at, length.min(512) as usize, "a feature").ok()?;
     let used = usize::try_from(order.u32(&content, 0)?).ok()?;
@@ -163,27 +163,27 @@ fn text(name: &Arc<str>, bytes: &Arc<dyn Bytes>, order: Order, at: u64, length: 
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// An event that was recorded.
+/// A recorded event.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     is_tracepoint: bool,
     fields: Fields,
-    /// Whether other records say when and where they were written.
+    /// Whether records other than samples say when and where they were written.
     places: bool,
     clock: Option<u32>,
 }
 
-/// The events that were recorded, and which records are theirs.
+/// The recorded events, and which records belong to them.
 pub(super) struct Attributes {
     events: Vec<Event>,
     by_id: HashMap<u64, usize>,
 }
 
 impl Attributes {
-    /// Takes a sample apart, if it is a tracepoint's.
+    /// Parses a sample, if it is a tracepoint's.
     pub(super) fn sample<'a>(&self, order: Order, body: &'a [u8]) -> Option<Sample<'a>> {
         let first = self.events.first()?;
-        // Where samples begin with the number of their event, all do; otherwise all have the same fields.
+        // Either all samples begin with the ID of their event, or all have the same fields.
         let event = match first.fields.sample_type & IDENTIFIER {
             0 => first,
             _ => self.events.get(*self.by_id.get(&order.u64(body, 0)?)?)?,
@@ -191,7 +191,7 @@ impl Attributes {
         event.fields.sample(order, body).filter(|_| event.is_tracepoint)
     }
 
-    /// The trace clock that the times are of.
+    /// The trace clock of the timestamps.
     pub(super) fn clock(&self) -> &'static str {
         match self.events.first().and_then(|event| event.clock) {
             None => "local",
@@ -221,14 +221,14 @@ pub(super) enum Record<'a> {
         thread: u32,
         name: String,
     },
-    /// What comes from now on is younger than what came before the last one of these.
+    /// Everything from here on is newer than everything before the previous one of these.
     Round,
-    /// It holds others.
+    /// It contains other records.
     Packed,
     Other,
 }
 
-/// The records of the data, one after the other.
+/// Reads the records in sequence.
 pub(super) struct Records {
     order: Order,
     file: BufReader<Range>,
@@ -240,7 +240,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// With what other records than samples end.
+    /// What records other than samples end with.
     pub(super) fn with(mut self, attributes: &Attributes) -> Self {
         self.places = attributes.places();
         self
@@ -250,7 +250,7 @@ impl Records {
         self.at
     }
 
-    /// Where the data ends although it should not, if it does.
+    /// Where the data is cut off, if it is.
     pub(super) fn cut(&self) -> Option<u64> {
         self.cut
     }
@@ -267,7 +267,7 @@ impl Records {
         }
     }
 
-    /// The next one. Where the data is cut off, there is none.
+    /// The next record; `None` at the end, or where the data is cut off.
     pub(super) fn next(&mut self, name: &Arc<str>) -> Result<Option<Record<'_>>, ReadError> {
         if self.at >= self.end || !self.fill(name, 8)? {
             return Ok(None);
@@ -285,7 +285,7 @@ impl Records {
         let (order, body) = (self.order, &self.body[..]);
         Ok(Some(match kind {
             9 => Record::Sample(body),
-            // Of what was lost, and of samples that were lost, the count is where the file says whose they were.
+            // The records of lost events and of lost samples have the count in different places.
             2 | 13 => {
                 let count = order.u64(body, if kind == 2 { 8 } else { 0 }).unwrap_or_default();
                 let (time, cpu) = self.places.map_or((0, None), |fields| fields.place(order, body));

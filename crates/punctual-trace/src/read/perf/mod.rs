@@ -1,10 +1,10 @@
-//! perf.data, the file of `perf record`: tracepoints that were recorded with it, such as those of `perf sched record`.
+//! perf.data, the file of `perf record`: reads the tracepoints in it, such as those of `perf sched record`.
 //!
 //! A sample of a tracepoint has the same bytes as the kernel's ring buffer, and the file has the same formats as a trace.dat. So
-//! samples are put in order, each CPU for itself, and written into pages as the ring buffer's; from there on it is a trace
-//! like others. The pages of a large file go to a file without a name where temporary files are.
+//! the samples of each CPU are sorted and written into pages like the ring buffer's; from there on it is a trace
+//! like any other. The pages of a large file go to an unnamed temporary file.
 //!
-//! Read are files of version 2 of either order of bytes. Other samples than those of tracepoints are left out and counted.
+//! Reads version 2 in either byte order. Samples of anything but tracepoints are counted and left out.
 
 mod file;
 mod sample;
@@ -21,16 +21,16 @@ use super::trace::{Buffer, CpuData, Trace};
 use super::{Bytes, dat};
 use crate::write::page::PageWriter;
 
-/// The size of the pages that are written.
+/// The size of the pages written.
 const PAGE: usize = 4096;
-/// A record that does not fit into one is left out.
+/// Longer records do not fit into a page and are left out.
 const MAX_RECORD: usize = PAGE - 64;
-/// So much is put in order at a time, if nothing in the file says that it is.
+/// How much is sorted at a time if nothing in the file says what is in order.
 const MAX_WAITING: usize = 64 << 20;
-/// CPUs with higher numbers are not believed.
+/// CPUs with higher numbers are rejected.
 const MAX_CPUS: u32 = 8192;
 
-/// Whether a file begins as a perf.data does.
+/// Whether a file begins like a perf.data.
 pub(crate) fn is_perf(start: &[u8]) -> bool {
     Header::order(start).is_some()
 }
@@ -59,19 +59,19 @@ pub(super) fn open(name: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadE
     Ok(trace)
 }
 
-/// What was found beside samples.
+/// What was found besides samples.
 #[derive(Default)]
 struct Found {
     names: BTreeMap<u32, String>,
-    /// Samples that are no tracepoints', or are not whole.
+    /// Samples that are incomplete or not from tracepoints.
     left_out: u64,
     disordered: u64,
-    /// Lost events of which it is not known where.
+    /// Lost events of unknown position.
     lost: u64,
     cut: Option<u64>,
 }
 
-/// So many names are kept.
+/// How many names are kept.
 const MAX_NAMES: usize = 1 << 17;
 
 impl Found {
@@ -95,7 +95,7 @@ impl Found {
     }
 }
 
-/// Reads the records of the data, in order as far as the file says that they are.
+/// Reads the records, ordered as far as the file promises.
 fn read(
     header: &Header,
     attributes: &Attributes,
@@ -106,7 +106,7 @@ fn read(
 ) -> Result<(), ReadError> {
     let failed = |error| ReadError::Io { file: name.clone(), offset: header.data.0, error };
     let mut records = header.records(bytes).with(attributes);
-    // What comes before the end of a round is not older than what was flushed at the end of the round before.
+    // Nothing before the end of a round is older than what was flushed at the end of the previous one.
     let (mut safe, mut newest, mut waiting) = (0, 0, 0);
     while let Some(record) = records.next(name)? {
         match record {
@@ -152,7 +152,7 @@ enum What {
     Lost(u64),
 }
 
-/// The pages of a CPU, and what is still to be put in order.
+/// The pages of a CPU, and the records not sorted yet.
 struct Cpu {
     waiting: Vec<(u64, What)>,
     pages: Option<PageWriter<Store>>,
@@ -169,7 +169,7 @@ impl Pages {
         self.cpus.entry(cpu).or_insert_with(|| Cpu { waiting: Vec::new(), pages: None })
     }
 
-    /// Writes what is not younger than that, and says how much of it came too late to be in order.
+    /// Writes the records up to that time; returns how many came too late to be in order.
     fn flush(&mut self, until: u64) -> io::Result<u64> {
         let (layout, in_memory) = (self.layout, self.in_memory);
         let mut late = 0;

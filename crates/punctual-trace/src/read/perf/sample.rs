@@ -1,4 +1,4 @@
-//! Samples: which fields they have, in which order.
+//! Samples: their fields and the order of these.
 
 use crate::read::Order;
 
@@ -23,23 +23,23 @@ const READ_ID: u64 = 4;
 const GROUP: u64 = 8;
 const READ_LOST: u64 = 16;
 
-/// Which fields the samples of an event have.
+/// The fields of an event's samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
     pub(super) sample_type: u64,
     pub(super) read_format: u64,
 }
 
-/// A sample of a tracepoint.
+/// A tracepoint's sample.
 pub(super) struct Sample<'a> {
     pub(super) time: u64,
     pub(super) cpu: u32,
-    /// The record as the ring buffer would have it.
+    /// The record as in the ring buffer.
     pub(super) raw: &'a [u8],
 }
 
 impl Fields {
-    /// Takes a sample apart; nothing if it has no time, CPU or record, or is shorter than it says.
+    /// Parses a sample; `None` if it lacks a time, CPU or record, or is shorter than it claims.
     pub(super) fn sample<'a>(&self, order: Order, body: &'a [u8]) -> Option<Sample<'a>> {
         let Self { sample_type, .. } = *self;
         let has = |bit| sample_type & bit != 0;
@@ -60,7 +60,7 @@ impl Fields {
         Some(Sample { time, cpu, raw })
     }
 
-    /// How long the values of counters are.
+    /// The length of the counter values.
     fn read_length(&self, order: Order, body: &[u8], at: usize) -> Option<usize> {
         let has = |bit| usize::from(self.read_format & bit != 0);
         let each = 1 + has(READ_ID) + has(READ_LOST);
@@ -72,7 +72,7 @@ impl Fields {
         values.checked_mul(8)
     }
 
-    /// When and where a record was written that is no sample: it ends with what a sample begins with.
+    /// When and where a record other than a sample was written: it ends with the first fields of a sample.
     pub(super) fn place(&self, order: Order, body: &[u8]) -> (u64, Option<u32>) {
         let has = |bit| self.sample_type & bit != 0;
         let after = |bits: &[u64]| 8 * bits.iter().filter(|&&bit| has(bit)).count();

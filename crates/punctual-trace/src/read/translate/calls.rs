@@ -7,10 +7,10 @@ use crate::read::format::EventFormat;
 /// Calls with higher numbers stay nameless; Linux has some 470.
 const LIMIT: usize = 1024;
 
-/// The names of system calls, which events of their own tell: their formats have the name, their records the number.
+/// The names of system calls, learned from their own events: the format has the name, the records have the number.
 #[derive(Debug, Default)]
 pub struct Calls {
-    /// The names in the formats, by the number of the event.
+    /// The names in the formats, by event ID.
     events: HashMap<u16, String>,
     /// Which event has named a call, by the number of the call.
     named_by: Vec<u16>,
@@ -24,7 +24,7 @@ impl Calls {
         named.filter_map(|(number, event)| Some((number, self.events.get(event)?.as_str())))
     }
 
-    /// How many there are.
+    /// How many are known.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
@@ -39,7 +39,7 @@ impl Calls {
         }
     }
 
-    /// A call is entered, says that event.
+    /// That event shows that a call is entered.
     #[inline]
     pub(super) fn see(&mut self, number: u32, event: u16) {
         if self.named_by.get(number as usize).is_some_and(|&named_by| named_by != event) {
@@ -49,7 +49,7 @@ impl Calls {
 
     #[cold]
     fn name(&mut self, number: u32, event: u16) {
-        // An event of all calls has no name of one.
+        // An event for all calls names none.
         if self.events.contains_key(&event) {
             self.named_by[number as usize] = event;
             self.changes += 1;

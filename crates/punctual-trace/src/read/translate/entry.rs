@@ -1,26 +1,26 @@
-//! Where the fields of an event are.
+//! The locations of an event's fields.
 
 use super::recipe::Code;
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 
-/// How much of a record is looked at: enough for eight bytes at every offset below [`REACH`].
+/// How much of a record is examined: enough for eight bytes at every offset below [`REACH`].
 pub(super) const HEAD: usize = 72;
-/// Offsets below it need no further check.
+/// Offsets below this need no further check.
 pub(super) const REACH: usize = 64;
 
 /// The start of a record, and what follows it where the record is shorter.
 pub(super) type Head = [u8; HEAD];
 
-/// A number in the head of a record, loaded without asking how wide it is, or whether it is there.
+/// A number in the head of a record, loaded without branching on its width or existence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     offset: u8,
-    /// How many of the 64 bits loaded are not the number's.
+    /// How many of the 64 loaded bits do not belong to the number.
     rest: u8,
-    /// Those that are, moved to the low end.
+    /// The mask of those that do, shifted to the low end.
     mask: u64,
-    /// The highest of them, if it is a sign.
+    /// The sign bit among them, if there is one.
     sign: u64,
 }
 
@@ -52,7 +52,7 @@ impl Slot {
             Order::Little => u64::from_le_bytes(eight),
             Order::Big => u64::from_be_bytes(eight) >> self.rest,
         };
-        // Extends the sign, if there is one, without asking.
+        // Extends the sign, if there is one, without branching.
         ((number & self.mask) ^ self.sign).wrapping_sub(self.sign)
     }
 }
@@ -66,13 +66,13 @@ pub(super) fn padded<const COUNT: usize>(bytes: &[u8], at: usize) -> [u8; COUNT]
     whole
 }
 
-/// Most fields an event here is made of.
+/// The most fields that an event takes.
 const SLOTS: usize = 5;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) code: Code,
-    /// Some field is so far back that its bytes are [gathered](Self::gather) first.
+    /// Whether some field lies so far back that its bytes have to be [gathered](Self::gather) first.
     pub(super) far: bool,
     /// The shortest record that has all the fields.
     pub(super) needs: u16,
@@ -92,7 +92,7 @@ pub(super) const NOTHING: Entry = Entry {
 };
 
 impl Entry {
-    /// What the slots are loaded from, for a record that has its fields far back.
+    /// Collects what the slots are loaded from, for a record with fields far back.
     #[cold]
     pub(super) fn gather(&self, window: &[u8]) -> Head {
         let mut head = [0; HEAD];
@@ -103,7 +103,7 @@ impl Entry {
     }
 }
 
-/// Where the fields of an event are; `Err` says why it has to be left out.
+/// Locates the fields of an event; `Err` says why it has to be left out.
 pub(super) fn resolve(format: &EventFormat, code: Code, names: &[&str]) -> Result<Entry, String> {
     let EventFormat { system, name, .. } = format;
     let find = |names: &str| {

@@ -1,11 +1,11 @@
-//! The names of interrupts: of devices from the events of their handlers, of vectors from the names of their events.
+//! The names of interrupts: those of devices from handler events, those of vectors from event names.
 
 use std::collections::BTreeMap;
 
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 
-/// Interrupts of higher numbers stay nameless: a trace that has so many is not believed.
+/// Interrupts with higher numbers stay nameless: no system has so many.
 const IRQS: u32 = 4096;
 
 /// The names of interrupts, as far as events have them.
@@ -14,13 +14,13 @@ pub struct Interrupts {
     irqs: BTreeMap<u32, Box<str>>,
     vectors: BTreeMap<u16, Box<str>>,
     changes: u64,
-    /// Those that have been looked at, a bit each.
+    /// Those already examined, one bit each.
     seen: Vec<u64>,
-    /// The number of the event that named each vector.
+    /// The ID of the event that named each vector.
     named_by: [u16; 256],
-    /// The events of vectors by their numbers, without `_entry`.
+    /// Vector events by ID, without `_entry`.
     events: BTreeMap<u16, Box<str>>,
-    /// Where the event of a handler has its name.
+    /// The location of the handler's name in its event.
     field: Option<Field>,
 }
 
@@ -39,23 +39,23 @@ impl Default for Interrupts {
 }
 
 impl Interrupts {
-    /// Every interrupt of a device, and what its first handler is called.
+    /// Every device interrupt with the name of its first handler.
     pub fn irqs(&self) -> impl Iterator<Item = (u32, &str)> {
         self.irqs.iter().map(|(&irq, name)| (irq, &**name))
     }
 
-    /// Every vector, and what the kernel calls it: `local_timer`.
+    /// Every vector with the kernel's name for it: `local_timer`.
     pub fn vectors(&self) -> impl Iterator<Item = (u16, &str)> {
         self.vectors.iter().map(|(&vector, name)| (vector, &**name))
     }
 
-    /// How often one has been named.
+    /// How often a name was learned.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Takes the names that formats have.
+    /// Takes the names in a format.
     pub(super) fn add(&mut self, format: &EventFormat) {
         if format.system == "irq_vectors" {
             if let Some(name) = format.name.strip_suffix("_entry") {
@@ -87,7 +87,7 @@ impl Interrupts {
         }
     }
 
-    /// The handler of a vector is entered, says that event.
+    /// That event shows that a vector's handler is entered.
     #[inline]
     pub(super) fn see_vector(&mut self, vector: u16, event: u16) {
         if self.named_by.get(usize::from(vector)).is_some_and(|&named_by| named_by != event) {

@@ -1,4 +1,4 @@
-//! What a record says, and what is learned from it beside.
+//! What a record says, and what else is learned from it.
 
 use super::calls::Calls;
 use super::entry::{Entry, Head};
@@ -10,11 +10,11 @@ use crate::event::{Kind, Noise, Section, Task};
 use crate::read::page::Record;
 use crate::read::{Order, marker};
 
-/// What is known of a trace beyond the event in hand.
+/// What is known about a trace beyond the current event.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) states: States,
-    /// Where a switch has the name of who comes.
+    /// The offset in a switch of the next thread's name.
     pub(super) comm: Option<usize>,
     /// The addresses of the kernel's functions that enter the scheduler.
     pub(super) schedule: Vec<u64>,
@@ -24,14 +24,14 @@ pub(super) struct Known {
     pub(super) tasks: marker::Tasks,
     pub(super) interrupts: Interrupts,
     pub(super) calls: Calls,
-    /// How many records were left out, by the number of their event.
+    /// How many records were left out, by event ID.
     pub(super) skipped: Vec<u64>,
-    /// Whether what the analysis does not know is wanted all the same.
+    /// Whether events that the analysis does not understand are passed on.
     pub(super) others: bool,
 }
 
 impl Known {
-    /// What a record of event `id` says, unless the analysis has no use for it. `order` is a constant where it is called.
+    /// What a record of event `id` says, unless the analysis has no use for it. Callers pass a constant `order`.
     #[inline(always)]
     pub(super) fn kind(
         &mut self,
@@ -118,7 +118,7 @@ impl Known {
         })
     }
 
-    /// What the analysis does not know.
+    /// Handles an event that the analysis does not understand.
     #[cold]
     fn other(&mut self, event: u16) -> Option<Kind> {
         self.skip(event);
@@ -135,7 +135,7 @@ impl Known {
     }
 }
 
-/// The operations of `futex(2)` that `futex_wait(2)` and `futex_wake(2)` are.
+/// The operations of `futex(2)` equivalent to `futex_wait(2)` and `futex_wake(2)`.
 const FUTEX_WAIT_BITSET: u32 = 9;
 const FUTEX_WAKE_BITSET: u32 = 10;
 /// The flag for private futexes has the same value in all of them.

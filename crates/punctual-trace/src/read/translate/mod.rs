@@ -1,7 +1,7 @@
-//! From records to [events](crate::event), by the names of events and fields.
+//! Turns records into [events](crate::event), by the names of events and fields.
 //!
-//! Where the fields of each event are is looked up once; a record then costs a few loads. Events that nothing here knows
-//! are left out and counted.
+//! The location of each event's fields is looked up once; a record then costs a few loads. Unknown events
+//! are counted and left out.
 //!
 //! ```
 //! use punctual_trace::event::Kind;
@@ -47,14 +47,14 @@ use super::page::Record;
 use super::{Order, marker};
 use crate::event::Event;
 
-/// Where so many bytes may be read after a record, translating it is fastest.
+/// Records translate fastest if this many bytes may be read behind them.
 pub(super) const SLACK: usize = HEAD;
 
 /// A record that is too short for its event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShortRecord {
-    /// The number of the event, if the record has even that.
+    /// The event ID, if the record is long enough to have one.
     pub event: Option<u16>,
     /// How many bytes it needs.
     pub needs: usize,
@@ -93,20 +93,20 @@ pub struct Translator {
     id: Slot,
     id_end: usize,
     table: Vec<Entry>,
-    /// For events that are not in it.
+    /// For events not in the table.
     unknown: Entry,
     known: Known,
     incomplete: Vec<String>,
 }
 
 impl Translator {
-    /// For records of these formats; `schedule` has the addresses of the functions of the kernel that enter the
+    /// A translator for records of these formats; `schedule` has the addresses of the kernel functions that enter the
     /// scheduler, if function_graph recorded them.
     pub fn new(order: Order, formats: &[EventFormat], schedule: &[u64]) -> Self {
-        // The numbers of events have 16 bits and come early everywhere; a format that says otherwise is not believed.
+        // Event IDs have 16 bits and come early on every kernel; a format that says otherwise is ignored.
         let id = formats.first().and_then(|format| format.field("common_type"));
         let id = id.filter(|field| field.size <= 2 && usize::from(field.offset) < REACH);
-        // It is where it is in all events of a kernel.
+        // It has the same offset in all events of a kernel.
         let by = formats.first().and_then(|format| format.field("common_pid"));
         let by = by.filter(|field| usize::from(field.offset) < REACH);
         let by = by.and_then(|field| Slot::of(field, field.offset as u8));
@@ -147,7 +147,7 @@ impl Translator {
         self.table[id] = Entry { needs: entry.needs.max(self.unknown.needs), ..entry };
     }
 
-    /// Makes an event of a record of `cpu` and appends it, unless the analysis has no use for it.
+    /// Translates a record of `cpu` and appends the event, unless the analysis has no use for it.
     pub fn translate(
         &mut self,
         cpu: u16,
@@ -157,7 +157,7 @@ impl Translator {
         self.translate_in(self.order, cpu, record, into)
     }
 
-    /// The same, compiled for one order of bytes if `order` is a constant. It has to be the one of this translator.
+    /// The same, specialized for a byte order if `order` is a constant. It has to be this translator's.
     #[inline(always)]
     pub(super) fn translate_in(
         &mut self,
@@ -191,7 +191,7 @@ impl Translator {
         Ok(())
     }
 
-    /// The same for a record that is followed by little: at the end of what was read, or by itself.
+    /// The same for a record with little behind it: at the end of the data, or by itself.
     #[cold]
     fn translate_last(
         &mut self,
@@ -204,43 +204,43 @@ impl Translator {
         self.translate_in(order, cpu, &Record { window: &head, ..*record }, into)
     }
 
-    /// Makes events of what the analysis does not know, too: [`Kind::Other`](crate::event::Kind::Other).
+    /// Also passes on what the analysis does not understand: [`Kind::Other`](crate::event::Kind::Other).
     pub fn want_others(&mut self) {
         self.known.others = true;
     }
 
-    /// Says which function the timers have that give SCHED_DEADLINE threads their runtime, by its address:
+    /// Sets the address of the function of the timers that replenish SCHED_DEADLINE threads:
     /// [`Kind::BudgetTimerStart`](crate::event::Kind::BudgetTimerStart).
     pub fn set_budget_timer(&mut self, function: u64) {
         self.known.budget_timer = function;
     }
 
-    /// How many records were left out, by the number of their event.
+    /// How many records were left out, by event ID.
     pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
         (0..).zip(&self.known.skipped).filter(|(_, count)| **count > 0).map(|(id, &count)| (id, count))
     }
 
-    /// What is left out although the analysis has a use for it, because the kernel's event lacks a field.
+    /// Events that are left out although they are needed, because the kernel's version lacks a field.
     pub fn incomplete(&self) -> &[String] {
         &self.incomplete
     }
 
-    /// The names of threads, as far as they have been seen.
+    /// The thread names seen so far.
     pub fn threads(&self) -> &Threads {
         &self.known.threads
     }
 
-    /// The same, to add what is known from elsewhere.
+    /// The same, to add names known from elsewhere.
     pub fn threads_mut(&mut self) -> &mut Threads {
         &mut self.known.threads
     }
 
-    /// The names of interrupts, as far as they have been seen.
+    /// The interrupt names seen so far.
     pub fn interrupts(&self) -> &Interrupts {
         &self.known.interrupts
     }
 
-    /// The names of system calls, as far as they have been seen.
+    /// The system call names seen so far.
     pub fn calls(&self) -> &Calls {
         &self.known.calls
     }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use crate::event::Tid;
 
-/// A trace that names more threads than this is not believed; what it names after that stays nameless.
+/// Names of further threads are ignored: no system has more.
 const LIMIT: usize = 1 << 17;
 /// How many of the last names are kept where comparing is cheap.
 const RECENT: usize = 1 << 10;
 /// How many of the last changes are remembered one by one.
 const CHANGES: usize = 1 << 10;
 
-/// The names of threads; of several that one had, the last.
+/// The names of threads; the latest if there were several.
 #[derive(Debug)]
 pub struct Threads {
     known: HashMap<Tid, Box<str>>,
@@ -48,8 +48,8 @@ impl Threads {
         self.changes
     }
 
-    /// The names that threads have got since there were so many [changes](Self::changes), for those who keep names of
-    /// their own. All names, if that was long ago.
+    /// The names given since the number of [changes](Self::changes) was this, for callers that keep names of
+    /// their own. All names if that was long ago.
     pub fn since(&self, changes: u64) -> impl Iterator<Item = (Tid, &str)> {
         let few = self.changes.saturating_sub(changes) <= CHANGES as u64;
         let range = if few { changes..self.changes } else { 0..0 };
@@ -69,7 +69,7 @@ impl Threads {
         }
     }
 
-    /// Takes the names of a file `saved_cmdlines`: a number, a space and a name in each line.
+    /// Takes names from a `saved_cmdlines` file: a TID, a space and a name on each line.
     pub fn insert_lines(&mut self, lines: &[u8]) {
         for line in String::from_utf8_lossy(lines).lines() {
             if let Some((thread, name)) = line.trim_start().split_once(' ')
@@ -80,7 +80,7 @@ impl Threads {
         }
     }
 
-    /// Takes the name that a switch to the thread has, which it nearly always has had before.
+    /// Takes the name in a switch to the thread, which rarely is a new one.
     #[inline]
     pub(super) fn see(&mut self, thread: Tid, name: &[u8; 16]) {
         let recent = &mut self.recent[thread as usize % RECENT];

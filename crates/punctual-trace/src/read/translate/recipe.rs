@@ -1,4 +1,4 @@
-//! Which events of the kernel are of use, and the fields they are made of.
+//! Which kernel events are understood, and the fields they need.
 
 /// What becomes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) enum Code {
     NoiseThread,
 }
 
-/// What becomes of the event `system:name`, and the fields that it takes; `a|b` is whichever there is.
+/// What becomes of the event `system:name`, and the fields it needs; `a|b` means whichever exists.
 pub(crate) fn recipe(system: &str, name: &str) -> Option<(Code, &'static [&'static str])> {
     const WOKEN: &[&str] = &["pid", "prio", "target_cpu"];
     const CALLER: &[&str] = &["caller_offs"];

@@ -1,7 +1,7 @@
 //! `prev_state` of `sched_switch`: how a thread left its CPU.
 //!
-//! The bits have moved between kernels: before 4.14 a preempted thread had the bit after the last of a longer list. The
-//! text with which the kernel prints the event names them, so they are read from there.
+//! The bits differ between kernels: before 4.14, preemption was the bit after the last of a longer list. The
+//! event's print format names them, so they are read from there.
 
 use crate::event::SwitchOut;
 
@@ -12,7 +12,7 @@ pub(super) struct States {
     preempted: u64,
     /// The bits printed as `I` and, before 4.14, `N`: the thread is idle, whatever other bits say.
     idle: u64,
-    /// By number of the bit; what the kernel does not print counts as uninterruptible, since it is not running.
+    /// By bit number. Bits that the kernel does not print count as uninterruptible, since the thread is not running.
     bits: [SwitchOut; 16],
 }
 
@@ -26,7 +26,7 @@ impl Default for States {
 }
 
 impl States {
-    /// The bit of a preempted thread is the one after the last unless it is said.
+    /// The preemption bit is the one after the last unless given.
     fn new(flags: &[(u64, char)], preempted: Option<u64>) -> Self {
         let mut bits = [SwitchOut::Uninterruptible; 16];
         let (mut highest, mut idle) = (0, 0);
@@ -47,7 +47,7 @@ impl States {
         Self { preempted: preempted.unwrap_or((highest + 1).next_power_of_two()), idle, bits }
     }
 
-    /// Reads `{ 0x01, "S" }, { 0x02, "D" }, …` in the format's `print fmt`.
+    /// Parses `{ 0x01, "S" }, { 0x02, "D" }, …` in the format's `print fmt`.
     pub(super) fn parse(print: &str) -> Option<Self> {
         let mut flags = Vec::new();
         for part in print.split('{').skip(1) {
@@ -74,8 +74,8 @@ impl States {
     }
 }
 
-/// The bit that is printed as `+`, if the text has its number: it need not be the one after the last that is named, for the
-/// kernel names not all. Newer kernels have it computed from that one.
+/// The bit printed as `+`, if the text has its value: it need not follow the last named bit, as the
+/// kernel does not name all. Newer kernels compute it from that one.
 fn preempted(print: &str) -> Option<u64> {
     let (before, _) = print.split_once(r#"? "+""#)?;
     let (_, bit) = before.rsplit_once('&')?;

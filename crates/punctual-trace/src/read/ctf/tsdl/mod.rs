@@ -18,11 +18,11 @@ pub(super) struct Metadata {
     pub(super) streams: HashMap<u64, Stream>,
 }
 
-/// What the times count.
+/// The clock of the timestamps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clock {
     pub(super) name: String,
-    /// How often in a second.
+    /// Ticks per second.
     pub(super) frequency: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Event {
     pub(super) fields: Option<Type>,
 }
 
-/// Where the text is wrong, and how.
+/// What is wrong with the text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) line: usize,
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str) -> Parsed<Metadata> {
             streams: HashMap::new(),
         },
     };
-    // Types may be declared before the order of their bytes.
+    // Types may be declared before the byte order.
     if let Some(order) = parser.find_order() {
         parser.order = order;
     }
@@ -78,7 +78,7 @@ pub(super) fn parse(text: &str) -> Parsed<Metadata> {
 struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
-    /// That of integers which do not say.
+    /// The byte order of integers that do not name one.
     order: Order,
     /// By name, as in `unsigned long` or `struct packet_context`.
     types: HashMap<String, Type>,

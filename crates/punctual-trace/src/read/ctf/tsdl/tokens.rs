@@ -1,4 +1,4 @@
-//! From the text of a metadata file to its tokens.
+//! Splits the text of a metadata file into tokens.
 
 use super::{Parsed, Wrong};
 

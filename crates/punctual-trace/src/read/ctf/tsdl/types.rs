@@ -6,7 +6,7 @@ use super::super::types::{Enumeration, Integer, Length, Structure, Type, Variant
 use super::tokens::Token;
 use super::{Attribute, Parsed, Parser, order_of};
 
-/// Types within types, to this depth.
+/// How deeply types may nest.
 const MAX_DEPTH: usize = 32;
 
 impl Parser {
@@ -31,7 +31,7 @@ impl Parser {
         self.expect(';')
     }
 
-    /// Words such as `unsigned long`; in a `declaration` all but the last, which is what is declared.
+    /// Words such as `unsigned long`; in a `declaration`, all but the last, which is the declared name.
     fn words(&mut self, declaration: bool) -> Parsed<String> {
         let mut words: Vec<String> = Vec::new();
         while let Some(Token::Word(word)) = self.peek() {
@@ -188,7 +188,7 @@ impl Parser {
         Ok(self.named(name, structure))
     }
 
-    /// Up to the `}` behind them.
+    /// Parses up to the closing `}`.
     fn fields(&mut self) -> Parsed<Vec<(String, Type)>> {
         let mut fields = Vec::new();
         while !self.sign('}') {
@@ -197,7 +197,7 @@ impl Parser {
                 continue;
             }
             let of = self.type_of(true)?;
-            // A structure that is only declared here has no name of a field.
+            // A structure that is only declared has no field name.
             if self.sign(';') {
                 continue;
             }

@@ -3,13 +3,13 @@
 mod support;
 
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
-use punctual_trace::event::{Kind, Task};
+use punctual_trace::event::{Event, Kind, Task};
 use punctual_trace::explain;
 use punctual_trace::export::json;
 use punctual_trace::jobs::{Bounds, Config};
 use punctual_trace::names::Names;
 use punctual_trace::stats::Watch;
-use support::{IDLE, Script, of, task};
+use support::{IDLE, Script, jobs, of, task};
 
 const CONTROL: Task = task(7, 10);
 const URGENT: Task = task(9, 5);
@@ -66,4 +66,15 @@ fn gives_no_likely_value_without_evidence() {
     let mut s = Script::new();
     s.waking(1_000, 0, CONTROL, 0).switch(2_000, 0, Runnable, CONTROL).switch(90_000, 0, Sleeping, IDLE);
     assert_eq!(s.jobs(Config::default())[0].likely_overhead, None);
+}
+
+/// The end of a job that only computes shows nothing of how long an entry takes, and certainly not that it takes no time.
+#[test]
+fn takes_no_evidence_from_jobs_without_events() {
+    let mut first = Script::new();
+    first.waking(1_000, 0, CONTROL, 0).switch(2_000, 0, Runnable, CONTROL).switch(90_000, 0, Sleeping, IDLE);
+    let after = computing(true).events;
+    let both: Vec<_> = first.events.iter().chain(&after).copied().collect();
+    let likely = |events: &[Event]| of(&jobs(Config::default(), events), 7).last().unwrap().likely_overhead;
+    assert_eq!(likely(&both), likely(&after));
 }

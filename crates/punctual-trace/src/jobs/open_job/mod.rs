@@ -454,9 +454,10 @@ impl OpenJob {
     /// Ends the job and computes its terms.
     pub(super) fn finish(&mut self, number: u64, time: u64, cpu: u16) -> &Job {
         self.settle(time);
-        // A mark ends a job outside the scheduler; a switch has emptied the window before.
+        // A mark ends a job outside the scheduler. A switch has emptied the window, which then shows nothing of an entry.
         let (job, sums) = (&mut self.job, &mut self.sums);
         match self.side {
+            SchedulerSide::Entering if self.window == 0 => {}
             SchedulerSide::Entering => {
                 sums.add_ambiguous(self.window, self.longest_schedule, (true, false), &mut self.typical);
             }

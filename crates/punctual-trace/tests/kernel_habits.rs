@@ -219,3 +219,24 @@ fn names_disabled_section_that_delayed_start() {
     assert_eq!(json["off"], serde_json::json!({"what": "interrupts", "caller": 0x1a2b, "ns": 40_000}));
     assert_eq!(json["nmi_ns"], 1_500);
 }
+
+/// A mutex that first spins for its lock begins twice and ends once. All of it is one wait, and the next one is whole, too.
+#[test]
+fn counts_mutex_that_spins_and_then_sleeps_as_one_wait() {
+    let (spinning, sleeping) = (1 | 32, 32);
+    let begin = |flags| Kind::ContentionBegin { lock: 0xaa00, flags };
+    let end = Kind::ContentionEnd { lock: 0xaa00 };
+    let mut s = Script::new();
+    s.waking(90, 0, HIGH, 0).switch(100, 0, Runnable, HIGH).at(120, 0, Kind::SyscallEnter { number: 1 });
+    s.at(500, 0, begin(spinning)).at(1_472, 0, begin(sleeping)).switch(1_500, 0, Sleeping, LOW);
+    s.waking(4_000, 0, HIGH, 0).switch(4_010, 0, Runnable, HIGH).at(4_020, 0, end);
+    s.at(5_000, 0, begin(spinning)).at(5_100, 0, end).switch(6_000, 0, Sleeping, IDLE);
+    let jobs = s.jobs(Config::default());
+    let job = of(&jobs, 7)[0];
+    assert!(job.complete());
+    assert_eq!(job.blocking, Bounds::Exact(3_520 + 100));
+    assert_eq!(
+        job.blockings.iter().map(|wait| (wait.start, wait.end)).collect::<Vec<_>>(),
+        [(500, 4_020), (5_000, 5_100)]
+    );
+}

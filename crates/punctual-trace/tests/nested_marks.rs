@@ -5,6 +5,7 @@ mod support;
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
 use punctual_trace::event::{Kind, Task};
 use punctual_trace::jobs::{Actor, Bounds, Cause, Config, Flaw, Job};
+use punctual_trace::stats::Watch;
 use support::{IDLE, Script, jobs, task};
 
 const WORKER: Task = task(7, 40);
@@ -83,6 +84,19 @@ fn counts_called_job_as_interference_of_its_caller_only() {
         }
         assert_eq!(at, job.end);
     }
+}
+
+/// Nobody wakes a worker for a job that was spawned while it was awake. What its CPU did since is kept with the job.
+#[test]
+fn keeps_events_since_release_of_queued_job() {
+    let mut s = Script::new();
+    s.waking(100, 0, WORKER, 0).switch(110, 0, Runnable, WORKER).at(120, 0, start(1, 90));
+    s.at(140, 0, Kind::IrqEntry { irq: 24 }).at(150, 0, Kind::IrqExit { irq: 24 }).at(200, 0, end(1));
+    s.at(205, 0, start(2, 130)).at(400, 0, end(2)).switch(450, 0, Sleeping, IDLE);
+    let mut watch = Watch::new(config(), 1);
+    s.events.iter().for_each(|event| watch.feed(event, &mut |_| {}, &mut |_| {}));
+    let queued = watch.tasks().iter().find(|task| task.key().actor == Actor::Task(2)).unwrap();
+    assert_eq!(queued.worst()[0].events[0].time, 140);
 }
 
 #[test]

@@ -51,8 +51,10 @@ impl EventRing {
         let mask = self.events.len() - 1;
         let oldest = self.pushed.saturating_sub(self.events.len());
         let at = |index: usize| &self.events[index & mask];
-        // A nominal release lies before the wake-up that shows it, and no event of the job before that.
-        let from = job.woken.unwrap_or(job.start).min(job.start);
+        // A nominal release lies before the wake-up that shows it, and no event of the job before that. A marked job needs no
+        // wake-up: what ran since its release delayed it.
+        let released = || job.released.map_or(job.start, |released| released.0);
+        let from = job.woken.unwrap_or_else(released).min(job.start);
         let (mut first, mut end) = (oldest, self.pushed);
         while first < end {
             let middle = first.midpoint(end);

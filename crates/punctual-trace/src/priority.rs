@@ -51,7 +51,13 @@ impl Priority {
 #[must_use]
 pub fn range(most: i32, least: i32) -> String {
     let [most, least] = [most, least].map(Priority::of_kernel);
-    if most == least { most.to_string() } else { format!("{least} to {most}") }
+    let (from, to) = (least.to_string(), most.to_string());
+    match from.split_once(' ').zip(to.split_once(' ')) {
+        _ if from == to => from,
+        // Both of one sort, which is named once.
+        Some(((one, _), (other, number))) if one == other => format!("{from} to {number}"),
+        _ => format!("{from} to {to}"),
+    }
 }
 
 impl Ord for Priority {
@@ -87,6 +93,15 @@ mod tests {
         assert_eq!([100, 120, 139].map(of), [(0, Some(-20)), (0, Some(0)), (0, Some(19))]);
         let texts = [-1, 10, 130].map(|kernel| Priority::of_kernel(kernel).to_string());
         assert_eq!(texts, ["SCHED_DEADLINE", "priority 89", "nice 10"]);
+        let ranges = [range(45, 46), range(10, 130), range(-1, 10), range(120, 130), range(45, 45)];
+        let texts = [
+            "priority 53 to 54",
+            "nice 10 to priority 89",
+            "priority 89 to SCHED_DEADLINE",
+            "nice 10 to 0",
+            "priority 54",
+        ];
+        assert_eq!(ranges, texts);
         let mut all = [130, -1, 98, 0, 120].map(Priority::of_kernel);
         all.sort();
         assert_eq!(all.map(|priority| priority.kernel), [130, 120, 98, 0, -1]);

@@ -44,13 +44,20 @@ pub fn terms(stats: &TaskStats) -> Table {
 /// One of the times of a summary: a bound where bounds are what is summed up, a dash where nothing is known.
 #[must_use]
 pub fn time(summary: &Summary, ns: u64) -> Cell {
-    match (summary.count, summary.bounded, summary.at_least) {
-        (0, ..) => Cell::none(),
-        (_, 0, 0) => Cell::micros(ns),
-        (_, _, 0) => Cell::new(format!("≤ {}", format_micros(ns))),
-        (_, 0, _) => Cell::new(format!("≥ {}", format_micros(ns))),
+    match summary.count {
+        0 => Cell::none(),
+        _ => Cell::new(format!("{}{}", sign(summary), format_micros(ns))),
+    }
+}
+
+/// What comes before the times of a summary: whether they are bounds.
+pub(crate) fn sign(summary: &Summary) -> &'static str {
+    match (summary.bounded, summary.at_least) {
+        (0, 0) => "",
+        (_, 0) => "≤ ",
+        (0, _) => "≥ ",
         // Upper and lower bounds together bound nothing.
-        _ => Cell::new(format!("≈ {}", format_micros(ns))),
+        _ => "≈ ",
     }
 }
 

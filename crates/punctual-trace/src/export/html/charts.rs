@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use punctual_report::chart::{Plot, Size};
-use punctual_report::format::{format_nanos, unit};
+use punctual_report::format::{format_count, format_counted, format_nanos, unit};
 use punctual_report::histogram::Histogram;
 use punctual_report::page::note;
 use punctual_report::scale::Linear;
@@ -34,9 +34,14 @@ pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize, kept: &[
         let (letter, summary) = (term.letter(), task.summary(term));
         let head = format!("<i class=\"sign {letter}\">{letter}</i>{}", term.meaning());
         let nothing = match (summary.count, summary.max) {
-            (0, _) => "unknown of every job",
-            (_, 0) => "none in any job",
-            _ => "",
+            (0, _) => "unknown of every job".to_owned(),
+            (_, 0) if summary.unknown > 0 => format!(
+                "none seen, and unknown of {} of {}",
+                format_count(summary.unknown),
+                format_counted(summary.count + summary.unknown, "job")
+            ),
+            (_, 0) => "none in any job".to_owned(),
+            _ => String::new(),
         };
         if !nothing.is_empty() {
             let _ = write!(out, "<p class=\"nothing\" data-term=\"{letter}\">{head}: {nothing}</p>");

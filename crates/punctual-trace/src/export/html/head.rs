@@ -13,6 +13,7 @@ use super::Report;
 use super::collector::CpuCounts;
 use super::page::name;
 use crate::buffer_stats;
+use crate::export::table;
 use crate::recorded::{Missing, understood};
 use crate::stats::{TaskStats, Term};
 
@@ -61,13 +62,7 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats]) -> Vec<Figure> {
         ("Longest blocking", Term::Blocking),
         ("Longest interference", Term::Interference),
     ] {
-        let worst = tasks.iter().max_by_key(|task| task.summary(term).max);
-        figures.push(match worst.map(|task| (task.summary(term).max, task)) {
-            Some((ns, task)) if ns > 0 => {
-                Figure::new(what, format_nanos(ns as f64), name(task, report.names))
-            }
-            _ => Figure::new(what, "none", "of no task"),
-        });
+        figures.push(longest(what, term, report, tasks));
     }
     let misses: u64 = tasks.iter().map(|task| task.misses()).sum();
     if misses > 0 {
@@ -90,6 +85,26 @@ fn key_figures(report: &Report<'_>, tasks: &[&TaskStats]) -> Vec<Figure> {
     let of = format!("of {}, left out", format_count(jobs + flawed));
     figures.push(Figure::new("Flawed jobs", format_count(flawed), of).fault_if(flawed > 0));
     figures
+}
+
+/// The longest of a term, as well as it is known of all jobs.
+fn longest(what: &str, term: Term, report: &Report<'_>, tasks: &[&TaskStats]) -> Figure {
+    let unknown: u64 = tasks.iter().map(|task| task.summary(term).unknown).sum();
+    let known = tasks.iter().map(|task| (task.summary(term), task)).filter(|(summary, _)| summary.count > 0);
+    let of_rest = match unknown {
+        0 => String::new(),
+        jobs => format!("unknown of {}", format_counted(jobs, "job")),
+    };
+    match known.max_by_key(|(summary, _)| summary.max) {
+        None if unknown > 0 => Figure::new(what, "unknown", "of every job"),
+        Some((summary, task)) if summary.max > 0 => {
+            let value = format!("{}{}", table::sign(&summary), format_nanos(summary.max as f64));
+            let rest = if unknown > 0 { format!(", {of_rest}") } else { of_rest };
+            Figure::new(what, value, name(task, report.names) + &rest)
+        }
+        _ if unknown > 0 => Figure::new(what, "none seen", of_rest),
+        _ => Figure::new(what, "none", "of no task"),
+    }
 }
 
 /// What is behind the numbers, and what is missing.

@@ -126,5 +126,5 @@ fn longest_terms(report: &Report<'_>, tasks: &[&TaskStats], is_linked: bool) -> 
         cells.extend([Cell::count(task.jobs()), Cell::fault(task.flawed())]);
         table.row(cells);
     }
-    table.html("The longest of each term")
+    table.class("longest").html("The longest of each term")
 }

@@ -4,6 +4,7 @@ use punctual_report::format::format_count;
 use super::*;
 use crate::event::{Event, Kind, SwitchOut, Task};
 use crate::jobs::Config;
+use crate::recorded::{Recorded, Source};
 use crate::stats::Term;
 
 const IDLE: Task = Task { id: 0, priority: 120 };
@@ -129,6 +130,32 @@ fn reports_kernel_loss_counts_per_cpu() {
     let (page, _) = page_of(1, 10, &Names::new(), &about);
     assert!(page.contains("<td class=\"fault\">1\u{202F}002</td>"), "{page}");
     assert!(page.contains("<span>Events lost</span><strong class=\"fault\">1\u{202F}004</strong>"));
+}
+
+/// Of nine in ten jobs nobody knows whether they waited for a lock.
+#[test]
+fn does_not_call_unknown_terms_none() {
+    let thread = Task { id: 7, priority: 10 };
+    let mut watch = Watch::new(
+        Config { recorded: Recorded::all().without(Source::Contention), ..Config::default() },
+        KEEP,
+    );
+    let mut collector = Collector::new();
+    for time in [1_000, 2_000, 3_000] {
+        let mut feed = |after: u64, by: Task, kind| {
+            let event = Event { time: time + after, cpu: 0, by: by.id, kind };
+            watch.feed(&event, &mut |job| collector.job(job), &mut |_| {});
+        };
+        feed(0, IDLE, Kind::Waking { task: thread, cpu: 0 });
+        feed(10, IDLE, Kind::Switch { from: IDLE, reason: SwitchOut::Runnable, to: thread });
+        feed(90, thread, Kind::Switch { from: thread, reason: SwitchOut::Sleeping, to: IDLE });
+    }
+    let (about, names) = (About::default(), Names::new());
+    let mut page = Vec::new();
+    write(&Report::new(&about, &watch, &collector, &names), &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("<span>Longest blocking</span><strong>unknown</strong>"), "{page}");
+    assert!(page.contains("<span>Longest interference</span><strong>none</strong>"), "{page}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod support;
 
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
-use punctual_trace::event::{Kind, Noise, Section, Task};
+use punctual_trace::event::{Event, Kind, Noise, Section, Task};
 use punctual_trace::export::json;
 use punctual_trace::jobs::{
     Actor, Bounds, Cause, Config, Decomposer, DisabledSection, Flaw, FutexWaits, JobKind, ReleasedBy, Select,
@@ -239,4 +239,60 @@ fn counts_mutex_that_spins_and_then_sleeps_as_one_wait() {
         job.blockings.iter().map(|wait| (wait.start, wait.end)).collect::<Vec<_>>(),
         [(500, 4_020), (5_000, 5_100)]
     );
+}
+
+/// A handler of which the exit was lost does not run for ever: what comes after is the thread's own wait.
+#[test]
+fn counts_contention_after_handler_whose_exit_was_lost() {
+    let mut s = Script::new();
+    s.waking(90, 0, LOW, 0).switch(100, 0, Runnable, LOW).at(110, 0, Kind::IrqEntry { irq: 24 });
+    s.at(120, 0, Kind::Lost { count: 3 }).switch(200, 0, Sleeping, IDLE);
+    for job in 1..=2 {
+        let t = job * 10_000;
+        s.waking(t, 0, HIGH, 0).switch(t + 10, 0, Runnable, HIGH);
+        s.at(t + 100, 0, Kind::ContentionBegin { lock: 0xff00, flags: 1 });
+        s.at(t + 850, 0, Kind::ContentionEnd { lock: 0xff00 }).switch(t + 2_000, 0, Sleeping, IDLE);
+    }
+    let jobs = s.jobs(Config::default());
+    let [touched, after] = of(&jobs, 7)[..] else { panic!("{jobs:?}") };
+    assert_eq!((touched.flaw, after.flaw), (Some(Flaw::Lost), None));
+    assert_eq!((after.blocking, after.interference), (Bounds::Exact(750), Bounds::Exact(0)));
+}
+
+/// Of a job with more waits than are listed, the longest is there, wherever it was.
+#[test]
+fn lists_the_longest_of_many_waits() {
+    let mut s = Script::new();
+    s.waking(90, 0, HIGH, 0).switch(100, 0, Runnable, HIGH);
+    for wait in 0..100 {
+        let (t, ns) = (1_000 * (wait + 1), if wait == 70 { 500 } else { wait });
+        s.at(t, 0, Kind::ContentionBegin { lock: 0xff00, flags: 1 });
+        s.at(t + ns, 0, Kind::ContentionEnd { lock: 0xff00 });
+    }
+    s.switch(200_000, 0, Sleeping, IDLE);
+    let jobs = s.jobs(Config::default());
+    let job = of(&jobs, 7)[0];
+    let lengths: Vec<_> = job.blockings.iter().map(|wait| wait.ns()).collect();
+    assert_eq!((job.blockings_left_out, lengths.len()), (68, 32));
+    let listed = (68..100).map(|wait| if wait == 70 { 500 } else { wait }).collect::<Vec<_>>();
+    assert_eq!(lengths, listed);
+}
+
+/// An interrupt can come between the event of a switch and the switch itself, in the name of the thread that leaves.
+#[test]
+fn blames_next_thread_after_interrupt_amid_switch() {
+    let mut s = Script::new();
+    s.waking(50, 0, HIGH, 0)
+        .switch(60, 0, Runnable, HIGH)
+        .waking(70, 0, LOW, 0)
+        .switch(100, 0, Sleeping, IDLE);
+    s.switch(200, 0, Runnable, HIGH).switch(300, 0, Sleeping, task(8, 20));
+    // The event has told of the next one, and the processor is still the last one's.
+    for (time, kind) in [(310, Kind::IrqEntry { irq: 24 }), (320, Kind::IrqExit { irq: 24 })] {
+        s.events.push(Event { time, cpu: 0, by: HIGH.id, kind });
+    }
+    s.switch(700, 0, Sleeping, LOW).switch(900, 0, Sleeping, IDLE);
+    let jobs = s.jobs(Config::default());
+    let causes: Vec<_> = of(&jobs, 9)[0].jitter_causes.iter().map(|cause| (cause.actor, cause.ns)).collect();
+    assert!(causes.contains(&(Actor::Thread(8), 390)), "{causes:?}");
 }

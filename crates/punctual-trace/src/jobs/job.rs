@@ -180,9 +180,9 @@ pub struct Job {
     pub nmi: u64,
     /// Who displaced it.
     pub interference_causes: Vec<Cause>,
-    /// Each wait for a lock, in order; the first [`MAX_BLOCKINGS`](super::MAX_BLOCKINGS) of them.
+    /// Its waits for locks, in order; if there are many, the longest [`MAX_BLOCKINGS`](super::MAX_BLOCKINGS).
     pub blockings: Vec<Blocking>,
-    /// The waits beyond those. B counts them.
+    /// How many waits are not listed. B counts them.
     pub blockings_left_out: u32,
     /// What it did when, if asked for: the first [`MAX_SEGMENTS`](super::MAX_SEGMENTS) stretches.
     pub segments: Vec<Segment>,

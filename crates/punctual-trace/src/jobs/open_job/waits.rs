@@ -145,10 +145,15 @@ impl OpenJob {
             // Such a wait ends when the thread is switched in.
             self.side = SchedulerSide::Entering;
         }
-        if self.job.blockings.len() < MAX_BLOCKINGS {
-            self.job.blockings.push(wait);
-        } else {
+        let waits = &mut self.job.blockings;
+        if waits.len() >= MAX_BLOCKINGS {
             self.job.blockings_left_out += 1;
+            // The longest wait is what people ask for, so the shortest makes room.
+            match waits.iter().enumerate().min_by_key(|(_, listed)| listed.ns()) {
+                Some((shortest, listed)) if listed.ns() < wait.ns() => drop(waits.remove(shortest)),
+                _ => return,
+            }
         }
+        waits.push(wait);
     }
 }

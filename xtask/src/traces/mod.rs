@@ -1,8 +1,9 @@
 //! `cargo xtask traces`: reads recordings that other people made, and compares how many events there are of each kind with what
-//! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, and each job with what a script
-//! makes of the text of `trace-cmd`.
+//! `trace-cmd report` prints, each event of traces of LTTng with what `babeltrace2` prints, and each job, table and figure with what a
+//! script makes of the text of `trace-cmd`.
 //!
-//! The recordings stay where they were published; each is fetched once, and is what its hash says.
+//! The recordings stay where they were published; each is fetched once, and is what its hash says. If one cannot be had, the others
+//! are read all the same, and the chore fails in the end and names it.
 
 mod recompute;
 
@@ -37,10 +38,13 @@ pub(crate) fn run(Options { directory }: &Options) -> Result {
             return Err(format!("{program} is not installed; on Debian, `apt-get install {program}`").into());
         }
     }
-    let place = match directory {
-        Some(directory) => directory.canonicalize()?,
+    let (place, missing) = match directory {
+        Some(directory) => (directory.canonicalize()?, Vec::new()),
         None => fetch_all(&cargo::target_dir().join("traces"))?,
     };
+    for what in &missing {
+        eprintln!("MISSING: {what}");
+    }
     let mut test = cargo::command();
     test.args([
         "test",
@@ -55,15 +59,22 @@ pub(crate) fn run(Options { directory }: &Options) -> Result {
         "--nocapture",
     ]);
     succeed(test.env(PLACE, &place))?;
-    recompute::run(&place)
+    recompute::run(&place)?;
+    match missing.len() {
+        0 => Ok(()),
+        // What was checked is right, but it is not what was asked for.
+        count => Err(format!("{count} files could not be had:\n{}", missing.join("\n")).into()),
+    }
 }
 
-/// Fetches what is not there yet, and returns where all are.
-fn fetch_all(place: &Path) -> Result<PathBuf> {
+/// Fetches what is not there yet, and returns where all are, and what could not be had.
+fn fetch_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
     fs::create_dir_all(place)?;
+    let (mut missing, mut incomplete) = (Vec::new(), Vec::new());
     for line in lines(RECORDINGS) {
         let recording = Recording::parse(line)?;
-        recording.fetch(&place.join(format!("{}.dat", &recording.hash[..12.min(recording.hash.len())])))?;
+        let file = place.join(format!("{}.dat", &recording.hash[..12.min(recording.hash.len())]));
+        missing.extend(recording.fetch(&file).err().map(|error| error.to_string()));
     }
     for line in lines(LTTNG) {
         let recording = Recording::parse(line)?;
@@ -71,9 +82,16 @@ fn fetch_all(place: &Path) -> Result<PathBuf> {
         let (file, directory) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let directory = place.join("ctf").join(directory);
         fs::create_dir_all(&directory)?;
-        recording.fetch(&directory.join(file))?;
+        if let Err(error) = recording.fetch(&directory.join(file)) {
+            missing.push(error.to_string());
+            incomplete.push(directory);
+        }
     }
-    Ok(place.to_owned())
+    // A trace without one of its files is none.
+    for directory in incomplete {
+        let _ = fs::remove_dir_all(directory);
+    }
+    Ok((place.to_owned(), missing))
 }
 
 fn lines(list: &str) -> impl Iterator<Item = &str> {
@@ -112,12 +130,12 @@ impl<'a> Recording<'a> {
 fn fetch(url: &str, hash: &str, file: &Path) -> Result {
     println!("fetching {url}");
     let part = file.with_extension("part");
-    succeed(
-        Command::new("curl")
-            .args(["--silent", "--show-error", "--fail", "--location", "--output"])
-            .arg(&part)
-            .arg(url),
-    )?;
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--fail", "--location", "--max-time", "120", "--output"]);
+    let output = curl.arg(&part).arg(url).output()?;
+    if !output.status.success() {
+        return Err(format!("{url}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+    }
     let output = Command::new("sha256sum").arg(&part).output()?;
     let found = String::from_utf8_lossy(&output.stdout);
     if found.split(' ').next() != Some(hash) {

@@ -1,5 +1,5 @@
-//! Every job of a recording is computed once more, from the text of `trace-cmd report -t`, by a script that shares no code with the
-//! project.
+//! Computes every job and every table of a recording once more from the text of `trace-cmd report -t`, by a script that shares no
+//! code with the project, and decodes what is written for Perfetto by Perfetto's own schema.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -15,7 +15,16 @@ const NO_JOBS: [&str; 2] = ["has no job", "there are no scheduler events"];
 /// What is recorded here: threads with priorities that lock, preempt and wake each other.
 const LOAD: [&str; 3] = ["bench", "--quick", "behaviour"];
 
-/// Computes the jobs of all recordings in the directory once more, and those of one that is made now, where that can be done.
+/// The recordings that are made here. The first is without the calls of `sched_yield`, of which threads of the load make millions
+/// if they wait for a CPU that is busy. The other has all events of which the usual buffers tell, with exact ends of the
+/// scheduler's turns, and loses most of them.
+const OWN: [(&str, [&str; 2]); 2] =
+    [("own", ["--events", "sched,irq,irq_vectors,softirq,timer,lock,futex"]), ("losses", ["--buffer", "64"])];
+
+/// What Perfetto's schema is in, and what reads it.
+const SCHEMA: &str = "from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
+
+/// Computes the jobs of all recordings in the directory once more, and those of some that are made now, where that can be done.
 pub(super) fn run(place: &Path) -> Result {
     let punctual = build()?;
     let scratch = cargo::target_dir().join("traces/recompute");
@@ -24,18 +33,28 @@ pub(super) fn run(place: &Path) -> Result {
         fs::read_dir(place)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     recordings.retain(|path| path.extension() == Some(OsStr::new("dat")));
     recordings.sort();
-    let own = scratch.join("own.dat");
-    let mut record = Command::new(&punctual);
-    record.args(["trace", "record", "-o"]).arg(&own).arg("--").arg(&punctual).args(LOAD);
-    match record.stdin(Stdio::null()).stdout(Stdio::null()).status()?.success() {
-        true => recordings.push(own),
-        false => eprintln!(
-            "SKIPPED: nothing is recorded here, so only recordings of others are computed once more"
-        ),
+    for (name, options) in OWN {
+        let own = scratch.join(name).with_extension("dat");
+        let mut record = Command::new(&punctual);
+        record
+            .args(["trace", "record"])
+            .args(options)
+            .arg("-o")
+            .arg(&own)
+            .arg("--")
+            .arg(&punctual)
+            .args(LOAD);
+        match record.stdin(Stdio::null()).stdout(Stdio::null()).status()?.success() {
+            true => recordings.push(own),
+            false => eprintln!(
+                "SKIPPED: nothing is recorded here, so only recordings of others are computed once more"
+            ),
+        }
     }
+    let python = python();
     let mut wrong = Vec::new();
     for recording in &recordings {
-        if !agrees(&punctual, recording, &scratch)? {
+        if !agrees(&punctual, recording, &scratch, python.as_deref())? {
             wrong.push(recording.display().to_string());
         }
     }
@@ -45,22 +64,48 @@ pub(super) fn run(place: &Path) -> Result {
     }
 }
 
+/// A Python with Perfetto's schema. None if there is none, which is said loudly.
+fn python() -> Option<PathBuf> {
+    let own = cargo::target_dir().join("traces/python/bin/python3");
+    let works = |python: &Path| {
+        let import = Command::new(python).args(["-c", SCHEMA]).stderr(Stdio::null()).status();
+        import.is_ok_and(|status| status.success())
+    };
+    if let Some(python) = [PathBuf::from("python3"), own.clone()].into_iter().find(|python| works(python)) {
+        return Some(python);
+    }
+    let place = own.parent().and_then(Path::parent)?;
+    let run = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(place))
+        && run(Command::new(&own).args(["-m", "pip", "install", "--quiet", "perfetto"]));
+    if made && works(&own) {
+        return Some(own);
+    }
+    eprintln!(
+        "SKIPPED: nothing is checked against Perfetto's schema, for there is no Python package `perfetto`; \
+         `python3 -m venv` and `pip install perfetto` would make it"
+    );
+    None
+}
+
 fn build() -> Result<PathBuf> {
     let mut command = cargo::command();
-    let built = cargo::build(command.args(["build", "--release", "--package", "punctual-cli"]))?;
+    let built =
+        cargo::build(command.args(["build", "--release", "--package", "punctual-cli", "--features", "bpf"]))?;
     let punctual = built.into_iter().find(|artifact| artifact.target == "punctual");
     Ok(punctual.ok_or("cargo has built no `punctual`")?.path)
 }
 
-/// Whether our jobs are those of the script; true as well if there are none.
-fn agrees(punctual: &Path, recording: &Path, scratch: &Path) -> Result<bool> {
+/// Whether our figures are those of the script, and Perfetto's schema fits; true as well if there are no jobs.
+fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Path>) -> Result<bool> {
     println!("{}", recording.display());
-    let (jobs, text) = (scratch.join("jobs.csv"), scratch.join("report.txt"));
-    let output = Command::new(punctual)
-        .args(["trace", "report", "--all", "--worst", "0", "--csv"])
-        .args([&jobs, recording])
-        .stdin(Stdio::null())
-        .output()?;
+    let file = |name: &str| scratch.join(name);
+    let (jobs, json, perfetto) = (file("jobs.csv"), file("jobs.json"), file("jobs.pftrace"));
+    let (tables, text, options) = (file("tables.txt"), file("report.txt"), file("options.txt"));
+    let mut command = Command::new(punctual);
+    command.args(["trace", "report", "--all", "--worst", "0", "--csv"]).arg(&jobs).arg("--json").arg(&json);
+    command.arg("--perfetto").arg(&perfetto).arg(recording);
+    let output = command.stdin(Stdio::null()).stdout(File::create(&tables)?).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     if NO_JOBS.iter().any(|none| said.contains(none)) {
         println!("no jobs");
@@ -69,10 +114,19 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path) -> Result<bool> {
     if !output.status.success() {
         return Err(format!("{}: {said}", recording.display()).into());
     }
-    let mut report = Command::new("trace-cmd");
-    report.args(["report", "-t", "-i"]).arg(recording);
-    succeed(report.stdout(File::create(&text)?).stderr(Stdio::null()))?;
+    for (arguments, into) in [(["report", "-t", "-N"].as_slice(), &text), (&["dump", "--options"], &options)]
+    {
+        let mut command = Command::new("trace-cmd");
+        command.args(arguments).arg("-i").arg(recording);
+        succeed(command.stdout(File::create(into)?).stderr(Stdio::null()))?;
+    }
+    let scripts = cargo::root().join("xtask/src/traces");
     let mut script = Command::new("python3");
-    script.arg(cargo::root().join("xtask/src/traces/recompute.py")).arg(&jobs);
-    Ok(script.stdin(File::open(&text)?).status()?.success())
+    script.arg(scripts.join("recompute")).args([&jobs, &json, &tables, &text, &options]);
+    let mut agrees = script.status()?.success();
+    if let Some(python) = python {
+        let mut script = Command::new(python);
+        agrees &= script.arg(scripts.join("schema.py")).args([&perfetto, &text]).status()?.success();
+    }
+    Ok(agrees)
 }

@@ -1,0 +1,164 @@
+"""Recomputes what `punctual trace report` says of each job and of each task from the text of `trace-cmd report -t -N` alone.
+
+usage: recompute JOBS.csv JOBS.json TABLES.txt REPORT.txt OPTIONS.txt [-v]
+
+OPTIONS is the text of `trace-cmd dump --options`; with `-N`, events are printed as their kernel has it. It knows nothing of the program but the definitions in docs/tracing.md. What it
+cannot recompute it counts, and says.
+"""
+
+import csv
+import re
+import sys
+from collections import Counter, defaultdict
+
+import figures
+import summary
+from text import Recorded, Trace, names
+from walk import UNKNOWN, Bounds, Mistake, Thread, Walk, plus
+
+
+def options(path):
+    """What the recording says of itself: its clock, what its recorder declares, and whether the processor is an x86."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    clock = re.search(r"\[(\w+)\]", (re.search(r"Option TRACECLOCK.*?\n([^\[]*\[.*?)(?=\[Option|\Z)", text, re.S) or [""])[0].split("]", 1)[-1])
+    declared = re.search(r"((?:^|\n)(?:\w+:\w+\n|calls of[ \d]*\n)+)", text)
+    uname = re.search(r"Option UNAME.*?\n(.*)", text)
+    machine = uname[1] if uname else ""
+    x86 = not machine or re.search(r"x86|i[3-6]86|amd64", machine) is not None
+    return clock and clock[1], declared and declared[1], x86
+
+
+def left_out(job):
+    """Why a job is not recomputed."""
+    if job["sort"] not in ("thread", "irq-thread"):
+        return "handlers"
+    if job["task"]:
+        return "marked"
+    if job["runtime_ns"] or job["released_by"] == "period" or job["priority"] == "100":
+        return "SCHED_DEADLINE"
+    if job["sort"] == "irq-thread" or job["name"].startswith(("ksoftirqd/", "ktimers/")):
+        return "of threads for handlers"
+    return None
+
+
+def released(trace, job, wake, known_calls):
+    """The bounds of J, and the columns that tell of the release."""
+    start = int(job["start_ns"])
+    if wake is None:
+        return UNKNOWN, {"released_by": "unseen", "released_min_ns": None, "woken_ns": None}
+    least, most = wake.due or (wake.time, wake.time)
+    columns = {
+        "released_by": "timer" if wake.due and wake.by != "period" else wake.by,
+        "released_min_ns": least,
+        "released_max_ns": most,
+        "woken_ns": wake.time,
+    }
+    jitter = Bounds(max(start - most, 0), max(start - least, 0))
+    if not known_calls and wake.by_thread:
+        return UNKNOWN, columns
+    return (Bounds(jitter.least, None) if wake.late else jitter), columns
+
+
+def recompute(trace, job, carried):
+    """All columns of a job that follow from the text."""
+    thread, start, end = int(job["id"]), int(job["start_ns"]), int(job["end_ns"])
+    runs = trace.runs[thread]
+    at = next((at for at in range(carried.at, len(runs)) if runs[at].start >= start), len(runs))
+    if at == len(runs) or runs[at].start != start:
+        raise Mistake("it does not start there")
+    carried.at = at
+    walk = Walk(trace, thread, runs, at, end, carried)
+    if walk.end != end:
+        raise Mistake("it does not end there")
+    known_calls = trace.knows_calls(thread, job["name"], end)
+    jitter, columns = released(trace, job, trace.wakes.get((thread, start)), known_calls)
+    terms, likely = walk.terms(trace, jitter, known_calls)
+    for term, bounds in terms.items():
+        columns[f"{term}_min_ns"], columns[f"{term}_max_ns"] = bounds
+    columns["first_cpu"], columns["last_cpu"] = walk.own[0].cpu, walk.own[-1].cpu
+    columns["preemptions"], columns["blockings"] = walk.preemptions, len(walk.waits)
+    columns["longest_blocking_ns"] = max((end - begun for begun, end in walk.waits), default=None)
+    if all(len(seen) == 8 for seen in carried.seen.values()) or not carried.unsure:
+        columns["ss_likely_ns"] = likely
+    delayed, displaced = Counter(), Counter()
+    wake = trace.wakes.get((thread, start))
+    if wake:
+        ready = wake.ready or wake.time
+        delayed = trace.occupants(thread, ready, start, None)
+    for interval in walk.ready:
+        displaced += trace.occupants(thread, *interval)
+    return columns, terms, (delayed, displaced)
+
+
+def main():
+    jobs_file, objects_file, tables_file, report_file, options_file = sys.argv[1:6]
+    verbose = "-v" in sys.argv[6:]
+    clock, declared, x86 = options(options_file)
+    with open(report_file, encoding="utf-8", errors="replace") as lines:
+        recorded = Recorded(names(lines), declared, x86)
+        lines.seek(0)
+        trace = Trace(lines, recorded, clock == "mono")
+    with open(jobs_file, newline="", encoding="utf-8", errors="replace") as file:
+        jobs = list(csv.DictReader(file))
+    equal, wrong, without, shown = Counter(), Counter(), Counter(), 0
+    carried, terms_of, causes_of = defaultdict(Thread), {}, {}
+
+    def differs(what, text):
+        nonlocal shown
+        wrong[what] += 1
+        shown += 1
+        if verbose or shown <= 20:
+            print(text)
+
+    for job in sorted(jobs, key=lambda job: int(job["start_ns"])):
+        reason = left_out(job)
+        if reason:
+            without[reason] += 1
+            continue
+        label = f"{job['name']}/{job['id']} at {job['start_ns']}"
+        thread = carried[job["id"]]
+        try:
+            columns, terms, causes = recompute(trace, job, thread)
+        except Mistake as mistake:
+            if not job["flaw"]:
+                differs("jobs", f"{mistake}: {label}")
+            columns = None
+        if job["flaw"]:
+            without["flawed"] += 1
+            thread.forget()
+            continue
+        if columns is None:
+            continue
+        terms_of[job["number"]] = terms
+        causes_of[job["number"]] = causes
+        for column, value in columns.items():
+            said = job[column]
+            if said == ("" if value is None else str(value)):
+                equal[column] += 1
+            else:
+                differs(column, f"{column}: {said or 'nothing'}, recomputed {value}: {label}")
+
+    def bounds_of(job, term):
+        if job["number"] in terms_of:
+            return terms_of[job["number"]][term]
+        return Bounds(*(int(job[f"{term}_{end}_ns"]) if job[f"{term}_{end}_ns"] else None for end in ("min", "max")))
+
+    with open(tables_file, encoding="utf-8") as file:
+        cells, same, unmatched = summary.check(jobs, file.read(), bounds_of)
+    equal["cells of tables"] = same
+    for cell in cells:
+        differs("cells of tables", cell)
+    members, same = figures.check(jobs, objects_file, causes_of)
+    equal["figures of JSON"] = same
+    for member in members:
+        differs("figures of JSON", member)
+    if unmatched:
+        without["tables"] = len(unmatched)
+        if verbose:
+            print("tables left out:", unmatched)
+    print(f"equal: {dict(equal)}; left out: {dict(without)}; different: {dict(wrong)}")
+    sys.exit(1 if wrong or not equal else 0)
+
+
+main()

@@ -1,0 +1,110 @@
+"""Computes once more what the tables of a report say of all jobs of a task."""
+
+import re
+from collections import defaultdict
+
+TERMS = ("r", "j", "ss", "w", "b", "i", "c")
+# Of so many ns and more, quantiles are of the last bucket.
+HIGHEST = 100_000_000_000
+
+
+def significant(value):
+    """Three significant digits, or all that stand before the point; at most three decimals."""
+    size = abs(value)
+    limits = ((0.9995, 3), (9.995, 2), (99.95, 1))
+    decimals = 0 if size == 0 else next((decimals for limit, decimals in limits if size < limit), 0)
+    return f"{size:,.{decimals}f}".replace(",", " ")
+
+
+def micros(ns):
+    return significant(ns / 1e3)
+
+
+def count(number):
+    return f"{number:,}".replace(",", " ")
+
+
+def quantile(values, parts_per_thousand):
+    """What so many of a thousand are not above, as far as a histogram with buckets of at most 1 % tells."""
+    at = max(1, -(-len(values) * parts_per_thousand // 1000))
+    value = values[at - 1]
+    width = max(0, value.bit_length() - 8)
+    return min(((value >> width) + 1 << width) - 1, values[-1])
+
+
+def table(bounds):
+    """The cells of a term of these jobs."""
+    counted = sorted(least if most is None else most for least, most in bounds if least is not None)
+    if not counted:
+        jobs = len(bounds)
+        return ["–"] * 4 + ["0", "unknown" if jobs else ""]
+    exact = sum(1 for least, most in bounds if least is not None and least == most)
+    lower = sum(1 for least, most in bounds if least is not None and most is None)
+    kinds = ((exact, "exact"), (len(counted) - exact - lower, "bounded"), (lower, "at least"), (len(bounds) - len(counted), "unknown"))
+    sign = {(False, False): "", (True, False): "≤ ", (False, True): "≥ "}.get((kinds[1][0] > 0, lower > 0), "≈ ")
+    mean = sum(counted) / len(counted)
+    times = (counted[-1], quantile(counted, 999), quantile(counted, 500), int(mean + 0.5))
+    known = ", ".join(kind if some == len(bounds) else f"{count(some)} {kind}" for some, kind in kinds if some)
+    return [sign + micros(time) for time in times] + [count(len(counted)), known]
+
+
+def sections(text):
+    """The heading and the rows of each task's table."""
+    found, paragraphs = [], re.split(r"\n\n", text)
+    for paragraph in paragraphs:
+        lines = paragraph.splitlines()
+        heads = [at for at, line in enumerate(lines) if re.match(r"  term +max µs +p99\.9 +p50 +mean +jobs +known", line)]
+        if not heads:
+            continue
+        head = " ".join(line.strip() for line in lines[: heads[0]])
+        rows = {}
+        for line in lines[heads[0] + 1 : heads[0] + 1 + len(TERMS)]:
+            letter, _, *cells = re.split(r" {2,}", re.sub(r"^ *SS ", "SS  ", line).strip())
+            rows[letter.lower()] = cells if len(cells) == 6 else cells + [""]
+        found.append((head, rows))
+    return found
+
+
+def task_of(row):
+    """Which task a job belongs to. A thread may change its name; threads that had one number in turn are not told apart."""
+    if row["task"]:
+        return row["task_name"], False
+    if row["sort"] in ("thread", "irq-thread"):
+        return int(row["id"]), row["priority"] == "0"
+    return row["name"], False
+
+
+def task_in(head):
+    """The same of the heading of a table."""
+    name, rest = re.match(r"(.*?)((?:, (?:nice|priority|SCHED).*)?, [\d ]+ jobs?\b.*)$", head).groups()
+    number = re.search(r"/(\d+)$", name)
+    if number and rest.startswith((", nice", ", priority", ", SCHED")):
+        return int(number[1]), rest.startswith(", nice")
+    return name, False
+
+
+def check(rows, text, bounds_of):
+    """Compares all tables with what the jobs come to; returns what differs, and how many cells are the same."""
+    jobs, flawed = defaultdict(list), defaultdict(int)
+    for row in rows:
+        if row["flaw"]:
+            flawed[task_of(row)] += 1
+        else:
+            jobs[task_of(row)].append(row)
+    tables = defaultdict(list)
+    for head, cells in sections(text):
+        tables[task_in(head)].append(cells)
+    wrong, equal, unmatched = [], 0, []
+    for name, members in jobs.items():
+        wanted = {term: table([bounds_of(row, term) for row in members]) for term in TERMS}
+        same = tables.get(name, [])
+        if len(same) != 1:
+            unmatched.append(name)
+            continue
+        for term in TERMS:
+            for at, (ours, theirs) in enumerate(zip(same[0][term], wanted[term])):
+                if ours == theirs:
+                    equal += 1
+                else:
+                    wrong.append(f"{members[0]['name']}/{name[0]}: {term.upper()}, column {at + 1}: {ours}, recomputed {theirs}")
+    return wrong, equal, unmatched

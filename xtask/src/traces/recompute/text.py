@@ -1,0 +1,303 @@
+"""Reads the text of `trace-cmd report -t -N`: what each thread ran, what happened to it, and who woke it when."""
+
+import bisect
+import re
+from collections import Counter, defaultdict, namedtuple
+
+LINE = re.compile(r"^.*?-(\d+)\s+\[(\d+)\]\s+(?:\S+\s+)?(\d+)\.(\d{9}):\s+(\w+):\s*(.*)$")
+LOST = re.compile(r"^(?:\S+:)?\s*CPU:(\d+) \[.*EVENTS? DROPPED")
+SWITCH = re.compile(r"prev_comm=(.*) prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+) next_prio=")
+WOKEN = re.compile(r"(?:^|\s)pid=(\d+) prio=(-?\d+)")
+TARGET = re.compile(r"(?:target|dest)_cpu=(\d+)")
+TIMER = re.compile(r"hrtimer=(\S+)")
+EXPIRES = re.compile(r"(?:^|\s)(?:expires|now)=(\d+)")
+LOCK = re.compile(r"^(?:lock_addr=)?(\S+)")
+FLAGS = re.compile(r"flags=(\S+)")
+WHICH = re.compile(r"(?:irq|vec|vector)=(\d+)")
+FUTEX = re.compile(r"uaddr: (?:0x)?([0-9a-f]+),? op: (?:0x)?([0-9a-f]+),? val: (?:0x)?([0-9a-f]+)")
+
+# What the analysis has a use for; between others nothing is known to have happened.
+UNDERSTOOD = re.compile(
+    r"sched_(switch|waking|wakeup|wakeup_new|migrate_task|pi_setprio)$|(irq_handler|softirq)_(entry|exit)$|"
+    r"hrtimer_(start|expire_entry|expire_exit)$|contention_(begin|end)$|sys_(enter|exit)|schedule_(enter|exit)$|"
+    r"(irq|preempt)_(disable|enable)$|(nmi|irq|softirq|thread)_noise$|raw_data$"
+)
+VECTORS = re.compile(
+    r"(local_timer|reschedule|call_function|call_function_single|irq_work|x86_platform_ipi|error_apic|spurious_apic|"
+    r"thermal_apic|threshold_apic|deferred_error_apic|vector_\w+)_(entry|exit)$"
+)
+KERNEL_THREAD = re.compile(r"(irq|ksoftirqd|ktimers|migration|kworker|cpuhp|rcuc)/|rcu_preempt")
+SOFTIRQ_THREAD = re.compile(r"(ksoftirqd|ktimers)/")
+
+# Locks that spin: `LCB_F_SPIN` without any of the flags of locks that sleep.
+SPIN, SLEEP = 1, 8 | 16 | 32
+LOCK_FLAGS = {"SPIN": 1, "READ": 2, "WRITE": 4, "RT": 8, "PERCPU": 16, "MUTEX": 32}
+
+# No interrupt is served so late, so a timer's clock that is behind by more is not the trace's.
+SAME_CLOCK = 10**9
+
+Run = namedtuple("Run", "start end cpu state")
+Mark = namedtuple("Mark", "time kind what", defaults=[None])
+Wake = namedtuple("Wake", "time by due late by_thread ready", defaults=[None])
+
+
+def names(lines):
+    """How many events of each name there are."""
+    found = (LINE.match(line) for line in lines)
+    return Counter(match[5] for match in found if match)
+
+
+class Recorded:
+    """What would be in the recording if it had happened: what a recorder has declared, or else what is seen."""
+
+    def __init__(self, events, declared, x86):
+        self.calls_of = None
+        if declared is not None:
+            events = Counter()
+            for line in declared.splitlines():
+                if line.startswith("calls of"):
+                    self.calls_of = {int(word) for word in line.split()[2:]}
+                elif ":" in line:
+                    events[line.split(":")[1]] += 1
+
+        def all_of(*kinds):
+            return all(events[kind] for kind in kinds)
+
+        self.wakings, self.wakeups = bool(events["sched_waking"]), bool(events["sched_wakeup"])
+        self.interrupts = all_of("irq_handler_entry", "irq_handler_exit")
+        vectors = [kind for kind in events if VECTORS.match(kind)]
+        ends = [any(kind.endswith(end) for kind in vectors) for end in ("_entry", "_exit")]
+        seen = all_of("local_timer_entry", "local_timer_exit") if declared is not None else all(ends)
+        self.vectors = seen or (declared is None and not x86)
+        self.softirqs = all_of("softirq_entry", "softirq_exit")
+        self.handlers = self.interrupts and self.vectors and self.softirqs
+        self.timers = all_of("hrtimer_start", "hrtimer_expire_entry", "hrtimer_expire_exit")
+        self.contention = all_of("contention_begin", "contention_end")
+        enters = [kind for kind in events if re.match("sys_enter_futex", kind)]
+        self.futexes = bool(enters) and any(re.match("sys_exit_futex", kind) for kind in events)
+
+
+class Trace:
+    def __init__(self, lines, recorded, monotonic):
+        self.recorded, self.monotonic = recorded, monotonic
+        self.runs = defaultdict(list)
+        self.marks = defaultdict(list)
+        self.wakes = {}  # by thread and the beginning of a run: the wake-up that led to it
+        self.has_calls = {}  # by thread: since when its system calls are known to be recorded
+        self.comm = {}
+        self.moves = defaultdict(list)  # by thread: when it came to which CPU, to wait for it or to run
+        self.occupied = defaultdict(list)  # by CPU: since when which thread has it, or no thread but a handler
+        self.conditions = set()
+        self.cpu = defaultdict(Cpu)
+        self.early, self.pending, self.awake = {}, {}, set()
+        for thread in recorded.calls_of or ():
+            self.has_calls[thread] = 0
+        for line in lines:
+            if found := LINE.match(line):
+                thread, cpu = int(found[1]), int(found[2])
+                self.event(thread, cpu, int(found[3]) * 10**9 + int(found[4]), found[5], found[6])
+            elif lost := LOST.match(line):
+                self.cpu[int(lost[1])].lost()
+
+    def event(self, thread, number, time, event, rest):
+        cpu, recorded = self.cpu[number], self.recorded
+        if not (UNDERSTOOD.match(event) or VECTORS.match(event)):
+            return
+        cpu.before, cpu.last = cpu.last, time
+        marks, occupied = self.marks[thread], self.occupied[number]
+        if occupied and not cpu.frames and thread not in (occupied[-1][1], cpu.left):
+            # The switch to it is missing, as some are that the kernel does not count as lost.
+            occupied.append((time, thread))
+        if event == "sched_switch":
+            self.switch(cpu, number, time, rest)
+        elif event in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
+            found = WOKEN.search(rest)
+            woken, priority = int(found[1]), int(found[2])
+            self.moves[woken].append((time, int(TARGET.search(rest)[1])))
+            if event == "sched_waking":
+                if not cpu.frames and priority != 0 and recorded.handlers:
+                    marks.append(Mark(time, "waking"))
+                self.waking(cpu, thread, woken, self.wake(cpu, thread, time, "wake"))
+            else:
+                new = event == "sched_wakeup_new"
+                if new and thread in self.has_calls:
+                    self.has_calls.setdefault(woken, time)
+                self.wakeup(woken, self.wake(cpu, thread, time, "new" if new else "wake"))
+        elif event == "sched_migrate_task":
+            self.moves[int(WOKEN.search(rest)[1])].append((time, int(TARGET.search(rest)[1])))
+        elif event == "hrtimer_start" and recorded.timers:
+            self.timers[TIMER.search(rest)[1]] = int(EXPIRES.search(rest)[1])
+        elif event == "hrtimer_expire_entry" and recorded.timers:
+            cpu.fires(TIMER.search(rest)[1], int(EXPIRES.search(rest)[1]), time, self.timers, self.monotonic)
+        elif event == "hrtimer_expire_exit" and recorded.timers:
+            if cpu.firing and cpu.firing[0] == TIMER.search(rest)[1]:
+                cpu.firing = None
+        elif event in ("schedule_enter", "schedule_exit"):
+            marks.append(Mark(time, event))
+        elif event in ("contention_begin", "contention_end"):
+            # What a handler waits for, its thread does not; nor what the next thread does before it is called so.
+            if recorded.contention and not cpu.frames and cpu.running in (None, thread):
+                flags = FLAGS.search(rest)
+                marks.append(Mark(time, event, (LOCK.match(rest)[1], flags and spins(flags[1]))))
+        elif event.startswith("sys_"):
+            self.has_calls.setdefault(thread, time)
+            if "futex" in event and recorded.futexes:
+                marks.append(Mark(time, "futex_exit") if "exit" in event else Mark(time, "futex_enter", self.futex(rest)))
+            else:
+                marks.append(Mark(time, "call"))
+        elif self.is_handler(event):
+            actor = VECTORS.match(event)[1] if VECTORS.match(event) else (event.rsplit("_", 1)[0], WHICH.search(rest)[1])
+            cpu.handler(actor, event.endswith("_entry"))
+            # Between the event of a switch and the switch itself, the CPU is the next thread's already.
+            after = cpu.running if thread == cpu.left else thread
+            self.occupied[number].append((time, None if cpu.frames else after))
+            marks.append(Mark(time, "handler", bool(cpu.frames)))
+
+    timers = {}
+
+    def is_handler(self, event):
+        if VECTORS.match(event):
+            return self.recorded.vectors
+        return {"irq_handler": self.recorded.interrupts, "softirq": self.recorded.softirqs}.get(event.rsplit("_", 1)[0], False)
+
+    def switch(self, cpu, number, time, rest):
+        out = SWITCH.match(rest)
+        before, after, state = int(out[2]), int(out[5]), left_as(out[3])
+        self.comm[before], self.comm[after] = out[1], out[4]
+        if cpu.running == before and before in self.awake:
+            self.runs[before].append(Run(cpu.since, time, number, state))
+        self.awake.discard(before)
+        self.pending.pop(before, None)
+        if state == "R":
+            self.early.pop(before, None)
+        cpu.left = before
+        cpu.running, cpu.since, cpu.frames, cpu.firing = after, time, [], None
+        self.awake.add(after)
+        self.occupied[number].append((time, after))
+        if wake := self.pending.pop(after, None):
+            self.wakes[after, time] = wake
+
+    def waking(self, cpu, thread, woken, wake):
+        if woken in self.awake:
+            self.early[woken] = wake
+        else:
+            self.pending.setdefault(woken, wake)
+
+    def wakeup(self, woken, wake):
+        early = self.early.pop(woken, None)
+        if woken not in self.awake:
+            self.pending.setdefault(woken, early._replace(ready=wake.time) if early else wake)
+
+    def wake(self, cpu, thread, time, by):
+        recorded = self.recorded
+        due = cpu.firing and cpu.firing[1]
+        if cpu.frames:
+            may_be_timer = True
+        else:
+            may_be_timer = not recorded.handlers or bool(SOFTIRQ_THREAD.match(self.comm.get(thread, "")))
+        timer = cpu.firing or (not recorded.timers and may_be_timer)
+        late = by != "new" and (not recorded.wakings or bool(timer))
+        return Wake(time, by, due, late and not due, by != "new" and not cpu.frames and thread != 0)
+
+    def occupants(self, thread, start, end, number):
+        """How long other threads had the CPU for which a thread waited: this one at first, or the one that it was woken for."""
+        took = Counter()
+        moves = self.moves[thread]
+        at = bisect.bisect_left(moves, (start,))
+        if number is None:
+            # The wake-up chose it.
+            number, at = moves[at][1], at + 1
+        while True:
+            until = moves[at][0] if at < len(moves) and moves[at][0] < end else end
+            occupied = self.occupied[number]
+            turn = max(bisect.bisect_right(occupied, (start, float("inf"))) - 1, 0)
+            while turn < len(occupied) and occupied[turn][0] < until:
+                after = occupied[turn + 1][0] if turn + 1 < len(occupied) else until
+                took[occupied[turn][1]] += max(min(after, until) - max(occupied[turn][0], start), 0)
+                turn += 1
+            if until == end:
+                return Counter({thread: ns for thread, ns in took.items() if thread and ns})
+            start, number = until, moves[at][1]
+            at += 1
+
+    def futex(self, rest):
+        """Whether a call waits for a lock; nothing if it does not wait."""
+        found = FUTEX.search(rest)
+        if not found:
+            # `futex_wait(2)` and `futex_wake(2)` are not told apart from their text here.
+            return None
+        word, operation, value = (int(number, 16) for number in found.groups())
+        command = operation & 0x7F
+        if command in (6, 13):
+            return True
+        if command == 11:
+            return False
+        if command in (0, 9):
+            owner = value & 0x3FFFFFFF
+            if not (value == 2 or (value >> 31 and 1 <= owner <= 1 << 22)):
+                self.conditions.add(word)
+            return word not in self.conditions
+        if command in (3, 4, 12) or (command in (1, 10) and value > 1):
+            self.conditions.add(word)
+        return None
+
+    def knows_calls(self, thread, comm, time):
+        """Whether a wait of the thread for a lock of its program would have been seen by then."""
+        recorded = self.recorded
+        if KERNEL_THREAD.match(comm):
+            return True
+        since = self.has_calls.get(thread)
+        return recorded.futexes and (recorded.calls_of is None or (since is not None and since <= time))
+
+
+class Cpu:
+    def __init__(self):
+        self.running = self.left = self.firing = self.clock = None
+        self.since = self.before = self.last = 0
+        self.frames = []  # handlers that run, with their beginnings
+
+    def lost(self):
+        self.running, self.frames, self.firing = None, [], None
+
+    def handler(self, actor, enters):
+        if enters:
+            self.frames.append((actor, self.last))
+        else:
+            found = [at for at, frame in enumerate(self.frames) if frame[0] == actor]
+            if found:
+                del self.frames[found[-1] :]
+                if not self.frames:
+                    self.firing = None
+
+    def fires(self, timer, now, time, timers, monotonic):
+        if not self.clock or self.clock[0] != now:
+            self.clock = (now, self.before)
+        expires = timers.pop(timer, None)
+        due = None
+        if expires is not None:
+            if monotonic and now <= time and time - now < SAME_CLOCK:
+                # One that may be late by the slack of its thread can expire before it is due at the latest.
+                due = (min(expires, now),) * 2
+            else:
+                earliest = self.frames[-1][1] if self.frames else self.clock[1]
+                late = max(now - expires, 0)
+                due = (max(earliest - late, 0), max(time - late, 0))
+        self.firing = (timer, due)
+
+
+def left_as(state):
+    """`R` ready, `S` asleep, `D` asleep and not to be disturbed, `X` gone."""
+    if state.endswith("+") or state[0] in "R0":
+        return "R"
+    if "I" in state or "N" in state:
+        return "S"
+    return {"S": "S"}.get(state[0], "X" if state[0] in "TtXxZP" else "D")
+
+
+def spins(flags):
+    """Whether it may be a lock that spins; the scheduler takes no others."""
+    if flags.startswith("0x"):
+        bits = int(flags, 16)
+    else:
+        bits = sum(LOCK_FLAGS.get(flag.strip(), 0) for flag in flags.split("|")) if flags != "0" else 0
+    return bits & SLEEP == 0 and (bits == 0 or bits & SPIN != 0)

@@ -105,6 +105,8 @@ pub mod parameters;
 #[cfg(feature = "mcap")]
 mod recording;
 mod report;
+#[cfg(feature = "ros1")]
+mod ros1;
 mod sink;
 mod topic;
 
@@ -124,6 +126,8 @@ pub use punctual_macros::Parameters;
 #[cfg(feature = "mcap")]
 pub use recording::Recording;
 pub use report::{Report, SinkReport, TopicReport};
+#[cfg(feature = "ros1")]
+pub use ros1::{Ros1, Ros1Error};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};
 

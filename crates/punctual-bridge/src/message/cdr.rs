@@ -131,6 +131,33 @@ pub(crate) fn numbers(description: &Description, payload: &[u8], each: &mut impl
     }
 }
 
+/// The bytes of a message as ROS 1 has them: one number after the other.
+#[cfg(feature = "ros1")]
+pub(crate) fn pack(description: &Description, payload: &[u8]) -> Vec<u8> {
+    fn add(kind: Kind, from: &mut Bytes<'_>, to: &mut Vec<u8>) -> Option<()> {
+        match kind {
+            Kind::Scalar(Scalar::Bool | Scalar::I8 | Scalar::U8) => to.extend(from.take::<1>()?),
+            Kind::Scalar(Scalar::I16 | Scalar::U16) => to.extend(from.take::<2>()?),
+            Kind::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32) => to.extend(from.take::<4>()?),
+            Kind::Scalar(Scalar::I64 | Scalar::U64 | Scalar::F64) => to.extend(from.take::<8>()?),
+            Kind::Array(element, length) => (0..length).try_for_each(|_| add(*element, from, to))?,
+            Kind::Message(inner) => inner.fields().iter().try_for_each(|field| add(field.kind(), from, to))?,
+        }
+        Some(())
+    }
+
+    let mut packed = Vec::with_capacity(payload.len());
+    if let Some(all) = payload.get(HEADER.len()..) {
+        // An encoder made them, so that nothing is missing.
+        let _ = description.fields().iter().try_for_each({
+            let mut bytes = Bytes { all, at: 0 };
+            let packed = &mut packed;
+            move |field| add(field.kind(), &mut bytes, packed)
+        });
+    }
+    packed
+}
+
 fn fields(description: &Description, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Number)) -> Option<()> {
     description.fields().iter().try_for_each(|field| value(field.kind(), bytes, each))
 }

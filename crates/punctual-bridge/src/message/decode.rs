@@ -195,6 +195,8 @@ mod tests {
         packed.extend(0.25_f32.to_le_bytes());
         packed.push(255);
         assert_eq!(decode(&packed, Layout::Packed), Ok(outer()));
+        #[cfg(feature = "ros1")]
+        assert_eq!(super::super::cdr::pack(Outer::DESCRIPTION, &bytes(&outer())), packed);
         packed.push(0);
         let error = decode::<Outer>(&packed, Layout::Packed).unwrap_err();
         assert_eq!(error.to_string(), "it has 21 bytes, and punctual_bridge/msg/Outer has 20");

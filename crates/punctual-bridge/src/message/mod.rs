@@ -3,7 +3,7 @@
 pub(crate) mod cdr;
 pub(crate) mod columns;
 mod decode;
-#[cfg(feature = "mcap")]
+#[cfg(any(feature = "mcap", feature = "ros1"))]
 pub(crate) mod ros2msg;
 
 pub use self::cdr::Encoder;

@@ -33,7 +33,7 @@ pub(crate) fn ros2msg(description: &'static Description) -> String {
 }
 
 /// The message that a value is or is made of.
-fn inner(kind: Kind) -> Option<&'static Description> {
+pub(crate) fn inner(kind: Kind) -> Option<&'static Description> {
     match kind {
         Kind::Scalar(_) => None,
         Kind::Array(element, _) => inner(*element),
@@ -41,7 +41,8 @@ fn inner(kind: Kind) -> Option<&'static Description> {
     }
 }
 
-fn type_name(kind: Kind) -> String {
+/// How the type is written there.
+pub(crate) fn type_name(kind: Kind) -> String {
     match kind {
         Kind::Scalar(scalar) => scalar.name().into(),
         Kind::Array(element, length) => format!("{}[{length}]", type_name(*element)),

@@ -84,13 +84,15 @@
 //! |---|---|
 //! | `mcap` | [`Recording`] |
 //! | `parameters` | [`parameters`]: what can be changed while the app runs |
+//! | `ros1` | [`Ros1`]: a node of ROS 1, to publish and to subscribe; 122 crates more |
 //!
 //! # What is not here
 //!
-//! There is no transport of ROS or Zenoh. A program that has one of its own puts it behind a [`Sink`] and in front of a
+//! There is no transport of ROS 2 or Zenoh. A program that has one of its own puts it behind a [`Sink`] and in front of a
 //! [`Subscription`]. Parameters are set by `punctual set` and by the program itself, not as parameters of ROS 2. Messages are the bytes that ROS 2 has for them (CDR), so they can be passed on as they are.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
+//! [`Ros1`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Ros1.html
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
 
 mod bridge;

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `current` | 4 | by `sample` or `position` | current loops of both axes, 10 kHz |
 //! | `sample` | 3 | every 100 µs | exchanges voltages for angles and currents over SPI |
-//! | `position` | 2 | by every tenth `sample` | position loops, 1 kHz, then the current loops |
+//! | `position` | 2 | by every tenth `sample` | position loops, 1 kHz, with the gains as they are tuned, then the current loops |
 //! | `setpoint` | 1 | every 1 ms | looks up the setpoints of the coming millisecond, or takes the newest of the topic |
 //! | `steer` | 1 | from the standard input | sets the setpoints by hand |
 //!
@@ -114,6 +114,7 @@ mod app {
 
     use punctual::prelude::*;
     use punctual::{Duration, Instant};
+    use punctual_bridge::TunableReader;
 
     use super::{Bus, LinkError, Links, MAX_FAILURES, Record, Recording, Sender, Setpoints, simulated};
     use crate::axes::Axes;
@@ -125,6 +126,7 @@ mod app {
     use crate::plant::{GIMBAL, SUPPLY_V};
     use crate::setpoints::Timeline;
     use crate::topics::{Topics, Wanted};
+    use crate::tuning::{self, Factors};
 
     /// Position loops run once in so many samples.
     const SAMPLES_PER_POSITION: u64 = 10;
@@ -153,6 +155,7 @@ mod app {
         records: Sender<Record>,
         topics: Option<Result<Topics, LinkError>>,
         wanted: Option<Wanted>,
+        factors: Option<TunableReader<Factors>>,
     }
 
     #[init]
@@ -184,8 +187,12 @@ mod app {
         };
         let gimbal = simulated();
         let gave_up = false;
-        // What cannot be told is controlled all the same.
+        // A run that cannot be told of, steered or tuned is not the one that was asked for: it ends before anything moves.
+        let factors = links.as_ref().is_some_and(|links| links.tune.is_some()).then(tuning::reader);
         let topics = links.map(Topics::start);
+        if matches!(topics, Some(Err(_))) {
+            punctual::shutdown();
+        }
         let local = Local {
             gimbal,
             recording,
@@ -196,6 +203,7 @@ mod app {
             records,
             topics,
             wanted,
+            factors,
         };
         (shared, local)
     }
@@ -253,11 +261,17 @@ mod app {
     #[task(
         priority = 2,
         shared = [setpoints_rad, current_setpoints_a],
-        local = [position_loops],
+        local = [position_loops, factors],
         deadline = 1.millis(),
         min_interval = 800.micros(),
     )]
     fn position(mut cx: position::Context, measured_rad: Axes<f64>, currents_a: Axes<f64>) {
+        if let Some(reading) = cx.local.factors.as_mut().map(TunableReader::read)
+            && reading.is_new
+        {
+            let loops = cx.local.position_loops.as_mut().zip(reading.value.gains());
+            loops.map(|(position_loop, gains)| position_loop.set_gains(gains));
+        }
         let setpoints_rad = cx.shared.setpoints_rad.lock(|setpoints_rad| *setpoints_rad);
         let wanted_a = cx
             .local

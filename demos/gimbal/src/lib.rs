@@ -8,7 +8,7 @@
 //! * [`control`] and [`setpoints`] decide what it does;
 //! * [`reference`](mod@reference) runs all of these in ideal time, to compare a real run with;
 //! * [`log`], [`difference`](mod@difference) and [`report`] keep, compare and show what it did;
-//! * [`topics`] tells others of it while it happens;
+//! * [`topics`] tells others of it while it happens, and takes setpoints from them; [`tuning`] has its gains changed;
 //! * [`cli`] is the command line, [`output`] prints.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -30,3 +30,4 @@ pub mod report;
 pub mod setpoints;
 pub mod summary;
 pub mod topics;
+pub mod tuning;

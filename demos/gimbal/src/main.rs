@@ -23,6 +23,7 @@ use gimbal::report::{StepResponse, to_html, to_json};
 use gimbal::setpoints::{LineParser, Timeline, read_file};
 use gimbal::summary::{self, Run};
 use gimbal::topics::{Carried, Links};
+use gimbal::tuning;
 use punctual::{Config, StartError};
 use punctual_bridge::Recording;
 
@@ -78,12 +79,20 @@ impl From<StartError> for Failure {
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (timeline, setpoints) = setpoints(args)?;
-    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some();
+    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || args.ros1;
+    if args.ros1 && cfg!(not(feature = "ros1")) {
+        let advice = "cargo run --release -p gimbal --features ros1 -- --ros1";
+        return Err(Failure::input(format!("--ros1: this gimbal was built without ROS 1: {advice}")));
+    }
+    if let Some(Some(file)) = &args.tune {
+        tuning::check(file).map_err(Failure::input)?;
+    }
     // Before anything moves, as a run that cannot be recorded is not the one that was asked for.
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
     let datagrams = args.udp.map(bind).transpose()?;
-    let is_linked = recording.is_some() || datagrams.is_some();
-    let mut links = is_linked.then_some(Links { recording, datagrams, virtual_time: args.virtual_time });
+    let (ros1, tune, virtual_time) = (args.ros1, args.tune.clone(), args.virtual_time);
+    let links = Links { recording, datagrams, ros1, tune, virtual_time };
+    let mut links = links.is_any().then_some(links);
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
     let virtual_run = |timeline, links| {
         controller::run(Config::new().virtual_time(), args.seconds, Setpoints::Timeline(timeline), links)
@@ -97,7 +106,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     } else {
         announce(args.seconds);
         let setpoints = match by_hand {
-            true if args.udp.is_some() => Setpoints::Topic,
+            true if !args.stdin => Setpoints::Topic,
             true => Setpoints::ByHand(steer_from_stdin),
             false => Setpoints::Timeline(timeline),
         };
@@ -119,6 +128,9 @@ fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
     }
     if let Some(address) = args.udp {
         return Ok((Timeline::new(), format!("datagrams at {address}")));
+    }
+    if args.ros1 {
+        return Ok((Timeline::new(), "ROS 1, /setpoint".into()));
     }
     match (args.stdin, args.virtual_time) {
         (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),
@@ -198,6 +210,9 @@ fn finish(
     setpoints: &str,
     started: SystemTime,
 ) -> Result<ExitCode, Failure> {
+    if let Some(Some(Err(error))) = outcome.record.as_ref().map(|record| &record.topics) {
+        return Err(Failure::other(error));
+    }
     let report = &outcome.report;
     let mut text = report.to_string();
     if let Some(record) = &outcome.record {
@@ -208,10 +223,8 @@ fn finish(
         let lost =
             link.lost_feedback + link.lost_commands + link.crc_errors + link.format_errors + link.bus_errors;
         text.push_str(&format!("SPI: {} exchanges, {lost} lost or damaged\n", link.exchanges));
-        match &record.topics {
-            Some(Ok(report)) => text.push_str(&format!("\nTopics:\n{report}")),
-            Some(Err(error)) => say(format_args!("gimbal: {error}")),
-            None => {}
+        if let Some(Ok(report)) = &record.topics {
+            text.push_str(&format!("\nTopics:\n{report}"));
         }
         let path = args.report.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_REPORT));
         write(&path, &to_html(&summary))?;

@@ -1,40 +1,52 @@
 //! What the controller tells the world while it runs, and is told by it.
 //!
-//! `/angles` at 100 Hz and `/currents`, every one at 10 kHz, go out: the task that samples copies them into rings, and an ordinary
+//! `/angles` and `/target` at 100 Hz and `/currents`, every one at 10 kHz, go out: the task that samples copies them into rings, and an ordinary
 //! thread takes them from there. `/setpoint` comes in, where somebody listens to it: an ordinary thread checks what comes, and `setpoint`
 //! reads the newest each millisecond, however many there are.
 
 use std::fmt;
 use std::io;
 use std::net::UdpSocket;
+use std::path::PathBuf;
 
 use punctual::Instant;
+#[cfg(feature = "ros1")]
+use punctual_bridge::Ros1;
 use punctual_bridge::messages::Vector3;
+use punctual_bridge::parameters::TuningReport;
 use punctual_bridge::{
     Bridge, Datagrams, Incoming, IncomingReader, IncomingReport, Message, Publisher, Recording, Report,
-    Running, StartError, Subscription, Topic,
+    Running, StartError, Subscription, Topic, TuningServer,
 };
 
 use crate::axes::Axes;
 use crate::plant::GIMBAL;
+use crate::tuning::{self, Factors, TuneError};
 
 /// Samples in a message of currents, and between two messages of angles.
 pub const BATCH: usize = 100;
 /// How many messages may wait: 640 ms of them.
 const ROOM: usize = 64;
 
-/// Where the gimbal points, and where it should.
+/// Two angles, in the message that the tools of ROS know.
 #[derive(Debug, Clone, Copy, PartialEq, Message)]
-#[message(name = "gimbal_msgs/msg/Angles")]
+#[message(name = "geometry_msgs/msg/Vector3")]
 pub struct Angles {
+    /// Of the pan axis.
     #[message(unit = "rad")]
-    pan: f64,
+    pub x: f64,
+    /// Of the tilt axis.
     #[message(unit = "rad")]
-    tilt: f64,
+    pub y: f64,
+    /// Always 0.
     #[message(unit = "rad")]
-    pan_setpoint: f64,
-    #[message(unit = "rad")]
-    tilt_setpoint: f64,
+    pub z: f64,
+}
+
+impl From<Axes<f64>> for Angles {
+    fn from(Axes { pan, tilt }: Axes<f64>) -> Self {
+        Self { x: pan, y: tilt, z: 0.0 }
+    }
 }
 
 /// The currents of the motors since the message before.
@@ -47,10 +59,13 @@ pub struct Currents {
     tilt: [f32; BATCH],
 }
 
+/// Where the gimbal points.
 static ANGLES: Topic<Angles, ROOM> = Topic::new("/angles").hz(100);
+/// Where it is to point.
+static TARGET: Topic<Angles, ROOM> = Topic::new("/target").hz(100);
 static CURRENTS: Topic<Currents, ROOM> = Topic::new("/currents").hz(100);
 
-/// Where the gimbal is to point: `x` pan, `y` tilt, both in rad; `z` means nothing.
+/// Where others want the gimbal to point: `x` pan, `y` tilt, both in rad; `z` means nothing.
 static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
 /// Where the topics go, and where they come from.
@@ -60,8 +75,19 @@ pub struct Links {
     pub recording: Option<Recording>,
     /// Where setpoints come as datagrams.
     pub datagrams: Option<UdpSocket>,
+    /// Whether there is a node of ROS 1, for what goes out and what comes in.
+    pub ros1: bool,
+    /// Whether the gains can be changed, and a file with those at the start.
+    pub tune: Option<Option<PathBuf>>,
     /// Whether the app runs in virtual time.
     pub virtual_time: bool,
+}
+
+impl Links {
+    /// Whether there is any.
+    pub const fn is_any(&self) -> bool {
+        self.recording.is_some() || self.datagrams.is_some() || self.ros1 || self.tune.is_some()
+    }
 }
 
 /// Why there is no link.
@@ -73,6 +99,13 @@ pub enum LinkError {
     /// The thread that receives does not start.
     #[error("no setpoints are received: {0}")]
     Receiver(#[from] io::Error),
+    /// There is no node of ROS 1.
+    #[cfg(feature = "ros1")]
+    #[error(transparent)]
+    Ros1(#[from] punctual_bridge::Ros1Error),
+    /// The gains cannot be changed.
+    #[error(transparent)]
+    Tune(#[from] TuneError),
 }
 
 /// The topics at work.
@@ -80,15 +113,31 @@ pub enum LinkError {
 pub(crate) struct Topics {
     outgoing: Option<Outgoing>,
     datagrams: Option<Datagrams>,
+    tuning: Option<TuningServer<Factors>>,
+    /// Whether setpoints come from somewhere.
+    is_steered: bool,
 }
 
 impl Topics {
     /// Starts the threads that carry them. The place for it is `init`.
     pub(crate) fn start(links: Links) -> Result<Self, LinkError> {
+        let is_steered = links.ros1 || links.datagrams.is_some();
         let datagrams = links.datagrams.map(|socket| Datagrams::on(socket, subscription())).transpose()?;
-        let bridge = Bridge::new().topic(&ANGLES).topic(&CURRENTS).virtual_time(links.virtual_time);
-        let bridge = links.recording.map(|recording| bridge.sink(recording).start()).transpose()?;
-        Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams })
+        let has_sinks = links.recording.is_some() || links.ros1;
+        let mut bridge = Bridge::new().topic(&ANGLES).topic(&TARGET).topic(&CURRENTS);
+        if links.tune.is_some() {
+            bridge = bridge.topic(&tuning::CHANGES);
+        }
+        if let Some(recording) = links.recording {
+            bridge = bridge.sink(recording);
+        }
+        #[cfg(feature = "ros1")]
+        if links.ros1 {
+            bridge = bridge.sink(Ros1::connect("gimbal")?.subscribe(subscription())?);
+        }
+        let bridge = has_sinks.then(|| bridge.virtual_time(links.virtual_time).start()).transpose()?;
+        let tuning = links.tune.map(|file| tuning::start(file.as_deref(), has_sinks)).transpose()?;
+        Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams, tuning, is_steered })
     }
 
     /// Takes the currents of a sample; whether the angles are wanted, too.
@@ -99,19 +148,18 @@ impl Topics {
     /// Publishes the angles.
     pub(crate) fn angles(&mut self, released: Instant, measured_rad: Axes<f64>, setpoints_rad: Axes<f64>) {
         if let Some(outgoing) = &mut self.outgoing {
-            let (pan, tilt) = (measured_rad.pan, measured_rad.tilt);
-            let (pan_setpoint, tilt_setpoint) = (setpoints_rad.pan, setpoints_rad.tilt);
-            outgoing.angles.publish(released, Angles { pan, tilt, pan_setpoint, tilt_setpoint });
+            outgoing.angles.publish(released, measured_rad.into());
+            outgoing.target.publish(released, setpoints_rad.into());
         }
     }
 
     /// Completes recordings, and says what has become of everything.
     pub(crate) fn finish(self) -> Carried {
-        let incoming = self.datagrams.map(|datagrams| {
-            datagrams.finish();
-            SETPOINT.report()
-        });
-        Carried { outgoing: self.outgoing.map(|outgoing| outgoing.bridge.finish()), incoming }
+        // First what fills the topics, so that they are carried whole.
+        let tuning = self.tuning.map(TuningServer::finish);
+        drop(self.datagrams);
+        let outgoing = self.outgoing.map(|outgoing| outgoing.bridge.finish());
+        Carried { outgoing, incoming: self.is_steered.then(|| SETPOINT.report()), tuning }
     }
 }
 
@@ -122,6 +170,8 @@ pub struct Carried {
     pub outgoing: Option<Report>,
     /// Those that came in.
     pub incoming: Option<IncomingReport>,
+    /// Requests to change the gains.
+    pub tuning: Option<TuningReport>,
 }
 
 impl Carried {
@@ -136,7 +186,8 @@ impl fmt::Display for Carried {
         if let Some(outgoing) = &self.outgoing {
             outgoing.fmt(f)?;
         }
-        self.incoming.iter().try_for_each(|incoming| writeln!(f, "{incoming}"))
+        self.incoming.iter().try_for_each(|incoming| writeln!(f, "{incoming}"))?;
+        self.tuning.iter().try_for_each(|tuning| writeln!(f, "{tuning}"))
     }
 }
 
@@ -145,6 +196,7 @@ impl fmt::Display for Carried {
 struct Outgoing {
     bridge: Running,
     angles: Publisher<Angles, ROOM>,
+    target: Publisher<Angles, ROOM>,
     currents: Publisher<Currents, ROOM>,
     batch: Currents,
     /// How many samples are in the batch.
@@ -154,9 +206,10 @@ struct Outgoing {
 impl Outgoing {
     fn new(bridge: Running) -> Self {
         let angles = ANGLES.publisher().expect("one app of this kind runs at a time");
+        let target = TARGET.publisher().expect("one app of this kind runs at a time");
         let currents = CURRENTS.publisher().expect("one app of this kind runs at a time");
         let none = [0.0; BATCH];
-        Self { bridge, angles, currents, batch: Currents { pan: none, tilt: none }, filled: 0 }
+        Self { bridge, angles, target, currents, batch: Currents { pan: none, tilt: none }, filled: 0 }
     }
 
     fn sample(&mut self, released: Instant, currents_a: Axes<f64>) -> bool {

@@ -23,7 +23,7 @@ fn records_every_current_and_never_overwrites() {
     assert!(output.status.success(), "{said}");
     assert!(
         said.contains(
-            "/angles: 50 messages, 0 lost\n/currents: 50 messages, 0 lost\nrun.mcap: 100 written\n"
+            "/angles: 50 messages, 0 lost\n/target: 50 messages, 0 lost\n/currents: 50 messages, 0 lost\nrun.mcap: 150 written\n"
         ),
         "{said}"
     );
@@ -37,7 +37,7 @@ fn records_every_current_and_never_overwrites() {
         let number = number as u64;
         assert_eq!(angles.log_time, begin + number * 10_000_000);
         assert_eq!(currents.log_time, angles.log_time + 9_900_000);
-        assert_eq!((angles.data.len(), currents.data.len()), (4 + 4 * 8, 4 + 200 * 4));
+        assert_eq!((angles.data.len(), currents.data.len()), (4 + 3 * 8, 4 + 200 * 4));
     }
     assert_eq!((of("/angles").count(), of("/currents").count()), (50, 50));
     let flows = |message: &mcap::Message<'_>| message.data[4..].iter().any(|byte| *byte != 0);

@@ -68,13 +68,12 @@ fn follows_what_is_sent_and_refuses_what_is_hostile() {
     );
 
     let recorded = fs::read(place.0.join("r.mcap")).expect("it was recorded");
-    let angles = MessageStream::new(&recorded).unwrap().map(Result::unwrap);
-    let angles = angles.filter(|message| message.channel.topic == "/angles");
+    let target = MessageStream::new(&recorded).unwrap().map(Result::unwrap);
+    let target = target.filter(|message| message.channel.topic == "/target");
     let numbers = |data: &[u8]| -> Vec<f64> {
         data[4..].chunks_exact(8).map(|number| f64::from_le_bytes(number.try_into().unwrap())).collect()
     };
-    // Pan and tilt, and where they are to be.
-    let setpoints: Vec<Vec<f64>> = angles.map(|message| numbers(&message.data)[2..].to_vec()).collect();
+    let setpoints: Vec<Vec<f64>> = target.map(|message| numbers(&message.data)[..2].to_vec()).collect();
     assert_eq!(setpoints.last(), Some(&vec![0.4, -0.3]));
     assert!(setpoints.iter().all(|it| [&[0.0, 0.0], &[0.4, -0.3]].iter().any(|good| it == *good)));
 }

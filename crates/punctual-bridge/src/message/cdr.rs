@@ -141,7 +141,9 @@ pub(crate) fn pack(description: &Description, payload: &[u8]) -> Vec<u8> {
             Kind::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32) => to.extend(from.take::<4>()?),
             Kind::Scalar(Scalar::I64 | Scalar::U64 | Scalar::F64) => to.extend(from.take::<8>()?),
             Kind::Array(element, length) => (0..length).try_for_each(|_| add(*element, from, to))?,
-            Kind::Message(inner) => inner.fields().iter().try_for_each(|field| add(field.kind(), from, to))?,
+            Kind::Message(inner) => {
+                inner.fields().iter().try_for_each(|field| add(field.kind(), from, to))?
+            }
         }
         Some(())
     }

@@ -163,7 +163,9 @@ impl Sink for Ros1 {
         let ends = (std::mem::take(&mut self.publishers), std::mem::take(&mut self.subscribers));
         match within(PATIENCE, move || drop(ends))? {
             Some(()) => Ok(()),
-            None => Err(io::Error::new(io::ErrorKind::TimedOut, "the master does not take leave of the node")),
+            None => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the master does not take leave of the node"))
+            }
         }
     }
 }

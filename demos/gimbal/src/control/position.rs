@@ -83,6 +83,11 @@ impl PositionController {
         Self { gains, integral_a: Integral::new(limit_a), last_rad: None, speed_rad_s: 0.0 }
     }
 
+    /// Goes on with other gains, from the integral and the speed that there are.
+    pub const fn set_gains(&mut self, gains: PositionGains) {
+        self.gains = gains;
+    }
+
     /// The current setpoint for the next period, in amperes.
     ///
     /// The axis is taken to be at rest at the first call.

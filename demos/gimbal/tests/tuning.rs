@@ -1,0 +1,95 @@
+//! Gains that are changed: from a file at the start, and by others while it runs.
+
+mod place;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use mcap::MessageStream;
+use place::Place;
+use punctual_bridge::parameters::{AskError, Remote, Remotes};
+
+fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
+    command.args(arguments).args(["--report", "r.html"]).current_dir(directory).stdin(Stdio::null());
+    command
+}
+
+/// The numbers of the messages of a topic in a recording.
+fn messages(path: &Path, topic: &str) -> Vec<Vec<f64>> {
+    let recorded = fs::read(path).expect("it was recorded");
+    let messages = MessageStream::new(&recorded).unwrap().map(Result::unwrap);
+    let numbers = |data: &[u8]| {
+        data[4..].chunks_exact(8).map(|number| f64::from_le_bytes(number.try_into().unwrap())).collect()
+    };
+    messages.filter(|message| message.channel.topic == topic).map(|message| numbers(&message.data)).collect()
+}
+
+/// The largest angle of the pan axis in the first step of the built-in sequence, which goes to 0.5 rad.
+fn peak(place: &Place, name: &str, gains: &str) -> f64 {
+    let (toml, mcap) = (format!("{name}.toml"), format!("{name}.mcap"));
+    fs::write(place.0.join(&toml), gains).unwrap();
+    let tune = format!("--tune={toml}");
+    let arguments = ["--virtual", "--seconds", "10", "--mcap", &mcap, &tune];
+    let output = gimbal(&place.0, &arguments).output().expect("it can be run");
+    assert!(output.status.success(), "{output:?}");
+    let angles = messages(&place.0.join(mcap), "/angles");
+    // From 0.5 s to 1.5 s.
+    angles[50..150].iter().map(|angles| angles[0]).fold(0.0, f64::max)
+}
+
+#[test]
+fn gains_of_a_file_change_the_step_response() {
+    let place = Place::new("tuned");
+    let designed = peak(&place, "designed", "");
+    let undamped = peak(&place, "undamped", "[pan]\nderivative = 0.25\n");
+    let slower = peak(&place, "slower", "pan.integral = 0.25\n");
+    eprintln!(
+        "peaks of a step to 0.5 rad: designed {designed:.3}, undamped {undamped:.3}, slower {slower:.3}"
+    );
+    assert!(undamped > designed + 0.05 && designed > slower + 0.01, "{undamped} {designed} {slower}");
+}
+
+#[test]
+fn refuses_a_wrong_file_before_anything_moves() {
+    let place = Place::new("untuned");
+    fs::write(place.0.join("gains.toml"), "pan.proportional = 40\ntilt.speed = 1\n").unwrap();
+    let output = gimbal(&place.0, &["--tune=gains.toml"]).output().expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("pan.proportional: 40 is out of range") && said.contains("tilt.speed"), "{said}");
+    assert!(!place.0.join("r.html").exists());
+}
+
+/// The gimbal that is this process, once it is there.
+fn remote(process: u32) -> Remote {
+    for _ in 0..3000 {
+        match Remotes::running().expect("the kernel tells").named(&process.to_string()) {
+            Ok(remote) => return remote.clone(),
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    panic!("the gimbal does not let itself be tuned");
+}
+
+#[test]
+fn is_tuned_while_it_runs_and_records_that() {
+    let place = Place::new("tune");
+    let mut command = gimbal(&place.0, &["--seconds", "4", "--tune", "--mcap", "r.mcap"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be run");
+    let remote = remote(child.id());
+    let changes =
+        remote.set(&[("pan.proportional", "2"), ("tilt.derivative", "0.5")]).expect("both are right");
+    assert_eq!(changes.len(), 2);
+    let refused = remote.set(&[("pan.proportional", "3"), ("tilt.derivative", "NaN")]);
+    assert!(matches!(refused, Err(AskError::Refused(_))), "{refused:?}");
+    let Output { stdout, .. } = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&stdout);
+    assert!(said.contains("/factors: 2 messages, 0 lost\n"), "{said}");
+    assert!(said.contains("parameters: 1 requests granted, 1 refused\n"), "{said}");
+    let factors = messages(&place.0.join("r.mcap"), "/factors");
+    assert_eq!(factors, [[1.0; 6], [2.0, 1.0, 1.0, 1.0, 1.0, 0.5]]);
+}

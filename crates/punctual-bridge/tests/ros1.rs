@@ -12,7 +12,7 @@ use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Bridge, Incoming, Ros1, Ros1Error, Running, Topic};
 
 /// Longer than any machine takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(1200);
 const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);

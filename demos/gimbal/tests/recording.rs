@@ -11,7 +11,17 @@ use place::Place;
 
 fn gimbal(directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
-    command.args(["--virtual", "--seconds", "0.5", "--report", "r.html", "--mcap", "run.mcap"]);
+    command.args([
+        "--virtual",
+        "--seconds",
+        "0.5",
+        "--report",
+        "r.html",
+        "--json",
+        "r.json",
+        "--mcap",
+        "run.mcap",
+    ]);
     command.current_dir(directory).output().expect("it can be run")
 }
 
@@ -43,9 +53,47 @@ fn records_every_current_and_never_overwrites() {
     let flows = |message: &mcap::Message<'_>| message.data[4..].iter().any(|byte| *byte != 0);
     assert!(of("/currents").any(flows), "the gimbal moves");
 
+    read_by_others(&place.0);
+
     let again = gimbal(&place.0);
     let said = String::from_utf8_lossy(&again.stderr);
     assert_eq!(again.status.code(), Some(1));
     assert!(said.starts_with("gimbal: run.mcap: File exists"), "{said}");
     assert_eq!(fs::read(place.0.join("run.mcap")).unwrap(), bytes);
+}
+
+/// Reads it as a viewer does: by the schemas that are in it.
+const READER: &str = "
+import sys
+from mcap_ros2.reader import read_ros2_messages
+counts = {}
+for message in read_ros2_messages(sys.argv[1]):
+    topic = message.channel.topic
+    counts[topic] = counts.get(topic, 0) + (len(message.ros_msg.pan) if topic == '/currents' else 1)
+    if topic == '/angles':
+        angles = message.ros_msg
+for topic in sorted(counts):
+    print(topic, counts[topic])
+print(angles.x, angles.y, angles.z)
+";
+
+/// Compares what PyPI's readers find with what the gimbal says of its run.
+fn read_by_others(directory: &Path) {
+    let has_reader = Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output();
+    if !has_reader.is_ok_and(|output| output.status.success()) {
+        let advice = "`pip install mcap-ros2-support` for python3";
+        return eprintln!("*** SKIPPED: THE RECORDING WAS NOT READ BY ITS SCHEMAS. {advice} ***");
+    }
+    let mut reader = Command::new("python3");
+    let output = reader.args(["-c", READER, "run.mcap"]).current_dir(directory).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = said.lines().collect();
+    let summary = fs::read(directory.join("r.json")).expect("it was written");
+    let summary: serde_json::Value = serde_json::from_slice(&summary).expect("it is JSON");
+    let tasks = summary["tasks"].as_array().expect("there are tasks");
+    let sample = tasks.iter().find(|task| task["name"] == "sample").expect("it is one");
+    let expected = ["/angles 50", &format!("/currents {}", sample["jobs"]), "/target 50"];
+    assert_eq!(lines.get(..3), Some(&expected[..]), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let angles = lines[3].split(' ').map(|number| number.parse().unwrap()).collect::<Vec<f64>>();
+    assert!(angles[0].abs() < 2.5 && angles[1].abs() < 1.0 && angles[2] == 0.0, "{said}");
 }

@@ -94,11 +94,12 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     let links = Links { recording, datagrams, ros1, tune, virtual_time };
     let mut links = links.is_any().then_some(links);
     // What the gimbal would do if every task ran exactly when it should; by hand, that is known only later.
-    let virtual_run = |timeline, links| {
-        controller::run(Config::new().virtual_time(), args.seconds, Setpoints::Timeline(timeline), links)
+    let virtual_run = |seconds, timeline, links| {
+        controller::run(Config::new().virtual_time(), seconds, Setpoints::Timeline(timeline), links)
     };
     let of_virtual_run = if args.virtual_time { links.take() } else { None };
-    let reference = if by_hand { None } else { Some(virtual_run(timeline.clone(), of_virtual_run)?) };
+    let reference =
+        if by_hand { None } else { Some(virtual_run(args.seconds, timeline.clone(), of_virtual_run)?) };
 
     let started = SystemTime::now();
     let (outcome, reference) = if args.virtual_time {
@@ -112,7 +113,11 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         };
         let outcome = controller::run(Config::from_env(), args.seconds, setpoints, links)?;
         let reference = match (reference, &outcome.record) {
-            (None, Some(record)) => Some(virtual_run(as_recorded(&record.recorder), None)?),
+            (None, Some(record)) => {
+                // No longer than the run, which may have been ended early.
+                let elapsed = outcome.report.elapsed.as_secs_f64() + 0.001;
+                Some(virtual_run(elapsed.min(args.seconds), as_recorded(&record.recorder), None)?)
+            }
             (reference, _) => reference,
         };
         (outcome, reference.and_then(|reference| reference.record))

@@ -1,31 +1,20 @@
 //! Gains that are changed: from a file at the start, and by others while it runs.
 
+mod live;
 mod place;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
-use mcap::MessageStream;
+use live::{Live, messages};
 use place::Place;
-use punctual_bridge::parameters::{AskError, Remote, Remotes};
+use punctual_bridge::parameters::{AskError, Remotes};
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
     command.args(arguments).args(["--report", "r.html"]).current_dir(directory).stdin(Stdio::null());
     command
-}
-
-/// The numbers of the messages of a topic in a recording.
-fn messages(path: &Path, topic: &str) -> Vec<Vec<f64>> {
-    let recorded = fs::read(path).expect("it was recorded");
-    let messages = MessageStream::new(&recorded).unwrap().map(Result::unwrap);
-    let numbers = |data: &[u8]| {
-        data[4..].chunks_exact(8).map(|number| f64::from_le_bytes(number.try_into().unwrap())).collect()
-    };
-    messages.filter(|message| message.channel.topic == topic).map(|message| numbers(&message.data)).collect()
 }
 
 /// The largest angle of the pan axis in the first step of the built-in sequence, which goes to 0.5 rad.
@@ -64,30 +53,22 @@ fn refuses_a_wrong_file_before_anything_moves() {
     assert!(!place.0.join("r.html").exists());
 }
 
-/// The gimbal that is this process, once it is there.
-fn remote(process: u32) -> Remote {
-    for _ in 0..3000 {
-        match Remotes::running().expect("the kernel tells").named(&process.to_string()) {
-            Ok(remote) => return remote.clone(),
-            Err(_) => thread::sleep(Duration::from_millis(20)),
-        }
-    }
-    panic!("the gimbal does not let itself be tuned");
-}
-
 #[test]
 fn is_tuned_while_it_runs_and_records_that() {
     let place = Place::new("tune");
-    let mut command = gimbal(&place.0, &["--seconds", "4", "--tune", "--mcap", "r.mcap"]);
+    let mut command = gimbal(&place.0, &["--stdin", "--seconds", "3600", "--tune", "--mcap", "r.mcap"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be run");
-    let remote = remote(child.id());
+    let process = child.id().to_string();
+    let mut gimbal = Live::new(child);
+    let find = || Remotes::running().expect("the kernel tells").named(&process).ok().cloned();
+    let remote = gimbal.wait_for(find);
     let changes =
         remote.set(&[("pan.proportional", "2"), ("tilt.derivative", "0.5")]).expect("both are right");
     assert_eq!(changes.len(), 2);
     let refused = remote.set(&[("pan.proportional", "3"), ("tilt.derivative", "NaN")]);
     assert!(matches!(refused, Err(AskError::Refused(_))), "{refused:?}");
-    let Output { stdout, .. } = child.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&stdout);
+    let output = gimbal.interrupt();
+    let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("/factors: 2 messages, 0 lost\n"), "{said}");
     assert!(said.contains("parameters: 1 requests granted, 1 refused\n"), "{said}");
     let factors = messages(&place.0.join("r.mcap"), "/factors");

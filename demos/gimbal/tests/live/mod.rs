@@ -1,0 +1,70 @@
+//! A gimbal that runs until a test has seen what it waits for.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mcap::MessageStream;
+use mcap::read::Options;
+
+/// Longer than any machine takes.
+const PATIENCE: Duration = Duration::from_secs(1200);
+
+/// A process that does not outlive the test.
+pub(crate) struct Live(Option<Child>);
+
+impl Live {
+    pub(crate) fn new(child: Child) -> Self {
+        Self(Some(child))
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it was not ended")
+    }
+
+    /// Calls `look` until it returns something.
+    pub(crate) fn wait_for<R>(&mut self, mut look: impl FnMut() -> Option<R>) -> R {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            let ended = self.child().try_wait().expect("it can be asked");
+            assert!(
+                ended.is_none() && begun.elapsed() < PATIENCE,
+                "what is waited for does not come: {ended:?}"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub(crate) fn interrupt(mut self) -> Output {
+        let child = self.0.take().expect("it is ended once");
+        // SAFETY: sends a signal to a process that has not been waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
+        child.wait_with_output().expect("it ends")
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The numbers of the messages of a topic in a recording, which may not be complete yet.
+pub(crate) fn messages(path: &Path, topic: &str) -> Vec<Vec<f64>> {
+    let recorded = fs::read(path).unwrap_or_default();
+    let Ok(messages) = MessageStream::new_with_options(&recorded, Options::IgnoreEndMagic.into()) else {
+        return vec![];
+    };
+    let messages = messages.map_while(Result::ok).filter(|message| message.channel.topic == topic);
+    let number = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().expect("there are eight"));
+    messages.map(|message| message.data[4..].chunks_exact(8).map(number).collect()).collect()
+}

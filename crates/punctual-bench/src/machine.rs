@@ -1,12 +1,14 @@
 //! The machine of a run: everything that decides whether two runs are comparable.
 
 use std::fs;
+use std::hint::black_box;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::cpus;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::rt;
 
 /// The machine, its kernel, and what this process may do on it.
@@ -21,6 +23,12 @@ pub struct Machine {
     pub architecture: String,
     /// The CPU's model name.
     pub cpu_model: String,
+    /// Family, model and stepping of an x86 CPU; empty of others. Hypervisors give different CPUs one name.
+    #[serde(default)]
+    pub cpu_family: String,
+    /// One locked instruction, the median of windows.
+    #[serde(default)]
+    pub locked_ns: Option<f64>,
     /// CPUs that are online.
     pub cpus: usize,
     /// The hypervisor, if any. `none` is no guarantee: some hide.
@@ -62,6 +70,8 @@ impl Machine {
             preempt_rt: read("/sys/kernel/realtime") == "1" || read("/proc/version").contains("PREEMPT_RT"),
             architecture: std::env::consts::ARCH.into(),
             cpu_model: cpu_model(),
+            cpu_family: cpu_family(),
+            locked_ns: Some(locked_ns(cpu, clock)),
             cpus: std::thread::available_parallelism().map_or(1, usize::from).max(online()),
             hypervisor,
             clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
@@ -121,7 +131,9 @@ impl Machine {
     /// The hardware in one line.
     pub fn hardware_line(&self) -> String {
         let on = if self.hypervisor == "none" { String::new() } else { format!(", {}", self.hypervisor) };
-        format!("{} × {} ({}{on})", self.cpus, self.cpu_model, self.architecture)
+        let family =
+            if self.cpu_family.is_empty() { String::new() } else { format!(", family {}", self.cpu_family) };
+        format!("{} × {} ({}{family}{on})", self.cpus, self.cpu_model, self.architecture)
     }
 }
 
@@ -151,6 +163,37 @@ fn cpu_model() -> String {
         Some(line.split_once(':')?.1.trim().to_owned())
     };
     named("model name").or_else(|| named("Model")).or_else(|| named("CPU part")).unwrap_or("unknown".into())
+}
+
+/// As `family-model-stepping`.
+fn cpu_family() -> String {
+    let info = read("/proc/cpuinfo");
+    let number = |name: &str| {
+        let (_, number) =
+            info.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name)?;
+        Some(number.trim().to_owned())
+    };
+    let numbers = ["cpu family", "model", "stepping"].map(number);
+    numbers.into_iter().collect::<Option<Vec<_>>>().map_or_else(String::new, |numbers| numbers.join("-"))
+}
+
+/// What an instruction with a bus lock takes: the median of windows of many, on `cpu` with real-time priority if that is granted.
+fn locked_ns(cpu: usize, clock: &Clock) -> f64 {
+    const WINDOWS: usize = 101;
+    const OPERATIONS: u64 = 1000;
+    let mut windows = rt::on_thread(cpu, rt::PRIORITY, |_| {
+        let word = AtomicU64::new(0);
+        let window = |_| {
+            let from = clock::now();
+            (0..OPERATIONS).for_each(|_| {
+                black_box(&word).fetch_add(1, Ordering::AcqRel);
+            });
+            clock::now() - from
+        };
+        (0..WINDOWS).map(window).collect::<Vec<_>>()
+    });
+    windows.sort_unstable();
+    clock.ps(windows[WINDOWS / 2]) as f64 / 1e3 / OPERATIONS as f64
 }
 
 fn hypervisor() -> String {
@@ -202,5 +245,6 @@ mod tests {
         assert!(!machine.kernel.is_empty() && machine.cpus > 0);
         assert!(machine.kernel_line().contains("PREEMPT_RT"));
         assert!(machine.hardware_line().contains(&machine.architecture));
+        assert!(machine.locked_ns.is_some_and(|ns| ns > 0.0));
     }
 }

@@ -67,7 +67,10 @@ impl FromStr for SuiteName {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|suite| suite.as_str() == name);
-        found.ok_or_else(|| format!("there is no suite `{name}`"))
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str);
+            format!("there is no suite `{name}`; there are {}", names.join(", "))
+        })
     }
 }
 

@@ -68,6 +68,8 @@ pub(crate) fn run(rows: Vec<Row>) -> Run {
             preempt_rt: true,
             architecture: "x86_64".into(),
             cpu_model: "a CPU".into(),
+            cpu_family: "25-1-1".into(),
+            locked_ns: Some(2.5),
             cpus: 2,
             hypervisor: "none".into(),
             clock_source: "tsc".into(),

@@ -20,11 +20,14 @@ pub fn head(run: &Run) -> String {
     let _ = writeln!(
         out,
         "own overhead: an empty measurement takes {} at most, {} at the median (clock: {}, resolution {}); \
-         it is not subtracted from any figure",
+         it is not subtracted from any figure{}",
         format_nanos(empty.max_ns),
         format_nanos(empty.p50_ns),
         run.machine.clock,
-        format_nanos(run.machine.clock_step_ns)
+        format_nanos(run.machine.clock_step_ns),
+        run.machine
+            .locked_ns
+            .map_or(String::new(), |ns| format!("; L, a locked instruction, takes {}", format_nanos(ns)))
     );
     for note in &run.machine.notes {
         let _ = writeln!(out, "note: {note}");

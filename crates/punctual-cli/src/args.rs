@@ -53,64 +53,59 @@ Examples:
   punctual bench latency --only eventfd              selected steps of a suite
   punctual bench --json new.json --compare old.json  what changed since an earlier run")]
 pub(crate) struct Bench {
-    #[command(subcommand)]
-    suite: Option<Suite>,
+    /// Suites to run [default: all]:
+    /// rtos: cost of creating, switching, locking and signalling;
+    /// behaviour: whether scheduling and locking rules hold;
+    /// latency: events, timers and delays, idle and under load;
+    /// hourglass: what preempts a loop that only reads the clock;
+    /// interference: what another CPU does to a loop by caches and memory;
+    /// policies: finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned
+    #[arg(value_name = "SUITE")]
+    suites: Vec<SuiteName>,
 
     /// Take fewer samples: all suites finish within a minute
-    #[arg(long, global = true)]
+    #[arg(long)]
     quick: bool,
 
     /// Run only steps whose names contain this text; may be repeated
-    #[arg(long, global = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
 
     /// Samples per row [default: 4096; 256 with --quick]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, value_name = "N")]
     samples: Option<u32>,
 
     /// Seconds per hourglass run [default: 10; 2 with --quick]
-    #[arg(long, global = true, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
 
     /// CPU to measure [default: an isolated one, otherwise the highest]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, value_name = "N")]
     cpu: Option<usize>,
 
     /// Background load for steps that need one: own, hackbench or stress-ng
-    #[arg(long, global = true, value_name = "KIND", default_value = "own")]
+    #[arg(long, value_name = "KIND", default_value = "own")]
     load: LoadKind,
 
     /// Two connected GPIO lines to write and read [default: gpio-sim, if the kernel has it]
-    #[arg(long, global = true, value_name = "CHIP:OUT:IN")]
+    #[arg(long, value_name = "CHIP:OUT:IN")]
     gpio: Option<GpioLines>,
 
     /// Write the results as JSON (format: docs/bench-schema.md)
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
     /// Write the results as an HTML page with charts
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
     /// Compare with an earlier run saved by --json
-    #[arg(long, global = true, value_name = "OLD.json")]
+    #[arg(long, value_name = "OLD.json")]
     pub(crate) compare: Option<PathBuf>,
-}
 
-#[derive(Debug, Clone, Copy, Subcommand)]
-enum Suite {
-    /// Cost of creating, switching, locking and signalling
-    Rtos,
-    /// Whether scheduling and locking rules hold
-    Behaviour,
-    /// Latency of events, timers and delays, idle and under load
-    Latency,
-    /// What preempts a loop that only reads the clock
-    Hourglass,
-    /// What another CPU does to a loop by caches and memory
-    Interference,
-    /// Finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned
-    Policies,
+    /// Exit with 1 if the comparison finds a regression
+    #[arg(long, requires = "compare")]
+    pub(crate) fail_on_regression: bool,
 }
 
 impl Bench {
@@ -121,16 +116,8 @@ impl Bench {
 
     /// The requested options.
     pub(crate) fn options(&self) -> Options {
-        let suite = self.suite.map(|suite| match suite {
-            Suite::Rtos => SuiteName::Rtos,
-            Suite::Behaviour => SuiteName::Behaviour,
-            Suite::Latency => SuiteName::Latency,
-            Suite::Hourglass => SuiteName::Hourglass,
-            Suite::Interference => SuiteName::Interference,
-            Suite::Policies => SuiteName::Policies,
-        });
         Options {
-            suites: suite.into_iter().collect(),
+            suites: self.suites.clone(),
             only: self.only.clone(),
             quick: self.quick,
             samples: self.samples,
@@ -172,6 +159,15 @@ mod tests {
             assert_eq!((options.suites, options.quick, options.cpu), (vec![SuiteName::Rtos], true, Some(1)));
         }
         assert!(options("punctual bench").unwrap().suites.is_empty());
+        let several = options("punctual bench latency --quick rtos").unwrap();
+        assert_eq!(several.suites, [SuiteName::Latency, SuiteName::Rtos]);
+    }
+
+    #[test]
+    fn counts_regressions_only_of_a_comparison() {
+        assert!(options("punctual bench --compare old.json --fail-on-regression").is_ok());
+        let error = options("punctual bench --fail-on-regression").unwrap_err();
+        assert!(error.to_string().contains("--compare"), "{error}");
     }
 
     #[test]

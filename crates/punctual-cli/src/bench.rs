@@ -13,7 +13,7 @@ use crate::args::Bench;
 use crate::display::Display;
 use crate::output::{self, print, say};
 
-/// A rule was broken, or a result could not be written.
+/// A rule was broken, a result could not be written, or there is a regression where that was to count.
 const FAILED: u8 = 1;
 /// The command line is invalid.
 const BAD_INPUT: u8 = 2;
@@ -96,6 +96,9 @@ fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     }
     if let Some(path) = &arguments.html {
         write("--html", path, Ok(html::page(run, comparison)));
+    }
+    if arguments.fail_on_regression && comparison.is_some_and(|comparison| comparison.regressions() > 0) {
+        code = FAILED;
     }
     if run.failures() > 0 {
         let failed = run.checks().filter(|check| check.verdict == punctual_bench::model::Verdict::Failed);

@@ -1,8 +1,10 @@
 //! Compares two runs: ratios, and which of them are regressions.
 //!
-//! A row is called slower if its median has grown by more than a tenth *and* the middle halves of the two runs do not
-//! overlap: 75 % of the new samples are above 75 % of the old. So neither a single outlier nor the steps of a coarse clock
-//! makes a regression. Maxima are shown as ratios and never judged: they are rare events, and two runs differ in them by
+//! A row is called slower if its median has grown beyond the *margin* and the middle halves of the two runs do not
+//! overlap: 75 % of the new samples are above 75 % of the old. It has to have grown by the clock, in locked instructions if both runs have
+//! measured them, and by its peer if that was measured in the turns of the same row: a machine that is slower today makes
+//! no regression. The margin is a tenth, or what the noise of the two runs asks for: the widths of the middle halves of both, the steps
+//! of their clocks, and the most by which a peer of the same suite has moved, of which nobody has changed the code. Maxima are shown as ratios and never judged: they are rare events, and two runs differ in them by
 //! chance. Of what was asked to take some time and never takes less, the time beyond that is compared.
 
 use std::fs;
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Check, FORMAT, Row, Run, Suite, VERSION, Verdict};
 use crate::stats::Distribution;
+use crate::suites::PEER;
 
 /// Why an earlier run cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +147,7 @@ impl Comparison {
     pub fn new(old: &Run, new: &Run) -> Self {
         let rows = new.rows().filter_map(|row| {
             let before = old.rows().find(|before| before.id == row.id)?;
-            Some(of_rows(before, row))
+            Some(of_rows(before, row, &Scale::new((old, before), (new, row))))
         });
         let checks = new.checks().filter_map(|check| {
             let before = old.checks().find(|before| before.id == check.id)?;
@@ -167,10 +170,56 @@ impl Comparison {
     }
 }
 
-/// How much larger a median has to be.
-const MARGIN: f64 = 1.10;
+/// How much larger a median has to be at least.
+const MARGIN: f64 = 0.1;
 
-fn of_rows(old: &Row, new: &Row) -> RowChange {
+/// By what a row of two runs is judged besides the clock.
+struct Scale {
+    /// A locked instruction of the new run by one of the old.
+    locked: Option<f64>,
+    /// The median of the row's peer, likewise.
+    peer: Option<f64>,
+    /// The most by which a peer of the suite has moved, as a part.
+    drift: f64,
+    /// The steps of both clocks together, in nanoseconds.
+    steps: f64,
+}
+
+impl Scale {
+    fn new((old_run, old): (&Run, &Row), (new_run, new): (&Run, &Row)) -> Self {
+        let suite = |id: &str| id.split('/').next().map(str::to_owned);
+        let moved = |row: &Row| {
+            let before = old_run.rows().find(|before| before.id == row.id)?;
+            let both = before.is_meaningful() && row.is_meaningful();
+            let (a, b) = before.figures.as_ref().zip(row.figures.as_ref()).filter(|_| both)?;
+            (a.p50_ns > 0.0 && b.p50_ns > 0.0).then(|| b.p50_ns / a.p50_ns)
+        };
+        let peers = || new_run.rows().filter(|row| row.subject == PEER && suite(&row.id) == suite(&new.id));
+        let alike = |row: &&Row| row.operation == new.operation && row.condition == new.condition;
+        let is_peer = new.subject == PEER || old.subject == PEER;
+        let peer = peers().find(alike).filter(|_| !is_peer).and_then(moved);
+        let locked = old_run.machine.locked_ns.zip(new_run.machine.locked_ns).map(|(old, new)| new / old);
+        let drift = peers().filter_map(moved).map(|ratio| ratio.ln().abs().exp_m1()).fold(0.0, f64::max);
+        let steps = old_run.machine.clock_step_ns + new_run.machine.clock_step_ns;
+        Self { locked, peer, drift, steps }
+    }
+
+    /// By how much, as a part, a median has to have grown.
+    fn margin(&self, old: &Distribution, new: &Distribution) -> f64 {
+        let width = |row: &Distribution| (row.p75_ns - row.p25_ns) / row.p50_ns.max(f64::MIN_POSITIVE);
+        let step = self.steps / old.p50_ns.min(new.p50_ns).max(f64::MIN_POSITIVE);
+        MARGIN.max(width(old) + width(new)).max(step).max(self.drift)
+    }
+
+    /// What has become of a `ratio` by each of the measures.
+    fn ratios(&self, ratio: f64) -> impl Iterator<Item = f64> {
+        [Some(ratio), self.locked.map(|locked| ratio / locked), self.peer.map(|peer| ratio / peer)]
+            .into_iter()
+            .flatten()
+    }
+}
+
+fn of_rows(old: &Row, new: &Row, scale: &Scale) -> RowChange {
     let nothing = RowChange {
         id: new.id.clone(),
         p50_ns: None,
@@ -188,12 +237,17 @@ fn of_rows(old: &Row, new: &Row) -> RowChange {
         new.nominal_ns.filter(|&nominal| never_early(a, nominal) && never_early(b, nominal)).unwrap_or(0.0);
     let ratio = |a: f64, b: f64| (a > beyond && b > beyond).then(|| (b - beyond) / (a - beyond));
     let p50_ratio = ratio(a.p50_ns, b.p50_ns);
+    let margin = 1.0 + scale.margin(a, b);
     RowChange {
         p50_ratio,
         max_ratio: ratio(a.max_ns, b.max_ns),
         change: match p50_ratio {
-            Some(ratio) if ratio > MARGIN && b.p25_ns > a.p75_ns => Change::Slower,
-            Some(ratio) if ratio < 1.0 / MARGIN && b.p75_ns < a.p25_ns => Change::Faster,
+            Some(ratio) if b.p25_ns > a.p75_ns && scale.ratios(ratio).all(|ratio| ratio > margin) => {
+                Change::Slower
+            }
+            Some(ratio) if b.p75_ns < a.p25_ns && scale.ratios(ratio).all(|ratio| ratio < 1.0 / margin) => {
+                Change::Faster
+            }
             Some(_) => Change::Same,
             None => Change::NotComparable,
         },

@@ -18,6 +18,35 @@ fn reports_clear_shifts_but_not_small_ones() {
 }
 
 #[test]
+fn takes_a_slower_machine_for_no_regression() {
+    let beside =
+        |ours, peer| run(vec![row("a/x/punctual", "Punctual", ours), row("a/x/posix", "POSIX", peer)]);
+    let ours = |old: &Run, new: &Run| Comparison::new(old, new).rows[0].change;
+    // All of it, by the peer and by the locked instruction.
+    assert_eq!(ours(&beside(1000, 1000), &beside(2000, 2000)), Change::Same);
+    let mut slow = run(vec![row("a/x/punctual", "Punctual", 2000)]);
+    slow.machine.locked_ns = slow.machine.locked_ns.map(|ns| ns * 2.0);
+    assert_eq!(ours(&run(vec![row("a/x/punctual", "Punctual", 1000)]), &slow), Change::Same);
+    // Only ours.
+    assert_eq!(ours(&beside(1000, 1000), &beside(2000, 1000)), Change::Slower);
+}
+
+#[test]
+fn knows_the_noise_of_both_runs() {
+    let beside = |other| {
+        move |ours| run(vec![row("a/x/punctual", "Punctual", ours), row("a/y/posix", "POSIX", other)])
+    };
+    let ours = |old: Run, new: Run| Comparison::new(&old, &new).rows[0].change;
+    assert_eq!(ours(beside(1000)(1000), beside(1000)(1300)), Change::Slower);
+    // What nobody changed has moved by as much.
+    assert_eq!(ours(beside(1000)(1000), beside(700)(1300)), Change::Same);
+    // A step of the clock.
+    let mut coarse = beside(1000)(1000);
+    coarse.machine.clock_step_ns = 400.0;
+    assert_eq!(ours(coarse, beside(1000)(1300)), Change::Same);
+}
+
+#[test]
 fn reports_no_regression_for_one_outlier() {
     let old = run(vec![row("a", "Punctual", 1000)]);
     let mut new = old.clone();

@@ -76,6 +76,9 @@ def recompute(trace, job, carried):
     terms, likely = walk.terms(trace, jitter, known_calls)
     for term, bounds in terms.items():
         columns[f"{term}_min_ns"], columns[f"{term}_max_ns"] = bounds
+    if walk.unsure:
+        for column in [f"{term}_{end}_ns" for term in ("ss", "ss_entry", "ss_exit", "c") for end in ("min", "max")]:
+            del columns[column]
     columns["first_cpu"], columns["last_cpu"] = walk.own[0].cpu, walk.own[-1].cpu
     columns["preemptions"], columns["blockings"] = walk.preemptions, len(walk.waits)
     columns["longest_blocking_ns"] = max((end - begun for begun, end in walk.waits), default=None)
@@ -85,9 +88,13 @@ def recompute(trace, job, carried):
     wake = trace.wakes.get((thread, start))
     if wake:
         ready = wake.ready or wake.time
-        delayed = trace.occupants(thread, ready, start, None)
+        delayed = trace.occupants(thread, ready, start, None) or Counter()
     for interval in walk.ready:
-        displaced += trace.occupants(thread, *interval)
+        took = trace.occupants(thread, *interval)
+        if took is None:
+            displaced.clear()
+            break
+        displaced += took
     return columns, terms, (delayed, displaced)
 
 

@@ -85,6 +85,7 @@ class Trace:
         self.wakes = {}  # by thread and the beginning of a run: the wake-up that led to it
         self.has_calls = {}  # by thread: since when its system calls are known to be recorded
         self.comm = {}
+        self.doubtful = []  # when a thread was found running that nobody had switched to
         self.moves = defaultdict(list)  # by thread: when it came to which CPU, to wait for it or to run
         self.occupied = defaultdict(list)  # by CPU: since when which thread has it, or no thread but a handler
         self.conditions = set()
@@ -108,6 +109,7 @@ class Trace:
         if occupied and not cpu.frames and thread not in (occupied[-1][1], cpu.left):
             # The switch to it is missing, as some are that the kernel does not count as lost.
             occupied.append((time, thread))
+            self.doubtful.append(time)
         if event == "sched_switch":
             self.switch(cpu, number, time, rest)
         elif event in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
@@ -202,6 +204,9 @@ class Trace:
     def occupants(self, thread, start, end, number):
         """How long other threads had the CPU for which a thread waited: this one at first, or the one that it was woken for."""
         took = Counter()
+        if bisect.bisect_left(self.doubtful, start) != bisect.bisect_right(self.doubtful, end):
+            # The kernel left a switch out: who had the CPU until then is not certain.
+            return None
         moves = self.moves[thread]
         at = bisect.bisect_left(moves, (start,))
         if number is None:

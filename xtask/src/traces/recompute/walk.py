@@ -31,7 +31,7 @@ class Thread:
 
     def forget(self):
         self.seen = {"entry": [], "exit": []}
-        self.unsure = True
+        self.unsure, self.interrupted = True, None
 
 
 class Sums:
@@ -55,7 +55,7 @@ class Walk:
         self.carried = carried
         self.sums, self.window, self.side = Sums(), 0, "entering"
         self.wait = self.futex = None
-        self.in_handler = self.spun = self.slept = False
+        self.in_handler = self.spun = self.slept = self.unsure = False
         self.preemptions, self.waits, self.ready = 0, [], []
         self.settled = runs[at].start
         self.own = []
@@ -137,7 +137,9 @@ class Walk:
         elif mark.kind == "call":
             self.proof()
         elif mark.kind == "waking":
-            if not self.carried.interrupted:
+            # After a job that was not followed nobody knows whether an interrupt had been.
+            self.unsure |= self.carried.interrupted is None
+            if self.carried.interrupted is False:
                 self.proof()
         elif mark.kind == "schedule_enter":
             self.proof()

@@ -4,6 +4,11 @@
 //! displaced only while all CPUs run higher ones, so by at most the `m`th part of what these can run in its window, of each no
 //! more than displaces it. Sufficient, for sporadic tasks that end before their next release.
 //!
+//! *Guan, Stigge, Yi, Yu, "New Response Time Bounds for Fixed Priority Multiprocessor Scheduling", RTSS 2009*: a window may be extended
+//! to the left for as long as higher jobs keep all CPUs busy. Just before it, one CPU is not, so at most `m` − 1 tasks have a job that
+//! has come before and not ended: those for which it makes the most. All others begin with a release in the window. A release that
+//! is late counts from when the job is ready, so in a window those of a task with jitter J come as if it were longer by J.
+//!
 //! There is no bound for tasks that share locked resources: the executor follows the original Priority Ceiling Protocol on all
 //! CPUs at once, with threads that inherit priorities. The published analyses of global locking protocols (PPCP, FMLP, PIP)
 //! are of other rules about who may lock when, so none of their bounds holds here. Nor is there one for bursts, waiting, or
@@ -55,20 +60,32 @@ pub(crate) fn bound(
     let overhead = partition.overheads.dispatch.saturating_add(partition.overheads.preemption);
     let cost = |at: usize| system.tasks[at].execution.saturating_add(overhead);
     let own = cost(at);
-    let displaced = |window: Nanos, (rival, response): (usize, Nanos)| {
+    let mut all = Vec::with_capacity(rivals.len());
+    let displaced = |window: Nanos, all: &mut Vec<Displacement>| -> Option<Nanos> {
         let most = window - own + 1;
-        workload(window, response, cost(rival), system.tasks[rival].arrivals.as_ref())
-            .map(|all| all.min(most))
+        all.clear();
+        for &(rival, response) in &rivals {
+            let task = &system.tasks[rival];
+            let period = task.arrivals.as_ref()?.window();
+            // The first job ends as late as it can, and the others come as early as they can; or the first has just come.
+            let carried =
+                workload(window.checked_add(response)?.checked_sub(cost(rival))?, period, cost(rival))?;
+            let fresh = workload(window.checked_add(task.jitter)?, period, cost(rival))?;
+            let (carried, fresh) = (carried.min(most), fresh.min(most));
+            all.push(Displacement { rival, time: fresh, more: carried.saturating_sub(fresh) });
+        }
+        // So many have a job from before the window.
+        all.sort_unstable_by_key(|it| std::cmp::Reverse((it.more, it.rival)));
+        let carriers = usize::try_from(cpus - 1).unwrap_or(usize::MAX);
+        all.iter_mut().take(carriers).for_each(|it| it.time += it.more);
+        all.iter().try_fold(0, |sum: Nanos, it| sum.checked_add(it.time))
     };
     let latest = task.arrivals.as_ref().map_or(0, Stream::window);
     let mut window = own;
     let mut steps = Steps::new();
     loop {
         steps.take()?;
-        let mut sum: Nanos = 0;
-        for &rival in &rivals {
-            sum = displaced(window, rival).and_then(|it| sum.checked_add(it)).ok_or(NoBound::TooLong)?;
-        }
+        let sum = displaced(window, &mut all).ok_or(NoBound::TooLong)?;
         let next = own.checked_add(sum / cpus).ok_or(NoBound::TooLong)?;
         if next.saturating_add(task.jitter) > latest {
             return none(format!(
@@ -81,8 +98,8 @@ pub(crate) fn bound(
         }
         window = next;
     }
-    let interference =
-        terms(window - own, cpus, rivals.iter().map(|&rival| (rival.0, displaced(window, rival))));
+    all.sort_by_key(|it| std::cmp::Reverse(system.tasks[it.rival].level));
+    let interference = terms(window - own, cpus, &all);
     Ok(Bound {
         response: window + task.jitter,
         jitter: task.jitter,
@@ -117,25 +134,26 @@ fn unfit(system: &System, task: &Task) -> Option<&'static str> {
     }
 }
 
-/// The most that jobs of a task can run in a window: the first ends as late as it can, the others come as early as they can.
-fn workload(window: Nanos, response: Nanos, cost: Nanos, arrivals: Option<&Stream>) -> Option<Nanos> {
-    let period = arrivals?.window();
-    let span = window.checked_add(response)?.checked_sub(cost)?;
-    let whole = span / period;
-    whole.checked_mul(cost)?.checked_add(cost.min(span % period))
+/// What jobs of a rival run in a window at most.
+struct Displacement {
+    rival: usize,
+    time: Nanos,
+    /// So much more if one of them has come before the window.
+    more: Nanos,
+}
+
+/// What jobs that come once in a period run at most within `span` of the first.
+fn workload(span: Nanos, period: Nanos, cost: Nanos) -> Option<Nanos> {
+    (span / period).checked_mul(cost)?.checked_add(cost.min(span % period))
 }
 
 /// The shares of the rivals in the time for which a job is displaced.
-fn terms(
-    displaced: Nanos,
-    cpus: u64,
-    rivals: impl Iterator<Item = (usize, Option<Nanos>)>,
-) -> Vec<Interference> {
+fn terms(displaced: Nanos, cpus: u64, rivals: &[Displacement]) -> Vec<Interference> {
     let mut left = displaced;
     let mut carry = 0;
     let mut terms = Vec::new();
-    for (rival, time) in rivals {
-        let all = time.unwrap_or(0) + carry;
+    for &Displacement { rival, time, .. } in rivals {
+        let all = time + carry;
         carry = all % cpus;
         let share = (all / cpus).min(left);
         left -= share;

@@ -114,6 +114,8 @@ impl Stream {
         }
         let last = length.checked_add(self.jitter)? - 1;
         let arrivals = match &self.pattern {
+            // Dividing takes longer than all the rest, and within the first window there is nothing to divide.
+            &Pattern::Bursts { burst: 1, window, .. } if last < window => 1,
             &Pattern::Bursts { burst: 1, window, .. } => last / window + 1,
             &Pattern::Bursts { burst, separation, window } => {
                 let (windows, rest) = (last / window, last % window);
@@ -149,10 +151,15 @@ impl Stream {
     }
 
     /// The length of the shortest interval with its end in which so many releases fit; `None` if that cannot be expressed.
+    #[inline]
     #[must_use]
     pub fn distance(&self, releases: u64) -> Option<Nanos> {
-        let gaps = releases.saturating_sub(1) / self.each;
+        let gaps = match self.each {
+            1 => releases.saturating_sub(1),
+            each => releases.saturating_sub(1) / each,
+        };
         let distance = match &self.pattern {
+            &Pattern::Bursts { burst: 1, window, .. } => gaps.checked_mul(window)?,
             &Pattern::Bursts { burst, separation, window } => {
                 (gaps / burst).checked_mul(window)?.checked_add((gaps % burst) * separation)?
             }

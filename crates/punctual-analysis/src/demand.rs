@@ -79,8 +79,11 @@ pub(crate) type Sources<'a> = [&'a [Source]; 3];
 #[inline]
 pub(crate) fn demand(base: Nanos, sources: Sources<'_>, length: Nanos) -> Option<Nanos> {
     let mut demand = base;
-    for source in sources.into_iter().flatten() {
-        demand = demand.checked_add(source.all.before(length)?.checked_mul(source.cost())?)?;
+    // Two loops are faster than one over a flattened list.
+    for list in sources {
+        for source in list {
+            demand = demand.checked_add(source.all.before(length)?.checked_mul(source.cost())?)?;
+        }
     }
     Some(demand)
 }

@@ -99,7 +99,10 @@ impl Contest<'_> {
     /// About the share of a CPU that all jobs need which run before or as the task's.
     pub(crate) fn load_estimate(&self) -> f64 {
         let share = |source: &Source, cost: Nanos| source.rate * cost as f64;
-        let above: f64 = self.above.into_iter().flatten().map(|source| share(source, source.cost())).sum();
+        let mut above = 0.0;
+        for list in self.above {
+            above += list.iter().map(|source| share(source, source.cost())).sum::<f64>();
+        }
         let level = self.level.iter();
         above + level.map(|it| share(it, it.peer_cost().saturating_add(self.suspension))).sum::<f64>()
     }
@@ -134,10 +137,12 @@ impl Contest<'_> {
             return None;
         }
         let (mut more, mut share) = (0.0, 0.0);
-        for source in self.above.into_iter().flatten().filter(|source| source.all.is_sporadic()) {
-            let own = source.rate * source.cost() as f64;
-            more += own * source.all.jitter() as f64;
-            share += own;
+        for list in self.above {
+            for source in list.iter().filter(|source| source.all.is_sporadic()) {
+                let own = source.rate * source.cost() as f64;
+                more += own * source.all.jitter() as f64;
+                share += own;
+            }
         }
         let left = 1.0 - share;
         // With little left, roundings matter; otherwise they are far smaller than this.
@@ -244,9 +249,11 @@ impl Contest<'_> {
         let mut own = Work::default();
         let sources = self.above.iter().map(|list| list.len()).sum::<usize>() + self.level.len();
         let mut interference: Vec<Interference> = Vec::with_capacity(sources);
-        for source in self.above.into_iter().flatten() {
-            let jobs = source.all.before(counted).unwrap_or(0);
-            add_next(&mut interference, source.term(source.who, jobs, source.preempting));
+        for list in self.above {
+            for source in list {
+                let jobs = source.all.before(counted).unwrap_or(0);
+                add_next(&mut interference, source.term(source.who, jobs, source.preempting));
+            }
         }
         for source in self.level {
             match source.who {

@@ -27,14 +27,15 @@ mod app {
 
     #[local]
     struct Local {
-        /// How many jobs of `low` there are to be.
+        /// How many jobs of `low` there are to be, and how many there were.
         most: u32,
+        jobs: u32,
     }
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
         let most = std::env::var("JOBS").map_or(100, |jobs| jobs.parse().expect("JOBS is a number"));
-        (Shared { data: 0 }, Local { most })
+        (Shared { data: 0 }, Local { most, jobs: 0 })
     }
 
     #[task(priority = 3, period = 1.millis(), shared = [data])]
@@ -48,15 +49,20 @@ mod app {
         punctual::spend(200.micros());
     }
 
-    #[task(priority = 1, period = 5.millis(), shared = [data], local = [most, jobs: u32 = 0])]
+    #[task(priority = 1, period = 5.millis(), shared = [data], local = [most, jobs])]
     fn low(mut cx: low::Context) {
         punctual::spend(300.micros());
         cx.shared.data.lock(|_| punctual::spend(100.micros()));
         punctual::spend(100.micros());
         *cx.local.jobs += 1;
         if cx.local.jobs == cx.local.most {
-            println!("{} jobs of `low`", cx.local.jobs);
             punctual::shutdown();
         }
+    }
+
+    /// Here, since a job that prints waits for whoever shows it.
+    #[shutdown(local = [jobs])]
+    fn shutdown(cx: shutdown::Context) {
+        println!("{} jobs of `low`", cx.local.jobs);
     }
 }

@@ -1,0 +1,58 @@
+//! A periodic task that calls a task above it, and leaves the rest to one below: for `punctual rta` to bound.
+//!
+//!     rta_calls SECONDS
+//!
+//! In `PUNCTUAL_PROFILE=FILE` is what was seen of it.
+
+use std::env;
+use std::process::ExitCode;
+
+use punctual::{Config, Duration};
+use punctual_lab::Result;
+
+fn main() -> Result<ExitCode> {
+    let seconds = env::args().nth(1).map_or(Ok(1), |seconds| seconds.parse())?;
+    let report = app::run(Config::from_env().until(Duration::from_secs(seconds)))?;
+    println!("{} after {} jobs", report.outcome, report.tasks.iter().map(|task| task.jobs).sum::<u64>());
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+#[punctual::app(main = false, profile)]
+mod app {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        sum: u64,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared { sum: 0 }, Local {})
+    }
+
+    #[task(priority = 3, deadline = 1.millis(), shared = [sum])]
+    fn act(mut cx: act::Context) {
+        cx.shared.sum.lock(|sum| *sum += 1);
+        punctual::spend(50.micros());
+    }
+
+    #[task(priority = 2, period = 1.millis())]
+    fn sample(_: sample::Context) {
+        punctual::spend(100.micros());
+        let _ = act::spawn();
+        let _ = log::spawn();
+    }
+
+    #[task(priority = 1, deadline = 1.millis(), shared = [sum])]
+    fn log(mut cx: log::Context) {
+        punctual::spend(80.micros());
+        cx.shared.sum.lock(|sum| {
+            punctual::spend(20.micros());
+            *sum += 1;
+        });
+    }
+}

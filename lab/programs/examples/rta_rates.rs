@@ -1,0 +1,56 @@
+//! Tasks of three rates, of which the fastest and the slowest share a resource: for `punctual rta` to bound.
+//!
+//!     rta_rates SECONDS
+//!
+//! In `PUNCTUAL_PROFILE=FILE` is what was seen of it.
+
+use std::env;
+use std::process::ExitCode;
+
+use punctual::{Config, Duration};
+use punctual_lab::Result;
+
+fn main() -> Result<ExitCode> {
+    let seconds = env::args().nth(1).map_or(Ok(1), |seconds| seconds.parse())?;
+    let report = app::run(Config::from_env().until(Duration::from_secs(seconds)))?;
+    println!("{} after {} jobs", report.outcome, report.tasks.iter().map(|task| task.jobs).sum::<u64>());
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+#[punctual::app(main = false, profile)]
+mod app {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        sum: u64,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared { sum: 0 }, Local {})
+    }
+
+    #[task(priority = 3, period = 500.micros(), shared = [sum])]
+    fn fast(mut cx: fast::Context) {
+        punctual::spend(60.micros());
+        cx.shared.sum.lock(|sum| *sum += 1);
+    }
+
+    #[task(priority = 2, period = 1.millis())]
+    fn middle(_: middle::Context) {
+        punctual::spend(150.micros());
+    }
+
+    #[task(priority = 1, period = 5.millis(), shared = [sum])]
+    fn slow(mut cx: slow::Context) {
+        punctual::spend(300.micros());
+        cx.shared.sum.lock(|sum| {
+            punctual::spend(40.micros());
+            *sum += 1;
+        });
+    }
+}

@@ -50,6 +50,24 @@ pub fn analyse(system: &System) -> Analysis {
     Analysis { tasks: vec![Err(NoBound::TooLong); system.tasks.len()] }
 }
 
+/// Bounds on the responses that were measured in the run which a profile is of. There, jobs also took what profiling them takes.
+/// `analysis` is of the system without that.
+#[must_use]
+pub fn of_run(system: &System, analysis: &Analysis) -> Vec<Option<Nanos>> {
+    let response = |outcome: &Outcome| outcome.as_ref().ok().map(|bound| bound.response);
+    let Some(profiled) = system.of_profiled_run() else {
+        return analysis.tasks.iter().map(response).collect();
+    };
+    let after_end = |task: &Task| {
+        let profiling = system.partitions[task.partition].profiling;
+        profiling.job.saturating_sub(profiling.before_end)
+    };
+    // What comes after the end of a job is in its own bound, too, and at its very end.
+    let bounds = analyse(&profiled).tasks;
+    let bounds = bounds.iter().zip(&system.tasks);
+    bounds.map(|(outcome, task)| response(outcome).map(|it| it.saturating_sub(after_end(task)))).collect()
+}
+
 /// What no response that others depend on is longer than.
 fn longest_response(system: &System) -> Nanos {
     let times = system.tasks.iter().map(|task| {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::analyse::of_run;
 use crate::bound::{Analysis, Bound, Exactness, Who};
 use crate::chain::reaction;
 use crate::explain;
@@ -37,6 +38,8 @@ struct TaskReport<'a> {
     execution_ns: Nanos,
     deadline_ns: Option<Nanos>,
     observed_response_ns: Option<Nanos>,
+    /// The bound for the run that was observed, with what profiling it took.
+    profiled_response_ns: Option<Nanos>,
     bound: Option<BoundReport<'a>>,
     why_none: Option<String>,
     margins: Option<MarginReport<'a>>,
@@ -95,6 +98,7 @@ struct HoldReport<'a> {
 #[must_use]
 pub fn json(system: &System, analysis: &Analysis, margins: &Margins) -> String {
     let name = |at: usize| system.tasks[at].name.as_str();
+    let of_run = of_run(system, analysis);
     let tasks = (0..system.tasks.len()).map(|at| {
         let task = &system.tasks[at];
         TaskReport {
@@ -104,6 +108,7 @@ pub fn json(system: &System, analysis: &Analysis, margins: &Margins) -> String {
             execution_ns: task.execution,
             deadline_ns: task.deadline,
             observed_response_ns: task.observed.response,
+            profiled_response_ns: of_run[at],
             bound: analysis.tasks[at].as_ref().ok().map(|bound| bound_report(system, at, bound)),
             why_none: analysis.tasks[at].as_ref().err().map(|reason| explain::why_none(system, at, reason)),
             margins: margins.tasks.get(at).map(|margins| {

@@ -27,4 +27,4 @@ mod release;
 mod round;
 mod suspension;
 
-pub use analyse::{analyse, first_miss, utilisation};
+pub use analyse::{analyse, first_miss, of_run, utilisation};

@@ -29,7 +29,7 @@ pub(crate) struct Release {
     stream: Stream,
     /// Of the root: its place after the start of the app, if that is known.
     pub(crate) offset: Option<Nanos>,
-    /// J of the root.
+    /// By how much J of the root may bring its jobs nearer to each other.
     jitter: Nanos,
     /// The jobs through which it goes: the root, and then who spawns whom.
     path: Vec<Step>,
@@ -49,7 +49,7 @@ impl Release {
     pub(crate) fn of_root(system: &System, at: usize, stream: &Stream) -> Self {
         let task = &system.tasks[at];
         let offset = task.offset.filter(|_| task.is_periodic && stream.is_sporadic());
-        Self { stream: stream.clone(), offset, jitter: task.jitter, path: Vec::new() }
+        Self { stream: stream.clone(), offset, jitter: task.closer(), path: Vec::new() }
     }
 
     /// Of a task that is spawned by jobs of `spawner`, which this is the release of.

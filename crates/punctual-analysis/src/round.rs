@@ -67,6 +67,7 @@ impl Rivals {
                 in_window(system, of, own.partition, own.level).into_iter().map(move |it| (other, it))
             });
             for (source, (other, in_window)) in sources.iter_mut().zip(windows) {
+                let is_spawned = in_window.is_some();
                 if let Some(in_window) = in_window {
                     source.own = in_window;
                 }
@@ -75,7 +76,9 @@ impl Rivals {
                     true => 0,
                     false => suspension::lateness(&system.tasks[other], &responses[other]),
                 };
-                source.all = source.own.clone().with_jitter(system.tasks[other].jitter).with_jitter(lateness);
+                let of = &system.tasks[other];
+                let jitter = if is_spawned { of.jitter } else { of.closer() };
+                source.all = source.own.clone().with_jitter(jitter).with_jitter(lateness);
                 if source.all.all().is_some() {
                     (source.rate, source.offset) = (0.0, None);
                 }
@@ -138,11 +141,13 @@ fn of_task(
     let Overheads { dispatch, preemption, .. } = system.partitions[task.partition].overheads;
     let lateness = suspension::lateness(task, response);
     let own = release.own();
+    // The end of one that is spawned is known by all of its J.
+    let jitter = if release.is_spawned() { task.jitter } else { task.closer() };
     Source {
         who: Who::Higher(at),
         rate: own.rate_estimate(),
         offset: release.offset,
-        all: own.clone().with_jitter(task.jitter).with_jitter(lateness),
+        all: own.clone().with_jitter(jitter).with_jitter(lateness),
         own,
         execution: task.execution.saturating_add(spin),
         dispatch,

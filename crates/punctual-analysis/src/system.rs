@@ -49,6 +49,8 @@ pub struct Partition {
     pub supply: Supply,
     /// What running jobs costs.
     pub overheads: Overheads,
+    /// What jobs cost in addition in the run that was observed, since it was profiled.
+    pub profiling: Profiling,
     /// The CPU, where it is known.
     pub cpu: Option<u32>,
     /// Critical sections of the thread below all levels.
@@ -68,6 +70,17 @@ pub struct Overheads {
     pub preemption: Nanos,
 }
 
+/// What profiling a run adds. An app that is not profiled does not have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Profiling {
+    /// To a job.
+    pub job: Nanos,
+    /// How much of that comes before the end of the job, as its response is measured.
+    pub before_end: Nanos,
+    /// To a hold.
+    pub lock: Nanos,
+}
+
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
@@ -85,6 +98,8 @@ pub struct Task {
     pub is_periodic: bool,
     /// J: how late a job may become ready after its nominal release, which its response is measured from.
     pub jitter: Nanos,
+    /// How much of J every job is late by at least, so that it does not bring jobs nearer to each other.
+    pub delay: Nanos,
     /// D, from the nominal release. None is never missed.
     pub deadline: Option<Nanos>,
     /// When the first release is, if the task is periodic and this is known.
@@ -201,6 +216,17 @@ pub struct Chain {
     pub deadline: Option<Nanos>,
 }
 
+impl Task {
+    /// By how much J may bring its jobs nearer to each other: not by what all of them are late by. With an offset all of it counts,
+    /// since it brings them nearer to those of other tasks.
+    pub(crate) fn closer(&self) -> Nanos {
+        match self.offset {
+            None => self.jitter.saturating_sub(self.delay),
+            Some(_) => self.jitter,
+        }
+    }
+}
+
 impl System {
     /// Sets the ceiling of every resource to the highest level that uses it in each partition. To be called after levels or
     /// sections have been changed.
@@ -216,6 +242,21 @@ impl System {
                 *ceiling = (*ceiling).max(task.level);
             }
         }
+    }
+
+    /// The system as it was in the run that was observed, if profiling that run has added to what jobs cost.
+    #[must_use]
+    pub fn of_profiled_run(&self) -> Option<Self> {
+        if self.partitions.iter().all(|partition| partition.profiling == Profiling::default()) {
+            return None;
+        }
+        let mut system = self.clone();
+        for Partition { overheads, profiling, .. } in &mut system.partitions {
+            overheads.dispatch = overheads.dispatch.saturating_add(profiling.job);
+            overheads.lock = overheads.lock.saturating_add(profiling.lock);
+            *profiling = Profiling::default();
+        }
+        Some(system)
     }
 
     /// Every execution, and every hold with it, by a factor.

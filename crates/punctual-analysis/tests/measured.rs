@@ -1,8 +1,8 @@
 //! What a profile says of the rest of the machine, and tasks that had no job.
 
-use punctual_analysis::analyse;
 use punctual_analysis::measured::{Source, read};
 use punctual_analysis::system::System;
+use punctual_analysis::{analyse, of_run};
 
 const MODEL: &str = r#"{ "schema": "punctual-model/1", "app": "arm",
   "partitions": [{ "name": "main", "executor": "preemptive", "cpu": null }],
@@ -90,4 +90,88 @@ fn says_that_spawns_and_holds_were_not_measured() {
         "{:?}",
         system.assumptions
     );
+}
+
+/// `sample` calls `act` while it holds what `log` wants, and each job costs 500 to dispatch.
+const CALLS: &str = r#"{ "schema": "punctual-model/1", "app": "arm",
+  "partitions": [{ "name": "main", "executor": "preemptive", "cpu": null }],
+  "tasks": [
+    { "name": "act", "kind": "message", "partition": "main", "level": 3, "period_ns": null, "offset_ns": null,
+      "deadline_ns": null, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": null, "on_early": null,
+      "uses": [] },
+    { "name": "sample", "kind": "periodic", "partition": "main", "level": 2, "period_ns": 100000, "offset_ns": 0,
+      "deadline_ns": 100000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null,
+      "uses": [{ "resource": "r", "access": "lock" }] },
+    { "name": "log", "kind": "periodic", "partition": "main", "level": 1, "period_ns": 200000, "offset_ns": 0,
+      "deadline_ns": 200000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null,
+      "uses": [{ "resource": "r", "access": "lock" }] }],
+  "resources": [{ "name": "r", "ceiling": 2, "protocol": "srp", "group": null, "partitions": ["main"] }], "idle": null }"#;
+
+fn profiled(schema: &str, profiling: &str) -> System {
+    let task = |name: &str, c: u64, spawns: &str, holds: &str| {
+        format!(
+            r#"{{ "name": "{name}", "jobs": 9, "execution_max_ns": {c}, "response_max_ns": 20000, "lateness_max_ns": 0,
+              "spawns": [{spawns}], "holds": [{holds}], "suspension_max_ns": 0 }}"#
+        )
+    };
+    let hold = r#"{ "resource": "r", "longest_ns": 1000, "most_per_job": 1 }"#;
+    let tasks = [
+        task("act", 3_000, "", ""),
+        task("sample", 7_000, r#"{ "task": "act", "most_per_job": 1 }"#, hold),
+        task("log", 9_000, "", hold),
+    ];
+    let text = format!(
+        r#"{{ "schema": "{schema}", "app": "arm", "tasks": [{}], "partitions": [{{ "name": "main", "release_ns": 0,
+          "dispatch_ns": 500, "lock_ns": 0, "preemption_ns": 0{profiling} }}] }}"#,
+        tasks.join(", ")
+    );
+    let model = Source { file: "model.json", text: CALLS };
+    read(model, Source { file: "profile.json", text: &text }, None, &[]).unwrap()
+}
+
+/// An app without a profile does not have what profiling takes, and the run that was seen has it.
+#[test]
+fn what_profiling_takes_is_in_the_bounds_of_the_run_alone() {
+    let of = |system: &System| {
+        let analysis = analyse(system);
+        let bounds: Vec<u64> = analysis.tasks.iter().map(|it| it.as_ref().unwrap().response).collect();
+        (bounds, of_run(system, &analysis))
+    };
+    let old = profiled("punctual-profile/1", "");
+    let (plain, of_old_run) = of(&old);
+    assert_eq!(plain, [3_500, 12_000, 20_500]);
+    assert_eq!(of_old_run, plain.iter().copied().map(Some).collect::<Vec<_>>());
+    assert!(old.assumptions.iter().any(|it| it.contains("What profiling took")), "{:?}", old.assumptions);
+
+    let costs = r#", "profiling_ns": 5000, "profiling_before_ns": 2000, "profiling_lock_ns": 300"#;
+    let new = profiled("punctual-profile/2", costs);
+    assert!(!new.assumptions.iter().any(|it| it.contains("What profiling took")), "{:?}", new.assumptions);
+    let (bounds, of_run) = of(&new);
+    assert_eq!(bounds, plain);
+    // Of a job's own, what comes before its end; all of it of the jobs that go first; and that of the section that blocks.
+    let expected = [3_500 + 2_000, 12_000 + 2_000 + 5_000 + 300, 20_500 + 2_000 + 2 * 5_000];
+    assert_eq!(of_run, expected.map(Some));
+}
+
+/// What all releases are late by keeps their distance, so a lower job meets one of them and not two.
+#[test]
+fn what_all_jobs_are_late_by_brings_none_nearer() {
+    let bound = |least: &str| {
+        let without = ["steer".to_owned()];
+        let text = profile(&format!(r#""lateness_max_ns": 20000, {least}"#));
+        let model =
+            MODEL.replace("\"level\": 1, \"period_ns\": null", "\"level\": 1, \"period_ns\": 1000000");
+        let text = text.replace("90000", "40000").replace(
+            r#""name": "steer", "jobs": 0,"#,
+            r#""name": "steer", "jobs": 9, "execution_max_ns": 45000, "lateness_max_ns": 0,"#,
+        );
+        let model = Source { file: "model.json", text: &model };
+        let system = read(model, Source { file: "profile.json", text: &text }, None, &without[1..]).unwrap();
+        let analysis = analyse(&system);
+        let response = |at: usize| analysis.tasks[at].as_ref().unwrap().response;
+        [response(0), response(1)]
+    };
+    assert_eq!(bound(""), [60_000, 125_000]);
+    assert_eq!(bound(r#""lateness_min_ns": 5000,"#), [60_000, 85_000]);
+    assert_eq!(bound(r#""lateness_min_ns": 4999,"#), [60_000, 125_000]);
 }

@@ -3,13 +3,13 @@
 use super::Place;
 use super::file::{
     Access, Distance, Hold, Model, ModelExecutor, ModelIdle, ModelProtocol, ModelTask, ModelUse, Profile,
-    ProfileTask,
+    ProfilePartition, ProfileTask,
 };
 use crate::arrival::Stream;
 use crate::schema::{Problem, Step};
 use crate::system::{
-    Executor, Interrupt, Observed, Overheads, Partition, Protocol, Resource, Section, Spawn, Suspension,
-    System, Task,
+    Executor, Interrupt, Observed, Overheads, Partition, Profiling, Protocol, Resource, Section, Spawn,
+    Suspension, System, Task,
 };
 use crate::time::{MAX_TIME, Nanos};
 
@@ -78,6 +78,10 @@ pub(super) fn combine(
     }
     combination.check_releases()?;
     combination.forget_equal_offsets();
+    let is_virtual = combination.profile.clock.as_deref() == Some("virtual");
+    if !is_virtual && combination.profile.partitions.iter().any(|it| it.profiling_ns.is_none()) {
+        combination.assume(super::PROFILING_UNKNOWN.into());
+    }
     combination.idle(idle)?;
     combination.interrupts()?;
     let mut system = combination.system;
@@ -170,6 +174,7 @@ impl Combination {
         let cpu = cpu.or(measured.and_then(|it| it.cpu));
         let values =
             measured.map_or([None; 4], |it| [it.release_ns, it.dispatch_ns, it.lock_ns, it.preemption_ns]);
+        let profiling = measured.map_or_else(Profiling::default, ProfilePartition::profiling);
         let whats = ["a release", "starting and ending a job", "locking", "a preemption"];
         for (value, what) in values.iter().zip(whats) {
             if value.is_none() {
@@ -180,7 +185,7 @@ impl Combination {
         }
         let [release, dispatch, lock, preemption] = values.map(|value| value.unwrap_or(0).min(MAX_TIME));
         let overheads = Overheads { release, dispatch, lock, preemption };
-        Partition { name, executor, cpu, overheads, ..Partition::default() }
+        Partition { name, executor, cpu, overheads, profiling, ..Partition::default() }
     }
 
     fn task(&mut self, at: usize, task: ModelTask) -> Result<Task> {
@@ -221,6 +226,7 @@ impl Combination {
             arrivals,
             is_periodic: task.period_ns.is_some(),
             jitter: jitter.min(MAX_TIME),
+            delay: measured.lateness_min_ns.unwrap_or(0).min(jitter).min(MAX_TIME),
             deadline: task.deadline_ns,
             offset: task.offset_ns,
             sections,

@@ -6,8 +6,8 @@
 use punctual_report::format::format_part;
 
 use super::Source;
-use super::file::{PROFILE, Profile, ProfilePartition, ProfileTask};
-use crate::analyse;
+use super::file::{PROFILES, Profile, ProfilePartition, ProfileTask};
+use crate::analyse::{analyse, of_run};
 use crate::arrival::Stream;
 use crate::bound::Analysis;
 use crate::schema::{self, InputError, Problem, Step};
@@ -32,7 +32,7 @@ struct Excess {
 /// # Errors
 /// What is wrong with the profile, or which tasks it lacks.
 pub fn compare(system: &mut System, profile: Source<'_>) -> Result<Comparison, InputError> {
-    let measured: Profile = schema::parse_json(profile.file, profile.text, PROFILE)?;
+    let measured: Profile = schema::parse_json(profile.file, profile.text, &PROFILES)?;
     let lacks =
         |name: &str| !measured.tasks.iter().any(|it| it.name == name && it.execution_max_ns.is_some());
     if let Some(missing) = system.tasks.iter().find(|task| lacks(&task.name)) {
@@ -53,15 +53,17 @@ pub fn compare(system: &mut System, profile: Source<'_>) -> Result<Comparison, I
             Observed { response: seen.response_max_ns, jobs: seen.jobs, misses: seen.deadline_misses };
         outside[task.partition] = outside[task.partition].max(seen.outside().unwrap_or(0));
     }
-    for (at, partition) in system.partitions.iter().enumerate() {
+    for (at, outside) in outside.into_iter().enumerate() {
+        let partition = &system.partitions[at];
         let found = measured.partitions.iter().find(|it| it.name == partition.name);
         // A set need not name the only partition.
         let only = || measured.partitions.first().filter(|_| system.partitions.len() == 1);
         if let Some(seen) = found.or_else(only) {
             comparison.partition(system, at, seen);
+            system.partitions[at].profiling = seen.profiling();
         }
         let run = measured.duration_ns.unwrap_or(MAX_TIME).clamp(1, MAX_TIME);
-        comparison.machine(system, at, outside[at].min(MAX_TIME), run);
+        comparison.machine(system, at, outside.min(MAX_TIME), run);
     }
     Ok(comparison)
 }
@@ -214,15 +216,15 @@ impl Comparison {
         let corrected = |excesses: &mut dyn Iterator<Item = &Excess>| {
             let mut system = system.clone();
             excesses.for_each(|excess| (excess.correct)(&mut system));
-            analyse(&system)
+            of_run(&system, &analyse(&system))
         };
-        let alone: Vec<Analysis> =
+        let bounds = of_run(system, analysis);
+        let alone: Vec<Vec<Option<Nanos>>> =
             self.excesses.iter().map(|excess| corrected(&mut std::iter::once(excess))).collect();
         let all = corrected(&mut self.excesses.iter());
-        let response = |of: &Analysis, at: usize| of.tasks[at].as_ref().ok().map(|bound| bound.response);
         let mut sentences = Vec::new();
         for (at, task) in system.tasks.iter().enumerate() {
-            let (Some(seen), Some(bound)) = (task.observed.response, response(analysis, at)) else {
+            let (Some(seen), Some(bound)) = (task.observed.response, bounds[at]) else {
                 continue;
             };
             if seen <= bound {
@@ -230,7 +232,7 @@ impl Comparison {
             }
             let mut causes: Vec<(Nanos, &str)> = Vec::new();
             for (excess, alone) in self.excesses.iter().zip(&alone) {
-                let more = response(alone, at).unwrap_or(Nanos::MAX).saturating_sub(bound);
+                let more = alone[at].unwrap_or(Nanos::MAX).saturating_sub(bound);
                 if more > 0 {
                     causes.push((more, &excess.sentence));
                 }
@@ -249,7 +251,7 @@ impl Comparison {
                 };
                 sentences.push(format!("{cause}; {effect}."));
             }
-            sentences.push(match response(&all, at) {
+            sentences.push(match all[at] {
                 None => "With all that was exceeded there is no bound.".into(),
                 Some(all) if all >= seen => {
                     format!("With all that was exceeded the bound is {}.", format_part(all))

@@ -2,10 +2,12 @@
 
 use serde::Deserialize;
 
-use crate::time::Nanos;
+use crate::system::Profiling;
+use crate::time::{MAX_TIME, Nanos};
 
 pub(super) const MODEL: &str = "punctual-model/1";
-pub(super) const PROFILE: &str = "punctual-profile/1";
+/// The versions that are read, the newest first. The second adds what profiling takes.
+pub(super) const PROFILES: [&str; 2] = ["punctual-profile/2", "punctual-profile/1"];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -143,6 +145,7 @@ pub(super) struct ProfileTask {
     pub(super) jitter_max_ns: Option<Nanos>,
     /// How much of that no job and no critical section of the partition took.
     pub(super) lateness_max_ns: Option<Nanos>,
+    pub(super) lateness_min_ns: Option<Nanos>,
     pub(super) deadline_misses: Option<u64>,
     #[serde(rename = "overruns")]
     pub(super) _overruns: Option<u64>,
@@ -215,6 +218,20 @@ pub(super) struct ProfilePartition {
     pub(super) dispatch_ns: Option<Nanos>,
     pub(super) lock_ns: Option<Nanos>,
     pub(super) preemption_ns: Option<Nanos>,
+    /// What profiling adds to a job, how much of it before the job's end, and to a critical section.
+    pub(super) profiling_ns: Option<Nanos>,
+    pub(super) profiling_before_ns: Option<Nanos>,
+    pub(super) profiling_lock_ns: Option<Nanos>,
+}
+
+impl ProfilePartition {
+    pub(super) fn profiling(&self) -> Profiling {
+        let known = |value: Option<Nanos>| value.unwrap_or(0).min(MAX_TIME);
+        let job = known(self.profiling_ns);
+        // What is not known to come after the end may come before it.
+        let before_end = self.profiling_before_ns.unwrap_or(job).min(job);
+        Profiling { job, before_end, lock: known(self.profiling_lock_ns) }
+    }
 }
 
 #[derive(Debug, Deserialize)]

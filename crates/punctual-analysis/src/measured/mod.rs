@@ -24,6 +24,10 @@ pub const SEEN_BY_JOBS: &str = "What interrupts, other threads and a host took o
 /// What is called so: whatever took the CPU from a job, where nothing else tells.
 pub const THE_REST: &str = "the rest of the machine";
 
+/// What is assumed of a profile that does not say what it took itself.
+pub const PROFILING_UNKNOWN: &str =
+    "What profiling took of this run was not measured: jobs may exceed their bounds by it.";
+
 /// A file with its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
@@ -50,8 +54,8 @@ pub fn read(
     cpus: Option<u64>,
     without: &[String],
 ) -> Result<System, InputError> {
-    let declared = schema::parse_json(model.file, model.text, file::MODEL)?;
-    let measured = schema::parse_json(profile.file, profile.text, file::PROFILE)?;
+    let declared = schema::parse_json(model.file, model.text, &[file::MODEL])?;
+    let measured = schema::parse_json(profile.file, profile.text, &file::PROFILES)?;
     combine::combine(declared, measured, cpus, without).map_err(|place| {
         let (source, problem) = match place {
             Place::Model(problem) => (model, problem),

@@ -82,7 +82,9 @@ struct Names {
 
 fn find(kind: &str, names: &[String], name: &str, path: Path) -> Result<usize> {
     names.iter().position(|other| other == name).ok_or_else(|| {
-        let known = match names {
+        // A partition that nobody wrote has no name.
+        let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let known = match names.as_slice() {
             [] => format!("there is none; add a [[{kind}]] named `{name}`"),
             names => format!("write one of {}, or add a [[{kind}]]", names.join(", ")),
         };
@@ -221,6 +223,7 @@ impl Names {
             cpu: entry.cpu,
             idle_sections: self.sections(entry.idle_sections, &under("idle_sections"))?,
             name: entry.name,
+            ..Partition::default()
         })
     }
 
@@ -290,6 +293,7 @@ impl Names {
             arrivals,
             is_periodic: entry.period.is_some(),
             jitter: entry.jitter.0,
+            delay: 0,
             deadline: entry.deadline.or(implicit).map(|time| time.0),
             offset: entry.offset.map(|time| time.0),
             sections,

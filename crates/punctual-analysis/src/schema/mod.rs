@@ -42,7 +42,7 @@ enum Format {
 /// The first thing that is wrong, with its line and what to do.
 pub fn read(file: &str, text: &str) -> Result<System, InputError> {
     let format = if text.trim_start().starts_with('{') { Format::Json } else { Format::Toml };
-    let entries: file::File = parse(file, text, format, file::SCHEMA)?;
+    let entries: file::File = parse(file, text, format, &[file::SCHEMA])?;
     build::build(entries).map_err(|problem| {
         let line = match format {
             Format::Toml => locate::in_toml(text, &problem.path),
@@ -53,8 +53,12 @@ pub fn read(file: &str, text: &str) -> Result<System, InputError> {
 }
 
 /// Reads JSON of a schema.
-pub(crate) fn parse_json<T: DeserializeOwned>(file: &str, text: &str, schema: &str) -> Result<T, InputError> {
-    parse(file, text, Format::Json, schema)
+pub(crate) fn parse_json<T: DeserializeOwned>(
+    file: &str,
+    text: &str,
+    schemas: &[&str],
+) -> Result<T, InputError> {
+    parse(file, text, Format::Json, schemas)
 }
 
 /// The line of a value in JSON.
@@ -67,13 +71,20 @@ pub(crate) fn cycle(system: &System) -> Option<(usize, String)> {
     build::cycle(system)
 }
 
-fn parse<T: DeserializeOwned>(file: &str, text: &str, format: Format, schema: &str) -> Result<T, InputError> {
+/// `schemas` are the versions that are read, the newest first.
+fn parse<T: DeserializeOwned>(
+    file: &str,
+    text: &str,
+    format: Format,
+    schemas: &[&str],
+) -> Result<T, InputError> {
     #[derive(Deserialize)]
     struct Version {
         schema: Option<String>,
     }
     let Version { schema: found } = decode(file, text, format)?;
-    if found.as_deref() != Some(schema) {
+    if !found.as_deref().is_some_and(|found| schemas.contains(&found)) {
+        let schema = schemas.first().copied().unwrap_or_default();
         let path = [Step::Key("schema")];
         let (line, name) = match format {
             Format::Toml => (locate::in_toml(text, &path), format!("`schema = \"{schema}\"`")),
@@ -84,7 +95,9 @@ fn parse<T: DeserializeOwned>(file: &str, text: &str, format: Format, schema: &s
             None => "the file does not say which schema it follows".to_owned(),
         };
         return Err(
-            Problem::new(&path, what, format!("write {name}, and what that version has")).at(file, line)
+            // What is missing belongs at the top.
+            Problem::new(&path, what, format!("write {name}, and what that version has"))
+                .at(file, line.or(Some(1))),
         );
     }
     decode(file, text, format)

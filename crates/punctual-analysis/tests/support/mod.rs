@@ -17,6 +17,7 @@ pub(crate) fn task(name: &str, level: u32, period: u64, execution: u64) -> Task 
         arrivals: Some(Stream::sporadic(period)),
         is_periodic: true,
         jitter: 0,
+        delay: 0,
         deadline: Some(period),
         offset: None,
         sections: Vec::new(),

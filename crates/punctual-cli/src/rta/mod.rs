@@ -113,7 +113,8 @@ fn compare(system: &mut System, profile: &Path) -> Result<measured::Comparison, 
 }
 
 fn load(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    fs::read_to_string(path)
+        .map_err(|error| format!("{}: {error}; give a text file that can be read", path.display()))
 }
 
 /// What an app declares, with what a run has measured.

@@ -44,7 +44,7 @@ pub(super) fn page(system: &System, analysis: &Analysis, margins: &Margins) -> S
     page.figures(&figures(system, analysis, margins));
     let body = page.body();
     let _ = write!(body, "<section><h2>Bounds</h2>{}", text::bounds(system, analysis).html("Bounds"));
-    *body += &note(text::LEGEND);
+    *body += &note(&text::legend(system));
     *body += &bars(system, analysis);
     *body += "</section>\n";
     if !margins.tasks.is_empty() {

@@ -7,6 +7,7 @@ use punctual_analysis::bound::{Analysis, Bound, Exactness};
 use punctual_analysis::chain::reaction;
 use punctual_analysis::explain::{explain, tightest};
 use punctual_analysis::margin::{AllExecutions, Limit, Margins};
+use punctual_analysis::of_run;
 use punctual_analysis::system::{System, Task};
 use punctual_report::format::{format_part, format_significant};
 use punctual_report::table::{Cell, Column, Table};
@@ -23,7 +24,7 @@ pub(super) fn report(
     contradictions: Vec<String>,
 ) -> String {
     let mut out = bounds(system, analysis).to_string();
-    out += &wrapped("", LEGEND, 0, WIDTH);
+    out += &wrapped("", &legend(system), 0, WIDTH);
     if !margins.tasks.is_empty() {
         let _ = write!(out, "\n{}", limits(system, margins));
     }
@@ -64,6 +65,17 @@ pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> Stri
     out
 }
 
+/// What the columns of the bounds are.
+pub(super) fn legend(system: &System) -> String {
+    let ratio = match system.of_profiled_run() {
+        Some(_) => {
+            "The run that was seen was profiled: its own bounds, with what that takes, are in the column `profiled`."
+        }
+        None => "",
+    };
+    format!("{LEGEND} {ratio}").trim_end().to_owned()
+}
+
 pub(super) const LEGEND: &str = "Times in µs. R = J + B + C + I + SS − A: J lateness of the release, B blocking, C own execution with \
                       spinning and waiting, I interference, SS scheduling overhead, A from the start of the busy window \
                       to the release, if the worst job is not the first in it. ≤ sufficient, = exact.";
@@ -75,7 +87,7 @@ pub(super) fn bounds(system: &System, analysis: &Analysis) -> Table {
 
 /// The same of the first `count` tasks only.
 pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> Table {
-    let mut table = Table::new([
+    let mut columns = vec![
         Column::left("task"),
         Column::right("level"),
         Column::micros("J"),
@@ -83,26 +95,46 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
         Column::micros("C"),
         Column::micros("I"),
         Column::micros("SS"),
-        Column::micros("−A"),
-        Column::left(""),
-        Column::micros("R bound"),
-        Column::micros("R seen"),
-        Column::right("bound:seen"),
+    ];
+    let has_released = analysis.tasks.iter().flatten().any(|bound| bound.released > 0);
+    if has_released {
+        columns.push(Column::micros("−A"));
+    }
+    columns.extend([Column::left(""), Column::micros("bound")]);
+    // A profiled run is compared with its own bounds, since what profiling takes is no part of the app.
+    let is_profiled = system.of_profiled_run().is_some();
+    if is_profiled {
+        columns.push(Column::micros("profiled"));
+    }
+    columns.extend([
+        Column::micros("seen"),
+        Column::right("ratio"),
         Column::micros("D"),
         Column::right("left"),
     ]);
+    let mut table = Table::new(columns);
+    let of_run = of_run(system, analysis);
     for at in by_level(system).into_iter().filter(|&at| at < count) {
         let task = &system.tasks[at];
         let start = [Cell::new(&task.name), Cell::new(task.level.to_string())];
-        let cells = match &analysis.tasks[at] {
-            Ok(bound) => terms(task, bound),
+        let mut cells = match &analysis.tasks[at] {
+            Ok(bound) => terms(bound, has_released),
             Err(_) => {
-                let mut cells: Vec<Cell> = (0..7).map(|_| Cell::none()).collect();
+                let mut cells: Vec<Cell> = (0..6 + usize::from(has_released)).map(|_| Cell::none()).collect();
                 cells.push(Cell::new("none").class("fault"));
-                cells.extend([seen(task), Cell::none(), deadline(task), Cell::none()]);
                 cells
             }
         };
+        if is_profiled {
+            cells.push(of_run[at].map_or_else(Cell::none, Cell::micros));
+        }
+        let left = analysis.tasks[at].as_ref().ok().and_then(|bound| left(task, bound));
+        cells.extend([
+            task.observed.response.map_or_else(Cell::none, Cell::micros),
+            ratio(task, of_run[at]).unwrap_or_else(Cell::none),
+            task.deadline.map_or_else(Cell::none, Cell::micros),
+            left.unwrap_or_else(Cell::none),
+        ]);
         table.row(start.into_iter().chain(cells));
     }
     table
@@ -114,42 +146,37 @@ fn by_level(system: &System) -> Vec<usize> {
     order
 }
 
-fn seen(task: &Task) -> Cell {
-    task.observed.response.map_or_else(Cell::none, Cell::micros)
+/// The bound by what was seen.
+fn ratio(task: &Task, bound: Option<u64>) -> Option<Cell> {
+    let ratio = bound? as f64 / task.observed.response.filter(|&seen| seen > 0)? as f64;
+    Some(Cell::new(format_significant(ratio)).class(if ratio < 1.0 { "fault" } else { "" }))
 }
 
-fn deadline(task: &Task) -> Cell {
-    task.deadline.map_or_else(Cell::none, Cell::micros)
+/// What the bound leaves of the deadline.
+fn left(task: &Task, bound: &Bound) -> Option<Cell> {
+    let deadline = task.deadline?;
+    let share = (deadline as f64 - bound.response as f64) / (deadline as f64).max(1.0);
+    let text = format!("{:.0} %", (share * 100.0).floor()).replace('-', "−");
+    Some(Cell::new(text).class(if share < 0.0 { "fault" } else { "good" }))
 }
 
-fn terms(task: &Task, bound: &Bound) -> Vec<Cell> {
+fn terms(bound: &Bound, has_released: bool) -> Vec<Cell> {
     let blocking = bound.blocking.map_or(0, |blocking| blocking.time);
     let displaced: u64 = bound.interference.iter().map(|term| term.work.execution).sum();
     let overhead: u64 = bound.interference.iter().map(|term| term.work.overhead).sum();
-    let own = bound.own.execution;
-    let ratio =
-        task.observed.response.filter(|&seen| seen > 0).map(|seen| bound.response as f64 / seen as f64);
-    let left = task.deadline.map(|deadline| {
-        let share = (deadline as f64 - bound.response as f64) / (deadline as f64).max(1.0);
-        let text = format!("{:.0} %", (share * 100.0).floor()).replace('-', "−");
-        Cell::new(text).class(if share < 0.0 { "fault" } else { "good" })
-    });
-    vec![
+    let mut cells = vec![
         Cell::micros(bound.jitter),
         Cell::micros(blocking),
-        Cell::micros(own),
+        Cell::micros(bound.own.execution),
         Cell::micros(displaced + bound.not_supplied),
         Cell::micros(bound.own.overhead + overhead),
-        if bound.released > 0 { Cell::micros(bound.released) } else { Cell::none() },
-        Cell::new(if bound.exactness == Exactness::Exact { "=" } else { "≤" }),
-        Cell::micros(bound.response),
-        seen(task),
-        ratio.map_or_else(Cell::none, |ratio| {
-            Cell::new(format_significant(ratio)).class(if ratio < 1.0 { "fault" } else { "" })
-        }),
-        deadline(task),
-        left.unwrap_or_else(Cell::none),
-    ]
+    ];
+    if has_released {
+        cells.push(if bound.released > 0 { Cell::micros(bound.released) } else { Cell::none() });
+    }
+    cells.push(Cell::new(if bound.exactness == Exactness::Exact { "=" } else { "≤" }));
+    cells.push(Cell::micros(bound.response));
+    cells
 }
 
 /// How far each value may change alone.
@@ -157,11 +184,11 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
     let mut table = Table::new([
         Column::left("alone"),
         Column::micros("C up to"),
-        Column::left("then misses"),
+        Column::left("misses"),
         Column::micros("T down to"),
-        Column::left("then misses"),
+        Column::left("misses"),
         Column::micros("J up to"),
-        Column::left("then misses"),
+        Column::left("misses"),
         Column::wrap("holds up to"),
     ]);
     let name = |at: Option<usize>| at.map_or_else(Cell::none, |at| Cell::new(&system.tasks[at].name));
@@ -172,10 +199,10 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
     for at in by_level(system) {
         let (task, margins) = (&system.tasks[at], &margins.tasks[at]);
         let locked = task.sections.iter().zip(&margins.holds).filter(|(section, _)| section.times > 0);
-        let holds = locked.map(|(section, limit)| {
-            format!("{} {}", system.resources[section.resource].name, format_part(limit.until))
+        // A line for each, since names are long.
+        let mut holds = locked.map(|(section, limit)| {
+            Cell::new(format!("{} {}", system.resources[section.resource].name, format_part(limit.until)))
         });
-        let holds: Vec<String> = holds.collect();
         let (period, first) = match &margins.period {
             Some(period) => (limit(period), name(period.first)),
             None => (Cell::none(), Cell::none()),
@@ -188,8 +215,11 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
             first,
             limit(&margins.jitter),
             name(margins.jitter.first),
-            if holds.is_empty() { Cell::none() } else { Cell::new(holds.join(", ")) },
+            holds.next().unwrap_or_else(Cell::none),
         ]);
+        for hold in holds {
+            table.row((0..7).map(|_| Cell::new("")).chain([hold]));
+        }
     }
     table
 }
@@ -249,9 +279,9 @@ pub(super) fn chains(system: &System, analysis: &Analysis) -> Table {
 
 /// What was seen that the model excludes: it lacks something.
 pub(super) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String> {
-    let seen = system.tasks.iter().zip(&analysis.tasks).filter_map(|(task, outcome)| {
-        let (seen, bound) = (task.observed.response?, outcome.as_ref().ok()?);
-        let beyond = seen.checked_sub(bound.response).filter(|&beyond| beyond > 0)?;
+    let seen = system.tasks.iter().zip(of_run(system, analysis)).filter_map(|(task, bound)| {
+        let (seen, bound) = (task.observed.response?, bound?);
+        let beyond = seen.checked_sub(bound).filter(|&beyond| beyond > 0)?;
         Some(format!(
             "The model is not that of the run: a job of `{}` took {}, {} more than its bound. What took that time is none of the \
              terms; punctual trace report says what it was.",

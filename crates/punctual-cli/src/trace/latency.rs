@@ -156,6 +156,7 @@ fn bound(cpu: u16, terms: &Terms, handlers: &[Handler], length: u64) -> Option<u
         arrivals: Some(Stream::sporadic(MAX_TIME)),
         is_periodic: false,
         jitter: 0,
+        delay: 0,
         deadline: None,
         offset: None,
         sections: Vec::new(),

@@ -4,7 +4,7 @@
 //! partition, with a real-time priority if the kernel grants one. Each figure is the median of many, with warm caches on an
 //! undisturbed machine. It is not a bound.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
@@ -13,9 +13,9 @@ use punctual_core::{
 };
 
 use crate::app::current::Member;
-use crate::app::model::Model;
+use crate::app::model::{self, Model};
 use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
-use crate::app::profile::Costs;
+use crate::app::profile::{self, Costs};
 use crate::app::runtime::{Options, Registered, Runtime};
 use crate::port::AppPort;
 use crate::port::linux::{clock, cpu, settings};
@@ -41,14 +41,25 @@ pub(crate) fn measure(partition: &PartitionState, on: Option<usize>) -> Costs {
         place().ok()?;
         settings::boosted(PRIORITY, operations)
     });
-    let [release, dispatch, lock] = own.join().ok().flatten().map_or([None; 3], |all| all.map(Some));
+    let found = own.join().ok().flatten().map_or([None; 6], |all| all.map(Some));
+    let [release, dispatch, lock, profiling, profiling_before, profiling_lock] = found;
     // Nothing preempts a polling thread, and the CPU of a thread that may migrate is not known in advance.
     let preempts = partition.model == ThreadModel::Levels;
     let preemption = on.filter(|_| preempts).and_then(preemption);
-    Costs { release, dispatch, lock, preemption }
+    Costs { release, dispatch, lock, preemption, profiling, profiling_before, profiling_lock }
 }
 
-static MODEL: Model = Model::new("costs", &[], &[], &[], None);
+/// What is locked.
+const COUNT: &str = "count";
+
+static RESOURCES: [model::Resource; 1] = [model::Resource {
+    name: COUNT,
+    ceiling: 1,
+    protocol: model::Protocol::Srp,
+    group: None,
+    partitions: &[],
+}];
+static MODEL: Model = Model::new("costs", &[], &[], &RESOURCES, None);
 static RUNTIME: Runtime = Runtime::new(&MODEL, Options::NONE, &[&PARTITION], &PARTITION, &[], None, None);
 static IDLE: Worker = Worker::new(0);
 static WORKER: Worker = Worker::new(1);
@@ -62,6 +73,9 @@ static PARTITION: PartitionState = {
 // SAFETY: the node is this task's alone, and the level is the partition's.
 static TASK: Task<Nothing, 1, 1> = unsafe { Task::new(&LEVEL, 0) };
 static RESOURCE: Resource<u64> = Resource::new();
+/// When the user's function of a job begins, if that is asked for.
+static BEGINS: AtomicU64 = AtomicU64::new(0);
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
 fn run(me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
     // SAFETY: the executor has popped the node, which is the task's only one, and occupies the level.
@@ -88,11 +102,16 @@ impl Body for Nothing {
         &PARTITION
     }
 
-    unsafe fn call(_: CurrentWorker, _: Instant, (): ()) {}
+    unsafe fn call(_: CurrentWorker, _: Instant, (): ()) {
+        if IS_ASKED.load(Ordering::Relaxed) {
+            BEGINS.store(clock::now().as_ticks(), Ordering::Relaxed);
+        }
+    }
 }
 
-/// The costs of a release, a dispatch and a lock; `None` if they cannot be measured.
-fn operations() -> Option<[u64; 3]> {
+/// The costs of a release, a dispatch and a lock, then of profiling a job, its part before the job's own function, and of measuring
+/// a critical section; `None` if they cannot be measured.
+fn operations() -> Option<[u64; 6]> {
     let taken = RUNTIME.take(false).ok()?;
     // SAFETY: no thread is left of a run of this app before, and this one is the only thread of this run.
     let me = unsafe { PARTITION.enter_idle() };
@@ -115,6 +134,17 @@ fn operations() -> Option<[u64; 3]> {
         PARTITION.core.release_due(me, &LEVEL, now);
         PARTITION.core().serve(me, None);
     });
+    let begins = begins();
+    let mut measured = profile::Profiled::new(resource, COUNT);
+    TASK.monitor.mark.set_profiled(true);
+    // SAFETY: this thread alone runs the app, which has one task.
+    let [profiled, begins_profiled, locked] = unsafe {
+        profile::tried(&PARTITION, &TASK.monitor.profile, || {
+            let profiled = median(|| TASK.spawn(()).unwrap_or_default());
+            [profiled, self::begins(), median(|| measured.lock(|count| *count += 1))]
+        })
+    };
+    TASK.monitor.mark.set_profiled(false);
     drop(member);
     // SAFETY: no job of the task runs or can be spawned once the run has ended; no other thread was in it, and nothing refers to
     // the resource.
@@ -123,7 +153,23 @@ fn operations() -> Option<[u64; 3]> {
         TASK.end();
         RESOURCE.empty();
     }
-    Some([released.saturating_sub(dispatch), dispatch, lock])
+    let profiling = profiled.saturating_sub(dispatch);
+    let before = begins_profiled.saturating_sub(begins).min(profiling);
+    Some([released.saturating_sub(dispatch), dispatch, lock, profiling, before, locked.saturating_sub(lock)])
+}
+
+/// The median time from before a spawn to the first instruction of the job, which is called, in ns.
+fn begins() -> u64 {
+    IS_ASKED.store(true, Ordering::Relaxed);
+    let time = || {
+        let start = clock::now();
+        let _ = TASK.spawn(());
+        BEGINS.load(Ordering::Relaxed).saturating_sub(start.as_ticks())
+    };
+    (0..BATCH).for_each(|_| _ = time());
+    let times = (0..BATCH).map(|_| time()).collect();
+    IS_ASKED.store(false, Ordering::Relaxed);
+    middle(times).unwrap_or(0)
 }
 
 /// The median time of an operation, in ns.
@@ -196,8 +242,10 @@ mod tests {
     #[test]
     fn operations_are_tried_and_can_be_tried_again() {
         for _ in 0..2 {
-            let [_, dispatch, lock] = operations().expect("nobody else tries them");
+            let [_, dispatch, lock, profiling, before, profiling_lock] =
+                operations().expect("nobody else tries them");
             assert!(dispatch > 0 && lock > 0, "{dispatch} {lock}");
+            assert!(before <= profiling, "{before} {profiling} {profiling_lock}");
         }
     }
 

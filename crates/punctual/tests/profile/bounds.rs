@@ -29,7 +29,7 @@ fn response_times_are_within_the_bounds_and_that_of_the_critical_instant_is_its_
         "\"execution_max_ns\": 500000, \"execution_min_ns\": 500000",
         "\"longest_ns\": 100000, \"most_per_job\": 1",
         // Released at once with the others, it starts after them and is not late.
-        "\"jitter_max_ns\": 300000, \"lateness_max_ns\": 0",
+        "\"jitter_max_ns\": 300000, \"lateness_max_ns\": 0, \"lateness_min_ns\": 0",
     ];
     assert_has(&file.task("low"), &low);
 }

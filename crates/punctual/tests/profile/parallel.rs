@@ -66,7 +66,10 @@ mod partitions {
         assert_has(&file.task("first"), &["\"spawns\": [{ \"task\": \"remote\", \"most_per_job\": 1 }]"]);
         assert_has(&file.task("second"), &SECOND);
         assert_has(&file.task("remote"), &["\"jobs\": 1, \"execution_max_ns\": 1000000"]);
-        assert_has(&file.text(), &["{ \"name\": \"a\", \"cpu\": null", "{ \"name\": \"b\""]);
+        assert_has(
+            &file.text(),
+            &["\"name\": \"a\",\n      \"cpu\": null", "\"name\": \"b\",\n      \"cpu\""],
+        );
     }
 }
 
@@ -120,7 +123,7 @@ mod global {
         assert_has(&file.task("second"), &SECOND);
         assert_has(&file.task("second"), &["\"response_max_ns\": 8000000, \"jitter_max_ns\": 0"]);
         let text = file.text();
-        assert_has(&text, &["\"partitions\": [{ \"name\": \"global\", \"cpu\": null"]);
+        assert_has(&text, &["\"partitions\": [\n    {\n      \"name\": \"global\",\n      \"cpu\": null"]);
         let (_, idle) = text.split_once("\"idle\": {").expect("there is one");
         assert_has(
             idle,

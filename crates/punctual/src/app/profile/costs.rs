@@ -13,12 +13,26 @@ pub(crate) struct Costs {
     pub(crate) lock: Option<u64>,
     /// The kernel's timer, and its switches to a thread of a higher priority and back.
     pub(crate) preemption: Option<u64>,
+    /// What profiling a job adds to it, and how much of that comes before its end, as its response is measured.
+    pub(crate) profiling: Option<u64>,
+    pub(crate) profiling_before: Option<u64>,
+    /// What measuring a critical section adds to it.
+    pub(crate) profiling_lock: Option<u64>,
 }
 
 impl Costs {
     /// The costs in virtual time, where only declared execution takes time.
     pub(super) fn of_virtual_time() -> Self {
-        Self { release: Some(0), dispatch: Some(0), lock: Some(0), preemption: Some(0) }
+        let none = Some(0);
+        Self {
+            release: none,
+            dispatch: none,
+            lock: none,
+            preemption: none,
+            profiling: none,
+            profiling_before: none,
+            profiling_lock: none,
+        }
     }
 }
 

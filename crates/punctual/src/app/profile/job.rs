@@ -149,6 +149,7 @@ impl ProfiledJob {
             level: task.level,
             ceiling,
             is_job: true,
+            is_called: outer.is_some(),
         });
         partition.used.fetch_add(time, Ordering::Relaxed);
     }

@@ -13,13 +13,15 @@
 //! * So there are two more figures of a job that can read its thread's CPU time and did not suspend itself: what it used of it, and
 //!   how much longer `C` was, which is what the rest of the machine took from it.
 //! * The lateness of a release is the time from it to the start of the job without what jobs and critical sections of the partition
-//!   took of it, see [`recent`]. Under the global executor they take it on other CPUs, too, and nothing is known.
+//!   took of it, with the kernel's switches to those jobs, see [`recent`]. Under the global executor they take it on other CPUs, too, and nothing is known.
 //! * Spinning or waiting for a lock held on another CPU is blocking, and not in `C`, if the app says `profile`.
 //! * A suspension is the rest of the time from start to end, for all of the job's suspensions together.
 //! * A job of an async task is a poll; waking the task is a spawn.
 //! * Timed spawns do not count as spawns of a job: the clock releases them.
 //! * A hold is the time from getting a resource to giving it up, without the jobs that ran meanwhile. A lock whose user is
 //!   at the ceiling's level delays nobody, but is measured all the same.
+//! * What profiling itself takes from jobs is in responses and in no quantity above but for what holds add to C. It is measured
+//!   before the run, as the costs of the executor are, since an app that is not profiled does not have it.
 
 mod costs;
 mod job;
@@ -29,6 +31,7 @@ mod task;
 mod write;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 pub(crate) use self::job::Used;
@@ -76,17 +79,17 @@ impl Profile {
             Some(place) => place(partition),
             None => (None, Costs::of_virtual_time()),
         };
-        let places = runtime.partitions.iter().map(place).collect();
+        let places: Vec<(Option<usize>, Costs)> = runtime.partitions.iter().map(place).collect();
+        for (partition, (_, costs)) in runtime.partitions.iter().zip(&places) {
+            partition.used.store(0, Ordering::Relaxed);
+            partition.recent.clear(costs.preemption.unwrap_or(0));
+        }
         let profile = Self { runtime, path: path.to_owned(), tasks: profiles.collect(), places };
         for (slot, task) in slots(runtime).zip(&profile.tasks) {
             // SAFETY: it is cleared when `profile` is dropped or ended, which is when no job can run.
             unsafe { slot.set(task) };
         }
         tasks(runtime).for_each(|task| task.mark.set_profiled(true));
-        for partition in runtime.partitions {
-            partition.used.store(0, Ordering::Relaxed);
-            partition.recent.clear();
-        }
         runtime.set_profiles(true);
         Ok(profile)
     }
@@ -131,6 +134,25 @@ impl Drop for Profile {
 /// Runs `f`, which is `idle`.
 pub(crate) fn idle<R>(runtime: &'static Runtime, f: impl FnOnce() -> R) -> R {
     job::run_as(runtime.idle_profile.get(), f)
+}
+
+/// Runs `f` with the jobs of a task profiled for nobody, and as such a job itself, to find what profiling takes.
+///
+/// # Safety
+/// `slot` and `partition` are of an app that this thread alone runs, with one task.
+pub(crate) unsafe fn tried<R>(
+    partition: &'static PartitionState,
+    slot: &'static ProfileSlot,
+    f: impl FnOnce() -> R,
+) -> R {
+    static PROFILE: OnceLock<TaskProfile> = OnceLock::new();
+    let resources = partition.runtime.model.resources.len();
+    let profile = PROFILE.get_or_init(|| TaskProfile::new(0, 1, partition, 1, resources));
+    // SAFETY: it lives for ever, and no job of the task can run but on this thread, by this function's contract.
+    unsafe { slot.set(profile) };
+    let result = job::run_as(Some(profile), f);
+    slot.clear();
+    result
 }
 
 /// Counts a spawn of the task with this slot by the current job of this thread, if there is one and both are profiled.

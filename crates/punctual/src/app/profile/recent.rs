@@ -2,7 +2,8 @@
 //!
 //! From its release to its start a job waits for jobs that go first, for a critical section of a lower level, and for everything else:
 //! the timer, the kernel, other threads. An analysis has the first two as terms of their own. The rest is how late the release was. So
-//! each partition keeps the last jobs and critical sections that have ended. What has been forgotten, or is being written by a
+//! each partition keeps the last jobs and critical sections that have ended. So has what a job on another thread costs the kernel to
+//! switch to, which is known from before the run. What has been forgotten, or is being written by a
 //! thread that was preempted meanwhile, counts as lateness: a little too much, and never too little.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -15,6 +16,8 @@ const KEPT: usize = 32;
 pub(crate) struct Recent {
     next: AtomicU64,
     entries: [Entry; KEPT],
+    /// What the kernel takes to switch to a job of a higher level and back, as the analysis has it, in ns.
+    switch: AtomicU64,
 }
 
 /// A sequence lock: `version` is odd while the rest is being written.
@@ -23,7 +26,7 @@ struct Entry {
     version: AtomicU64,
     end: AtomicU64,
     time: AtomicU64,
-    /// The level, the ceiling and whether it is a job, a byte each.
+    /// The level, the ceiling, whether it is a job and whether it was called, a byte each.
     levels: AtomicU64,
 }
 
@@ -40,6 +43,8 @@ pub(super) struct Done {
     pub(super) ceiling: u8,
     /// A whole job, and not a critical section in one.
     pub(super) is_job: bool,
+    /// It ran on the stack of another job, so that no thread was switched to.
+    pub(super) is_called: bool,
 }
 
 impl Done {
@@ -79,7 +84,8 @@ impl Entry {
         fence(Ordering::Release);
         self.end.store(done.end, Ordering::Relaxed);
         self.time.store(done.time, Ordering::Relaxed);
-        let levels = u64::from(done.is_job) << 16 | u64::from(done.ceiling) << 8 | u64::from(done.level);
+        let kind = u64::from(done.is_called) << 24 | u64::from(done.is_job) << 16;
+        let levels = kind | u64::from(done.ceiling) << 8 | u64::from(done.level);
         self.levels.store(levels, Ordering::Relaxed);
         self.version.store(next + 1, Ordering::Release);
     }
@@ -90,18 +96,21 @@ impl Entry {
         let [end, time, levels] = [&self.end, &self.time, &self.levels].map(|it| it.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         let is_whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
-        let (level, ceiling, is_job) = (levels as u8, (levels >> 8) as u8, levels >> 16 != 0);
-        is_whole.then_some(Done { end, time, level, ceiling, is_job })
+        let (level, ceiling) = (levels as u8, (levels >> 8) as u8);
+        let (is_job, is_called) = ((levels >> 16) as u8 != 0, levels >> 24 != 0);
+        is_whole.then_some(Done { end, time, level, ceiling, is_job, is_called })
     }
 }
 
 impl Recent {
     pub(crate) const fn new() -> Self {
-        Self { next: AtomicU64::new(0), entries: [const { Entry::new() }; KEPT] }
+        let entries = [const { Entry::new() }; KEPT];
+        Self { next: AtomicU64::new(0), entries, switch: AtomicU64::new(0) }
     }
 
-    /// Forgets all, while no job can run.
-    pub(super) fn clear(&self) {
+    /// Forgets all, while no job can run. `switch` is what the kernel takes to switch to a job and back.
+    pub(super) fn clear(&self, switch: u64) {
+        self.switch.store(switch, Ordering::Relaxed);
         self.entries.iter().for_each(|entry| entry.end.store(0, Ordering::Relaxed));
     }
 
@@ -110,13 +119,18 @@ impl Recent {
         self.entries[place as usize].write(done);
     }
 
-    /// Of the time from the release of a job at `level` to its start, what jobs that go first and one critical section took, in ns.
+    /// Of the time from the release of a job at `level` to its start, what jobs that go first and one critical section took, and
+    /// switching to these jobs, in ns.
     pub(super) fn waited_for(&self, release: u64, start: u64, level: u8) -> u64 {
         let mut done = [None; KEPT];
         let mut count = 0;
-        let within = |it: &Done| it.end > release && it.end <= start;
-        let matters = |it: &Done| within(it) && (it.goes_before(level) || it.blocks(level));
-        for found in self.entries.iter().filter_map(Entry::read).filter(matters) {
+        // The latest first. What was added before one that ended before the release did so, too, unless its thread was preempted on
+        // the way: then it counts as lateness.
+        let next = self.next.load(Ordering::Relaxed);
+        let places = (1..=KEPT as u64).map(|back| next.wrapping_sub(back) % KEPT as u64);
+        let found = places.filter_map(|place| self.entries[place as usize].read());
+        let matters = |it: &Done| it.end <= start && (it.goes_before(level) || it.blocks(level));
+        for found in found.take_while(|it| it.end > release).filter(matters) {
             done[count] = Some(found);
             count += 1;
         }
@@ -125,9 +139,12 @@ impl Recent {
         // Once it is ready, a job waits for no more than one section: for that which ended last, the outermost.
         let last = done.iter().rposition(|it| it.is_some_and(|it| it.blocks(level)));
         let counts = |&(at, it): &(usize, &Done)| it.goes_before(level) || Some(at) == last;
+        let counted = || done.iter().flatten().enumerate().filter(counts).map(|(_, it)| it);
         // What began before the release took no more of the time since then than there was.
-        let waited = |sum: u64, (_, it): (usize, &Done)| (sum + it.time).min(it.end - release);
-        done.iter().flatten().enumerate().filter(counts).fold(0, waited)
+        let jobs = counted().fold(0, |sum: u64, it| (sum + it.time).min(it.end - release));
+        // Jobs of its own level run on its thread, and those that are called on their caller's.
+        let switched = counted().filter(|it| it.is_job && it.level > level && !it.is_called);
+        jobs + switched.count() as u64 * self.switch.load(Ordering::Relaxed)
     }
 }
 
@@ -136,7 +153,7 @@ mod tests {
     use super::*;
 
     fn job(level: u8, end: u64, time: u64) -> Done {
-        Done { end, time, level, ceiling: 0, is_job: true }
+        Done { end, time, level, ceiling: 0, is_job: true, is_called: false }
     }
 
     fn waited_for(done: &[Done], release: u64, start: u64, level: u8) -> u64 {
@@ -163,7 +180,8 @@ mod tests {
 
     #[test]
     fn one_section_of_a_lower_level_blocks_and_only_one() {
-        let section = |level, ceiling, end, time| Done { end, time, level, ceiling, is_job: false };
+        let section =
+            |level, ceiling, end, time| Done { end, time, level, ceiling, is_job: false, is_called: false };
         assert_eq!(waited_for(&[section(1, 2, 120, 50)], 100, 130, 2), 20);
         assert_eq!(waited_for(&[section(1, 1, 120, 50)], 100, 130, 2), 0, "its ceiling is below");
         assert_eq!(waited_for(&[section(2, 3, 120, 50), job(2, 140, 60)], 100, 150, 2), 40, "twice");
@@ -175,6 +193,17 @@ mod tests {
     fn a_job_that_cannot_be_preempted_keeps_higher_ones_waiting_and_goes_before_lower_ones() {
         let polled = |level, end, time| Done { ceiling: u8::MAX, ..job(level, end, time) };
         assert_eq!(waited_for(&[polled(1, 120, 50), polled(3, 150, 30)], 100, 160, 2), 50);
+    }
+
+    #[test]
+    fn switching_to_a_job_of_another_thread_is_no_lateness() {
+        let recent = Recent::new();
+        recent.clear(10);
+        let called = Done { is_called: true, ..job(4, 130, 20) };
+        [called, job(3, 150, 25), job(2, 170, 5), job(1, 180, 7)].iter().for_each(|&it| recent.add(it));
+        assert_eq!(recent.waited_for(50, 190, 2), 20 + 25 + 10 + 5);
+        // The switch from a job comes after its end.
+        assert_eq!(recent.waited_for(148, 160, 2), 2 + 10);
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(super) struct Figures {
     pub(super) response_max: u64,
     pub(super) jitter_max: u64,
     pub(super) lateness_max: u64,
+    pub(super) lateness_min: u64,
     pub(super) deadline_misses: u64,
     pub(super) suspension_max: u64,
     pub(super) suspensions_most: u64,
@@ -95,6 +96,7 @@ impl Figures {
     fn new(tasks: usize, resources: usize) -> Self {
         Self {
             execution_min: u64::MAX,
+            lateness_min: u64::MAX,
             least: [u64::MAX; DISTANCES],
             spawns: vec![PerJob::default(); tasks].into(),
             holds: vec![Holds::default(); resources].into(),
@@ -110,6 +112,7 @@ impl Figures {
         self.response_max = self.response_max.max(response);
         self.jitter_max = self.jitter_max.max(job.start.saturating_sub(job.release));
         self.lateness_max = self.lateness_max.max(job.lateness);
+        self.lateness_min = self.lateness_min.min(job.lateness);
         self.deadline_misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline));
         self.suspension_max = self.suspension_max.max(job.suspension);
         self.suspensions_most = self.suspensions_most.max(job.suspensions);
@@ -173,7 +176,14 @@ impl TaskProfile {
             // Whoever has a resource of several partitions is above all levels.
             let ceiling = if declared.protocol == Protocol::Msrp { u8::MAX } else { declared.ceiling };
             let end = now.time.as_ticks();
-            self.partition.recent.add(Done { end, time, level: self.level, ceiling, is_job: false });
+            self.partition.recent.add(Done {
+                end,
+                time,
+                level: self.level,
+                ceiling,
+                is_job: false,
+                is_called: false,
+            });
         }
         // SAFETY: the thread runs a job of this task, so it occupies its level; or it is the one of `idle`.
         let holds = unsafe { &mut (*self.figures.get()).holds };

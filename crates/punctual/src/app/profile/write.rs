@@ -1,4 +1,4 @@
-//! The profile as a file, in the format `punctual-profile/1`.
+//! The profile as a file, in the format `punctual-profile/2`.
 
 use super::costs::Costs;
 use super::task::Figures;
@@ -39,7 +39,7 @@ pub(super) fn json(
         }
     };
     Json::Object(vec![
-        ("schema", "punctual-profile/1".into()),
+        ("schema", "punctual-profile/2".into()),
         ("app", runtime.name.into()),
         ("duration_ns", (report.elapsed.as_nanos() as u64).into()),
         ("clock", clock(runtime, report).into()),
@@ -77,6 +77,7 @@ fn task(runtime: &'static Runtime, names: &[&str], it: TaskInfo, figures: &Figur
         ("response_max_ns", known(figures.response_max)),
         ("jitter_max_ns", known(figures.jitter_max)),
         ("lateness_max_ns", if is_on_one_cpu { known(figures.lateness_max) } else { Json::Null }),
+        ("lateness_min_ns", if is_on_one_cpu { known(figures.lateness_min) } else { Json::Null }),
         ("deadline_misses", figures.deadline_misses.into()),
         ("overruns", report.task(name).map_or(0, |task| task.overruns).into()),
         ("inter_arrival", distances.collect()),
@@ -109,6 +110,9 @@ fn partition(name: &str, (cpu, costs): &(Option<usize>, Costs)) -> Json {
         ("dispatch_ns", costs.dispatch.into()),
         ("lock_ns", costs.lock.into()),
         ("preemption_ns", costs.preemption.into()),
+        ("profiling_ns", costs.profiling.into()),
+        ("profiling_before_ns", costs.profiling_before.into()),
+        ("profiling_lock_ns", costs.profiling_lock.into()),
     ])
 }
 

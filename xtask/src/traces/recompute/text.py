@@ -106,7 +106,10 @@ class Trace:
             return
         cpu.before, cpu.last = cpu.last, time
         marks, occupied = self.marks[thread], self.occupied[number]
-        if occupied and not cpu.frames and thread not in (occupied[-1][1], cpu.left):
+        if not occupied:
+            # Whoever causes the first event of a CPU has it.
+            occupied.append((time, thread))
+        elif not cpu.frames and thread not in (occupied[-1][1], cpu.left):
             # The switch to it is missing, as some are that the kernel does not count as lost.
             occupied.append((time, thread))
             self.doubtful.append(time)

@@ -58,11 +58,14 @@ impl<P: Port> Partition<P> {
         self.deregister();
     }
 
-    /// Boosts the holder of the top level once, if the calling thread is real-time and the holder is not.
+    /// Boosts the holder of the top level once, if `level` is ready and cannot start, and the calling thread is real-time and
+    /// the holder is not.
     ///
     /// Returns whether it waited, so that the caller checks again. This keeps `idle`, an ordinary thread, from being
-    /// preempted in a critical section that a worker needs.
-    pub(crate) fn boost_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
+    /// preempted in a critical section that a worker needs. For whoever has released a job of `level` and has its priority.
+    ///
+    /// Real-time safety: blocks in the kernel until the holder has left its critical section; otherwise a few instructions.
+    pub fn boost_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
         let seen = self.changes.load(Ordering::Acquire);
         // A first check; registering repeats it.

@@ -68,9 +68,10 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
         source.release();
         // Not before the job had its chance to consume the event.
         while source.ended() == ended && !core.is_stopping() {
-            match sleeps {
-                true => core.port().wait(&me, None),
-                false => std::thread::sleep(PAUSE),
+            if !sleeps {
+                std::thread::sleep(PAUSE);
+            } else if !core.boost_ordinary_holder(me, me.base()) {
+                core.port().wait(&me, None);
             }
         }
     }
@@ -185,6 +186,7 @@ pub(crate) fn listen_for_async(reactor: &'static Reactor, me: CurrentWorker) {
             fault::panicked(reactor.partition().runtime, Culprit::Executor, Box::new(message));
             break;
         }
+        while core.port().may_sleep() && !core.is_stopping() && core.boost_ordinary_holder(me, me.base()) {}
     }
     // As in the other event threads: a job released just now may have been handed to this one.
     core.serve(me, None);

@@ -165,7 +165,7 @@ impl<P: Port> Partition<P> {
 
     /// Vacates a level; returns the resulting word.
     #[inline]
-    fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
+    pub(crate) fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
         // Before the word: a bit in `held` means that the level has yet to be vacated (see `pi_wait`).
         me.set_held(me.held() & !bit(level));
         // Release: the next to occupy a level sees what this thread did.
@@ -365,7 +365,7 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    fn level(&self, number: u8) -> &'static Level {
+    pub(crate) fn level(&self, number: u8) -> &'static Level {
         let found = self.levels.iter().find(|l| l.number() == number);
         found.expect("only levels of this partition are ever marked ready")
     }

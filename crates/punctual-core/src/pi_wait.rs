@@ -62,15 +62,22 @@ impl<P: Port> Partition<P> {
     /// the holder is not.
     ///
     /// Returns whether it waited, so that the caller checks again. This keeps `idle`, an ordinary thread, from being
-    /// preempted in a critical section that a worker needs. For whoever has released a job of `level` and has its priority.
+    /// preempted in a critical section that a worker needs. For whoever has released a job of `level` and has its priority, before
+    /// it sleeps. If another level waits for such a holder, that level's worker is woken to do the same: a job that this thread
+    /// has run may have left it there.
     ///
-    /// Real-time safety: blocks in the kernel until the holder has left its critical section; otherwise a few instructions.
+    /// Real-time safety: blocks in the kernel until the holder has left its critical section; otherwise a few instructions, or a
+    /// wake.
     pub fn boost_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
         let seen = self.changes.load(Ordering::Acquire);
         // A first check; registering repeats it.
         let word = self.load(Ordering::Relaxed);
-        if !me.is_real_time() || !blocked(word) {
+        if !me.is_real_time() {
+            return false;
+        }
+        if !blocked(word) {
+            self.wake_to_boost(word);
             return false;
         }
         if self.holder(me, word.level()).is_none_or(Worker::is_real_time) {
@@ -85,6 +92,33 @@ impl<P: Port> Partition<P> {
         }
         self.deregister();
         boost != Boost::Refused
+    }
+
+    /// Has the ordinary thread boosted that a job waits for which was just queued: by the worker of its level, which is woken. For a
+    /// thread that has not the job's priority itself.
+    ///
+    /// Real-time safety: a few instructions, or a wake.
+    #[inline]
+    pub fn boost_for_queued(&self) {
+        // There nobody sleeps, and the word stays in the cache of its CPU.
+        if !self.polled.load(Ordering::Relaxed) {
+            self.wake_to_boost(self.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Wakes the worker of the highest ready level if that cannot start because of a thread that is ordinary, or that has only begun to
+    /// hold what it holds. That worker boosts it, or finds that there is no need to; no invariant depends on who is woken.
+    #[inline]
+    fn wake_to_boost(&self, word: Word) {
+        let ready = word.highest_ready();
+        if ready == 0 || ready > word.level() {
+            return;
+        }
+        let worker = self.level(ready).worker();
+        let is_real_time = |w: &&Worker| w.holds(word.level()) && w.is_real_time();
+        if worker.is_real_time() && !self.workers().iter().any(is_real_time) {
+            self.port().wake(worker);
+        }
     }
 
     /// Wakes all waiters, after vacating a level.
@@ -202,7 +236,9 @@ mod tests {
         fn now(&self) -> Instant {
             Instant::from_ticks(0)
         }
-        fn wake(&self, _: &Worker) {}
+        fn wake(&self, _: &Worker) {
+            self.note("wake");
+        }
         fn wait(&self, _: &Worker, _: Option<Instant>) {}
         fn wait_while(&self, _: &AtomicU32, _: u32) {
             self.note("wait_while");
@@ -325,6 +361,44 @@ mod tests {
             partition.port().refuses.store(true, Ordering::Relaxed);
             assert_eq!(boost(1), (false, vec!["boost"]));
         });
+    }
+
+    #[test]
+    fn wakes_the_worker_of_a_level_that_waits_for_an_ordinary_thread() {
+        let run: &RunJob = &|_, _, _| None;
+        let workers: &'static [&'static Worker] =
+            [0, 1, 2].map(|base| &*Box::leak(Box::new(Worker::new(base)))).to_vec().leak();
+        let level = &*Box::leak(Box::new(Level::new(1, workers[1], &[], &[], run)));
+        // SAFETY: they are new, and so in no other partition.
+        let partition = unsafe { Partition::new(Kernel::default(), vec![level].leak(), workers) };
+        let partition: &'static Partition<Kernel> = Box::leak(Box::new(partition));
+        // SAFETY: there is one thread.
+        let [idle, worker, above] = [0, 1, 2].map(|index| unsafe { CurrentWorker::new(workers[index]) });
+        idle.enter(HOLDER, false);
+        worker.enter(WAITER, true);
+        above.enter(ANOTHER, true);
+        let queued = || {
+            partition.boost_for_queued();
+            partition.port().asked()
+        };
+        let set = |flag: &AtomicBool, is| flag.store(is, Ordering::Relaxed);
+        partition.raise(idle, 1);
+        assert_eq!(queued(), [""; 0], "no job waits");
+        partition.mark_ready(level);
+        assert_eq!(queued(), ["wake"]);
+        assert!(!partition.boost_ordinary_holder(above, 2));
+        assert_eq!(partition.port().asked(), ["wake"], "a thread of another level does not sleep before");
+        set(&worker.worker().real_time, false);
+        assert_eq!(queued(), [""; 0], "it has nothing to lend");
+        set(&worker.worker().real_time, true);
+        set(&idle.worker().real_time, true);
+        assert_eq!(queued(), [""; 0], "the holder has a priority");
+        set(&idle.worker().real_time, false);
+        set(&partition.polled, true);
+        assert_eq!(queued(), [""; 0], "nobody sleeps");
+        set(&partition.polled, false);
+        partition.vacate(idle, 1);
+        assert_eq!(queued(), [""; 0], "it can start");
     }
 
     /// What follows a wake in the kernel starts later than the job before has ended.

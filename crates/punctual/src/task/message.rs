@@ -140,6 +140,11 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: the level is the partition's, by `new`'s contract, and the node was just given out.
         unsafe { core.spawn(me, self.slots.level(), node) };
+        // `idle`, which the job may wait for.
+        #[cfg(feature = "std")]
+        if me.running() == 0 {
+            core.boost_for_queued();
+        }
         Ok(())
     }
 
@@ -154,6 +159,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: as in `spawn`.
         unsafe { B::partition().core.spawn_from_outside(self.slots.level(), node) };
+        #[cfg(feature = "std")]
+        B::partition().core.boost_for_queued();
         Ok(())
     }
 

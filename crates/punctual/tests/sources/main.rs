@@ -3,7 +3,6 @@
 //! What has to be exact runs in virtual time, which ends when no descriptor is ready and nothing else is left.
 #![cfg(feature = "monitoring")]
 
-mod boosted;
 mod idle;
 #[path = "../support/privileges.rs"]
 mod privileges;

@@ -255,6 +255,10 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             // SAFETY: the same.
             None => unsafe { core.spawn_from_outside(level, node) },
         }
+        // A foreign thread or `idle`, which the job may wait for. The thread of the descriptors boosts by itself.
+        if me.is_none_or(|me| me.running() == 0) {
+            core.boost_for_queued();
+        }
     }
 
     /// Drops the arguments of an instance that was never polled, or else its future, if there is one.

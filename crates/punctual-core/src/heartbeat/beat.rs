@@ -25,7 +25,7 @@ pub struct Beat {
 /// A job that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// Which of [`Region::tasks`].
+    /// Which of the tasks of the region.
     pub task: u32,
     /// The thread that runs it, as the kernel numbers them.
     pub thread: u32,

@@ -4,6 +4,8 @@ use punctual_core::{Armed, CurrentWorker, Duration, Instant, IntoDuration, Level
 
 use crate::app::current;
 use crate::app::fault;
+#[cfg(feature = "std")]
+use crate::app::partition::PartitionState;
 use crate::app::profile;
 use crate::app::report::TaskReport;
 #[cfg(feature = "std")]
@@ -140,10 +142,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let node = self.slots.put(args, stamp::<B>(&self.monitor)).map_err(SpawnError::Full)?;
         // SAFETY: the level is the partition's, by `new`'s contract, and the node was just given out.
         unsafe { core.spawn(me, self.slots.level(), node) };
-        // `idle`, which the job may wait for.
         #[cfg(feature = "std")]
         if me.running() == 0 {
-            core.boost_for_queued();
+            boost_for_queued(partition);
         }
         Ok(())
     }
@@ -195,6 +196,14 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
         self.spawn_at(self.after(after.into_duration()), args)
     }
+}
+
+/// For `idle`, which the job that it has queued may wait for.
+#[cfg(feature = "std")]
+#[cold]
+#[inline(never)]
+fn boost_for_queued(partition: &PartitionState) {
+    partition.core.boost_for_queued();
 }
 
 /// The operations of a handle on its task, for any task with these arguments.

@@ -92,7 +92,8 @@ impl<W: Write> PageWriter<W> {
     pub fn missed(&mut self, count: u64) -> io::Result<()> {
         self.flush_page()?;
         let before = self.missed.unwrap_or(0);
-        self.missed = Some(before + count);
+        // Two counts of a damaged file may be more than fits.
+        self.missed = Some(before.saturating_add(count));
         Ok(())
     }
 

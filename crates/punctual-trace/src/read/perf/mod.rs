@@ -120,7 +120,7 @@ fn read(
             },
             Record::Lost { count, time, cpu } => match cpu.filter(|&cpu| cpu < MAX_CPUS) {
                 Some(cpu) => pages.cpu(cpu).waiting.push((time, What::Lost(count))),
-                None => found.lost += count,
+                None => found.lost = found.lost.saturating_add(count),
             },
             Record::Name { thread, name } if found.names.len() < MAX_NAMES => {
                 found.names.insert(thread, name.replace('\n', " "));

@@ -2,6 +2,8 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
+use syn::punctuated::Punctuated;
+use syn::token::Comma;
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, LitStr, Type};
 
 use crate::errors::{self, Errors};
@@ -11,23 +13,21 @@ pub(crate) fn derive(input: TokenStream) -> TokenStream {
     errors::derive(input, expand)
 }
 
+/// What the derive macros of fields refuse, in words of their own.
+pub(crate) struct Refusals {
+    pub(crate) no_fields: &'static str,
+    pub(crate) no_struct: &'static str,
+    pub(crate) generic: &'static str,
+}
+
+const REFUSALS: Refusals = Refusals {
+    no_fields: "a message has named fields, at least one",
+    no_struct: "a message is a struct with named fields",
+    generic: "a message is not generic: recordings know it by one name",
+};
+
 fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
-    let fields = match &input.data {
-        Data::Struct(data) => match &data.fields {
-            Fields::Named(fields) if !fields.named.is_empty() => &fields.named,
-            _ => {
-                errors.at(&input.ident, "a message has named fields, at least one");
-                return None;
-            }
-        },
-        _ => {
-            errors.at(&input.ident, "a message is a struct with named fields");
-            return None;
-        }
-    };
-    if !input.generics.params.is_empty() {
-        errors.at(&input.generics, "a message is not generic: recordings know it by one name");
-    }
+    let fields = named_fields(input, errors, &REFUSALS)?;
     let name = name(input, errors);
     let described = fields.iter().filter_map(|Field { ident, ty, attrs, .. }| {
         let ident = ident.as_ref()?;
@@ -35,6 +35,39 @@ fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
     });
     let described: Vec<Described<'_>> = described.collect();
     Some(implement(&input.ident, &name, &described))
+}
+
+/// The fields of a struct, of which there is at least one; a generic struct is an error besides.
+pub(crate) fn named_fields<'a>(
+    input: &'a DeriveInput,
+    errors: &mut Errors,
+    refusals: &Refusals,
+) -> Option<&'a Punctuated<Field, Comma>> {
+    let fields = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) if !fields.named.is_empty() => &fields.named,
+            _ => {
+                errors.at(&input.ident, refusals.no_fields);
+                return None;
+            }
+        },
+        _ => {
+            errors.at(&input.ident, refusals.no_struct);
+            return None;
+        }
+    };
+    if !input.generics.params.is_empty() {
+        errors.at(&input.generics, refusals.generic);
+    }
+    Some(fields)
+}
+
+/// The attributes with this name.
+pub(crate) fn named<'a>(
+    attributes: &'a [Attribute],
+    name: &'static str,
+) -> impl Iterator<Item = &'a Attribute> {
+    attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
 }
 
 /// A field and what is said of it.
@@ -94,7 +127,7 @@ fn kind(ty: &Type) -> TokenStream {
 /// The name that was given, or one of the crate and the struct.
 pub(crate) fn name(input: &DeriveInput, errors: &mut Errors) -> TokenStream {
     let mut given = None;
-    for attribute in own(&input.attrs) {
+    for attribute in named(&input.attrs, "message") {
         let parsed = attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("name") {
                 return Err(meta.error("of a message only its `name` can be said"));
@@ -147,7 +180,7 @@ pub(crate) fn field_name(ident: &Ident, errors: &mut Errors) -> String {
 
 fn unit(attributes: &[Attribute], errors: &mut Errors) -> Option<String> {
     let mut unit = None;
-    for attribute in own(attributes) {
+    for attribute in named(attributes, "message") {
         let parsed = attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("unit") {
                 return Err(meta.error("of a field only its `unit` can be said"));
@@ -172,20 +205,13 @@ pub(crate) fn unit_text(text: &LitStr) -> syn::Result<String> {
     Ok(unit)
 }
 
-/// The attributes that are this macro's.
-fn own(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("message"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
     fn errors(input: TokenStream) -> Vec<String> {
-        let mut errors = Errors::default();
-        let input = syn::parse2(input).expect("it is an item");
-        expand(&input, &mut errors);
-        errors.finish().err().into_iter().flatten().map(|error| error.to_string()).collect()
+        testing::errors_of_derive(input, expand)
     }
 
     #[test]

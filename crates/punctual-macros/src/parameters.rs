@@ -3,12 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::spanned::Spanned;
-use syn::{
-    Attribute, Data, DeriveInput, Expr, ExprRange, Field, Fields, LitStr, RangeLimits, Type, TypePath,
-};
+use syn::{DeriveInput, Expr, ExprRange, Field, LitStr, RangeLimits, Type, TypePath};
 
 use crate::errors::{self, Errors};
-use crate::message::{self, Described, optional};
+use crate::message::{self, Described, Refusals, optional};
 
 /// The implementations for a struct, or what is wrong with it.
 pub(crate) fn derive(input: TokenStream) -> TokenStream {
@@ -22,23 +20,14 @@ struct Declared {
     unit: Option<String>,
 }
 
+const REFUSALS: Refusals = Refusals {
+    no_fields: "parameters are named fields, at least one",
+    no_struct: "parameters are the named fields of a struct",
+    generic: "a struct of parameters is not generic: recordings know it by one name",
+};
+
 fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
-    let fields = match &input.data {
-        Data::Struct(data) => match &data.fields {
-            Fields::Named(fields) if !fields.named.is_empty() => &fields.named,
-            _ => {
-                errors.at(&input.ident, "parameters are named fields, at least one");
-                return None;
-            }
-        },
-        _ => {
-            errors.at(&input.ident, "parameters are the named fields of a struct");
-            return None;
-        }
-    };
-    if !input.generics.params.is_empty() {
-        errors.at(&input.generics, "a struct of parameters is not generic: recordings know it by one name");
-    }
+    let fields = message::named_fields(input, errors, &REFUSALS)?;
     let name = message::name(input, errors);
     let mut described = Vec::new();
     let mut defaults = Vec::new();
@@ -106,7 +95,7 @@ fn declared(field: &Field, errors: &mut Errors) -> Option<Declared> {
     let ident = field.ident.as_ref()?;
     let (mut default, mut range, mut unit, mut nested) = (None, None, None, false);
     let mut sound = true;
-    for attribute in own(&field.attrs) {
+    for attribute in message::named(&field.attrs, "parameter") {
         let parsed = attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("default") {
                 default = Some(meta.value()?.parse::<Expr>()?);
@@ -168,20 +157,13 @@ fn is_bool(ty: &Type) -> bool {
     matches!(ty, Type::Path(TypePath { qself: None, path }) if path.is_ident("bool"))
 }
 
-/// The attributes of fields.
-fn own(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("parameter"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
     fn errors(input: TokenStream) -> Vec<String> {
-        let mut errors = Errors::default();
-        let input = syn::parse2(input).expect("it is an item");
-        expand(&input, &mut errors);
-        errors.finish().err().into_iter().flatten().map(|error| error.to_string()).collect()
+        testing::errors_of_derive(input, expand)
     }
 
     #[test]

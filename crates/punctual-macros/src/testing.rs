@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::DeriveInput;
 
 use crate::errors::Errors;
 use crate::model::App;
@@ -50,8 +51,11 @@ pub(crate) fn errors_with(args: TokenStream, items: TokenStream) -> Vec<String> 
 pub(crate) fn errors_of(args: TokenStream, item: TokenStream) -> Vec<String> {
     let mut errors = Errors::default();
     crate::front(args, item, &mut errors);
-    let Err(error) = errors.finish() else { return Vec::new() };
-    error.into_iter().map(|error| error.to_string()).collect()
+    messages(errors)
+}
+
+fn messages(errors: Errors) -> Vec<String> {
+    errors.finish().err().into_iter().flatten().map(|error| error.to_string()).collect()
 }
 
 /// Asserts that there is one error, that it says each of `parts`.
@@ -61,4 +65,15 @@ pub(crate) fn assert_one(errors: &[String], parts: &[&str]) {
     for part in parts {
         assert!(errors[0].contains(part), "{part:?} is not in {:?}", errors[0]);
     }
+}
+
+/// The messages of the errors in the input of a derive macro.
+pub(crate) fn errors_of_derive(
+    input: TokenStream,
+    expand: impl FnOnce(&DeriveInput, &mut Errors) -> Option<TokenStream>,
+) -> Vec<String> {
+    let mut errors = Errors::default();
+    let input = syn::parse2(input).expect("it is an item");
+    expand(&input, &mut errors);
+    messages(errors)
 }

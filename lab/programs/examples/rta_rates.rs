@@ -4,17 +4,12 @@
 //!
 //! In `PUNCTUAL_PROFILE=FILE` is what was seen of it.
 
-use std::env;
 use std::process::ExitCode;
 
-use punctual::{Config, Duration};
 use punctual_lab::Result;
 
 fn main() -> Result<ExitCode> {
-    let seconds = env::args().nth(1).map_or(Ok(1), |seconds| seconds.parse())?;
-    let report = app::run(Config::from_env().until(Duration::from_secs(seconds)))?;
-    println!("{} after {} jobs", report.outcome, report.tasks.iter().map(|task| task.jobs).sum::<u64>());
-    Ok(ExitCode::from(report.exit_code()))
+    punctual_lab::run_for_seconds(app::run)
 }
 
 #[punctual::app(main = false, profile)]

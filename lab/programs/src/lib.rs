@@ -9,8 +9,12 @@
 //! assert_eq!((chip.as_str(), line), ("gpiochip0", 17));
 //! ```
 
+use std::env;
 use std::error::Error;
+use std::process::ExitCode;
 use std::str::FromStr;
+
+use punctual::{Config, Duration, Report, StartError};
 
 /// What a program's `main` returns.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
@@ -46,6 +50,20 @@ pub fn end(usage: &str, mut words: impl Iterator<Item = String>) -> Result {
         None => Ok(()),
         Some(word) => Err(format!("`{word}` is too much; the arguments are {usage}").into()),
     }
+}
+
+/// Runs an app for as many seconds as the first word of the command line says, 1 without one, and prints how many jobs it had.
+///
+/// # Errors
+///
+/// If the word is no number of seconds, or the app does not start.
+pub fn run_for_seconds(
+    run: impl FnOnce(Config) -> std::result::Result<Report, StartError>,
+) -> Result<ExitCode> {
+    let seconds = env::args().nth(1).map_or(Ok(1), |seconds| seconds.parse())?;
+    let report = run(Config::from_env().until(Duration::from_secs(seconds)))?;
+    println!("{} after {} jobs", report.outcome, report.tasks.iter().map(|task| task.jobs).sum::<u64>());
+    Ok(ExitCode::from(report.exit_code()))
 }
 
 #[cfg(test)]

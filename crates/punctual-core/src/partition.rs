@@ -165,7 +165,7 @@ impl<P: Port> Partition<P> {
 
     /// Vacates a level; returns the resulting word.
     #[inline]
-    pub(crate) fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
+    fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
         // Before the word: a bit in `held` means that the level has yet to be vacated (see `pi_wait`).
         me.set_held(me.held() & !bit(level));
         // Release: the next to occupy a level sees what this thread did.

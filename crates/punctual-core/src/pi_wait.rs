@@ -397,7 +397,8 @@ mod tests {
         set(&partition.polled, true);
         assert_eq!(queued(), [""; 0], "nobody sleeps");
         set(&partition.polled, false);
-        partition.vacate(idle, 1);
+        partition.lower(idle, 1);
+        assert_eq!(partition.port().asked(), ["wake"], "to run it");
         assert_eq!(queued(), [""; 0], "it can start");
     }
 

@@ -80,11 +80,12 @@ impl<P: Pins> Uart<P> {
         let divisor = divisor(clock, baud_rate);
         while registers.fr.is_set(FR::BUSY) {}
         registers.cr.set(0);
-        registers.icr.set(ALL_INTERRUPTS);
+        registers.imsc.set(0);
         registers.ibrd.set(divisor >> 6);
         registers.fbrd.set(divisor & 0x3F);
         registers.lcrh.write(LCRH::WLEN::Eight + LCRH::FEN::SET);
-        registers.imsc.set(0);
+        // Last, since turning the FIFOs on empties them: an interrupt for what was there would stay pending, with nothing to be read.
+        registers.icr.set(ALL_INTERRUPTS);
         registers.cr.write(CR::UARTEN::SET + CR::TXE::SET + CR::RXE::SET);
         Self { registers, pins, error: None }
     }
@@ -96,6 +97,9 @@ impl<P: Pins> Uart<P> {
 
     /// Goes on by interrupts. [`Handler::handle`] has to be called for each of the UART's; the rings have room for one byte
     /// less than their size.
+    ///
+    /// What has been received before is in its ring when this returns, and no interrupt tells of it: the [`Reader`] has to be asked
+    /// once at the beginning.
     pub fn with_rings<const R: usize, const T: usize>(
         self,
         rings: &'static mut Rings<R, T>,
@@ -106,7 +110,10 @@ impl<P: Pins> Uart<P> {
         registers.ifls.write(IFLS::TXIFLSEL::Eighth + IFLS::RXIFLSEL::Half);
         registers.imsc.write(receiving());
         let sending = &rings.sending;
-        let handler = Handler { registers, received, to_send, sending, lost: 0 };
+        let mut handler = Handler { registers, received, to_send, sending, lost: 0 };
+        // The interrupts of reception are pending once the FIFO has *become* so full, or so old, and may have been cleared since,
+        // PL011 TRM 3.4: with bytes left in the FIFO, those that follow might never interrupt.
+        handler.empty_fifo();
         (handler, Reader(reader), Writer { registers, to_send: writer, sending })
     }
 }
@@ -241,10 +248,7 @@ unsafe impl Send for Handler {}
 impl Handler {
     /// Moves bytes between the UART and the rings. Bounded by the UART's FIFO, of 16 or 32 bytes, in each direction.
     pub fn handle(&mut self) {
-        while !self.registers.fr.is_set(FR::RXFE) {
-            let data = self.registers.dr.get();
-            self.receive(data);
-        }
+        self.empty_fifo();
         while self.sending.load(Ordering::Acquire) {
             while self.to_send.ready() {
                 if self.registers.fr.is_set(FR::TXFF) {
@@ -261,6 +265,13 @@ impl Handler {
                 self.sending.store(true, Ordering::Release);
                 self.registers.imsc.write(receiving() + INTERRUPTS::TX::SET);
             }
+        }
+    }
+
+    fn empty_fifo(&mut self) {
+        while !self.registers.fr.is_set(FR::RXFE) {
+            let data = self.registers.dr.get();
+            self.receive(data);
         }
     }
 
@@ -446,6 +457,7 @@ mod tests {
     #[test]
     fn rings_carry_what_the_handler_moves() {
         let (uart, memory) = uart();
+        memory.set(0x18, RXFE);
         let (mut handler, mut reader, mut writer) =
             uart.with_rings(Box::leak(Box::new(Rings::<4, 4>::new())));
         const RECEIVING: u32 = 1 << 4 | 1 << 6;
@@ -472,7 +484,8 @@ mod tests {
 
     #[test]
     fn counts_what_is_received_wrongly_or_without_room() {
-        let (uart, _memory) = uart();
+        let (uart, memory) = uart();
+        memory.set(0x18, RXFE);
         let (mut handler, mut reader, _writer) = uart.with_rings(Box::leak(Box::new(Rings::<4, 4>::new())));
         handler.receive(1 << 8 | u32::from(b'!'));
         assert_eq!(handler.lost(), 1);
@@ -481,6 +494,25 @@ mod tests {
         let mut bytes = [0; 8];
         let Ok(count) = reader.read(&mut bytes);
         assert_eq!(bytes[..count], *b"abc");
+    }
+
+    #[test]
+    fn empties_the_fifo_when_it_turns_interrupts_on() {
+        let (uart, memory) = uart();
+        let is_empty = std::sync::Arc::new(AtomicBool::new(false));
+        let fifo = std::sync::Arc::clone(&is_empty);
+        // The FIFO has something for a while after the interrupts are on.
+        let line = std::thread::spawn(move || {
+            while memory.get(0x38) == 0 {
+                std::thread::yield_now();
+            }
+            (0..1000).for_each(|_| std::thread::yield_now());
+            fifo.store(true, Ordering::SeqCst);
+            memory.set(0x18, RXFE);
+        });
+        let _ends = uart.with_rings(Box::leak(Box::new(Rings::<4, 4>::new())));
+        assert!(is_empty.load(Ordering::SeqCst), "bytes were left in the FIFO");
+        line.join().unwrap();
     }
 
     #[test]

@@ -33,6 +33,8 @@ mod app {
         let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
         let uart = Uart::new(peripherals.uart0, pins, CLOCK, 115_200);
         let (handler, reader, writer) = uart.with_rings(cx.local.rings);
+        // For what had come before.
+        echo::spawn(handler.lost()).expect("it is the first");
         (Shared {}, Local { handler, reader, writer, line: (0, [0; 3]) })
     }
 

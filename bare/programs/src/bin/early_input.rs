@@ -1,0 +1,61 @@
+//! Echoes a line of which the beginning had filled the FIFO of the UART before its driver began, as if a boot loader had left it so.
+//!
+//! not-on: virt-a7, virt-a72: their UART has no pins of a Raspberry Pi
+//! thorough: raspi3b
+#![no_std]
+#![no_main]
+
+#[macro_use]
+extern crate punctual_bare;
+
+#[punctual::app(report = "never")]
+mod app {
+    use embedded_io::{Read, ReadReady};
+    use rpi_hal::gpio;
+    use rpi_hal::uart::{CLOCK, Handler, Reader, Rings, Uart};
+    use rpi_registers::Peripherals;
+    use rpi_registers::interfaces::Readable;
+    use rpi_registers::uart::FR;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        handler: Handler,
+        reader: Reader,
+    }
+
+    #[init(local = [rings: Rings<256, 64> = Rings::new()])]
+    fn init(cx: init::Context) -> (Shared, Local) {
+        let peripherals = Peripherals::take().expect("nobody has taken them before");
+        // The console has turned the FIFO on.
+        while !peripherals.uart0.fr.is_set(FR::RXFF) {}
+        let (mut bank, pins) = gpio::split(peripherals.gpio);
+        let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
+        let uart = Uart::new(peripherals.uart0, pins, CLOCK, 115_200);
+        let (handler, reader, _) = uart.with_rings(cx.local.rings);
+        read::spawn().expect("it is the first");
+        (Shared {}, Local { handler, reader })
+    }
+
+    #[task(priority = 2, binds = UART0, local = [handler])]
+    fn uart(cx: uart::Context) {
+        cx.local.handler.handle();
+        let _ = read::spawn();
+    }
+
+    /// The tail of what has come, with how much that was.
+    #[task(priority = 1, local = [reader, count: usize = 0])]
+    fn read(cx: read::Context) {
+        while let Ok(true) = cx.local.reader.read_ready() {
+            let mut byte = [0];
+            let Ok(_) = cx.local.reader.read(&mut byte);
+            if byte == [b'.'] {
+                println!("dashes: {}", *cx.local.count);
+                return punctual::shutdown();
+            }
+            *cx.local.count += usize::from(byte == [b'-']);
+        }
+    }
+}

@@ -70,7 +70,7 @@ impl<P: Port> Partition<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::sync::AtomicU32;
+    use crate::sync::{AtomicU32, AtomicU64};
     use crate::{
         CurrentWorker, Duration, Instant, Level, Node, OverrunPolicy, Partition, Periodic, Port, Worker,
     };
@@ -78,6 +78,8 @@ mod tests {
     struct Still;
 
     impl Port for Still {
+        type Word = AtomicU64;
+
         fn now(&self) -> Instant {
             Instant::from_ticks(0)
         }

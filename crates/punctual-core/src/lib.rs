@@ -78,6 +78,7 @@ mod timers;
 pub mod trace_marker;
 mod wait_slot;
 mod word;
+mod word_cell;
 mod worker;
 
 pub use activation::Activation;
@@ -92,6 +93,7 @@ pub use time::{Duration, Instant, IntoDuration, ShortNames, Units, from_std};
 pub use timer::Node;
 pub use wait_slot::{Standing, Wait, WaitSlot};
 pub use word::{MAX_LEVEL, Word};
+pub use word_cell::WordCell;
 pub use worker::Worker;
 
 /// The atomics this crate uses, so that ports and models name the same types.

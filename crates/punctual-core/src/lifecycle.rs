@@ -5,7 +5,8 @@ use crate::atomic::Ordering;
 use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
-use crate::word::{MAX_LEVEL, Word};
+use crate::word::MAX_LEVEL;
+use crate::word_cell::WordCell;
 
 impl<P: Port> Partition<P> {
     /// Occupies the top level, which holds back all spawned jobs; for the thread that runs `init`.
@@ -83,7 +84,8 @@ impl<P: Port> Partition<P> {
             // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
             unsafe { level.reset() };
         }
-        self.word().store(Word::EMPTY.raw(), Ordering::Relaxed);
+        // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
+        unsafe { self.word_cell().reset() };
         self.stopping.store(false, Ordering::Relaxed);
         self.polled.store(false, Ordering::Relaxed);
     }

@@ -35,24 +35,25 @@
 //!
 //! loom checks these claims in `tests/loom_*.rs`.
 
-use crate::atomic::{AtomicBool, AtomicU64, Ordering, const_new, fence};
+use crate::atomic::{AtomicBool, Ordering, const_new, fence};
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::pi_wait::EventCount;
 use crate::port::Port;
 use crate::timers::NEVER;
 use crate::word::{Word, bit, highest};
+use crate::word_cell::WordCell;
 use crate::{Instant, Worker};
 
 /// The word, on cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Padded(AtomicU64);
+struct Padded<C>(C);
 
 /// Tasks that share one CPU.
 #[derive(Debug)]
 pub struct Partition<P: Port> {
-    word: Padded,
+    word: Padded<P::Word>,
     pub(crate) changes: EventCount,
     pub(crate) stopping: AtomicBool,
     /// Whether a thread polls every inbox (see `poll`).
@@ -81,7 +82,7 @@ impl<P: Port> Partition<P> {
             assert!(distinct(levels), "each level of a partition has a number of its own");
             assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
             Self {
-                word: Padded(AtomicU64::new(Word::EMPTY.raw())),
+                word: Padded(empty::<P>()),
                 changes: EventCount::new(0),
                 stopping: AtomicBool::new(false),
                 polled: AtomicBool::new(false),
@@ -113,8 +114,9 @@ impl<P: Port> Partition<P> {
         self.load(Ordering::Relaxed)
     }
 
+    /// What holds the word, for the port.
     #[inline]
-    pub(crate) fn word(&self) -> &AtomicU64 {
+    pub fn word_cell(&self) -> &P::Word {
         &self.word.0
     }
 
@@ -125,8 +127,7 @@ impl<P: Port> Partition<P> {
 
     #[inline]
     pub(crate) fn swap(&self, from: Word, to: Word, order: Ordering) -> Result<(), Word> {
-        let swapped = self.word.0.compare_exchange_weak(from.raw(), to.raw(), order, Ordering::Relaxed);
-        swapped.map(drop).map_err(Word::from_raw)
+        self.word.0.swap(from.raw(), to.raw(), order).map_err(Word::from_raw)
     }
 
     // ---- occupying and vacating ---------------------------------------------------------------------
@@ -484,6 +485,16 @@ impl<P: Port> Partition<P> {
         }
         me.sleeps_until.store(0, Ordering::Relaxed);
     }
+}
+
+#[cfg(not(loom))]
+const fn empty<P: Port>() -> P::Word {
+    P::Word::EMPTY
+}
+
+#[cfg(loom)]
+fn empty<P: Port>() -> P::Word {
+    P::Word::empty()
 }
 
 /// Whether no two of these levels have the same number.

@@ -32,6 +32,7 @@ use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
 use crate::word::Word;
+use crate::word_cell::WordCell;
 use crate::worker::Worker;
 
 /// Bits of a priority-inheritance futex that identify its owner (`FUTEX_TID_MASK`).
@@ -152,7 +153,7 @@ impl<P: Port> Partition<P> {
     }
 
     fn deregister(&self) {
-        self.word().fetch_sub(Word::ONE_WAITER, Ordering::Relaxed);
+        self.word_cell().fetch_sub(Word::ONE_WAITER, Ordering::Relaxed);
     }
 
     fn holder(&self, me: CurrentWorker, level: u8) -> Option<&'static Worker> {
@@ -206,7 +207,7 @@ pub(crate) type EventCount = AtomicU32;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
 
     use super::*;
     use crate::level::RunJob;
@@ -233,6 +234,8 @@ mod tests {
     }
 
     impl Port for Kernel {
+        type Word = AtomicU64;
+
         fn now(&self) -> Instant {
             Instant::from_ticks(0)
         }
@@ -243,7 +246,7 @@ mod tests {
         fn wait_while(&self, _: &AtomicU32, _: u32) {
             self.note("wait_while");
             if let Some((partition, bits)) = self.vacated.lock().unwrap().take() {
-                partition.word().fetch_and(!bits, Ordering::Relaxed);
+                partition.word_cell().fetch_and(!bits, Ordering::Relaxed);
             }
         }
         fn wake_all(&self, _: &AtomicU32) {
@@ -346,9 +349,9 @@ mod tests {
             let calls = vec!["boost", "unboost", "wake_all"];
             assert_eq!(boost(1), (true, calls.clone()));
             assert_eq!(boost(2), (false, vec![]), "no job waits there");
-            partition.word().fetch_or(Word::ready_bit(2), Ordering::Relaxed);
+            partition.word_cell().fetch_or(Word::ready_bit(2), Ordering::Relaxed);
             assert_eq!(boost(2), (false, vec![]), "nobody is above");
-            partition.word().fetch_and(!Word::ready_bit(2), Ordering::Relaxed);
+            partition.word_cell().fetch_and(!Word::ready_bit(2), Ordering::Relaxed);
             real_time(holder, true);
             assert_eq!(boost(1), (false, vec![]), "it has the priority of its own level");
             real_time(holder, false);
@@ -435,7 +438,7 @@ mod tests {
             std::mem::take(&mut *STAMPS.lock().unwrap())
         };
         assert_eq!(stamps(), [Some(4), Some(5)]);
-        partition.word().fetch_add(Word::ONE_WAITER, Ordering::Relaxed);
+        partition.word_cell().fetch_sub(Word::ONE_WAITER.wrapping_neg(), Ordering::Relaxed);
         assert_eq!(stamps(), [None, None], "a thread waits");
     }
 

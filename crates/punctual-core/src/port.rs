@@ -9,11 +9,13 @@
 //! A port that never sleeps, for code that never waits:
 //!
 //! ```
-//! use punctual_core::{Instant, Port, Worker, sync::AtomicU32};
+//! use punctual_core::{Instant, Port, Worker, sync::{AtomicU32, AtomicU64}};
 //!
 //! struct Frozen;
 //!
 //! impl Port for Frozen {
+//!     type Word = AtomicU64;
+//!
 //!     fn now(&self) -> Instant {
 //!         Instant::from_ticks(0)
 //!     }
@@ -29,10 +31,13 @@
 //! ```
 
 use crate::atomic::AtomicU32;
-use crate::{Duration, Instant, Worker};
+use crate::{Duration, Instant, WordCell, Worker};
 
 /// A platform, as the executor sees it.
 pub trait Port: Sync {
+    /// What holds the word of a partition: [`AtomicU64`](core::sync::atomic::AtomicU64), if there is nothing better.
+    type Word: WordCell;
+
     /// The time now. Must not go backwards as seen by one thread.
     fn now(&self) -> Instant;
 

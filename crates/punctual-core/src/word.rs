@@ -1,7 +1,7 @@
 //! The word of a partition: which levels are occupied, which are ready, how many threads wait.
 //!
-//! [`Word`] is a plain value with no atomics in it; [`Partition`](crate::Partition) keeps one in an
-//! atomic and changes it by compare-and-swap. Keeping all three parts in one word is what makes
+//! [`Word`] is a plain value with no atomics in it; [`Partition`](crate::Partition) keeps one in a
+//! [`WordCell`](crate::WordCell), mostly an atomic, and changes it by compare-and-swap. Keeping all three parts in one word is what makes
 //! "lower the level, and see whether anything became ready meanwhile" a single indivisible step.
 //!
 //! ```

@@ -26,6 +26,8 @@ struct Recorder {
 }
 
 impl Port for Recorder {
+    type Word = AtomicU64;
+
     fn now(&self) -> Instant {
         at(self.now.load(Ordering::Relaxed))
     }

@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::sync::AtomicU32 as Futex;
 use punctual_core::{CurrentWorker, Instant, Level, Node, Partition, Port, RunJob, Word, Worker};
@@ -12,6 +12,8 @@ use punctual_core::{CurrentWorker, Instant, Level, Node, Partition, Port, RunJob
 struct Alone;
 
 impl Port for Alone {
+    type Word = AtomicU64;
+
     fn now(&self) -> Instant {
         Instant::from_ticks(0)
     }

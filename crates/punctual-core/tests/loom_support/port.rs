@@ -154,6 +154,8 @@ fn futex_of(boost: &AtomicU32) -> usize {
 }
 
 impl Port for ModelPort {
+    type Word = AtomicU64;
+
     fn unwinds(&self) {
         self.told.store(true, Ordering::Relaxed);
     }

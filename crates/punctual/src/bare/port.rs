@@ -1,6 +1,6 @@
 //! The port of a partition on a bare board.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use punctual_core::{Instant, Port, Worker};
 
@@ -17,6 +17,8 @@ impl AppPort {
 }
 
 impl Port for AppPort {
+    type Word = AtomicU64;
+
     #[inline]
     fn now(&self) -> Instant {
         Instant::from_ticks(board::now())

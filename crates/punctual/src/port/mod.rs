@@ -88,6 +88,8 @@ impl AppPort {
 }
 
 impl Port for AppPort {
+    type Word = AtomicU64;
+
     #[inline]
     fn now(&self) -> Instant {
         const POLLING: u8 = Kind::Polling as u8;

@@ -265,9 +265,8 @@ impl Helper {
     fn carry(&mut self) {
         let Self { topics, sinks, clock, encoder } = self;
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
-            source.drain(encoder, &mut |released, sequence, payload| {
+            source.drain(encoder, clock, &mut |time_ns, sequence, payload| {
                 *taken += 1;
-                let time_ns = clock.time_ns(released);
                 let sample = Sample { channel: index, time_ns, sequence, payload };
                 for output in sinks.iter_mut().filter(|output| output.takes[index]) {
                     match output.call(|sink| sink.write(channel, &sample)) {

@@ -9,7 +9,8 @@ use crate::{Channel, Clock, Sample, Sink};
 /// Writes the messages of one topic as comma-separated values, for standard output or a file.
 ///
 /// The first line names the columns: `time_ns`, in ns since 1970, `sequence`, whose gaps are losses, and each number of the message
-/// with its unit, `currents[0] [A]`. Numbers are written so that reading them gives the same number.
+/// with its unit, `currents[0] [A]`. Numbers are written so that reading them gives the same number. A sequence has a column for its
+/// length and as many as it has room for; texts stand in quotation marks.
 #[derive(Debug)]
 pub struct Csv<W: Write> {
     topic: &'static str,
@@ -44,9 +45,9 @@ impl<W: Write + Send> Sink for Csv<W> {
     fn write(&mut self, channel: &Channel, sample: &Sample<'_>) -> io::Result<()> {
         write!(self.to, "{},{}", sample.time_ns, sample.sequence)?;
         let mut result = Ok(());
-        cdr::numbers(channel.description, sample.payload, &mut |number| {
+        cdr::cells(channel.description, sample.payload, &mut |cell| {
             if result.is_ok() {
-                result = write!(self.to, ",{number}");
+                result = write!(self.to, ",{cell}");
             }
         });
         result?;

@@ -1,6 +1,12 @@
-//! Messages that the rest of the world knows.
+//! Messages that the rest of the world knows, under the names that ROS has for them.
+//!
+//! Where ROS has sequences and texts of any length, `N` and the like say how much there is room for here.
 
 use crate::Message;
+use crate::message::{Byte, Decoder, Description, Element, Encoder, Field, Kind, Sequence, Text, Value};
+
+pub(crate) const TIME: &str = "builtin_interfaces/msg/Time";
+pub(crate) const HEADER: &str = "std_msgs/msg/Header";
 
 /// Three numbers: `geometry_msgs/msg/Vector3`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
@@ -12,4 +18,270 @@ pub struct Vector3 {
     pub y: f64,
     /// The third.
     pub z: f64,
+}
+
+/// A time since 1970: `builtin_interfaces/msg/Time`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Time {
+    /// Its seconds.
+    pub sec: i32,
+    /// The nanoseconds beyond.
+    pub nanosec: u32,
+}
+
+impl Time {
+    /// That of the release of the message, which a task need not translate: whoever carries the message fills it in.
+    pub const RELEASE: Self = Self { sec: i32::MIN, nanosec: u32::MAX };
+}
+
+/// [`Time::RELEASE`].
+impl Default for Time {
+    fn default() -> Self {
+        Self::RELEASE
+    }
+}
+
+const NANOS: u64 = 1_000_000_000;
+
+impl Value for Time {
+    const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
+
+    fn encode(&self, to: &mut Encoder) {
+        let time = match *self {
+            // It lasts until 2038, as ROS does.
+            Self::RELEASE => {
+                Self { sec: (to.time_ns() / NANOS) as i32, nanosec: (to.time_ns() % NANOS) as u32 }
+            }
+            time => time,
+        };
+        time.sec.encode(to);
+        time.nanosec.encode(to);
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Self {
+        Self { sec: Value::decode(from), nanosec: Value::decode(from) }
+    }
+}
+
+impl Element for Time {}
+
+impl Message for Time {
+    const DESCRIPTION: &'static Description = &Description::new(
+        TIME,
+        &[Field::new("sec", Some("s"), i32::KIND), Field::new("nanosec", Some("ns"), u32::KIND)],
+    );
+}
+
+/// When, and in what frame of reference: `std_msgs/msg/Header`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Header<const TEXT: usize> {
+    /// When.
+    pub stamp: Time,
+    /// The frame of reference.
+    pub frame_id: Text<TEXT>,
+}
+
+impl<const TEXT: usize> Value for Header<TEXT> {
+    const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
+
+    fn encode(&self, to: &mut Encoder) {
+        self.stamp.encode(to);
+        self.frame_id.encode(to);
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Self {
+        if from.is_packed() {
+            // In ROS 1 it has a number, which nobody reads.
+            from.skip::<4>();
+        }
+        Self { stamp: Value::decode(from), frame_id: Value::decode(from) }
+    }
+}
+
+impl<const TEXT: usize> Element for Header<TEXT> {}
+
+impl<const TEXT: usize> Message for Header<TEXT> {
+    const DESCRIPTION: &'static Description = &Description::new(
+        HEADER,
+        &[Field::new("stamp", None, Time::KIND), Field::new("frame_id", None, Text::<TEXT>::KIND)],
+    );
+}
+
+/// Up to `N` joints of a machine, with names of up to 32 bytes: `sensor_msgs/msg/JointState`.
+///
+/// Each sequence has a value for each joint, or none at all.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
+#[message(name = "sensor_msgs/msg/JointState")]
+pub struct JointState<const N: usize> {
+    /// When.
+    pub header: Header<32>,
+    /// What they are called.
+    pub name: Sequence<Text<32>, N>,
+    /// Where they are, in rad or m.
+    pub position: Sequence<f64, N>,
+    /// How fast they move, in rad/s or m/s.
+    pub velocity: Sequence<f64, N>,
+    /// What moves them, in N m or N.
+    pub effort: Sequence<f64, N>,
+}
+
+/// One dimension of an array: `std_msgs/msg/MultiArrayDimension`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Message)]
+#[message(name = "std_msgs/msg/MultiArrayDimension")]
+pub struct MultiArrayDimension {
+    /// What it is called.
+    pub label: Text<32>,
+    /// Its size.
+    pub size: u32,
+    /// The numbers in all dimensions from this one on.
+    pub stride: u32,
+}
+
+/// How numbers lie in an array of up to four dimensions: `std_msgs/msg/MultiArrayLayout`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
+#[message(name = "std_msgs/msg/MultiArrayLayout")]
+pub struct MultiArrayLayout {
+    /// The dimensions, the outermost first.
+    pub dim: Sequence<MultiArrayDimension, 4>,
+    /// How many numbers come before.
+    pub data_offset: u32,
+}
+
+/// Up to `N` numbers: `std_msgs/msg/Float64MultiArray`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
+#[message(name = "std_msgs/msg/Float64MultiArray")]
+pub struct Float64MultiArray<const N: usize> {
+    /// How they lie; without dimensions, one after the other.
+    pub layout: MultiArrayLayout,
+    /// The numbers.
+    pub data: Sequence<f64, N>,
+}
+
+/// Something and its value, as texts: `diagnostic_msgs/msg/KeyValue`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Message)]
+#[message(name = "diagnostic_msgs/msg/KeyValue")]
+pub struct KeyValue {
+    /// What it is.
+    pub key: Text<64>,
+    /// Its value.
+    pub value: Text<64>,
+}
+
+/// How a part of a machine does, with up to `V` values: `diagnostic_msgs/msg/DiagnosticStatus`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DiagnosticStatus<const V: usize> {
+    /// [`OK`](Self::OK), [`WARN`](Self::WARN), [`ERROR`](Self::ERROR) or [`STALE`](Self::STALE).
+    pub level: Byte,
+    /// What part.
+    pub name: Text<64>,
+    /// What there is to say of it.
+    pub message: Text<128>,
+    /// Which piece it is.
+    pub hardware_id: Text<64>,
+    /// Details.
+    pub values: Sequence<KeyValue, V>,
+}
+
+impl<const V: usize> DiagnosticStatus<V> {
+    /// All is well.
+    pub const OK: Byte = Byte(0);
+    /// Somebody should look.
+    pub const WARN: Byte = Byte(1);
+    /// It does not do what it is for.
+    pub const ERROR: Byte = Byte(2);
+    /// Nothing has been heard of it.
+    pub const STALE: Byte = Byte(3);
+}
+
+impl<const V: usize> Value for DiagnosticStatus<V> {
+    const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
+
+    fn encode(&self, to: &mut Encoder) {
+        self.level.encode(to);
+        self.name.encode(to);
+        self.message.encode(to);
+        self.hardware_id.encode(to);
+        self.values.encode(to);
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Self {
+        Self {
+            level: Value::decode(from),
+            name: Value::decode(from),
+            message: Value::decode(from),
+            hardware_id: Value::decode(from),
+            values: Value::decode(from),
+        }
+    }
+}
+
+impl<const V: usize> Element for DiagnosticStatus<V> {}
+
+impl<const V: usize> Message for DiagnosticStatus<V> {
+    const DESCRIPTION: &'static Description = &Description::new(
+        "diagnostic_msgs/msg/DiagnosticStatus",
+        &[
+            Field::new("level", None, Byte::KIND),
+            Field::new("name", None, Text::<64>::KIND),
+            Field::new("message", None, Text::<128>::KIND),
+            Field::new("hardware_id", None, Text::<64>::KIND),
+            Field::new("values", None, Sequence::<KeyValue, V>::KIND),
+        ],
+    )
+    .constants(&["byte OK=0", "byte WARN=1", "byte ERROR=2", "byte STALE=3"]);
+}
+
+/// How up to `S` parts of a machine do, each with up to `V` values: `diagnostic_msgs/msg/DiagnosticArray`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
+#[message(name = "diagnostic_msgs/msg/DiagnosticArray")]
+pub struct DiagnosticArray<const S: usize, const V: usize> {
+    /// When.
+    pub header: Header<32>,
+    /// How they do.
+    pub status: Sequence<DiagnosticStatus<V>, S>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Layout, decode};
+
+    #[test]
+    fn a_stamp_is_that_of_the_release_unless_it_is_said() {
+        let mut joints = JointState::<2> { position: [0.5, -0.25].into(), ..JointState::default() };
+        let mut encoder = Encoder::default();
+        let stamp = |bytes: &[u8]| decode::<JointState<2>>(bytes, Layout::Cdr).unwrap().header.stamp;
+        let released = stamp(encoder.encode(1_700_000_000_000_000_007, &joints));
+        assert_eq!(released, Time { sec: 1_700_000_000, nanosec: 7 });
+        joints.header.stamp = Time { sec: 3, nanosec: 4 };
+        assert_eq!(stamp(encoder.encode(7, &joints)), joints.header.stamp);
+    }
+
+    #[cfg(feature = "ros1")]
+    #[test]
+    fn a_header_has_a_number_in_ros_1() {
+        let stamp = Time { sec: 1, nanosec: 2 };
+        let header = Header::<8> { stamp, frame_id: Text::new("base").unwrap() };
+        let mut encoder = Encoder::default();
+        let packed = crate::message::cdr::pack(Header::<8>::DESCRIPTION, encoder.encode(0, &header), 9);
+        assert_eq!(packed, [9, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, b'b', b'a', b's', b'e']);
+        assert_eq!(decode(&packed, Layout::Packed), Ok(header));
+    }
+
+    #[cfg(feature = "mcap")]
+    #[test]
+    fn are_defined_as_ros_2_does() {
+        let definition =
+            crate::message::ros2msg::Dialect::Ros2.definition(DiagnosticArray::<1, 1>::DESCRIPTION);
+        let messages: Vec<&str> = definition.split(&format!("{}\n", "=".repeat(80))).collect();
+        let expected = [
+            "std_msgs/Header header\ndiagnostic_msgs/DiagnosticStatus[] status\n",
+            "MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n",
+            "MSG: diagnostic_msgs/DiagnosticStatus\nbyte OK=0\nbyte WARN=1\nbyte ERROR=2\nbyte STALE=3\nbyte level\n\
+             string name\nstring message\nstring hardware_id\ndiagnostic_msgs/KeyValue[] values\n",
+            "MSG: builtin_interfaces/Time\nint32 sec  # s\nuint32 nanosec  # ns\n",
+            "MSG: diagnostic_msgs/KeyValue\nstring key\nstring value\n",
+        ];
+        assert_eq!(messages, expected);
+    }
 }

@@ -13,7 +13,7 @@ use mcap::records::{MessageHeader, Metadata};
 use mcap::write::NoSeek;
 use mcap::{McapError, WriteOptions, Writer};
 
-use crate::message::ros2msg::ros2msg;
+use crate::message::ros2msg::Dialect;
 use crate::{Channel, Clock, Sample, Sink};
 
 const CHUNK_BYTES: u64 = 64 * 1024;
@@ -111,7 +111,7 @@ impl Recording {
         writer.write_metadata(&metadata("punctual.clock", clock)).map_err(to_io)?;
         self.ids.clear();
         for channel in channels {
-            let definition = ros2msg(channel.description);
+            let definition = Dialect::Ros2.definition(channel.description);
             let name = channel.description.name();
             let schema = writer.add_schema(name, "ros2msg", definition.as_bytes()).map_err(to_io)?;
             let rate = channel.hz.map(|hz| ("hz".to_owned(), hz.to_string()));

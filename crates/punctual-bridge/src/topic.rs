@@ -10,7 +10,7 @@ use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 
 use crate::Message;
 use crate::message::Encoder;
-use crate::sink::Channel;
+use crate::sink::{Channel, Clock};
 
 /// A message as it waits.
 #[derive(Debug, Clone, Copy)]
@@ -163,8 +163,8 @@ pub(crate) mod private {
 
 /// Where the helper takes messages.
 pub trait Source: Send {
-    /// Hands what waits to `take`: when it was released, its number, and its bytes.
-    fn drain(&mut self, encoder: &mut Encoder, take: &mut dyn FnMut(Instant, u32, &[u8]));
+    /// Hands what waits to `take`: when it was released, in ns since 1970 by `clock`, its number, and its bytes.
+    fn drain(&mut self, encoder: &mut Encoder, clock: &Clock, take: &mut dyn FnMut(u64, u32, &[u8]));
 
     /// How many messages have been lost.
     fn lost(&self) -> u64;
@@ -189,11 +189,12 @@ struct Waiting<T: Message, const N: usize> {
 }
 
 impl<T: Message, const N: usize> Source for Waiting<T, N> {
-    fn drain(&mut self, encoder: &mut Encoder, take: &mut dyn FnMut(Instant, u32, &[u8])) {
+    fn drain(&mut self, encoder: &mut Encoder, clock: &Clock, take: &mut dyn FnMut(u64, u32, &[u8])) {
         // No more than there was room for: a task that always publishes does not keep the other topics waiting.
         for _ in 0..N {
             let Some(Stamped { released, sequence, message }) = self.end.pop() else { break };
-            take(released, sequence, encoder.encode(&message));
+            let time_ns = clock.time_ns(released);
+            take(time_ns, sequence, encoder.encode(time_ns, &message));
         }
     }
 

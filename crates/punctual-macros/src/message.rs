@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
 use syn::token::Comma;
-use syn::{Attribute, Data, DeriveInput, Field, Fields, Ident, LitStr, Type};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, GenericParam, Generics, Ident, LitStr, Type};
 
 use crate::errors::{self, Errors};
 
@@ -23,25 +23,27 @@ pub(crate) struct Refusals {
 const REFUSALS: Refusals = Refusals {
     no_fields: "a message has named fields, at least one",
     no_struct: "a message is a struct with named fields",
-    generic: "a message is not generic: recordings know it by one name",
+    generic: "a message is generic by constants only, such as the room of a sequence: recordings know it by one name",
 };
 
 fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
-    let fields = named_fields(input, errors, &REFUSALS)?;
+    let fields = named_fields(input, errors, &REFUSALS, true)?;
     let name = name(input, errors);
     let described = fields.iter().filter_map(|Field { ident, ty, attrs, .. }| {
         let ident = ident.as_ref()?;
         Some(Described { ident, ty, name: field_name(ident, errors), unit: unit(attrs, errors) })
     });
     let described: Vec<Described<'_>> = described.collect();
-    Some(implement(&input.ident, &name, &described))
+    Some(implement(&input.ident, &input.generics, &name, &described))
 }
 
-/// The fields of a struct, of which there is at least one; a generic struct is an error besides.
+/// The fields of a struct, of which there is at least one; a generic struct is an error besides, unless it is generic by constants and
+/// may be.
 pub(crate) fn named_fields<'a>(
     input: &'a DeriveInput,
     errors: &mut Errors,
     refusals: &Refusals,
+    may_have_constants: bool,
 ) -> Option<&'a Punctuated<Field, Comma>> {
     let fields = match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -56,7 +58,8 @@ pub(crate) fn named_fields<'a>(
             return None;
         }
     };
-    if !input.generics.params.is_empty() {
+    let is_constant = |parameter: &GenericParam| matches!(parameter, GenericParam::Const(_));
+    if !input.generics.params.iter().all(|parameter| may_have_constants && is_constant(parameter)) {
         errors.at(&input.generics, refusals.generic);
     }
     Some(fields)
@@ -79,7 +82,13 @@ pub(crate) struct Described<'a> {
 }
 
 /// The implementations of a message.
-pub(crate) fn implement(ident: &Ident, name: &TokenStream, fields: &[Described<'_>]) -> TokenStream {
+pub(crate) fn implement(
+    ident: &Ident,
+    generics: &Generics,
+    name: &TokenStream,
+    fields: &[Described<'_>],
+) -> TokenStream {
+    let (parameters, arguments, bounds) = generics.split_for_impl();
     let described = fields.iter().map(|Described { ty, name, unit, .. }| {
         let unit = optional(unit.as_ref());
         let kind = kind(ty);
@@ -88,13 +97,13 @@ pub(crate) fn implement(ident: &Ident, name: &TokenStream, fields: &[Described<'
     let idents: Vec<&Ident> = fields.iter().map(|field| field.ident).collect();
     quote! {
         #[automatically_derived]
-        impl ::punctual_bridge::Message for #ident {
+        impl #parameters ::punctual_bridge::Message for #ident #arguments #bounds {
             const DESCRIPTION: &'static ::punctual_bridge::message::Description =
                 &::punctual_bridge::message::Description::new(#name, &[#(#described),*]);
         }
 
         #[automatically_derived]
-        impl ::punctual_bridge::message::Value for #ident {
+        impl #parameters ::punctual_bridge::message::Value for #ident #arguments #bounds {
             const KIND: ::punctual_bridge::message::Kind =
                 ::punctual_bridge::message::Kind::Message(<Self as ::punctual_bridge::Message>::DESCRIPTION);
 
@@ -108,7 +117,7 @@ pub(crate) fn implement(ident: &Ident, name: &TokenStream, fields: &[Described<'
         }
 
         #[automatically_derived]
-        impl ::punctual_bridge::message::Element for #ident {}
+        impl #parameters ::punctual_bridge::message::Element for #ident #arguments #bounds {}
     }
 }
 
@@ -253,7 +262,14 @@ mod tests {
                 a: T,
             }
         ));
-        assert_eq!(generic, ["a message is not generic: recordings know it by one name"]);
+        let expected = "a message is generic by constants only, such as the room of a sequence: recordings know it by one name";
+        assert_eq!(generic, [expected]);
+        let constant = errors(quote!(
+            struct S<const N: usize> {
+                a: Sequence<f64, N>,
+            }
+        ));
+        assert_eq!(constant, [""; 0]);
     }
 
     #[test]

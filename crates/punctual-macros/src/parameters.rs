@@ -27,7 +27,7 @@ const REFUSALS: Refusals = Refusals {
 };
 
 fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
-    let fields = message::named_fields(input, errors, &REFUSALS)?;
+    let fields = message::named_fields(input, errors, &REFUSALS, false)?;
     let name = message::name(input, errors);
     let mut described = Vec::new();
     let mut defaults = Vec::new();
@@ -56,7 +56,7 @@ fn expand(input: &DeriveInput, errors: &mut Errors) -> Option<TokenStream> {
         described.push(Described { ident, ty, name: field_name, unit });
     }
     let ident = &input.ident;
-    let message = message::implement(ident, &name, &described);
+    let message = message::implement(ident, &input.generics, &name, &described);
     Some(quote! {
         #message
 

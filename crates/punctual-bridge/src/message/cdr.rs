@@ -10,21 +10,63 @@ const HEADER: [u8; 4] = [0, 1, 0, 0];
 
 /// The bytes of a message while it is written.
 #[derive(Debug, Default)]
-pub struct Encoder(Vec<u8>);
+pub struct Encoder {
+    bytes: Vec<u8>,
+    /// When the message was released, in ns since 1970.
+    time_ns: u64,
+}
 
 impl Encoder {
-    /// The bytes of `value`, which stay until the next call.
-    pub(crate) fn encode(&mut self, value: &impl Value) -> &[u8] {
-        self.0.clear();
-        self.0.extend(HEADER);
+    /// The bytes of `value`, released at `time_ns` since 1970, which stay until the next call.
+    pub(crate) fn encode(&mut self, time_ns: u64, value: &impl Value) -> &[u8] {
+        self.time_ns = time_ns;
+        self.bytes.clear();
+        self.bytes.extend(HEADER);
         value.encode(self);
-        &self.0
+        &self.bytes
     }
 
-    fn put<const SIZE: usize>(&mut self, bytes: [u8; SIZE]) {
-        let length = self.0.len() - HEADER.len();
-        self.0.resize(HEADER.len() + length.next_multiple_of(SIZE), 0);
-        self.0.extend(bytes);
+    /// When the message was released, in ns since 1970.
+    pub(crate) const fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    /// The number of values that follow.
+    pub(super) fn length(&mut self, length: usize) {
+        // Room for so many is in memory many times over, so none is near 2³².
+        self.put((length as u32).to_le_bytes());
+    }
+
+    /// A text, which ends with a zero there.
+    pub(super) fn text(&mut self, text: &str) {
+        self.length(text.len() + 1);
+        self.bytes.extend(text.as_bytes());
+        self.bytes.push(0);
+    }
+
+    pub(super) fn put<const SIZE: usize>(&mut self, bytes: [u8; SIZE]) {
+        let length = self.bytes.len() - HEADER.len();
+        self.bytes.resize(HEADER.len() + length.next_multiple_of(SIZE), 0);
+        self.bytes.extend(bytes);
+    }
+}
+
+/// What is in a column of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell<'a> {
+    Number(Number),
+    Text(&'a str),
+    /// A sequence is shorter than it may be.
+    Nothing,
+}
+
+impl fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => write!(f, "\"{}\"", text.replace('"', "\"\"")),
+            Self::Nothing => Ok(()),
+        }
     }
 }
 
@@ -74,6 +116,7 @@ macro_rules! scalars {
             fn read(self, bytes: &mut Bytes<'_>) -> Option<Number> {
                 Some(match self {
                     Self::Bool => Number::Bool(bytes.take::<1>()? != [0]),
+                    Self::Byte => Number::Unsigned(bytes.take::<1>()?[0].into()),
                     $(Self::$name => Number::$number(<$type>::from_le_bytes(bytes.take()?).into()),)*
                 })
             }
@@ -114,7 +157,19 @@ struct Bytes<'a> {
     at: usize,
 }
 
-impl Bytes<'_> {
+impl<'a> Bytes<'a> {
+    fn length(&mut self) -> Option<usize> {
+        usize::try_from(u32::from_le_bytes(self.take()?)).ok()
+    }
+
+    /// A text without the zero at its end.
+    fn text(&mut self) -> Option<&'a str> {
+        let length = self.length()?;
+        let text = self.all.get(self.at..self.at + length)?.strip_suffix(&[0])?;
+        self.at += length;
+        std::str::from_utf8(text).ok()
+    }
+
     fn take<const SIZE: usize>(&mut self) -> Option<[u8; SIZE]> {
         let from = self.at.next_multiple_of(SIZE);
         let bytes = self.all.get(from..from + SIZE)?;
@@ -123,53 +178,93 @@ impl Bytes<'_> {
     }
 }
 
-/// Calls `each` for every number of a message, in order; ends early if there are fewer bytes than the message has.
-pub(crate) fn numbers(description: &Description, payload: &[u8], each: &mut impl FnMut(Number)) {
+/// Calls `each` for every column of a message, in order; ends early if there are fewer bytes than the message has.
+pub(crate) fn cells(description: &Description, payload: &[u8], each: &mut impl FnMut(Cell<'_>)) {
     if let Some(all) = payload.get(HEADER.len()..) {
         // What is missing is missing.
         let _ = fields(description, &mut Bytes { all, at: 0 }, each);
     }
 }
 
-/// The bytes of a message as ROS 1 has them: one number after the other.
+fn fields(description: &Description, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Cell<'_>)) -> Option<()> {
+    description.fields().iter().try_for_each(|field| value(field.kind(), bytes, each))
+}
+
+fn value(kind: Kind, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Cell<'_>)) -> Option<()> {
+    match kind {
+        Kind::Scalar(scalar) => scalar.read(bytes).map(|number| each(Cell::Number(number))),
+        Kind::Array(element, length) => (0..length).try_for_each(|_| value(*element, bytes, each)),
+        Kind::Message(description) => fields(description, bytes, each),
+        Kind::Text(_) => bytes.text().map(|text| each(Cell::Text(text))),
+        Kind::Sequence(element, room) => {
+            let length = bytes.length()?;
+            each(Cell::Number(Number::Unsigned(length as u64)));
+            (0..length).try_for_each(|_| value(*element, bytes, each))?;
+            let missing = room.saturating_sub(length) * width(*element);
+            (0..missing).for_each(|_| each(Cell::Nothing));
+            Some(())
+        }
+    }
+}
+
+/// How many columns a value takes.
+pub(super) fn width(kind: Kind) -> usize {
+    match kind {
+        Kind::Scalar(_) | Kind::Text(_) => 1,
+        Kind::Array(element, length) => width(*element) * length,
+        Kind::Sequence(element, room) => 1 + width(*element) * room,
+        Kind::Message(description) => description.fields().iter().map(|field| width(field.kind())).sum(),
+    }
+}
+
+/// The bytes of message number `sequence` as ROS 1 has them: one number after the other.
 #[cfg(feature = "ros1")]
-pub(crate) fn pack(description: &Description, payload: &[u8]) -> Vec<u8> {
-    fn add(kind: Kind, from: &mut Bytes<'_>, to: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8> {
+    fn add(kind: Kind, from: &mut Bytes<'_>, sequence: u32, to: &mut Vec<u8>) -> Option<()> {
         match kind {
-            Kind::Scalar(Scalar::Bool | Scalar::I8 | Scalar::U8) => to.extend(from.take::<1>()?),
+            Kind::Scalar(Scalar::Bool | Scalar::I8 | Scalar::U8 | Scalar::Byte) => {
+                to.extend(from.take::<1>()?);
+            }
             Kind::Scalar(Scalar::I16 | Scalar::U16) => to.extend(from.take::<2>()?),
             Kind::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32) => to.extend(from.take::<4>()?),
             Kind::Scalar(Scalar::I64 | Scalar::U64 | Scalar::F64) => to.extend(from.take::<8>()?),
-            Kind::Array(element, length) => (0..length).try_for_each(|_| add(*element, from, to))?,
-            Kind::Message(inner) => {
-                inner.fields().iter().try_for_each(|field| add(field.kind(), from, to))?
+            Kind::Array(element, length) => {
+                (0..length).try_for_each(|_| add(*element, from, sequence, to))?;
             }
+            Kind::Sequence(element, _) => {
+                let length = from.take::<4>()?;
+                to.extend(length);
+                (0..u32::from_le_bytes(length)).try_for_each(|_| add(*element, from, sequence, to))?;
+            }
+            Kind::Text(_) => {
+                let text = from.text()?;
+                to.extend((text.len() as u32).to_le_bytes());
+                to.extend(text.as_bytes());
+            }
+            Kind::Message(inner) => return add_fields(inner, from, sequence, to),
         }
         Some(())
+    }
+
+    fn add_fields(
+        description: &Description,
+        from: &mut Bytes<'_>,
+        sequence: u32,
+        to: &mut Vec<u8>,
+    ) -> Option<()> {
+        // There it has a number, before all else.
+        if description.name() == crate::messages::HEADER {
+            to.extend(sequence.to_le_bytes());
+        }
+        description.fields().iter().try_for_each(|field| add(field.kind(), from, sequence, to))
     }
 
     let mut packed = Vec::with_capacity(payload.len());
     if let Some(all) = payload.get(HEADER.len()..) {
         // An encoder made them, so that nothing is missing.
-        let _ = description.fields().iter().try_for_each({
-            let mut bytes = Bytes { all, at: 0 };
-            let packed = &mut packed;
-            move |field| add(field.kind(), &mut bytes, packed)
-        });
+        let _ = add_fields(description, &mut Bytes { all, at: 0 }, sequence, &mut packed);
     }
     packed
-}
-
-fn fields(description: &Description, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Number)) -> Option<()> {
-    description.fields().iter().try_for_each(|field| value(field.kind(), bytes, each))
-}
-
-fn value(kind: Kind, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Number)) -> Option<()> {
-    match kind {
-        Kind::Scalar(scalar) => scalar.read(bytes).map(each),
-        Kind::Array(element, length) => (0..length).try_for_each(|_| value(*element, bytes, each)),
-        Kind::Message(description) => fields(description, bytes, each),
-    }
 }
 
 #[cfg(test)]
@@ -201,23 +296,23 @@ mod tests {
     #[test]
     fn aligns_each_number_to_its_size_from_the_end_of_the_header() {
         let mut encoder = Encoder::default();
-        let bytes = encoder.encode(&outer()).to_vec();
+        let bytes = encoder.encode(0, &outer()).to_vec();
         let mut expected = vec![0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
         expected.extend(1.5_f64.to_le_bytes());
         expected.extend([1, 0, 0xfe, 0xff, 0, 0, 1, 2, 1, 2, 3, 0]);
         expected.extend(0.25_f32.to_le_bytes());
         expected.extend([0xff; 8]);
         assert_eq!(bytes, expected);
-        assert_eq!(encoder.encode(&outer()), expected, "nothing is left of the one before");
+        assert_eq!(encoder.encode(0, &outer()), expected, "nothing is left of the one before");
     }
 
     #[test]
     fn reads_what_was_written() {
         let mut encoder = Encoder::default();
-        let bytes = encoder.encode(&outer()).to_vec();
+        let bytes = encoder.encode(0, &outer()).to_vec();
         let read = |bytes: &[u8]| {
             let mut read = Vec::new();
-            numbers(Outer::DESCRIPTION, bytes, &mut |number| read.push(number.to_string()));
+            cells(Outer::DESCRIPTION, bytes, &mut |cell| read.push(cell.to_string()));
             read
         };
         let expected =

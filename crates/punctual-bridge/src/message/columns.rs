@@ -22,6 +22,11 @@ fn of_value(kind: Kind, path: &str, unit: Option<&str>, columns: &mut Vec<String
             (0..length).for_each(|index| of_value(*element, &format!("{path}[{index}]"), unit, columns));
         }
         Kind::Message(description) => of_message(description, &format!("{path}."), columns),
+        Kind::Text(_) => columns.push(path.into()),
+        Kind::Sequence(element, room) => {
+            columns.push(format!("{path}.length"));
+            (0..room).for_each(|index| of_value(*element, &format!("{path}[{index}]"), unit, columns));
+        }
     }
 }
 

@@ -37,6 +37,26 @@ pub enum DecodeError {
     /// A `bool` is neither 0 nor 1.
     #[error("{0} is neither true nor false")]
     NotBool(String),
+    /// A text is not one: not in UTF-8, or with a zero elsewhere than at its end.
+    #[error("{0} is no text")]
+    NotText(String),
+    /// A sequence or a text is longer than there is room for.
+    #[error("{name} is longer than the {room} that there is room for")]
+    TooLong {
+        /// Which.
+        name: String,
+        /// How many there is room for.
+        room: usize,
+    },
+}
+
+/// What is wrong with a value.
+#[derive(Debug, Clone, Copy)]
+enum Wrong {
+    NotFinite,
+    NotBool,
+    NotText,
+    TooLong(usize),
 }
 
 /// Bytes that are read.
@@ -46,10 +66,10 @@ pub struct Decoder<'a> {
     at: usize,
     layout: Layout,
     big_endian: bool,
-    /// How many numbers have been read.
-    numbers: usize,
-    /// The first number that is none, and whether it would have to be a `bool`.
-    wrong: Option<(usize, bool)>,
+    /// How many columns of a table have been read.
+    columns: usize,
+    /// The first that is wrong.
+    wrong: Option<(usize, Wrong)>,
 }
 
 impl<'a> Decoder<'a> {
@@ -75,20 +95,59 @@ impl<'a> Decoder<'a> {
             Number::Double(value) => value.is_finite(),
             _ => true,
         };
-        self.judge(is_finite, false);
+        self.judge(is_finite, Wrong::NotFinite);
+    }
+
+    /// Whether it is as ROS 1 has it.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.layout == Layout::Packed
+    }
+
+    /// Passes over so many bytes, which are no value.
+    pub(crate) fn skip<const SIZE: usize>(&mut self) {
+        let _: [u8; SIZE] = self.take();
+    }
+
+    /// Reads the length of a sequence, and its values by `each`. One that there is no room for has none.
+    pub(super) fn sequence(&mut self, room: usize, width: usize, mut each: impl FnMut(&mut Self)) {
+        let length = u32::from_le_bytes(self.take()) as usize;
+        self.judge(length <= room, Wrong::TooLong(room));
+        let length = if length <= room { length } else { 0 };
+        (0..length).for_each(|_| each(self));
+        self.columns += (room - length) * width;
+    }
+
+    /// Reads a text of `room` bytes at most.
+    pub(super) fn text(&mut self, room: usize) -> &'a str {
+        let length = u32::from_le_bytes(self.take()) as usize;
+        let end = self.at.saturating_add(length);
+        let found = self.bytes.get(self.at..end);
+        // In CDR it ends with a zero, but some send an empty text without.
+        let text = match (self.layout, found) {
+            (Layout::Cdr, Some([text @ .., 0])) => Some(text),
+            (Layout::Cdr, Some([_, ..])) => None,
+            (_, found) => Some(found.unwrap_or_default()),
+        };
+        let text = text.filter(|text| !text.contains(&0)).and_then(|text| std::str::from_utf8(text).ok());
+        self.at = end;
+        match text {
+            None => self.judge(false, Wrong::NotText),
+            Some(text) => self.judge(text.len() <= room, Wrong::TooLong(room)),
+        }
+        text.filter(|text| text.len() <= room).unwrap_or_default()
     }
 
     pub(super) fn flag(&mut self) -> bool {
         let [byte] = self.take();
-        self.judge(byte <= 1, true);
+        self.judge(byte <= 1, Wrong::NotBool);
         byte != 0
     }
 
-    fn judge(&mut self, is_right: bool, is_flag: bool) {
+    fn judge(&mut self, is_right: bool, wrong: Wrong) {
         if !is_right {
-            self.wrong.get_or_insert((self.numbers, is_flag));
+            self.wrong.get_or_insert((self.columns, wrong));
         }
-        self.numbers += 1;
+        self.columns += 1;
     }
 }
 
@@ -115,8 +174,12 @@ pub fn decode<T: Message>(bytes: &[u8], layout: Layout) -> Result<T, DecodeError
         (Layout::Cdr, _) => return Err(DecodeError::Header),
     };
     let body = &bytes[header..];
-    let mut from = Decoder { bytes: body, at: 0, layout, big_endian, numbers: 0, wrong: None };
+    let mut from = Decoder { bytes: body, at: 0, layout, big_endian, columns: 0, wrong: None };
     let message = T::decode(&mut from);
+    // Where the values end is not known then.
+    if let Some((index, Wrong::TooLong(room))) = from.wrong {
+        return Err(DecodeError::TooLong { name: name_of(T::DESCRIPTION, index), room });
+    }
     // Those who send CDR may fill it up to whole words.
     let is_filled = layout == Layout::Cdr && body.len() == from.at.next_multiple_of(4);
     if body.len() != from.at && !is_filled {
@@ -125,17 +188,23 @@ pub fn decode<T: Message>(bytes: &[u8], layout: Layout) -> Result<T, DecodeError
     }
     match from.wrong {
         None => Ok(message),
-        Some((index, is_flag)) => {
+        Some((index, wrong)) => {
             let name = name_of(T::DESCRIPTION, index);
-            Err(if is_flag { DecodeError::NotBool(name) } else { DecodeError::NotFinite(name) })
+            Err(match wrong {
+                Wrong::NotFinite => DecodeError::NotFinite(name),
+                Wrong::NotBool => DecodeError::NotBool(name),
+                Wrong::NotText => DecodeError::NotText(name),
+                Wrong::TooLong(room) => DecodeError::TooLong { name, room },
+            })
         }
     }
 }
 
-fn name_of(description: &'static Description, number: usize) -> String {
-    let name = columns(description).into_iter().nth(number).unwrap_or_default();
-    // Without the unit.
-    name.split(' ').next().unwrap_or_default().to_owned()
+fn name_of(description: &'static Description, column: usize) -> String {
+    let name = columns(description).into_iter().nth(column).unwrap_or_default();
+    // Without the unit, and that it is the length that is wrong.
+    let name = name.split(' ').next().unwrap_or_default();
+    name.strip_suffix(".length").unwrap_or(name).to_owned()
 }
 
 #[cfg(test)]
@@ -168,7 +237,7 @@ mod tests {
 
     /// Its bytes in CDR.
     fn bytes(message: &Outer) -> Vec<u8> {
-        Encoder::default().encode(message).to_vec()
+        Encoder::default().encode(0, message).to_vec()
     }
 
     #[test]
@@ -196,7 +265,7 @@ mod tests {
         packed.push(255);
         assert_eq!(decode(&packed, Layout::Packed), Ok(outer()));
         #[cfg(feature = "ros1")]
-        assert_eq!(super::super::cdr::pack(Outer::DESCRIPTION, &bytes(&outer())), packed);
+        assert_eq!(super::super::cdr::pack(Outer::DESCRIPTION, &bytes(&outer()), 0), packed);
         packed.push(0);
         let error = decode::<Outer>(&packed, Layout::Packed).unwrap_err();
         assert_eq!(error.to_string(), "it has 21 bytes, and punctual_bridge/msg/Outer has 20");

@@ -5,14 +5,17 @@ pub(crate) mod columns;
 mod decode;
 #[cfg(any(feature = "mcap", feature = "ros1"))]
 pub(crate) mod ros2msg;
+mod variable;
 
 pub use self::cdr::Encoder;
 pub use self::decode::{DecodeError, Decoder, Layout, decode};
+pub use self::variable::{Byte, NoRoom, Sequence, Text};
 
 /// Plain data that can be published and subscribed to: by [`derive(Message)`](punctual_macros::Message).
 ///
 /// ```
 /// use punctual_bridge::Message;
+/// use punctual_bridge::message::{Sequence, Text};
 ///
 /// /// Named `my_crate/msg/Angles`, after the crate.
 /// #[derive(Clone, Copy, Message)]
@@ -32,11 +35,13 @@ pub use self::decode::{DecodeError, Decoder, Layout, decode};
 ///     z: f64,
 /// }
 ///
-/// /// Fields are numbers, `bool`, messages, and arrays of them.
+/// /// Fields are numbers, `bool`, messages, and arrays of them; sequences and texts have room for so many.
 /// #[derive(Clone, Copy, Message)]
 /// struct Batch {
 ///     axes: [Angles; 10],
 ///     valid: [bool; 10],
+///     alarms: Sequence<u16, 8>,
+///     operator: Text<32>,
 /// }
 /// assert_eq!(Vector3::DESCRIPTION.name(), "geometry_msgs/msg/Vector3");
 /// ```
@@ -45,7 +50,7 @@ pub trait Message: Value + Copy + Send + 'static {
     const DESCRIPTION: &'static Description;
 }
 
-/// What a field of a message can be: numbers, `bool`, messages, and arrays of them.
+/// What a field of a message can be: numbers, `bool`, messages, arrays of them, [`Sequence`]s and [`Text`]s.
 pub trait Value: Sized {
     /// How its bytes are read.
     const KIND: Kind;
@@ -57,7 +62,7 @@ pub trait Value: Sized {
     fn decode(from: &mut Decoder<'_>) -> Self;
 }
 
-/// What arrays can be of: everything but arrays, of which the interface language of ROS has one dimension only.
+/// What arrays and sequences can be of: everything but these, of which the interface language of ROS has one dimension only.
 pub trait Element: Value {}
 
 impl<T: Element, const N: usize> Value for [T; N] {
@@ -77,12 +82,18 @@ impl<T: Element, const N: usize> Value for [T; N] {
 pub struct Description {
     name: &'static str,
     fields: &'static [Field],
+    constants: &'static [&'static str],
 }
 
 impl Description {
     /// A message with such a name, as in `package/msg/Type`, and these fields.
     pub const fn new(name: &'static str, fields: &'static [Field]) -> Self {
-        Self { name, fields }
+        Self { name, fields, constants: &[] }
+    }
+
+    /// With constants that belong to its definition, each as the interface language of ROS has it: `byte OK=0`.
+    pub const fn constants(self, constants: &'static [&'static str]) -> Self {
+        Self { constants, ..self }
     }
 
     /// Its name.
@@ -136,6 +147,10 @@ pub enum Kind {
     Array(&'static Kind, usize),
     /// The fields of a message, one after the other.
     Message(&'static Description),
+    /// The number of values, and these; no more than there is room for.
+    Sequence(&'static Kind, usize),
+    /// A text in UTF-8 of so many bytes at most.
+    Text(usize),
 }
 
 /// A number or a `bool`.
@@ -153,6 +168,8 @@ pub enum Scalar {
     U64,
     F32,
     F64,
+    /// 8 bits that are no number.
+    Byte,
 }
 
 /// Messages that the tests here describe.

@@ -1,52 +1,98 @@
-//! Descriptions in the interface language of ROS 2, which viewers of recordings read (encoding `ros2msg`).
+//! Descriptions in the interface language of ROS: of ROS 2, which viewers of recordings read (encoding `ros2msg`), and of ROS 1.
 
 use std::fmt::Write;
 
 use super::{Description, Kind, Scalar};
 
-/// The definition of a message, followed by those of the messages in it.
-pub(crate) fn ros2msg(description: &'static Description) -> String {
-    let mut all = vec![description];
-    let mut text = String::new();
-    let mut next = 0;
-    while let Some(&message) = all.get(next) {
-        if next > 0 {
-            // The separator is 80 characters long, and names go without their `msg`.
-            let name = message.name().replacen("/msg/", "/", 1);
-            let _ = write!(text, "{}\nMSG: {name}\n", "=".repeat(80));
-        }
-        for field in message.fields() {
-            let _ = write!(text, "{} {}", type_name(field.kind()), field.name());
-            if let Some(unit) = field.unit() {
-                let _ = write!(text, "  # {unit}");
-            }
-            text.push('\n');
-            if let Some(inner) = inner(field.kind())
-                && !all.contains(&inner)
+/// Which language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    #[cfg(feature = "ros1")]
+    Ros1,
+    Ros2,
+}
+
+impl Dialect {
+    /// The fields of a message that has others than its description.
+    fn own(self, description: &Description) -> Option<&'static str> {
+        let is_other = self != Self::Ros2 && description.name() == crate::messages::HEADER;
+        is_other.then_some("uint32 seq\ntime stamp\nstring frame_id\n")
+    }
+
+    /// The message that a value is or is made of, unless the language has it as a type of its own.
+    pub(crate) fn inner(self, kind: Kind) -> Option<&'static Description> {
+        match kind {
+            Kind::Scalar(_) | Kind::Text(_) => None,
+            Kind::Array(element, _) | Kind::Sequence(element, _) => self.inner(*element),
+            Kind::Message(description)
+                if self != Self::Ros2 && description.name() == crate::messages::TIME =>
             {
-                all.push(inner);
+                None
+            }
+            Kind::Message(description) => Some(description),
+        }
+    }
+
+    /// How the type is written there. That sequences and texts are bounded here is nobody else's concern.
+    pub(crate) fn type_name(self, kind: Kind) -> String {
+        match kind {
+            Kind::Scalar(scalar) => scalar.name().into(),
+            Kind::Array(element, length) => format!("{}[{length}]", self.type_name(*element)),
+            Kind::Sequence(element, _) => format!("{}[]", self.type_name(*element)),
+            Kind::Text(_) => "string".into(),
+            Kind::Message(description) => match self.inner(kind) {
+                Some(_) => description.name().replacen("/msg/", "/", 1),
+                None => "time".into(),
+            },
+        }
+    }
+
+    /// The definition of a message, followed by those of the messages in it.
+    pub(crate) fn definition(self, description: &'static Description) -> String {
+        let mut all = vec![description];
+        let mut text = String::new();
+        let mut next = 0;
+        while let Some(&message) = all.get(next) {
+            if next > 0 {
+                // The separator is 80 characters long, and names go without their `msg`.
+                let name = message.name().replacen("/msg/", "/", 1);
+                let _ = write!(text, "{}\nMSG: {name}\n", "=".repeat(80));
+            }
+            next += 1;
+            if let Some(own) = self.own(message) {
+                text.push_str(own);
+                continue;
+            }
+            message.constants.iter().for_each(|constant| _ = writeln!(text, "{constant}"));
+            for field in message.fields() {
+                let _ = write!(text, "{} {}", self.type_name(field.kind()), field.name());
+                if let Some(unit) = field.unit() {
+                    let _ = write!(text, "  # {unit}");
+                }
+                text.push('\n');
+                if let Some(inner) = self.inner(field.kind())
+                    && !all.contains(&inner)
+                {
+                    all.push(inner);
+                }
             }
         }
-        next += 1;
+        text
     }
-    text
-}
 
-/// The message that a value is or is made of.
-pub(crate) fn inner(kind: Kind) -> Option<&'static Description> {
-    match kind {
-        Kind::Scalar(_) => None,
-        Kind::Array(element, _) => inner(*element),
-        Kind::Message(description) => Some(description),
-    }
-}
-
-/// How the type is written there.
-pub(crate) fn type_name(kind: Kind) -> String {
-    match kind {
-        Kind::Scalar(scalar) => scalar.name().into(),
-        Kind::Array(element, length) => format!("{}[{length}]", type_name(*element)),
-        Kind::Message(description) => description.name().replacen("/msg/", "/", 1),
+    /// The sum by which nodes of ROS 1 find out whether they mean the same by a name: of a line for each constant and each field, without
+    /// comments, where the sum of a message stands for its type.
+    #[cfg(feature = "ros1")]
+    pub(crate) fn lines(self, description: &Description, sum: &dyn Fn(&Description) -> String) -> String {
+        if let Some(own) = self.own(description) {
+            return own.trim_end().to_owned();
+        }
+        let constants = description.constants.iter().map(|constant| (*constant).to_owned());
+        let fields = description.fields().iter().map(|field| {
+            let of = self.inner(field.kind()).map_or_else(|| self.type_name(field.kind()), sum);
+            format!("{of} {}", field.name())
+        });
+        constants.chain(fields).collect::<Vec<String>>().join("\n")
     }
 }
 
@@ -64,6 +110,7 @@ impl Scalar {
             Self::U64 => "uint64",
             Self::F32 => "float32",
             Self::F64 => "float64",
+            Self::Byte => "byte",
         }
     }
 }
@@ -81,7 +128,7 @@ mod tests {
             "geometry_msgs/Vector3 position\ngeometry_msgs/Vector3[2] last\nfloat32[2] currents  # A\n\
              {separator}\nMSG: geometry_msgs/Vector3\nfloat64 x\nfloat64 y  # rad\n"
         );
-        assert_eq!(ros2msg(State::DESCRIPTION), expected);
+        assert_eq!(Dialect::Ros2.definition(State::DESCRIPTION), expected);
         assert_eq!(State::DESCRIPTION.name(), "punctual_bridge/msg/State");
     }
 }

@@ -3,28 +3,21 @@
 use md5::{Digest, Md5};
 
 use crate::message::Description;
-use crate::message::ros2msg;
+use crate::message::ros2msg::Dialect;
 
 /// The name: `geometry_msgs/Vector3`.
 pub(super) fn type_name(description: &Description) -> String {
     description.name().replacen("/msg/", "/", 1)
 }
 
-/// The definition, which is what ROS 2 has: of numbers and messages the languages are the same.
+/// The definition.
 pub(super) fn definition(description: &'static Description) -> String {
-    ros2msg::ros2msg(description)
+    Dialect::Ros1.definition(description)
 }
 
-/// The sum by which nodes find out whether they mean the same by a name: of a line for each field, without comments, where the sum of a message
-/// stands for its type.
+/// The sum by which nodes find out whether they mean the same by a name.
 pub(super) fn md5sum(description: &Description) -> String {
-    let lines = description.fields().iter().map(|field| {
-        let inner = ros2msg::inner(field.kind()).map(md5sum);
-        let of = inner.unwrap_or_else(|| ros2msg::type_name(field.kind()));
-        format!("{of} {}", field.name())
-    });
-    let lines: Vec<String> = lines.collect();
-    let digest = Md5::digest(lines.join("\n").as_bytes());
+    let digest = Md5::digest(Dialect::Ros1.lines(description, &md5sum).as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -32,7 +25,7 @@ pub(super) fn md5sum(description: &Description) -> String {
 mod tests {
     use super::*;
     use crate::Message;
-    use crate::messages::Vector3;
+    use crate::messages::{DiagnosticArray, Float64MultiArray, Header, JointState, Vector3};
 
     #[derive(Clone, Copy, punctual_macros::Message)]
     #[message(name = "geometry_msgs/msg/Twist")]
@@ -47,6 +40,10 @@ mod tests {
         // As `rosmsg md5` has them.
         assert_eq!(md5sum(Vector3::DESCRIPTION), "4a842b65f413084dc2b10fb484ea7f17");
         assert_eq!(md5sum(Twist::DESCRIPTION), "9f195f881246fdfa2798d1d3eebca84a");
+        assert_eq!(md5sum(Header::<8>::DESCRIPTION), "2176decaecbce78abc3b96ef049fabed");
+        assert_eq!(md5sum(JointState::<2>::DESCRIPTION), "3066dcd76a6cfaef579bd0f34173e9fd");
+        assert_eq!(md5sum(Float64MultiArray::<4>::DESCRIPTION), "4b7d974086d4060e7db4613a7e6c3ba4");
+        assert_eq!(md5sum(DiagnosticArray::<2, 3>::DESCRIPTION), "60810da900de1dd6ddd437c3503511da");
         assert_eq!(type_name(Vector3::DESCRIPTION), "geometry_msgs/Vector3");
     }
 }

@@ -150,7 +150,7 @@ impl Sink for Ros1 {
         if publisher.subscriber_count() == 0 {
             return Ok(());
         }
-        let packed = pack(channel.description, sample.payload);
+        let packed = pack(channel.description, sample.payload, sample.sequence);
         publisher.send(RawMessage(packed)).map_err(|error| io::Error::other(error.to_string()))
     }
 
